@@ -1,0 +1,49 @@
+"""What can go wrong for a user, as one line of error and one line of hint.
+
+Every exception a user can cause derives from `DrivebayError`; the command line prints it without a
+stack trace. Anything else that escapes is a bug and keeps its trace.
+"""
+
+from __future__ import annotations
+
+EXIT_DONE = 0
+EXIT_CHECK_FAILED = 1
+EXIT_USAGE = 2
+EXIT_ENVIRONMENT = 3
+EXIT_INTERRUPTED = 130
+
+
+class DrivebayError(Exception):
+    """Base of all errors that a user can cause and mend.
+
+    Parameters
+    ----------
+    message : what is wrong, where, and what is allowed; one line, no trailing full stop.
+    hint : something that the user can type or change next; one line.
+    exit_code : 1, 2, 3 or 130, see the constants of this module.
+    """
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, message: str, hint: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+
+class UserError(DrivebayError):
+    """Wrong usage: an unknown name, a value out of range, a malformed file."""
+
+
+class EnvironmentProblem(DrivebayError):
+    """The machine lacks something: fio, a permission, disk space."""
+
+    exit_code = EXIT_ENVIRONMENT
+
+
+class Interrupted(DrivebayError):
+    """The user pressed Ctrl-C; what had finished is kept."""
+
+    exit_code = EXIT_INTERRUPTED
