@@ -1,0 +1,29 @@
+"""Suites: the tests of a review as data, from suites/*.toml or a user's file.
+
+This room must not know how a target carries a test out, nor what is computed from its results.
+"""
+
+from drivebay.suites.loader import load, names
+from drivebay.suites.model import (
+    SCHEMA_VERSION,
+    Phase,
+    Prepare,
+    Quick,
+    Stable,
+    Suite,
+    Test,
+    Workload,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Phase",
+    "Prepare",
+    "Quick",
+    "Stable",
+    "Suite",
+    "Test",
+    "Workload",
+    "load",
+    "names",
+]

@@ -1,0 +1,281 @@
+"""What a suite is: tests, each a preparation and some phases of load, as plain data.
+
+Sources: the parameters come from the published methods, named in every test's `source`.
+Leaves out: how a target carries a workload out (targets), and what is computed from it (analysis).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = 1
+MIB = 2**20
+BLOCK_BYTES_MAX = 16 * MIB
+QUEUE_DEPTH_MAX = 1024
+DURATION_S_MAX = 30 * 24 * 3600.0
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def _is_an_id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise ValueError(
+            f"{value!r} is not allowed; must be lower-case letters and digits, joined by hyphens"
+        )
+    return value
+
+
+Id = Annotated[str, Field(max_length=60), AfterValidator(_is_an_id)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class _Span(_Data):
+    """A stretch of the user's addresses: a share of the capacity, capped in bytes."""
+
+    span_percent: Annotated[float, Field(gt=0, le=100)] = 100.0
+    span_bytes: Annotated[int, Field(ge=512)] | None = None
+    span_start_percent: Percent = 0.0
+
+    @model_validator(mode="after")
+    def _ends_on_the_drive(self) -> _Span:
+        if self.span_start_percent + self.span_percent > 100.0:
+            raise ValueError(
+                "span_start_percent + span_percent is over 100; together they must be at most 100"
+            )
+        return self
+
+    def _stretch(self, capacity_bytes: int) -> tuple[int, int]:
+        start = _share(capacity_bytes, self.span_start_percent)
+        end_percent = self.span_start_percent + self.span_percent
+        end = capacity_bytes if end_percent == 100.0 else _share(capacity_bytes, end_percent)
+        length = end - start
+        return start, length if self.span_bytes is None else min(length, self.span_bytes)
+
+
+class Stable(_Data):
+    """When a phase is stable: the data rate of each of the last `window_s` seconds lies within
+    `within_percent` ((highest - lowest) / mean), and at least `min_s` seconds have passed."""
+
+    window_s: Annotated[int, Field(ge=2, le=86_400)]
+    within_percent: Annotated[float, Field(gt=0, le=100)]
+    min_s: Annotated[int, Field(ge=1, le=86_400)]
+
+
+class Workload(_Span):
+    """One closed-loop load: `queue_depth` requests are outstanding at all times.
+
+    Random addresses are uniform over the span, aligned to the block, drawn with replacement;
+    sequential ones begin at the span's start and wrap at its end. Data is incompressible.
+    `duration_s` is an upper bound where `until_stable` is given.
+    """
+
+    pattern: Literal["random", "sequential"]
+    read_percent: Annotated[int, Field(ge=0, le=100)]
+    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
+    queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+    duration_s: Seconds
+    until_stable: Stable | None = None
+
+    @model_validator(mode="after")
+    def _can_become_stable(self) -> Workload:
+        stable = self.until_stable
+        if stable is not None and max(stable.window_s, stable.min_s) > self.duration_s:
+            raise ValueError(
+                "until_stable.window_s and min_s must be at most duration_s, the upper bound"
+            )
+        return self
+
+    def span(self, capacity_bytes: int) -> tuple[int, int]:
+        """Start and length in bytes on a drive of this capacity; the length is a multiple of the
+        block, and 0 if not one block fits.
+
+        >>> half = Workload(pattern="random", read_percent=0, block_bytes=4096, queue_depth=1,
+        ...                 duration_s=1, span_percent=50, span_start_percent=50)
+        >>> half.span(8 * 2**20 + 512)
+        (4194304, 4194304)
+        """
+        start, length = self._stretch(capacity_bytes)
+        return start, length // self.block_bytes * self.block_bytes
+
+
+class Prepare(_Span):
+    """One step before the load.
+
+    "purge" makes the drive as new (every address unwritten); "fill" writes a span sequentially in
+    128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`. A fill with
+    `if_needed` is skipped where the span has been written whole since the last purge; a virtual
+    drive begins every test as new, so there it is never skipped.
+    """
+
+    kind: Literal["purge", "fill", "rest"]
+    passes: Annotated[int, Field(ge=1, le=10)] = 1
+    seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    if_needed: bool = False
+
+    @model_validator(mode="after")
+    def _fields_fit_the_kind(self) -> Prepare:
+        allowed = {
+            "purge": {"kind"},
+            "fill": {"kind", "passes", "if_needed", *_Span.model_fields},
+            "rest": {"kind", "seconds"},
+        }[self.kind]
+        changed = {
+            name
+            for name, field in type(self).model_fields.items()
+            if name in self.model_fields_set and getattr(self, name) != field.default
+        }
+        if foreign := sorted(changed - allowed):
+            raise ValueError(f"'{foreign[0]}' has no meaning for a {self.kind}")
+        if self.kind == "rest" and self.seconds <= 0:
+            raise ValueError("a rest needs 'seconds', more than 0")
+        return self
+
+    def span(self, capacity_bytes: int) -> tuple[int, int]:
+        """Start and length in bytes of a fill, to the last byte of the stretch."""
+        return self._stretch(capacity_bytes)
+
+
+class Phase(_Data):
+    """One stretch of unchanged load; the label is unique in its test ("run", "qd4")."""
+
+    label: Id
+    workload: Workload
+
+
+class Quick(_Data):
+    """How a test is shortened by `Suite.shortened`: seconds of each phase, of rests, of the metric.
+
+    With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
+    on a real drive; tests whose figure depends on unwritten space must not say so.
+    """
+
+    duration_s: Seconds
+    rest_s: Annotated[float, Field(ge=0, le=3600)] = 2.0
+    metric_window_s: Seconds | None = None
+    until_stable: Stable | None = None
+    keep_state: bool = False
+
+
+class Test(_Data):
+    """One test: prepared, then its phases one after the other without a pause."""
+
+    __test__ = False  # not a pytest class
+
+    id: Id
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    page: Id
+    kind: Literal["consistency", "ladder", "thermal"]
+    method: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+    prepare: tuple[Prepare, ...] = ()
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    metric_window_s: Seconds | None = None
+    metric_queue_depths: tuple[int, ...] = ()
+    quick: Quick | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Test:
+        labels = [phase.label for phase in self.phases]
+        if len(set(labels)) != len(labels):
+            raise ValueError("two phases have the same label; labels must differ")
+        if self.kind == "consistency":
+            if len(self.phases) != 1 or self.metric_window_s is None:
+                raise ValueError("a consistency test needs one phase and 'metric_window_s'")
+            if self.metric_window_s > self.phases[0].workload.duration_s:
+                raise ValueError("metric_window_s must be at most the phase's duration_s")
+        depths = {phase.workload.queue_depth for phase in self.phases}
+        if self.kind == "ladder" and (
+            not self.metric_queue_depths or set(self.metric_queue_depths) - depths
+        ):
+            raise ValueError(
+                "a ladder needs 'metric_queue_depths', each one of its queue depths "
+                f"({', '.join(map(str, sorted(depths)))})"
+            )
+        if self.kind == "thermal" and (
+            len(self.phases) != 1 or self.phases[0].workload.until_stable is None
+        ):
+            raise ValueError("a thermal test needs one phase with 'until_stable'")
+        if self.quick is not None:
+            self._shortened(self.quick)
+        return self
+
+    def drive_seconds(self) -> float:
+        """Rests and phases at their longest, in seconds; fills are not in it."""
+        rests = sum(step.seconds for step in self.prepare)
+        return rests + sum(phase.workload.duration_s for phase in self.phases)
+
+    def _shortened(self, quick: Quick) -> Test:
+        def shorter(step: Prepare) -> Prepare:
+            if step.kind == "rest":
+                return step.model_copy(update={"seconds": min(step.seconds, quick.rest_s)})
+            if step.kind == "fill":
+                passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
+                return step.model_copy(update=passes)
+            return step
+
+        prepare = tuple(
+            shorter(step)
+            for step in self.prepare
+            if not (step.kind == "purge" and quick.keep_state)
+            and not (step.kind == "rest" and quick.rest_s == 0)
+        )
+        phases = []
+        for phase in self.phases:
+            load = phase.workload.model_dump()
+            load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
+            if phase.workload.until_stable is not None:
+                if quick.until_stable is None:
+                    raise ValueError("quick needs 'until_stable', as the phase has one")
+                load["until_stable"] = quick.until_stable.model_dump()
+            phases.append(Phase(label=phase.label, workload=Workload(**load)))
+        window = self.metric_window_s
+        if window is not None:
+            if quick.metric_window_s is None:
+                raise ValueError("quick needs 'metric_window_s', as the test has one")
+            window = min(window, quick.metric_window_s)
+        changed = {"prepare": prepare, "phases": tuple(phases), "metric_window_s": window}
+        return Test(**{**dict(self), **changed, "quick": None})
+
+    def shortened(self) -> Test:
+        """The --quick form; a test without `quick` in its data stays as it is."""
+        return self if self.quick is None else self._shortened(self.quick)
+
+
+class Suite(_Data):
+    """Tests in the order of the review."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    name: Id
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    description: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+    tests: Annotated[tuple[Test, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ids_differ(self) -> Suite:
+        ids = [test.id for test in self.tests]
+        if twice := sorted({name for name in ids if ids.count(name) > 1}):
+            raise ValueError(f"two tests have the id '{twice[0]}'; ids must differ")
+        return self
+
+    def shortened(self) -> Suite:
+        """The --quick form: the same tests, every duration and window cut as their data says."""
+        return Suite(**{**dict(self), "tests": tuple(test.shortened() for test in self.tests)})
+
+    def selected(self, ids: tuple[str, ...]) -> Suite:
+        """Only these tests, in the suite's order."""
+        return Suite(**{**dict(self), "tests": tuple(t for t in self.tests if t.id in ids)})
+
+
+def _share(capacity_bytes: int, percent: float) -> int:
+    """A share of the capacity in bytes, rounded down to 1 MiB; exact integers throughout."""
+    thousandths = round(percent * 1000)
+    return capacity_bytes * thousandths // 100_000 // MIB * MIB
