@@ -1,0 +1,42 @@
+"""drivebay: an SSD review lab for real drives and virtual ones.
+
+The public names below are loaded when first used, so that `import drivebay` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from drivebay import review
+    from drivebay.catalog import load as drive
+    from drivebay.results import load as load_result
+    from drivebay.review.direct import run
+    from drivebay.suites import load as load_suite
+
+__all__ = ["__version__", "drive", "load_result", "load_suite", "review", "run"]
+
+_HOMES = {
+    "drive": ("drivebay.catalog", "load"),
+    "load_result": ("drivebay.results", "load"),
+    "load_suite": ("drivebay.suites", "load"),
+    "review": ("drivebay.review", None),
+    "run": ("drivebay.review.direct", "run"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from drivebay.results.provenance import tool_version
+
+        return tool_version()
+    if name not in _HOMES:
+        raise AttributeError(f"module 'drivebay' has no attribute '{name}'")
+    module, attribute = _HOMES[name]
+    home = import_module(module)
+    return home if attribute is None else getattr(home, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
