@@ -1,0 +1,43 @@
+# The project's commands. Each is a line or two here; the work is in scripts/.
+
+REVIEW ?= sm951-ahci-512
+ARGS ?=
+
+.PHONY: help setup review test bench format lock wheel clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## everything the program needs: .venv with its packages and the Rust core
+	@PYTHON="$(PYTHON)" scripts/setup.sh
+
+review: setup ## the whole review of the virtual Samsung SM951 (REVIEW=... ARGS=... to change it)
+	@.venv/bin/drivebay review $(REVIEW) $(ARGS)
+
+test: ## every check of the project, as CI runs them
+	@PYTHON="$(PYTHON)" scripts/test.sh
+
+bench: setup ## the core's own speed on this machine
+	@.venv/bin/drivebay bench $(ARGS)
+
+format: ## format Rust and Python, and mend what the linter can mend
+	@PYTHON="$(PYTHON)" scripts/setup.sh --dev
+	@cargo fmt --all
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+
+LOCK = .tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+
+lock: setup ## newest packages into the lock files (then run `make test`)
+	@$(LOCK) pyproject.toml --group build -o requirements.lock
+	@$(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@echo uv | $(LOCK) - -o requirements-tools.lock
+
+wheel: setup ## a wheel to install elsewhere, into target/wheels
+	@.venv/bin/maturin build --release --locked --quiet
+	@ls target/wheels/*.whl
+
+clean: ## remove everything that was built here; results stay
+	rm -rf .venv .tools target python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

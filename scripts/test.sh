@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Every check of the project, one after the other; stops at the first that fails.
+# `make test` and CI run this and nothing else.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/common.sh
+
+started=$SECONDS
+summary=()
+
+# step NAME COMMAND...: runs one check, with its time for the summary.
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    say "$name: $*"
+    if ! "$@"; then
+        printf 'error: %s failed\nhint: to repeat only this: %s\n' "$name" "$*" >&2
+        exit 1
+    fi
+    summary+=("$(printf '%-14s %4d s' "$name" "$(seconds_since "$start")")")
+}
+
+scripts/setup.sh --dev
+
+# --- what only the tests need ---------------------------------------------------------------------
+command -v fio >/dev/null || apt_install "fio (tests of real files and devices)" fio
+command -v chromium >/dev/null || apt_install "Chromium (tests of the report)" chromium fonts-dejavu-core
+cargo fmt --version >/dev/null 2>&1 || fail "rustfmt is missing" "rustup component add rustfmt"
+cargo clippy --version >/dev/null 2>&1 || fail "clippy is missing" "rustup component add clippy"
+export PATH=$PWD/.venv/bin:$PATH
+
+# --- the checks, the quick ones first -------------------------------------------------------------
+step "Python format" ruff format --check .
+step "Python lint" ruff check .
+step "Rust format" cargo fmt --all --check
+step "Python types" mypy
+step "Rust lint" cargo clippy --locked --workspace --all-targets -- -D warnings
+step "Rust tests" cargo test --locked --workspace
+step "Python tests" pytest
+
+say "All checks passed in $(seconds_since "$started") s"
+printf '    %s\n' "${summary[@]}"

@@ -1,0 +1,213 @@
+"""The house has one way down: each room imports only rooms below it, in Python and in Rust.
+
+ARCHITECTURE.md draws the picture that this file enforces. A new room is entered in one of the
+tables below, with what it may know; an import that is not allowed there fails here by name.
+Imports inside functions count as well: a circle that is only put off is still a circle.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parent.parent
+PACKAGE = TOP / "python" / "drivebay"
+
+# What everyone may import: errors, formatting, and where the project's data lies.
+GROUND = {"errors", "units", "data"}
+
+# Room -> rooms that it may import besides the ground.
+PYTHON_ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "units": set(),
+    "data": set(),
+    "_core": set(),
+    "suites": set(),
+    "catalog": {"_core"},
+    "targets": {"_core", "catalog", "suites"},
+    "results": {"suites", "targets"},
+    "analysis": {"results", "suites"},
+    "report": {"analysis", "results", "suites"},
+    "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
+    "bench": {"_core", "catalog", "suites", "targets"},
+    "cli": {"analysis", "bench", "catalog", "report", "results", "review", "suites", "targets"},
+}
+
+# Crate -> crates of ours that it may name as dependencies.
+RUST_ROOMS: dict[str, set[str]] = {
+    "units": set(),
+    "drive": {"units"},
+    "trace": set(),
+    "run": {"drive", "trace", "units"},
+    "py": {"run", "drive", "units"},
+}
+
+# The virtual drive's model knows no wall clock, sockets or files of its own.
+MODEL_CRATES = ("units", "drive")
+FORBIDDEN_IN_MODEL = ("std::net", "std::time", "std::thread", "HashMap", "pyo3")
+
+
+def room_of(module: str) -> str | None:
+    """The room that a dotted module name belongs to; None outside of the package.
+
+    >>> room_of("drivebay.targets.base")
+    'targets'
+    >>> room_of("numpy")
+    """
+    parts = module.split(".")
+    if parts[0] != "drivebay":
+        return None
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of every import; `package` resolves the relative ones."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1]
+            module = ".".join([*base, node.module or ""]) if node.level else node.module or ""
+            module = module.rstrip(".")
+            if module == "drivebay":  # `from drivebay import data`: the room is among the names
+                for alias in node.names:
+                    yield node.lineno, f"drivebay.{alias.name}"
+            else:
+                yield node.lineno, module
+
+
+def violations(source: str, module: str, *, is_package: bool) -> list[str]:
+    """What the file `module` imports although its room may not."""
+    room = room_of(module)
+    if not room:  # drivebay/__init__.py gathers the public names, from anywhere
+        return []
+    allowed = PYTHON_ROOMS[room] | GROUND | {room}
+    package = module if is_package else module.rpartition(".")[0]
+    found = []
+    for line, name in imported_modules(ast.parse(source), package):
+        target = room_of(name)
+        if target is not None and target not in allowed:
+            found.append(f"{module}, line {line}: {room} must not import {target or 'drivebay'}")
+    return found
+
+
+def python_files() -> list[Path]:
+    """Every Python source of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def module_of(path: Path) -> tuple[str, bool]:
+    """Dotted name of a source file, and whether it is a package's __init__."""
+    parts = list(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    is_package = parts[-1] == "__init__"
+    return ".".join(parts[:-1] if is_package else parts), is_package
+
+
+def rust_dependencies(manifest: Path) -> set[str]:
+    """Our own crates that a Cargo.toml names, for tests and builds as well, without the prefix."""
+    document = tomllib.loads(manifest.read_text())
+    tables = [document, *document.get("target", {}).values()]
+    names: set[str] = set()
+    for table in tables:
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            for name, value in table.get(kind, {}).items():
+                real = value.get("package", name) if isinstance(value, dict) else name
+                if real.startswith("drivebay-"):
+                    names.add(real.removeprefix("drivebay-"))
+    return names
+
+
+def test_every_python_room_is_known() -> None:
+    found = {room for path in python_files() if (room := room_of(module_of(path)[0]))}
+    assert found <= PYTHON_ROOMS.keys(), "enter the new room in PYTHON_ROOMS, and draw it"
+
+
+def test_python_rooms_import_only_downward() -> None:
+    found: list[str] = []
+    for path in python_files():
+        module, is_package = module_of(path)
+        found += violations(path.read_text(), module, is_package=is_package)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("rooms", [PYTHON_ROOMS, RUST_ROOMS], ids=["python", "rust"])
+def test_the_tables_themselves_hold_no_circle(rooms: dict[str, set[str]]) -> None:
+    left = {room: set(below) for room, below in rooms.items()}
+    while left:
+        ground = {room for room, below in left.items() if not below & left.keys()}
+        assert ground, f"a circle among {sorted(left)}"
+        left = {room: below for room, below in left.items() if room not in ground}
+
+
+def test_rust_crates_depend_only_downward() -> None:
+    manifests = {path.parent.name: path for path in (TOP / "crates").glob("*/Cargo.toml")}
+    assert manifests, "no crates found"
+    assert manifests.keys() <= RUST_ROOMS.keys(), "enter the new crate in RUST_ROOMS, and draw it"
+    for crate, manifest in sorted(manifests.items()):
+        unwanted = rust_dependencies(manifest) - RUST_ROOMS[crate]
+        assert not unwanted, f"crates/{crate} must not depend on {sorted(unwanted)}"
+
+
+@pytest.mark.parametrize("crate", MODEL_CRATES)
+def test_the_model_knows_no_outside_world(crate: str) -> None:
+    sources = sorted((TOP / "crates" / crate / "src").rglob("*.rs"))
+    assert sources
+    for source in sources:
+        code = [line.split("//")[0] for line in source.read_text().splitlines()]
+        for number, line in enumerate(code, start=1):
+            for word in FORBIDDEN_IN_MODEL:
+                assert word not in line, f"{source.relative_to(TOP)}:{number}: {word}"
+
+
+# --- the checker itself ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from drivebay.review import run",
+        "from drivebay import review",
+        "import drivebay.review.plan",
+        "from ..review import run",
+        "from .. import review",
+        "def late():\n    from drivebay import review",
+        "import drivebay",
+        "from drivebay import drive",
+    ],
+)
+def test_an_upward_import_is_found_in_every_spelling(source: str) -> None:
+    assert violations(source, "drivebay.results.writer", is_package=False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from drivebay.suites import Test",
+        "from drivebay import data, errors",
+        "from .schema import Manifest",
+        "from . import schema",
+        "import numpy as np",
+    ],
+)
+def test_downward_and_own_imports_are_fine(source: str) -> None:
+    assert not violations(source, "drivebay.results.writer", is_package=False)
+
+
+def test_a_relative_import_in_an_init_is_its_own_room() -> None:
+    assert not violations("from .writer import write", "drivebay.results", is_package=True)
+    assert violations("from ..cli import main", "drivebay.results", is_package=True)
+
+
+def test_a_rust_dependency_is_seen_in_every_table(tmp_path: Path) -> None:
+    manifest = tmp_path / "Cargo.toml"
+    manifest.write_text(
+        '[dependencies]\ndrivebay-run = { workspace = true }\nserde = "1"\n'
+        '[dev-dependencies]\nother = { package = "drivebay-py", path = "x" }\n'
+        "[target.'cfg(unix)'.dependencies]\ndrivebay-trace.workspace = true\n"
+    )
+    assert rust_dependencies(manifest) == {"run", "py", "trace"}
