@@ -31,11 +31,11 @@ LOCK = .tools/bin/uv pip compile --quiet --upgrade --universal --python-version 
 
 lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --group build -o requirements.lock
-	@$(LOCK) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(LOCK) pyproject.toml --group tests -c requirements.lock -o requirements-dev.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
 wheel: setup ## a wheel to install elsewhere, into target/wheels
-	@.venv/bin/maturin build --release --locked --quiet
+	@.venv/bin/maturin build --release --locked --quiet -i .venv/bin/python
 	@ls target/wheels/*.whl
 
 clean: ## remove everything that was built here; results stay
