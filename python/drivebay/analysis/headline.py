@@ -1,0 +1,134 @@
+"""The short table of a review: its main figures, the published ones beside them.
+
+A published figure stands beside a measured one only where the drive is the same one, unchanged, and
+suite and test are those that the statement belongs to. On a shortened run it is shown, but no error
+is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drivebay.analysis import published as prints
+from drivebay.analysis.measure import Figure, Measured
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One row: a measured figure and, where there is one, the published figure beside it.
+
+    `value` is None where the figure could not be computed; `note` says why. `published` is in the
+    same unit as `value`, with its relation ("eq", "approx", "lt", "gt"); `published_text` is how to
+    print it. `verdict` is "within" or "off" the tolerance, "shortened", "not measured", or None
+    where nothing is published. `source` is the publication.
+    """
+
+    test_id: str
+    test_title: str
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    spread: float | None
+    spread_kind: str
+    n: int
+    n_kind: str
+    note: str = ""
+    published: float | None = None
+    published_id: str | None = None
+    published_relation: str | None = None
+    published_text: str = ""
+    published_note: str = ""
+    error_percent: float | None = None
+    tolerance_percent: float | None = None
+    verdict: prints.Verdict | None = None
+    source: str = ""
+
+
+def rows_of(
+    measured: Measured, *, suite: str, drive: str | None, shortened: bool
+) -> tuple[Headline, ...]:
+    """Headline rows of one test: what its kind always shows, and all with a published figure."""
+    compared = {row.metric: row for row in _mapped(measured, suite, drive) if row.primary}
+    keys = list(_always(measured))
+    keys += [key for key in compared if key not in keys]
+    order = list(measured.figures)
+    keys.sort(key=lambda key: order.index(key) if key in order else len(order))
+    return tuple(
+        _row(measured, measured.figures[key], compared.get(key), shortened=shortened)
+        for key in keys
+        if key in measured.figures
+    )
+
+
+def comparisons_of(
+    measured: Measured, *, suite: str, drive: str | None, shortened: bool
+) -> tuple[Headline, ...]:
+    """Every published figure that this test has an answer to, repeated statements included."""
+    return tuple(
+        _row(measured, measured.figures[row.metric], row, shortened=shortened)
+        for row in _mapped(measured, suite, drive)
+        if row.metric in measured.figures
+    )
+
+
+def _mapped(measured: Measured, suite: str, drive: str | None) -> list[prints.Mapped]:
+    return [
+        row
+        for row in prints.mapped()
+        if row.published.drive == drive and (row.suite, row.test) == (suite, measured.test.id)
+    ]
+
+
+def _always(measured: Measured) -> Sequence[str]:
+    if measured.test.kind == "consistency":
+        return ("mean_iops", "sd_iops", "mean_over_sd")
+    if measured.test.kind == "thermal":
+        return ("throttle_after_s", "initial_rate", "throttled_rate")
+    small = all(phase.workload.block_bytes <= 8192 for phase in measured.phases)
+    deepest = max((step.queue_depth for step in measured.steps), default=0)
+    single = len(measured.test.metric_queue_depths) == 1
+    return ("mean_rate",) if single else ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
+
+
+def _row(
+    measured: Measured, figure: Figure, mapped: prints.Mapped | None, *, shortened: bool
+) -> Headline:
+    base = Headline(
+        test_id=measured.test.id,
+        test_title=measured.test.title,
+        key=figure.key,
+        label=figure.label,
+        value=figure.value,
+        unit=figure.unit,
+        spread=figure.spread,
+        spread_kind=figure.spread_kind,
+        n=figure.n,
+        n_kind=figure.n_kind,
+        note=figure.note,
+    )
+    if mapped is None:
+        return base
+    error = None
+    verdict: prints.Verdict
+    if figure.value is None:
+        verdict = "not measured"
+    elif shortened:
+        verdict = "shortened"
+    else:
+        error = prints.error_percent(mapped, figure.value)
+        verdict = "within" if abs(error or 0.0) <= mapped.tolerance_percent else "off"
+    row = mapped.published
+    changed = {
+        "published": row.value,
+        "published_id": row.id,
+        "published_relation": row.relation,
+        "published_text": prints.said(row),
+        "published_note": mapped.note,
+        "error_percent": error,
+        "tolerance_percent": mapped.tolerance_percent,
+        "verdict": verdict,
+        "source": row.source,
+    }
+    return Headline(**{**base.__dict__, **changed})

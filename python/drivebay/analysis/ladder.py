@@ -1,0 +1,97 @@
+"""A ladder of queue depths: rate, IOPS and latency of each step, and the mean over some of them.
+
+Source: the AnandTech 2015 client suite: the bar is the mean of the data rates at queue depths 1, 2
+and 4; the line has one point per depth. Percentiles of a step come from its merged histogram; the
+mean over depths is a mean of rates, which may be averaged, never of percentiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drivebay.analysis import latency
+from drivebay.analysis.timeline import MB, Spread, Timeline, spread
+
+
+@dataclass(frozen=True)
+class Step:
+    """One queue depth.
+
+    `rate_mb_s` and `iops` are totals over the step's length, partial second included; `rate` and
+    `ios` are the 1 s samples' mean and standard deviation (None where the step is under a second).
+    `latency_mean_us` is None where the target gave no latencies. `power`, `temperature_last_c` and
+    `waf` are None where unknown.
+    """
+
+    label: str
+    queue_depth: int
+    rate_mb_s: float
+    iops: float
+    rate: Spread | None
+    ios: Spread | None
+    total_ios: int
+    latency_mean_us: float | None
+    percentiles_us: dict[float, float | None]
+    power: Spread | None
+    temperature_last_c: float | None
+    waf: float | None
+
+
+@dataclass(frozen=True)
+class DepthMean:
+    """Mean of the data rates at some queue depths, in 10^6 bytes per second.
+
+    `sd` is the standard deviation of that mean's 1 s samples: the depths' variances added.
+    """
+
+    queue_depths: tuple[int, ...]
+    rate_mb_s: float
+    sd: float | None
+    n: int
+
+
+def step(
+    label: str,
+    queue_depth: int,
+    timeline: Timeline,
+    histogram: latency.Histogram,
+    *,
+    total_ios: int,
+    total_bytes: int,
+    latency_mean_ns: float | None,
+    waf: float | None,
+) -> Step:
+    """One step's figures from its totals, its timeline and its merged histogram."""
+    length = timeline.seconds_total
+    known = timeline.temperature_c[timeline.temperature_c == timeline.temperature_c]
+    return Step(
+        label=label,
+        queue_depth=queue_depth,
+        rate_mb_s=total_bytes / MB / length if length else 0.0,
+        iops=total_ios / length if length else 0.0,
+        rate=spread(timeline.rate_mb_s),
+        ios=spread(timeline.ios),
+        total_ios=total_ios,
+        latency_mean_us=None if latency_mean_ns is None else latency_mean_ns / 1e3,
+        percentiles_us=latency.percentiles_us(histogram),
+        power=spread(timeline.power_w),
+        temperature_last_c=float(known[-1]) if len(known) else None,
+        waf=waf,
+    )
+
+
+def mean_over(steps: Sequence[Step], queue_depths: Sequence[int]) -> DepthMean | None:
+    """Mean of the rates at these depths, or None where one of them is missing."""
+    chosen = [one for depth in queue_depths for one in steps if one.queue_depth == depth]
+    if not chosen or len(chosen) != len(queue_depths):
+        return None
+    deviations = [one.rate.sd for one in chosen if one.rate is not None and one.rate.sd is not None]
+    whole = len(deviations) == len(chosen)
+    return DepthMean(
+        queue_depths=tuple(queue_depths),
+        rate_mb_s=sum(one.rate_mb_s for one in chosen) / len(chosen),
+        sd=math.sqrt(sum(sd * sd for sd in deviations)) / len(chosen) if whole else None,
+        n=sum(one.rate.n for one in chosen if one.rate is not None),
+    )

@@ -1,0 +1,155 @@
+"""Latency figures from histograms: merged counts, percentiles, shares.
+
+A histogram has exact counts in bins at most 1.6 % wide. A percentile is nearest-rank over the
+counts and is given as the largest latency that its bin can hold (`high_ns - 1`): never below the
+true value and at most 1.6 % above it. Percentiles are never averaged: histograms are merged first.
+
+Left out: interpolation inside a bin, which would look exact and is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+PERCENTILES: tuple[float, ...] = (50.0, 99.0, 99.9, 99.99)
+BIN_ERROR_PERCENT = 1.6
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of latencies in bins `low_ns <= latency < high_ns`, ascending, without overlap.
+
+    `low_ns`, `high_ns`, `count`: int64 arrays, shape (k,).
+    """
+
+    low_ns: npt.NDArray[np.int64]
+    high_ns: npt.NDArray[np.int64]
+    count: npt.NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """How many I/Os were counted."""
+        return int(self.count.sum())
+
+
+def empty() -> Histogram:
+    """A histogram that counted nothing."""
+    none = np.zeros(0, dtype=np.int64)
+    return Histogram(none, none, none)
+
+
+def from_table(table: pa.Table, direction: str | None = None) -> Histogram:
+    """Counts of one direction ("read" or "write"), or of both together.
+
+    Raises
+    ------
+    ValueError
+        If bins overlap without being the same bin.
+    """
+    if direction is not None:
+        table = table.filter(pc.equal(table.column("direction"), direction))
+    columns = (table.column(name).to_numpy() for name in ("low_ns", "high_ns", "count"))
+    low, high, count = (np.asarray(column, dtype=np.int64) for column in columns)
+    return merge([Histogram(low, high, count)])
+
+
+def merge(parts: Sequence[Histogram]) -> Histogram:
+    """All counts together; bins with the same edges are added.
+
+    Raises
+    ------
+    ValueError
+        If bins overlap without being the same bin: counted on different grids.
+
+    >>> a = Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 2]))
+    >>> merge([a, a]).count.tolist()
+    [2, 4]
+    """
+    if not parts:
+        return empty()
+    low = np.concatenate([part.low_ns for part in parts])
+    high = np.concatenate([part.high_ns for part in parts])
+    count = np.concatenate([part.count for part in parts])
+    kept = count > 0
+    edges, place = np.unique(np.stack([low[kept], high[kept]]), axis=1, return_inverse=True)
+    merged = np.zeros(edges.shape[1], dtype=np.int64)
+    np.add.at(merged, place.reshape(-1), count[kept])
+    if np.any(edges[0, 1:] < edges[1, :-1]) or np.any(edges[1] <= edges[0]):
+        raise ValueError("histogram bins overlap: they were counted on different grids")
+    return Histogram(edges[0], edges[1], merged)
+
+
+def percentile_ns(histogram: Histogram, q: float) -> int:
+    """The nearest-rank percentile, as the largest latency its bin can hold, in nanoseconds.
+
+    Parameters
+    ----------
+    q : percent, in (0, 100].
+
+    Raises
+    ------
+    ValueError
+        If the histogram is empty or `q` is out of range.
+
+    >>> percentile_ns(Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 1])), 50)
+    9
+    """
+    if not 0 < q <= 100:
+        raise ValueError(f"percentile {q} is not in (0, 100]")
+    total = histogram.total
+    if total == 0:
+        raise ValueError("no I/O was counted: there is no percentile")
+    rank = math.ceil(Fraction(str(q)) * total / 100)
+    index = int(np.searchsorted(np.cumsum(histogram.count), rank))
+    return int(histogram.high_ns[index]) - 1
+
+
+def percentile_supported(total: int, q: float) -> bool:
+    """True when at least one of `total` I/Os lies above the percentile, so that it can be told
+    from the maximum: p99.99 needs 10,000 I/Os.
+
+    >>> percentile_supported(9_999, 99.99), percentile_supported(10_000, 99.99)
+    (False, True)
+    """
+    return (100 - Fraction(str(q))) * total >= 100
+
+
+def percentiles_us(histogram: Histogram) -> dict[float, float | None]:
+    """The usual percentiles in microseconds; None where there are too few I/Os for one."""
+    return {
+        q: percentile_ns(histogram, q) / 1e3
+        if histogram.total and percentile_supported(histogram.total, q)
+        else None
+        for q in PERCENTILES
+    }
+
+
+def share_slower_percent(histogram: Histogram, limit_ns: int) -> float:
+    """Share of I/Os slower than `limit_ns`, in percent; the bin of the limit counts in full."""
+    total = histogram.total
+    return 100 * int(histogram.count[histogram.high_ns > limit_ns].sum()) / total if total else 0.0
+
+
+def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram:
+    """The same counts in bins as wide as an eye can part: adjacent bins are added, none is split.
+
+    A bin goes where its lower edge lies, so that the sum of counts stays exact.
+    """
+    if histogram.total == 0:
+        return histogram
+    octave = np.floor(np.log2(np.maximum(histogram.low_ns, 1)) * bins_per_octave + 1e-9)
+    starts = np.flatnonzero(np.diff(octave, prepend=octave[0] - 1))
+    ends = np.append(starts[1:], len(octave)) - 1
+    return Histogram(
+        histogram.low_ns[starts],
+        histogram.high_ns[ends],
+        np.add.reduceat(histogram.count, starts),
+    )

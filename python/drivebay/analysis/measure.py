@@ -1,0 +1,304 @@
+"""Every figure of one test, by name: what headlines, comparisons and charts are made from.
+
+A figure always carries its unit, its spread and how many samples it rests on. A figure that cannot
+be computed is there with value None and a note that says why, never left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from drivebay.analysis import consistency as consistencies
+from drivebay.analysis import ladder as ladders
+from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import thermal as thermals
+from drivebay.suites import Test, Workload
+
+SAMPLES = "1 s samples"
+SD = "standard deviation of 1 s samples"
+
+
+@dataclass(frozen=True)
+class PhaseData:
+    """One phase as the result folder has it; tables follow the schemas of `targets.base`."""
+
+    label: str
+    workload: Workload
+    duration_s: float
+    reads: int
+    writes: int
+    read_bytes: int
+    write_bytes: int
+    series: pa.Table
+    histogram: pa.Table
+    stages: pa.Table | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number with what is needed to believe it.
+
+    `spread` is in the figure's own unit, of the kind `spread_kind` says; `n` counts `n_kind`.
+    """
+
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    spread: float | None = None
+    spread_kind: str = ""
+    n: int = 0
+    n_kind: str = SAMPLES
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PhaseFigures:
+    """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row."""
+
+    label: str
+    workload: Workload
+    timeline: timeline.Timeline
+    histogram: latency.Histogram
+    stages: tuple[stages.StageShare, ...]
+    step: ladders.Step
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One test's figures; exactly one of `consistency`, `ladder`, `thermal` fits its kind.
+
+    They are None where the run was too short for a single full second.
+    """
+
+    test: Test
+    phases: tuple[PhaseFigures, ...]
+    figures: Mapping[str, Figure]
+    consistency: consistencies.Consistency | None = None
+    thermal: thermals.Thermal | None = None
+    depth_mean: ladders.DepthMean | None = None
+
+    @property
+    def steps(self) -> tuple[ladders.Step, ...]:
+        """The ladder's rows, one per phase."""
+        return tuple(phase.step for phase in self.phases)
+
+    @property
+    def whole(self) -> timeline.Timeline:
+        """All phases one after the other."""
+        return timeline.joined([phase.timeline for phase in self.phases])
+
+
+def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
+    """All figures of a test."""
+    computed = tuple(_phase(phase) for phase in phases)
+    if test.kind == "consistency":
+        found = (
+            consistencies.consistency(computed[0].timeline, window_s=test.metric_window_s or 0)
+            if computed
+            else None
+        )
+        return Measured(test, computed, _by_key(_of_consistency(found)), consistency=found)
+    if test.kind == "thermal":
+        heat = thermals.thermal(computed[0].timeline) if computed else None
+        return Measured(test, computed, _by_key(_of_thermal(heat)), thermal=heat)
+    steps = [phase.step for phase in computed]
+    mean = ladders.mean_over(steps, test.metric_queue_depths)
+    rows = _of_ladder(steps, mean, test.metric_queue_depths)
+    return Measured(test, computed, _by_key(rows), depth_mean=mean)
+
+
+def _phase(phase: PhaseData) -> PhaseFigures:
+    seconds = timeline.from_table(phase.series, phase.duration_s)
+    counts = latency.from_table(phase.histogram)
+    total = phase.reads + phase.writes
+    step = ladders.step(
+        phase.label,
+        phase.workload.queue_depth,
+        seconds,
+        counts,
+        total_ios=total,
+        total_bytes=phase.read_bytes + phase.write_bytes,
+        latency_mean_ns=_mean_latency_ns(phase.series),
+        waf=phase.metrics.get("waf"),
+    )
+    where = stages.shares(phase.stages, total_ios=total)
+    return PhaseFigures(phase.label, phase.workload, seconds, counts, where, step)
+
+
+def _mean_latency_ns(series: pa.Table) -> float | None:
+    """Mean over all I/Os, from each second's mean and its count."""
+    ios = sum(
+        np.asarray(series.column(name).to_numpy(), dtype=float) for name in ("reads", "writes")
+    )
+    mean = np.asarray(series.column("latency_ns_mean").to_numpy(zero_copy_only=False), dtype=float)
+    known = ~np.isnan(mean) & (ios > 0)
+    return float(np.average(mean[known], weights=ios[known])) if known.any() else None
+
+
+def _by_key(rows: list[Figure]) -> dict[str, Figure]:
+    return {row.key: row for row in rows}
+
+
+_TOO_SHORT = "the run has not one full second"
+
+
+def _of_consistency(found: consistencies.Consistency | None) -> list[Figure]:
+    if found is None:
+        return [Figure("mean_iops", "Mean IOPS", None, "IOPS", note=_TOO_SHORT)]
+    n = found.window_s
+    last = f"last {n:,} s"
+    burst, after = found.burst, found.after
+    no_burst = "" if burst else "the rate never fell under half of its start"
+    return [
+        Figure("mean_iops", f"Mean IOPS, {last}", found.mean, "IOPS", found.sd, SD, n),
+        Figure("sd_iops", f"Standard deviation, {last}", found.sd, "IOPS", n=n),
+        Figure(
+            "mean_over_sd",
+            f"Mean over standard deviation, {last}",
+            found.mean_over_sd,
+            "",
+            n=n,
+            note="" if found.mean_over_sd else "every second was the same",
+        ),
+        Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
+        Figure(
+            "burst_iops",
+            "IOPS of the first burst",
+            burst.mean if burst else None,
+            "IOPS",
+            burst.sd if burst else None,
+            SD,
+            burst.n if burst else 0,
+            note=no_burst,
+        ),
+        Figure(
+            "burst_s",
+            "Length of the first burst",
+            found.burst_s,
+            "s",
+            1.0 if found.burst_s else None,
+            "resolution of the samples",
+            found.burst_s or 0,
+            note=no_burst,
+        ),
+        Figure(
+            "after_burst_iops",
+            "Median IOPS after the burst",
+            found.after_median,
+            "IOPS",
+            after.sd if after else None,
+            SD,
+            after.n if after else 0,
+            note=no_burst,
+        ),
+    ]
+
+
+def _of_thermal(found: thermals.Thermal | None) -> list[Figure]:
+    if found is None:
+        return [Figure("initial_rate", "Data rate at the start", None, "MB/s", note=_TOO_SHORT)]
+    fell = found.fall_s is not None
+    after = found.after
+    held = "" if fell else "the rate never fell under half of its start and stayed there"
+    if found.by_heat is False:
+        held = "the drive reports no throttling at that time: the fall is not from heat"
+    elif fell and found.by_heat is None:
+        held = "the target does not report throttling; a full write cache looks the same"
+    peak = found.temperature_peak_c
+    return [
+        Figure(
+            "throttle_after_s",
+            "Time until the rate falls",
+            found.fall_s,
+            "s",
+            1.0 if fell else None,
+            "resolution of the samples",
+            found.before.n,
+            note=held,
+        ),
+        Figure(
+            "initial_rate",
+            "Data rate before" if fell else "Data rate, never throttled",
+            found.before.mean,
+            "MB/s",
+            found.before.sd,
+            SD,
+            found.before.n,
+        ),
+        Figure(
+            "throttled_rate",
+            "Data rate after",
+            after.mean if after else None,
+            "MB/s",
+            after.sd if after else None,
+            SD,
+            after.n if after else 0,
+            note="" if after else held,
+        ),
+        Figure(
+            "written_before_throttle",
+            "Moved before the rate falls" if fell else "Moved in all",
+            found.moved_gb if fell else None,
+            "GB",
+            found.initial.mean / 1e3 if fell else None,
+            "one second's worth",
+            found.before.n,
+            note="" if fell else held,
+        ),
+        Figure(
+            "temperature_peak_c",
+            "Highest temperature",
+            peak,
+            "°C",
+            n=found.before.n + (after.n if after else 0),
+            note="" if peak is not None else "the target reports no temperature",
+        ),
+    ]
+
+
+def _of_ladder(
+    steps: Sequence[ladders.Step], mean: ladders.DepthMean | None, depths: Sequence[int]
+) -> list[Figure]:
+    asked = ", ".join(map(str, depths))
+    label = f"Mean of QD {asked}" if len(depths) > 1 else f"Data rate at QD {asked}"
+    rows = [
+        Figure(
+            "mean_rate",
+            label,
+            mean.rate_mb_s if mean else None,
+            "MB/s",
+            mean.sd if mean else None,
+            SD,
+            mean.n if mean else 0,
+            note="" if mean else f"not all of the queue depths {asked} were run",
+        )
+    ]
+    for step in steps:
+        at, rate, ios = f"QD {step.queue_depth}", step.rate, step.ios
+        rows += [
+            Figure(
+                f"rate_qd{step.queue_depth}",
+                f"Data rate at {at}",
+                step.rate_mb_s,
+                "MB/s",
+                rate.sd if rate else None,
+                SD,
+                rate.n if rate else 0,
+            ),
+            Figure(
+                f"iops_qd{step.queue_depth}",
+                f"IOPS at {at}",
+                step.iops,
+                "IOPS",
+                ios.sd if ios else None,
+                SD,
+                ios.n if ios else 0,
+            ),
+        ]
+    return rows

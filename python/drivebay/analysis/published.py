@@ -1,0 +1,168 @@
+"""Published figures, and a measured one beside the published one.
+
+Sources: published/figures.csv (what was printed, each row with its publication) and
+published/mapping.toml (which measured figure a row is compared with, and how closely).
+Left out: statements in words and ratios to other drives; they stay in figures.csv unmapped.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from drivebay import data
+
+Relation = Literal["eq", "approx", "lt", "gt", "range", "ratio_to"]
+Verdict = Literal["within", "off", "shortened", "not measured"]
+
+# Published unit -> (unit of our figures, factor).
+_UNITS: dict[str, tuple[str, float]] = {"GB/s": ("MB/s", 1e3)}
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published statement; `value` is None where it is in words, which `text` keeps."""
+
+    id: str
+    drive: str
+    test: str
+    condition: str
+    metric: str
+    relation: str
+    value: float | None
+    text: str
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A published statement and the measured figure that it is compared with.
+
+    The published value is in the measured figure's unit. `at_least` is the other end of a bound
+    that was printed with "just" ("just under two minutes").
+    """
+
+    published: Published
+    suite: str
+    test: str
+    metric: str
+    tolerance_percent: float
+    primary: bool
+    at_least: float | None
+    note: str
+
+
+@functools.cache
+def figures() -> Mapping[str, Published]:
+    """Every row of figures.csv by its id."""
+    path = data.path("published") / "figures.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["id"]: _published(row) for row in csv.DictReader(file)}
+
+
+def _published(row: Mapping[str, str]) -> Published:
+    try:
+        value = float(row["value"])
+    except ValueError:
+        value = None
+    unit, factor = _UNITS.get(row["unit"], (row["unit"], 1.0))
+    return Published(
+        id=row["id"],
+        drive=row["drive"],
+        test=row["test"],
+        condition=row["condition"],
+        metric=row["metric"],
+        relation=row["relation"],
+        value=None if value is None else value * factor,
+        text=row["value"],
+        unit=unit,
+        source=row["source"],
+    )
+
+
+@functools.cache
+def _mapping() -> dict[str, object]:
+    with (data.path("published") / "mapping.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+@functools.cache
+def mapped() -> tuple[Mapped, ...]:
+    """Every comparison that can be made, in the order of mapping.toml."""
+    rows = _mapping()["row"]
+    assert isinstance(rows, list), "mapping.toml: [[row]] tables"
+    return tuple(
+        Mapped(
+            published=figures()[row["id"]],
+            suite=row["suite"],
+            test=row["test"],
+            metric=row["metric"],
+            tolerance_percent=float(row["tolerance_percent"]),
+            primary=bool(row["primary"]),
+            at_least=row.get("at_least"),
+            note=row["note"],
+        )
+        for row in rows
+    )
+
+
+def drive_of_model(model: str) -> str | None:
+    """The drive in figures.csv that a real device's model string names, if any.
+
+    >>> drive_of_model("SAMSUNG MZHPV512HDGL-00000")
+    'sm951-ahci-512'
+    """
+    drives = _mapping()["drives"]
+    assert isinstance(drives, dict), "mapping.toml: [drives.NAME] tables"
+    for drive, entry in drives.items():
+        if any(part.upper() in model.upper() for part in entry["models"]):
+            return str(drive)
+    return None
+
+
+def specification(drive: str) -> tuple[Published, ...]:
+    """What the maker's and reviewers' specification tables say of a drive, in their order."""
+    return tuple(
+        row for row in figures().values() if (row.drive, row.test) == (drive, "spec-sheet")
+    )
+
+
+def error_percent(row: Mapped, measured: float) -> float | None:
+    """How far the measured figure lies from the published one, in percent of the published one.
+
+    Inside a published bound the error is 0, outside it is the distance to the bound. None where
+    the published value is no number.
+    """
+    value = row.published.value
+    if not value:
+        return None
+    relation = row.published.relation
+    if relation == "lt":
+        low, high = row.at_least, value
+    elif relation == "gt":
+        low, high = value, None
+    else:
+        low, high = value, value
+    if low is not None and measured < low:
+        return 100 * (measured - low) / low
+    if high is not None and measured > high:
+        return 100 * (measured - high) / high
+    return 0.0
+
+
+def said(row: Published) -> str:
+    """The published statement in short: "about 7,500 IOPS", "under 120 s".
+
+    >>> said(figures()["S087"])
+    'over 150,000 IOPS'
+    """
+    words = {"approx": "about ", "lt": "under ", "gt": "over "}
+    if row.value is None:
+        return " ".join(part for part in (row.text, row.unit) if part)
+    number = f"{row.value:,.0f}" if row.value >= 100 or row.value == int(row.value) else row.text
+    return f"{words.get(row.relation, '')}{number} {row.unit}".strip()

@@ -1,0 +1,142 @@
+"""One row per full second of a phase, and what is computed from such rows alone.
+
+A phase that ends in the middle of a second has a last row that covers less than a second: it is
+left out of rates, so that a mean over rows is a mean over seconds. A second in which nothing
+completed has no row with some targets: it counts as zero I/Os. Unknown values are NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+MB = 1e6
+
+_PARTIAL_S = 0.05  # a row that covers at least 0.95 s counts as a full second
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What happened in each full second; arrays of shape (n,), index = second of the phase.
+
+    `ios` and `rate_mb_s` are I/Os and 10^6 bytes completed in that second. `latency_ms_mean`,
+    `latency_ms_max`, `temperature_c`, `power_w` and `throttle_stage` are NaN where unknown.
+    `seconds_total` is the length of the phase, partial second included.
+    """
+
+    ios: Floats
+    rate_mb_s: Floats
+    latency_ms_mean: Floats
+    latency_ms_max: Floats
+    temperature_c: Floats
+    power_w: Floats
+    throttle_stage: Floats
+    seconds_total: float
+
+    @property
+    def n(self) -> int:
+        """How many full seconds there are."""
+        return len(self.ios)
+
+    def last(self, seconds: float) -> slice:
+        """The last whole seconds, at most `seconds` of them."""
+        return slice(max(0, self.n - round(seconds)), self.n)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean of 1 s samples, their standard deviation (n - 1), and how many there are."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+def from_table(series: pa.Table, duration_s: float) -> Timeline:
+    """A phase's series as a timeline.
+
+    Parameters
+    ----------
+    series : columns as in `drivebay.targets.base.SERIES_SCHEMA`; rows in any order.
+    duration_s : how long the phase ran.
+    """
+    second = np.asarray(series.column("second").to_numpy(), dtype=np.int64)
+    n = int(duration_s + _PARTIAL_S)
+    kept = (second >= 0) & (second < n)
+    place = second[kept]
+
+    def counts(*names: str) -> Floats:
+        out = np.zeros(n)
+        for name in names:
+            np.add.at(out, place, np.asarray(series.column(name).to_numpy(), dtype=float)[kept])
+        return out
+
+    def values(name: str, scale: float = 1.0) -> Floats:
+        out = np.full(n, np.nan)
+        column = series.column(name).to_numpy(zero_copy_only=False)
+        out[place] = np.asarray(column, dtype=float)[kept] * scale
+        return out
+
+    return Timeline(
+        ios=counts("reads", "writes"),
+        rate_mb_s=counts("read_bytes", "write_bytes") / MB,
+        latency_ms_mean=values("latency_ns_mean", 1e-6),
+        latency_ms_max=values("latency_ns_max", 1e-6),
+        temperature_c=values("temperature_c"),
+        power_w=values("power_w"),
+        throttle_stage=values("throttle_stage"),
+        seconds_total=duration_s,
+    )
+
+
+def joined(parts: list[Timeline]) -> Timeline:
+    """Phases one after the other, as one timeline; partial seconds in between are dropped."""
+
+    def all_of(name: str) -> Floats:
+        return np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0)])
+
+    return Timeline(
+        ios=all_of("ios"),
+        rate_mb_s=all_of("rate_mb_s"),
+        latency_ms_mean=all_of("latency_ms_mean"),
+        latency_ms_max=all_of("latency_ms_max"),
+        temperature_c=all_of("temperature_c"),
+        power_w=all_of("power_w"),
+        throttle_stage=all_of("throttle_stage"),
+        seconds_total=sum(part.seconds_total for part in parts),
+    )
+
+
+def spread(samples: Floats) -> Spread | None:
+    """Mean and standard deviation of the known samples; None when there is none.
+
+    >>> spread(np.array([1.0, 3.0, np.nan]))
+    Spread(mean=2.0, sd=1.4142135623730951, n=2)
+    """
+    known = samples[~np.isnan(samples)]
+    if len(known) == 0:
+        return None
+    sd = float(known.std(ddof=1)) if len(known) > 1 else None
+    return Spread(float(known.mean()), sd, len(known))
+
+
+def fall_second(samples: Floats, *, start_s: int, stay_s: int) -> int | None:
+    """The first second whose sample lies under half of the start and stays there.
+
+    The start is the median of the first `start_s` samples; "stays" means that the `stay_s` samples
+    from there on (or all that are left) lie under half. None if that never happens.
+
+    >>> fall_second(np.array([10.0, 10, 10, 4, 10, 4, 4, 4]), start_s=3, stay_s=2)
+    5
+    """
+    if len(samples) == 0:
+        return None
+    low = samples < float(np.median(samples[:start_s])) / 2
+    for second in np.flatnonzero(low):
+        if low[second : second + stay_s].all():
+            return int(second)
+    return None
