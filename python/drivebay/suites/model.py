@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
 BLOCK_BYTES_MAX = 16 * MIB
 QUEUE_DEPTH_MAX = 1024

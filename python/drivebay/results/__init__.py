@@ -1,0 +1,21 @@
+"""Results: the folder that a review leaves, written step by step and never half.
+
+This room must not know how a test is run or what is computed from it.
+"""
+
+from drivebay.results.manifest import SCHEMA_VERSION, Manifest, StepEntry, read_manifest
+from drivebay.results.reading import PhaseFigures, Result, Step, load
+from drivebay.results.writing import Damage, Folder
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Damage",
+    "Folder",
+    "Manifest",
+    "PhaseFigures",
+    "Result",
+    "Step",
+    "StepEntry",
+    "load",
+    "read_manifest",
+]

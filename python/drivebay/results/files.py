@@ -1,0 +1,129 @@
+"""Files that are either whole or not there: atomic writes, flushed to the disk, and a lock.
+
+A file is written beside its place, flushed, renamed over it, and its directory flushed; so after a
+kill or a power cut the old or the new content is there, never a mixture. Every failure of the file
+system becomes an `EnvironmentProblem` that says what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from drivebay.errors import EnvironmentProblem, UserError
+
+PARTIAL = ".partial-"
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON that is the same for the same value: sorted keys, no NaN, a newline at the end.
+
+    >>> json_bytes({"b": 1, "a": [0.5]})
+    b'{\\n "a": [\\n  0.5\\n ],\\n "b": 1\\n}\\n'
+    """
+    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Writes a file that is not there yet, and flushes it to the disk."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Puts `content` in the place of `path`, atomically and flushed."""
+    beside = path.with_name(f"{PARTIAL}{path.name}")
+    beside.unlink(missing_ok=True)
+    try:
+        write_new(beside, content)
+        beside.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    flush_directory(path.parent)
+
+
+def flush_directory(path: Path) -> None:
+    """Makes renames in a directory survive a power cut."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory or file if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def lock(file: IO[bytes], folder: Path) -> None:
+    """Holds the folder for this process until `file` is closed.
+
+    Raises
+    ------
+    UserError
+        If another review holds it.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(
+            f"another review is writing to {folder}",
+            "wait until it ends, or choose another folder with --out",
+        ) from None
+
+
+@contextlib.contextmanager
+def storing(folder: Path, *, resumable: bool = True) -> Iterator[None]:
+    """Turns failures of the file system inside the block into an error with a hint."""
+    try:
+        yield
+    except OSError as problem:
+        raise explain(problem, folder, resumable=resumable) from problem
+
+
+def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> EnvironmentProblem:
+    """The words for a failed write to a result folder."""
+    where = problem.filename or folder
+    go_on = f"then: drivebay review --resume {shlex.quote(str(folder))}"
+    again = go_on if resumable else "then start the review again"
+    match problem.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return EnvironmentProblem(
+                f"the disk is full while writing to {folder}",
+                f"what had finished is kept; free some space, {again}"
+                if resumable
+                else "free some space, or choose a folder on another disk with --out DIR",
+            )
+        case errno.EROFS:
+            what = f"{where} is on a read-only file system"
+        case errno.EACCES | errno.EPERM:
+            what = f"no permission to write {where}"
+        case _:
+            what = f"writing to {where} failed: {problem.strerror or problem}"
+    if resumable:
+        return EnvironmentProblem(what, f"make {folder} writable, {again}")
+    return EnvironmentProblem(what, "choose a folder that you can write to with --out DIR")

@@ -1,0 +1,129 @@
+"""manifest.json: what was asked for, of what, by which tool, and how far it has come.
+
+The manifest holds no time of day and no duration, so that two reviews of a virtual drive with one
+seed have the same bytes; log.jsonl beside it has the times.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.results import files
+from drivebay.suites import Suite
+
+SCHEMA_VERSION: Literal[1] = 1
+NAME = "manifest.json"
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StepEntry(_Data):
+    """One test's state; `files` maps paths relative to the folder to SHA-256 checksums."""
+
+    id: str
+    title: str
+    state: Literal["pending", "done", "failed"] = "pending"
+    error: str | None = None
+    seed: int
+    files: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = {}
+
+
+class Tool(_Data):
+    """The drivebay that made the result; `git_commit` is None where it ran outside a checkout."""
+
+    version: str
+    git_commit: str | None
+
+
+class Manifest(_Data):
+    """The whole file. `suite` is resolved: with `quick`, it is the shortened form.
+
+    `target` has the keys "kind", "name", "capacity_bytes" and "drive" (what to give to `drivebay
+    review` to get it again) and all of the target's identity.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    schema_version: Annotated[Literal[1], Field(alias="schema")] = SCHEMA_VERSION
+    tool: Tool
+    suite: Suite
+    quick: bool
+    seed: int
+    target: dict[str, Any]
+    host: dict[str, Any]
+    steps: tuple[StepEntry, ...]
+
+    @model_validator(mode="after")
+    def _steps_are_the_suites(self) -> Manifest:
+        if [step.id for step in self.steps] != [test.id for test in self.suite.tests]:
+            raise ValueError("the steps are not the suite's tests")
+        if missing := {"kind", "name", "capacity_bytes", "drive"} - set(self.target):
+            raise ValueError(f"target.{min(missing)} is missing")
+        return self
+
+    def encoded(self) -> bytes:
+        """The file's bytes."""
+        return files.json_bytes(self.model_dump(mode="json", by_alias=True))
+
+    def with_step(self, entry: StepEntry) -> Manifest:
+        """The same with one step's entry replaced."""
+        steps = tuple(entry if step.id == entry.id else step for step in self.steps)
+        return self.model_copy(update={"steps": steps})
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads and checks a result folder's manifest.
+
+    Raises
+    ------
+    UserError
+        If the folder holds no result, or one that is damaged or of another version's schema.
+    EnvironmentProblem
+        If it may not be read.
+    """
+    path = folder / NAME
+    example = "give the folder that a review has written, for example: drivebay-results/NAME"
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        if not folder.exists():
+            raise UserError(f"result folder {folder} does not exist", example) from None
+        if not folder.is_dir():
+            raise UserError(f"{folder} is a file, not a result folder", example) from None
+        raise UserError(f"{folder} holds no result: it has no {NAME}", example) from None
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{path} cannot be read: {problem.strerror}",
+            f"see what forbids it with: ls -la {shlex.quote(str(folder))}",
+        ) from None
+    restore = "restore the file from a copy, or start a new review with another --out"
+    try:
+        table = json.loads(raw)
+    except ValueError:
+        raise UserError(f"{path} is damaged: it is not valid JSON", restore) from None
+    version = table.get("schema") if isinstance(table, dict) else None
+    if type(version) is not int or "steps" not in table:
+        raise UserError(f"{path} is not a manifest of drivebay", example)
+    if version != SCHEMA_VERSION:
+        age = "a newer" if version > SCHEMA_VERSION else "an older"
+        change = "update drivebay" if version > SCHEMA_VERSION else "use the drivebay that made it"
+        raise UserError(
+            f"{path} has schema {version}, made by {age} drivebay; this one reads "
+            f"schema {SCHEMA_VERSION}",
+            f"{change}, or start a new review",
+        )
+    try:
+        return Manifest.model_validate_json(raw, strict=True)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        what = f"{field}: {first['msg']}" if field else first["msg"]
+        raise UserError(f"{path} is damaged: {what}", restore) from None

@@ -1,0 +1,180 @@
+"""Reads a result folder into frozen data; the tables are read when they are asked for.
+
+A review that was interrupted loads fine and says what is missing. A finished step whose files are
+not what the manifest says is an error: figures are never made from damaged data.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drivebay.errors import UserError
+from drivebay.results import writing
+from drivebay.results.manifest import Tool, read_manifest
+from drivebay.suites import Suite, Test, Workload
+
+
+@dataclass(frozen=True)
+class PhaseFigures:
+    """The totals of one phase; `metrics` has what only that kind of target knows."""
+
+    label: str
+    workload: Workload
+    duration_s: float
+    reads: int
+    writes: int
+    read_bytes: int
+    write_bytes: int
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One test of a result. Its figures are there only if `done`."""
+
+    test: Test
+    state: Literal["pending", "done", "failed"]
+    error: str | None
+    seed: int
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The test's id."""
+        return self.test.id
+
+    @property
+    def title(self) -> str:
+        """The test's title."""
+        return self.test.title
+
+    @property
+    def done(self) -> bool:
+        """True if the test ran to its end."""
+        return self.state == "done"
+
+    def phases(self) -> tuple[PhaseFigures, ...]:
+        """The totals of its phases, in the order they ran."""
+        table = json.loads(self._file("step.json").read_bytes())
+        return tuple(
+            PhaseFigures(**{**phase, "workload": Workload.model_validate(phase["workload"])})
+            for phase in table["phases"]
+        )
+
+    def series(self, phase: str | None = None) -> Any:
+        """A pyarrow.Table with one row per second: `phase` and the columns of
+        `targets.base.SERIES_SCHEMA`; only one phase's rows if `phase` is its label."""
+        return self._table("series.parquet", phase)
+
+    def histogram(self, phase: str | None = None) -> Any:
+        """A pyarrow.Table with one row per latency bin: `phase` and the columns of
+        `targets.base.HISTOGRAM_SCHEMA`."""
+        return self._table("histogram.parquet", phase)
+
+    def stages(self, phase: str | None = None) -> Any | None:
+        """Where the time went, per second and stage (`targets.base.STAGES_SCHEMA`); None for a
+        real drive."""
+        if not (self.folder / "stages.parquet").exists():
+            return None
+        return self._table("stages.parquet", phase)
+
+    def raw_files(self) -> tuple[Path, ...]:
+        """The target's own files (fio's job, command line and output), sorted."""
+        return tuple(sorted(path for path in (self.folder / "raw").rglob("*") if path.is_file()))
+
+    def _table(self, name: str, phase: str | None) -> Any:
+        table = pq.read_table(self._file(name))
+        return table if phase is None else table.filter(pa.compute.field("phase") == phase)
+
+    def _file(self, name: str) -> Path:
+        if not self.done:
+            raise ValueError(f"test '{self.id}' has not been run: its state is {self.state}")
+        return self.folder / name
+
+
+@dataclass(frozen=True)
+class Result:
+    """A review's result; `target` is the manifest's block of that name."""
+
+    folder: Path
+    tool: Tool
+    suite: Suite
+    quick: bool
+    seed: int
+    target: dict[str, Any]
+    host: dict[str, Any]
+    steps: tuple[Step, ...]
+
+    @property
+    def done(self) -> tuple[Step, ...]:
+        """The steps that have figures."""
+        return tuple(step for step in self.steps if step.done)
+
+    @property
+    def missing(self) -> tuple[Step, ...]:
+        """The steps that have none: not run yet, or failed."""
+        return tuple(step for step in self.steps if not step.done)
+
+    @property
+    def simulated(self) -> bool:
+        """True for a virtual drive: simulated and measured figures are never mixed unlabelled."""
+        return bool(self.target["kind"] == "virtual")
+
+    def step(self, step_id: str) -> Step:
+        """The step of that id.
+
+        Raises
+        ------
+        KeyError
+            If the suite has no such test.
+        """
+        for step in self.steps:
+            if step.id == step_id:
+                return step
+        raise KeyError(step_id)
+
+
+def load(folder: Path | str) -> Result:
+    """Loads a result folder and checks every finished file against its checksum.
+
+    Raises
+    ------
+    UserError
+        If it is no result, or damaged: names the file, and how to have its step run again.
+    """
+    folder = Path(folder)
+    content = read_manifest(folder)
+    go_on = f"drivebay review --resume {shlex.quote(str(folder))}"
+    for entry in content.steps:
+        if entry.state == "done" and (damage := writing.find_damage(folder, entry)):
+            raise UserError(
+                f"result {folder} is damaged: {damage.path} {damage.what}",
+                f"have that test run again with: {go_on}",
+            )
+    steps = tuple(
+        Step(
+            test=test,
+            state=entry.state,
+            error=entry.error,
+            seed=entry.seed,
+            folder=folder / writing.STEPS / entry.id,
+        )
+        for test, entry in zip(content.suite.tests, content.steps, strict=True)
+    )
+    return Result(
+        folder=folder,
+        tool=content.tool,
+        suite=content.suite,
+        quick=content.quick,
+        seed=content.seed,
+        target=content.target,
+        host=content.host,
+        steps=steps,
+    )

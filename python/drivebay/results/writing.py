@@ -1,0 +1,317 @@
+"""Writes a result folder: the manifest first, then each step whole, when it ends.
+
+A step is written to DIR/.partial-ID, flushed, renamed to DIR/steps/ID; then the manifest, which
+alone says that a step is done, is replaced. A kill between any two of these leaves a folder that
+`Folder.reopen` can go on with. One process at a time: log.jsonl is locked while a folder is open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drivebay.errors import UserError
+from drivebay.results import files, manifest
+from drivebay.results.manifest import Manifest, StepEntry
+from drivebay.targets.base import (
+    HISTOGRAM_SCHEMA,
+    SERIES_SCHEMA,
+    STAGES_SCHEMA,
+    PhaseResult,
+)
+
+LOG = "log.jsonl"
+STEPS = "steps"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A finished step that is no longer what was written; it will be run again."""
+
+    step_id: str
+    path: str
+    what: str
+
+
+class Folder:
+    """A result folder that this process is writing; close it, or use it in a `with`.
+
+    Methods may be called from any thread.
+    """
+
+    def __init__(self, path: Path, log: IO[bytes], content: Manifest) -> None:
+        self.path = path
+        self._log = log
+        self._manifest = content
+        self._mutex = threading.Lock()
+
+    @classmethod
+    def create(cls, path: Path, content: Manifest) -> Folder:
+        """Makes a new folder; it appears with its manifest in it, or not at all.
+
+        Raises
+        ------
+        UserError
+            If `path` is there already and is not an empty directory.
+        EnvironmentProblem
+            If it cannot be written.
+        """
+        with files.storing(path, resumable=False):
+            path = path.absolute()
+            if os.path.lexists(path):
+                _must_be_empty(path)
+                build = path
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                build = path.with_name(f"{files.PARTIAL}{path.name}-{os.getpid()}")
+                build.mkdir()
+            try:
+                log = _open_log(build, create=True)
+                (build / STEPS).mkdir()
+                files.replace(build / manifest.NAME, content.encoded())
+                if build != path:
+                    _rename_new(build, path)
+                files.flush_directory(path.parent)
+            except BaseException:
+                if build != path:
+                    with contextlib.suppress(OSError):
+                        files.remove_tree(build)
+                raise
+        folder = cls(path, log, content)
+        folder.log("created", version=content.tool.version, pid=os.getpid())
+        return folder
+
+    @classmethod
+    def reopen(cls, path: Path) -> tuple[Folder, tuple[Damage, ...]]:
+        """Opens a folder to go on with it: what was half-written is removed, and finished steps
+        whose files changed are set back to pending, and returned.
+
+        Raises
+        ------
+        UserError
+            If it is no result, is damaged beyond its steps, or another review is writing to it.
+        EnvironmentProblem
+            If it cannot be written.
+        """
+        path = path.absolute()
+        manifest.read_manifest(path)
+        with files.storing(path):
+            log = _open_log(path, create=False)
+            folder = cls(path, log, manifest.read_manifest(path))
+            try:
+                damages = folder._repair()
+            except BaseException:
+                log.close()
+                raise
+        folder.log("resumed", pid=os.getpid(), damaged=[damage.path for damage in damages])
+        return folder, damages
+
+    def _repair(self) -> tuple[Damage, ...]:
+        for left in self.path.glob(f"{files.PARTIAL}*"):
+            files.remove_tree(left)
+        (self.path / STEPS).mkdir(exist_ok=True)
+        damages = tuple(
+            damage
+            for entry in self._manifest.steps
+            if entry.state == "done" and (damage := find_damage(self.path, entry))
+        )
+        for damage in damages:
+            self._set(self._entry(damage.step_id), state="pending", error=None, files={})
+        done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
+        for left in (self.path / STEPS).iterdir():
+            if left.name not in done:
+                files.remove_tree(left)
+        return damages
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest as it is on the disk."""
+        return self._manifest
+
+    def write_step(self, step_id: str, phases: list[PhaseResult]) -> None:
+        """Keeps a finished test, whole or not at all.
+
+        Raises
+        ------
+        EnvironmentProblem
+            If the disk is full or not writable; the step then stays as it was.
+        """
+        entry = self._entry(step_id)
+        partial = self.path / f"{files.PARTIAL}{step_id}"
+        place = self.path / STEPS / step_id
+        with files.storing(self.path):
+            try:
+                files.remove_tree(partial)
+                partial.mkdir()
+                _write_phases(partial, step_id, phases)
+                sums = {
+                    f"{STEPS}/{step_id}/{file.relative_to(partial).as_posix()}": files.sha256(file)
+                    for file in sorted(partial.rglob("*"))
+                    if file.is_file()
+                }
+                files.remove_tree(place)
+                partial.rename(place)
+                files.flush_directory(place.parent)
+                self._set(entry, state="done", error=None, files=sums)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    files.remove_tree(partial)
+                raise
+
+    def fail_step(self, step_id: str, error: str) -> None:
+        """Records why a test did not finish; it is run again on resume."""
+        with files.storing(self.path):
+            self._set(self._entry(step_id), state="failed", error=error, files={})
+
+    def log(self, event: str, **details: Any) -> None:
+        """Adds a line with the time of day to log.jsonl; a log that cannot be written is no reason
+        to lose a review, so failures are ignored."""
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
+        with self._mutex, contextlib.suppress(OSError, ValueError):
+            self._log.write((json.dumps({**line, **details}) + "\n").encode())
+            self._log.flush()
+
+    def close(self) -> None:
+        """Lets other processes have the folder."""
+        self._log.close()
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _entry(self, step_id: str) -> StepEntry:
+        return next(entry for entry in self._manifest.steps if entry.id == step_id)
+
+    def _set(self, entry: StepEntry, **changes: Any) -> None:
+        with self._mutex:
+            changed = self._manifest.with_step(entry.model_copy(update=changes))
+            files.replace(self.path / manifest.NAME, changed.encoded())
+            self._manifest = changed
+
+
+def find_damage(folder: Path, entry: StepEntry) -> Damage | None:
+    """The first thing wrong with a finished step's files, if any."""
+    if not entry.files:
+        return Damage(entry.id, f"{STEPS}/{entry.id}", "has no files in the manifest")
+    for name, expected in entry.files.items():
+        try:
+            if files.sha256(folder / name) != expected:
+                return Damage(entry.id, name, "has changed since it was written")
+        except (FileNotFoundError, NotADirectoryError):
+            return Damage(entry.id, name, "is missing")
+        except OSError as problem:
+            return Damage(entry.id, name, f"cannot be read: {problem.strerror}")
+    return None
+
+
+def _must_be_empty(path: Path) -> None:
+    if not path.is_dir():
+        raise UserError(f"{path} is a file", "give a folder that does not exist yet: --out DIR")
+    if (path / manifest.NAME).exists():
+        raise UserError(
+            f"{path} holds a result already; results are never overwritten",
+            "choose another folder with --out, or go on with that one: drivebay review --resume "
+            f"{path}",
+        )
+    if any(path.iterdir()):
+        raise UserError(
+            f"{path} is not empty", "give a folder that is empty or does not exist yet: --out DIR"
+        )
+
+
+def _rename_new(build: Path, path: Path) -> None:
+    try:
+        build.rename(path)
+    except OSError:
+        if path.exists():
+            _must_be_empty(path)
+        raise
+
+
+def _open_log(folder: Path, *, create: bool) -> IO[bytes]:
+    log = (folder / LOG).open("ab+")
+    try:
+        files.lock(log, folder)
+        if not create and log.seek(0, os.SEEK_END) > 0:
+            log.seek(-1, os.SEEK_END)
+            if log.read(1) != b"\n":  # the last line was cut off by a kill
+                log.write(b"\n")
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
+    summary = {
+        "id": step_id,
+        "phases": [
+            {
+                "label": phase.label,
+                "workload": phase.workload.model_dump(mode="json"),
+                "duration_s": phase.duration_s,
+                "reads": phase.reads,
+                "writes": phase.writes,
+                "read_bytes": phase.read_bytes,
+                "write_bytes": phase.write_bytes,
+                "metrics": phase.metrics,
+            }
+            for phase in phases
+        ],
+    }
+    files.write_new(place / "step.json", files.json_bytes(summary))
+    series = [(phase.label, phase.series) for phase in phases]
+    files.write_new(place / "series.parquet", parquet_bytes(series, SERIES_SCHEMA))
+    histogram = [(phase.label, phase.histogram) for phase in phases]
+    files.write_new(place / "histogram.parquet", parquet_bytes(histogram, HISTOGRAM_SCHEMA))
+    stages = [(phase.label, phase.stages) for phase in phases if phase.stages is not None]
+    if stages:
+        files.write_new(place / "stages.parquet", parquet_bytes(stages, STAGES_SCHEMA))
+    for phase in phases:
+        for name, content in phase.artefacts.items():
+            relative = PurePosixPath(name)
+            assert not relative.is_absolute() and ".." not in relative.parts, name
+            target = place / "raw" / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            files.write_new(target, content)
+    for directory in (place, *(path for path in place.rglob("*") if path.is_dir())):
+        files.flush_directory(directory)
+
+
+def parquet_bytes(tables: list[tuple[str, Any]], schema: Any) -> bytes:
+    """Labelled tables as one Parquet file with `phase` as the first column: same data, same bytes.
+
+    Parameters
+    ----------
+    tables : list of (label, pyarrow.Table), each with the columns of `schema`, in any chunks.
+    schema : pyarrow.Schema of the tables without `phase`.
+    """
+    whole = pa.schema([pa.field("phase", pa.string()), *schema])
+    parts = []
+    for label, table in tables:
+        assert table.column_names == schema.names, (label, table.column_names)
+        phase = pa.array([label] * table.num_rows, pa.string())
+        parts.append(table.cast(schema).replace_schema_metadata(None).add_column(0, "phase", phase))
+    joined = pa.concat_tables(parts) if parts else whole.empty_table()
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        joined.cast(whole).combine_chunks(),
+        sink,
+        version="2.6",
+        compression="zstd",
+        use_dictionary=["phase"],
+        write_statistics=True,
+        row_group_size=1_000_000,
+    )
+    return bytes(sink.getvalue())
