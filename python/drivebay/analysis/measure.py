@@ -133,9 +133,8 @@ def _phase(phase: PhaseData) -> PhaseFigures:
 
 def _mean_latency_ns(series: pa.Table) -> float | None:
     """Mean over all I/Os, from each second's mean and its count."""
-    ios = sum(
-        np.asarray(series.column(name).to_numpy(), dtype=float) for name in ("reads", "writes")
-    )
+    reads, writes = (np.asarray(series.column(name).to_numpy()) for name in ("reads", "writes"))
+    ios = (reads + writes).astype(float)
     mean = np.asarray(series.column("latency_ns_mean").to_numpy(zero_copy_only=False), dtype=float)
     known = ~np.isnan(mean) & (ios > 0)
     return float(np.average(mean[known], weights=ios[known])) if known.any() else None

@@ -1,0 +1,11 @@
+"""Analysis: figures from results, and published figures beside them. Pure functions.
+
+This room must not know how a test was run, how a result is stored beyond reading it, or how a
+figure is shown. Floats are used freely here; percentiles are never averaged, histograms are merged.
+"""
+
+from drivebay.analysis.headline import Headline
+from drivebay.analysis.measure import Figure, Measured
+from drivebay.analysis.review import Review, headline, review
+
+__all__ = ["Figure", "Headline", "Measured", "Review", "headline", "review"]

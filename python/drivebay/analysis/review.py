@@ -1,0 +1,110 @@
+"""A whole review, computed: every test's figures, the headline table, what is missing.
+
+This is where the room meets the result folder; everything else here works on tables and arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drivebay.analysis import headline as headlines
+from drivebay.analysis import published
+from drivebay.analysis.headline import Headline
+from drivebay.analysis.measure import Measured, PhaseData, measure
+from drivebay.results import Result, Step
+
+
+@dataclass(frozen=True)
+class Review:
+    """A result and its figures; `tests` has the finished tests by id, in the suite's order.
+
+    `drive` is the name under which figures of this very drive are published, None where there are
+    none or the drive was changed.
+    """
+
+    result: Result
+    tests: Mapping[str, Measured]
+    drive: str | None
+
+    @property
+    def headline(self) -> tuple[Headline, ...]:
+        """The short table, in the suite's order."""
+        return tuple(
+            row
+            for one in self.tests.values()
+            for row in headlines.rows_of(
+                one, suite=self.result.suite.name, drive=self.drive, shortened=self.result.quick
+            )
+        )
+
+    @property
+    def comparisons(self) -> tuple[Headline, ...]:
+        """Every published figure that this review has an answer to."""
+        return tuple(
+            row
+            for one in self.tests.values()
+            for row in headlines.comparisons_of(
+                one, suite=self.result.suite.name, drive=self.drive, shortened=self.result.quick
+            )
+        )
+
+
+def review(result: Result) -> Review:
+    """Computes a result; a partial one has figures for what is finished.
+
+    Raises
+    ------
+    UserError
+        If a step's files cannot be read.
+    """
+    tests = {step.id: measure(step.test, phases_of(step)) for step in result.done}
+    return Review(result, tests, published_drive(result))
+
+
+def headline(result: Result) -> list[Headline]:
+    """The short table of a review: main figures, the published ones beside them."""
+    return list(review(result).headline)
+
+
+def phases_of(step: Step) -> list[PhaseData]:
+    """A finished step's phases with their tables."""
+    series, histogram, stages = step.series(), step.histogram(), step.stages()
+
+    def rows(table: pa.Table, label: str) -> pa.Table:
+        return table.filter(pc.field("phase") == label)
+
+    return [
+        PhaseData(
+            label=phase.label,
+            workload=phase.workload,
+            duration_s=phase.duration_s,
+            reads=phase.reads,
+            writes=phase.writes,
+            read_bytes=phase.read_bytes,
+            write_bytes=phase.write_bytes,
+            series=rows(series, phase.label),
+            histogram=rows(histogram, phase.label),
+            stages=None if stages is None else rows(stages, phase.label),
+            metrics=phase.metrics,
+        )
+        for phase in step.phases()
+    ]
+
+
+def published_drive(result: Result) -> str | None:
+    """The drive of figures.csv that was tested, if it is one of them and unchanged.
+
+    A virtual drive counts when it was taken from the catalog by its name, without overrides: a
+    user's own profile may say anything. A real one counts by its model number.
+    """
+    target = result.target
+    if result.simulated:
+        name = str(target.get("name"))
+        changed = target.get("overrides") or target.get("drive") != name
+        known = any(row.drive == name for row in published.figures().values())
+        return name if known and not changed else None
+    return published.drive_of_model(str(target.get("model") or ""))
