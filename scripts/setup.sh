@@ -37,12 +37,14 @@ command -v cc >/dev/null || fail "a C compiler is missing (Rust links with it)" 
     "sudo apt-get install gcc libc6-dev"
 
 rust_needed=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
-command -v cargo >/dev/null || fail "cargo is missing; Rust $rust_needed or newer is needed" \
-    "install Rust with rustup (rustup.rs), or on Debian 12: sudo apt-get install cargo-web"
-rust_found=$(rustc --version | cut -d ' ' -f 2)
+rust_found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2)
+rust_hint="install Rust with rustup (rustup.rs); on Debian 12 also: sudo apt-get install cargo-web"
+command -v rustup >/dev/null && rust_hint="rustup update stable"
+if [ -z "$rust_found" ] || ! command -v cargo >/dev/null; then
+    fail "cargo or rustc is missing; Rust $rust_needed or newer is needed" "$rust_hint"
+fi
 if [ "$(printf '%s\n' "$rust_needed" "${rust_found%%-*}" | sort -V | head -n 1)" != "$rust_needed" ]; then
-    fail "Rust $rust_found is too old; $rust_needed or newer is needed" \
-        "rustup update stable   (Debian's own cargo is too old: use rustup, or apt-get install cargo-web)"
+    fail "Rust $rust_found is too old; $rust_needed or newer is needed" "$rust_hint"
 fi
 
 # --- the environment ------------------------------------------------------------------------------

@@ -25,8 +25,10 @@ scripts/setup.sh --dev
 # --- what only the tests need ---------------------------------------------------------------------
 command -v fio >/dev/null || apt_install "fio (tests of real files and devices)" fio
 command -v chromium >/dev/null || apt_install "Chromium (tests of the report)" chromium fonts-dejavu-core
-cargo fmt --version >/dev/null 2>&1 || fail "rustfmt is missing" "rustup component add rustfmt"
-cargo clippy --version >/dev/null 2>&1 || fail "clippy is missing" "rustup component add clippy"
+for tool in fmt clippy; do
+    cargo "$tool" --version >/dev/null 2>&1 ||
+        fail "cargo $tool is missing" "rustup component add rustfmt clippy"
+done
 export PATH=$PWD/.venv/bin:$PATH
 
 # --- the checks, the quick ones first -------------------------------------------------------------
