@@ -42,6 +42,10 @@ class Damage:
     what: str
 
 
+class Taken(UserError):
+    """The place for a new folder is not free."""
+
+
 class Folder:
     """A result folder that this process is writing; close it, or use it in a `with`.
 
@@ -217,15 +221,15 @@ def find_damage(folder: Path, entry: StepEntry) -> Damage | None:
 
 def _must_be_empty(path: Path) -> None:
     if not path.is_dir():
-        raise UserError(f"{path} is a file", "give a folder that does not exist yet: --out DIR")
+        raise Taken(f"{path} is a file", "give a folder that does not exist yet: --out DIR")
     if (path / manifest.NAME).exists():
-        raise UserError(
+        raise Taken(
             f"{path} holds a result already; results are never overwritten",
             "choose another folder with --out, or go on with that one: drivebay review --resume "
             f"{path}",
         )
     if any(path.iterdir()):
-        raise UserError(
+        raise Taken(
             f"{path} is not empty", "give a folder that is empty or does not exist yet: --out DIR"
         )
 

@@ -1,0 +1,326 @@
+"""Runs a suite on a target and keeps every finished test at once.
+
+Tests of a virtual drive run side by side, each on a target of its own; a real drive runs one at a
+time, in the suite's order. The main thread only waits and hears signals; workers run and write, so
+that Ctrl-C never falls into a write. What a test measures depends on its data and seed alone, never
+on the number of workers or on interruptions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import shlex
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from drivebay.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
+from drivebay.results import Folder, Manifest, StepEntry, provenance
+from drivebay.results.manifest import Tool
+from drivebay.results.writing import Taken
+from drivebay.review import resume as resuming
+from drivebay.review.plan import Plan, Planned, default_jobs, make_plan
+from drivebay.review.seeds import SEED_MAX, step_seed
+from drivebay.review.sink import Silent, Sink
+from drivebay.suites import Suite
+from drivebay.targets.base import Cancelled, Progress, Target
+
+DEFAULT_OUT = Path("drivebay-results")
+JOBS_MAX = 256
+
+
+def run(
+    target_factory: Callable[[], Target],
+    suite: Suite,
+    *,
+    out: Path | None = None,
+    seed: int = 1,
+    quick: bool = False,
+    resume: bool = False,
+    drive: str = "",
+    sink: Sink | None = None,
+    jobs: int | None = None,
+) -> Path:
+    """Runs a review, or goes on with one, and returns its result folder.
+
+    Parameters
+    ----------
+    target_factory : makes the target; called once per worker.
+    suite : the tests; `quick` runs its shortened form.
+    out : the folder to be made, or with `resume` the one to go on with; by default
+        ./drivebay-results/DRIVE-SUITE[-quick]-N with the first N that is free.
+    seed : 0 to SEED_MAX; the same seed gives a virtual drive the same result bit for bit.
+    drive : what the user gave for the target, kept in the manifest for `resume`.
+    jobs : virtual tests to run side by side, default by processors and memory.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        Nothing was started, or (for a disk that fills up or a test that fails on the way) what had
+        finished is kept and `resume` goes on.
+    Interrupted
+        On SIGINT, SIGTERM or SIGHUP; what had finished is kept.
+    """
+    _must_be_in_range("seed", seed, 0, SEED_MAX)
+    if jobs is not None:
+        _must_be_in_range("jobs", jobs, 1, JOBS_MAX)
+    sink = sink or Silent()
+    suite = suite.shortened() if quick else suite
+    with contextlib.closing(target_factory()) as target:
+        if jobs is not None and jobs > 1 and target.kind != "virtual":
+            raise UserError(
+                f"--jobs: {jobs} is not allowed for a real drive; must be 1",
+                "leave out --jobs: tests that share a drive would disturb one another",
+            )
+        if not resume:
+            target.check(suite.tests)
+        with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:
+            states = {entry.id: entry.state for entry in folder.manifest.steps}
+            tests = tuple(test for test in suite.tests if states[test.id] != "done")
+            if resume and tests:
+                target.check(tests)
+            plan = make_plan(target, tests)
+            workers = min(jobs or default_jobs(target, len(tests)), max(1, len(tests)))
+            sink.begin(plan, jobs=workers)
+            try:
+                _Crew(target_factory, target, folder, plan, sink).work(workers)
+            finally:
+                sink.end()
+            folder.log("finished")
+            return folder.path
+
+
+def _open_folder(
+    target: Target,
+    suite: Suite,
+    out: Path | None,
+    seed: int,
+    quick: bool,
+    resume: bool,
+    drive: str,
+    sink: Sink,
+) -> Folder:
+    block = resuming.target_block(target, drive)
+    if resume:
+        assert out is not None, "resume needs the folder"
+        folder, damages = Folder.reopen(out)
+        try:
+            warnings = resuming.must_be_same(
+                folder.manifest, suite=suite, seed=seed, quick=quick, target=block
+            )
+        except BaseException:
+            folder.close()
+            raise
+        for damage in damages:
+            sink.warn(f"{damage.path} {damage.what}; test {damage.step_id} will be run again")
+        for warning in warnings:
+            sink.warn(warning)
+        return folder
+    content = Manifest(
+        tool=Tool(**provenance.tool()),
+        suite=suite,
+        quick=quick,
+        seed=seed,
+        target=block,
+        host=provenance.host(),
+        steps=tuple(
+            StepEntry(id=test.id, title=test.title, seed=step_seed(seed, test.id))
+            for test in suite.tests
+        ),
+    )
+    if out is not None:
+        return Folder.create(out, content)
+    stem = f"{_slug(target.name)}-{suite.name}{'-quick' if quick else ''}"
+    for number in itertools.count(1):
+        path = DEFAULT_OUT / f"{stem}-{number}"
+        if not path.exists():
+            with contextlib.suppress(Taken):  # by another review, just now
+                return Folder.create(path, content)
+    raise AssertionError("unreachable: numbers do not end")
+
+
+class _Crew:
+    """The workers of one review and what they share."""
+
+    def __init__(
+        self,
+        target_factory: Callable[[], Target],
+        first: Target,
+        folder: Folder,
+        plan: Plan,
+        sink: Sink,
+    ) -> None:
+        self._factory = target_factory
+        self._first = first
+        self._folder = folder
+        self._sink = sink
+        side_by_side = first.kind == "virtual"
+        self._queue = deque(plan.longest_first() if side_by_side else plan.steps)
+        self._mutex = threading.Lock()
+        self._stop = threading.Event()
+        self._running: dict[str, Progress] = {}
+        self._errors: list[BaseException] = []
+
+    def work(self, workers: int) -> None:
+        """Runs the queue empty; raises what the first failing worker raised."""
+        threads = [
+            threading.Thread(target=self._worker, args=(number,), name=f"review-{number}")
+            for number in range(workers)
+        ]
+        with _signals() as signalled:
+            for thread in threads:
+                thread.start()
+            told = False
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(0.05)
+                if signalled.is_set() and not told:
+                    told = True
+                    self._sink.stopping()
+                    self._cancel()
+        if self._errors:
+            raise self._errors[0]
+        if signalled.is_set() and any(
+            entry.state != "done" for entry in self._folder.manifest.steps
+        ):
+            self._folder.log("interrupted")
+            raise Interrupted("interrupted", f"go on with: {self._resume_command()}")
+
+    def _worker(self, number: int) -> None:
+        try:
+            if number == 0:
+                self._run_queue(self._first)
+            else:
+                with contextlib.closing(self._factory()) as target:
+                    self._run_queue(target)
+        except BaseException as problem:
+            with self._mutex:
+                self._errors.append(problem)
+            self._cancel()
+
+    def _run_queue(self, target: Target) -> None:
+        while (step := self._next()) is not None:
+            progress = Progress(partial(self._sink.progressed, step.test.id))
+            with self._mutex:
+                self._running[step.test.id] = progress
+            if self._stop.is_set():
+                progress.cancel()
+            self._sink.started(step.test.id)
+            state = "failed"
+            try:
+                self._run_step(target, step, progress)
+                state = "done"
+            except Cancelled:
+                state = "cancelled"
+            finally:
+                with self._mutex:
+                    del self._running[step.test.id]
+                self._sink.ended(step.test.id, state)
+
+    def _run_step(self, target: Target, step: Planned, progress: Progress) -> None:
+        name = step.test.id
+        entry = next(entry for entry in self._folder.manifest.steps if entry.id == name)
+        self._folder.log("step_started", step=name)
+        begun = time.monotonic()
+        try:
+            phases = target.run_test(step.test, seed=entry.seed, progress=progress)
+            progress.check()
+        except Cancelled:
+            self._folder.log("step_cancelled", step=name, seconds=_since(begun))
+            raise
+        except BaseException as problem:
+            self._folder.log("step_failed", step=name, seconds=_since(begun), error=str(problem))
+            with contextlib.suppress(DrivebayError):  # the first problem is the one to tell
+                self._folder.fail_step(name, _one_line(problem))
+            raise self._in_words(problem, name) from problem
+        labels = [phase.label for phase in phases]
+        assert labels == [phase.label for phase in step.test.phases], (name, labels)
+        self._folder.write_step(name, phases)
+        self._folder.log("step_done", step=name, seconds=_since(begun))
+
+    def _in_words(self, problem: BaseException, test_id: str) -> BaseException:
+        """The target's error with the test's name and how to go on."""
+        if not isinstance(problem, DrivebayError):
+            return problem
+        hint = f"{problem.hint}; then: {self._resume_command()}"
+        kind = EnvironmentProblem if isinstance(problem, EnvironmentProblem) else UserError
+        return kind(f"test {test_id}: {problem.message}", hint, problem.exit_code)
+
+    def _next(self) -> Planned | None:
+        with self._mutex:
+            if self._stop.is_set() or not self._queue:
+                return None
+            return self._queue.popleft()
+
+    def _cancel(self) -> None:
+        self._stop.set()
+        with self._mutex:
+            running = list(self._running.values())
+        for progress in running:
+            progress.cancel()
+
+    def _resume_command(self) -> str:
+        target = self._folder.manifest.target
+        command = f"drivebay review --resume {shlex.quote(_short(self._folder.path))}"
+        if target["kind"] == "block" and target.get("serial"):
+            command += f" --destroy-data {shlex.quote(str(target['serial']))}"
+        return command
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """An event that is set by SIGINT, SIGTERM and SIGHUP instead of what they did before."""
+    event = threading.Event()
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        event.set()
+
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            before[number] = signal.signal(number, hear)
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _must_be_in_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise UserError(
+            f"--{name}: {value} is not allowed; must be from {low} to {high}",
+            f"choose a number in that range, for example: --{name} {max(low, 1)}",
+        )
+
+
+def _slug(name: str) -> str:
+    """A name that is safe as a folder's.
+
+    >>> _slug("Samsung SSD 970 EVO/1TB")
+    'samsung-ssd-970-evo-1tb'
+    """
+    return re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")[:60] or "drive"
+
+
+def _short(path: Path) -> str:
+    """The path relative to where the user is, if it is below."""
+    with contextlib.suppress(ValueError, OSError):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
+
+
+def _since(begun: float) -> float:
+    return round(time.monotonic() - begun, 3)
+
+
+def _one_line(problem: BaseException) -> str:
+    return " ".join(str(problem).split()) or type(problem).__name__

@@ -1,0 +1,64 @@
+"""What a review is going to do, and how long that is likely to take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivebay.suites import Test
+from drivebay.targets.base import Target
+
+MAP_BYTES_PER_PAGE = 10
+"""Memory of a virtual drive per 4 KiB of capacity, rounded up; bounds how many run at once."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One test and the wall-clock seconds that it is likely to take."""
+
+    test: Test
+    estimate_s: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tests to be run, in the suite's order."""
+
+    steps: tuple[Planned, ...]
+
+    @property
+    def total_s(self) -> float:
+        """Seconds if they run one after the other."""
+        return sum(step.estimate_s for step in self.steps)
+
+    def longest_first(self) -> list[Planned]:
+        """The order for running side by side: whatever is long must not start last."""
+        return sorted(self.steps, key=lambda step: (-step.estimate_s, step.test.id))
+
+
+def make_plan(target: Target, tests: tuple[Test, ...]) -> Plan:
+    """The plan for these tests on this target; nothing is touched."""
+    return Plan(tuple(Planned(test, max(target.estimate_s(test), 0.001)) for test in tests))
+
+
+def default_jobs(target: Target, tests: int) -> int:
+    """How many tests to run side by side: real drives one, virtual ones as many as there are
+    processors for and memory to hold their maps."""
+    if target.kind != "virtual" or tests == 0:
+        return 1
+    drive_bytes = max(1, target.capacity_bytes // 4096 * MAP_BYTES_PER_PAGE)
+    in_memory = _memory_available_bytes() * 4 // 5 // drive_bytes
+    return max(1, min(len(os.sched_getaffinity(0)), tests, in_memory))
+
+
+def _memory_available_bytes(read: Callable[[], str] | None = None) -> int:
+    try:
+        lines = (read or Path("/proc/meminfo").read_text)().splitlines()
+    except OSError:
+        return 2**62
+    for line in lines:
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 2**62
