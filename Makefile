@@ -27,7 +27,7 @@ format: ## format Rust and Python, and mend what the linter can mend
 	@.venv/bin/ruff format .
 
 LOCK = .tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
-	--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+	--generate-hashes --no-annotate --custom-compile-command 'make lock' --no-emit-index-url --no-emit-find-links
 
 lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --group build -o requirements.lock

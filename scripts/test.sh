@@ -29,16 +29,15 @@ for tool in fmt clippy; do
     cargo "$tool" --version >/dev/null 2>&1 ||
         fail "cargo $tool is missing" "rustup component add rustfmt clippy"
 done
-export PATH=$PWD/.venv/bin:$PATH
 
 # --- the checks, the quick ones first -------------------------------------------------------------
-step "Python format" ruff format --check .
-step "Python lint" ruff check .
+step "Python format" .venv/bin/ruff format --check .
+step "Python lint" .venv/bin/ruff check .
 step "Rust format" cargo fmt --all --check
-step "Python types" mypy
+step "Python types" .venv/bin/mypy
 step "Rust lint" cargo clippy --locked --workspace --all-targets -- -D warnings
 step "Rust tests" cargo test --locked --workspace
-step "Python tests" pytest
+step "Python tests" .venv/bin/pytest
 
 say "All checks passed in $(seconds_since "$started") s"
 printf '    %s\n' "${summary[@]}"
