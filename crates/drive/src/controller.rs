@@ -1,0 +1,140 @@
+//! The controller's cores: what firmware costs, and for whom it works.
+//!
+//! Source of the split: SM951's controller has three ARM cores, one for the host and two for the flash
+//! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the two flash
+//! cores together; a command passes each in order. Collection runs on the flash core, so commands
+//! wait behind it; how much of a wait is collection's is remembered per command.
+
+use drivebay_units::Nanos;
+
+use crate::timeline::Fifo;
+
+/// How many commands back the flash core remembers (a power of two): the deepest queue of a run.
+const REMEMBERED: usize = 1024;
+
+#[derive(Clone, Copy, Default)]
+struct Share {
+    end: Nanos,
+    collected: u64,
+}
+
+/// The flash core's timeline, with collection's share in it.
+pub struct FlashCore {
+    fifo: Fifo,
+    /// Nanoseconds given to collection so far.
+    collected: u64,
+    /// Nanoseconds given to anything so far.
+    busy: u64,
+    shares: Box<[Share; REMEMBERED]>,
+    head: usize,
+    tail: usize,
+}
+
+/// A host command's pass through the flash core.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// When it was over.
+    pub end: Nanos,
+    /// Part of the wait that other host commands caused.
+    pub queued: Nanos,
+    /// Part of the wait that collection caused.
+    pub collection: Nanos,
+}
+
+impl FlashCore {
+    /// An idle core.
+    pub fn new() -> FlashCore {
+        FlashCore {
+            fifo: Fifo::default(),
+            collected: 0,
+            busy: 0,
+            shares: Box::new([Share::default(); REMEMBERED]),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    /// Serves a host command that arrives at `from` and costs `len`.
+    #[inline]
+    pub fn serve(&mut self, from: Nanos, len: Nanos) -> Pass {
+        while self.tail != self.head && self.shares[self.tail & (REMEMBERED - 1)].end <= from {
+            self.tail += 1;
+        }
+        // Collection reserved in commands that end after `from`, the first of them included.
+        let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].collected;
+        let (begin, end) = self.fifo.reserve(from, len);
+        self.busy += len.0;
+        let wait = begin.since(from);
+        let collection = Nanos((self.collected - before).min(wait.0));
+        Pass {
+            end,
+            queued: wait.since(collection),
+            collection,
+        }
+    }
+
+    /// Gives `len` to collection, right behind what was served last.
+    #[inline]
+    pub fn collect(&mut self, len: Nanos) {
+        self.fifo.reserve(Nanos::ZERO, len);
+        self.collected += len.0;
+        self.busy += len.0;
+    }
+
+    /// Closes the books of the command served last, its collection included.
+    #[inline]
+    pub fn close_command(&mut self) {
+        if self.head - self.tail == REMEMBERED - 1 {
+            self.tail += 1;
+        }
+        self.shares[self.head & (REMEMBERED - 1)] = Share {
+            end: self.fifo.free_at(),
+            collected: self.collected,
+        };
+        self.head += 1;
+    }
+
+    /// When all that was asked so far is done.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
+        self.fifo.free_at()
+    }
+
+    /// Nanoseconds of work so far.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy
+    }
+
+    /// Nanoseconds of collection so far.
+    pub fn collection_ns(&self) -> u64 {
+        self.collected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_split_between_commands_and_collection() {
+        let mut core = FlashCore::new();
+        core.serve(Nanos(0), Nanos(10));
+        core.collect(Nanos(80));
+        core.close_command();
+        let second = core.serve(Nanos(5), Nanos(10));
+        assert_eq!(
+            (second.queued, second.collection, second.end),
+            (Nanos(5), Nanos(80), Nanos(100))
+        );
+        core.close_command();
+        let third = core.serve(Nanos(95), Nanos(10));
+        assert_eq!(
+            (third.queued, third.collection, third.end),
+            (Nanos(5), Nanos(0), Nanos(110))
+        );
+        core.close_command();
+        let idle = core.serve(Nanos(500), Nanos(10));
+        assert_eq!((idle.queued, idle.collection), (Nanos(0), Nanos(0)));
+        assert_eq!(core.busy_ns(), 120);
+    }
+}

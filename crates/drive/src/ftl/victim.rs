@@ -1,0 +1,63 @@
+//! Which superblock to collect next.
+//!
+//! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012), d-choices as in Van Houdt (SIGMETRICS
+//! 2013), cost-benefit as in Rosenblum and Ousterhout (1992) with age counted in superblocks sealed.
+//! A linear scan: superblocks over all dies are few (about a thousand), and one is chosen per hundred
+//! thousand pages copied.
+
+use drivebay_units::Rng;
+
+use super::{Ftl, State, Superblock, Victim};
+use crate::spec::Policy;
+
+impl Ftl {
+    /// Chooses a victim among the sealed superblocks that have something to gain.
+    pub(super) fn choose_victim(&mut self) -> Option<()> {
+        let slots = self.geometry.superblock_slots;
+        let (blocks, valid) = (&self.superblocks, &self.valid);
+        let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < slots;
+        let all = (0..blocks.len()).filter(|&i| gains(i));
+        let chosen = match self.policy {
+            Policy::Greedy => all.min_by_key(|&i| (valid[i], blocks[i].sealed)),
+            Policy::Fifo => all.min_by_key(|&i| blocks[i].sealed),
+            Policy::Choices(d) => drawn(&mut self.rng, d, blocks, valid, slots),
+            Policy::CostBenefit => {
+                let age = |i: usize| u128::from(self.sealed - blocks[i].sealed);
+                // (1 - u) * age / (1 + u), compared as fractions over the superblock's size.
+                all.max_by(|&a, &b| {
+                    let worth = |i: usize| u128::from(slots - valid[i]) * age(i);
+                    let cost = |i: usize| u128::from(slots + valid[i]);
+                    (worth(a) * cost(b))
+                        .cmp(&(worth(b) * cost(a)))
+                        .then(b.cmp(&a))
+                })
+            }
+        }?;
+        self.superblocks[chosen].state = State::Victim;
+        let begin = chosen as u32 * slots;
+        self.victim = Some(Victim {
+            superblock: chosen as u32,
+            next: begin,
+            end: begin + slots,
+        });
+        Some(())
+    }
+}
+
+/// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are repeated,
+/// and after many misses a scan decides, so that the choice always ends.
+fn drawn(rng: &mut Rng, d: u32, blocks: &[Superblock], valid: &[u32], slots: u32) -> Option<usize> {
+    let mut best = None;
+    for _ in 0..d {
+        let hit = (0..1000)
+            .map(|_| rng.below(blocks.len() as u64) as usize)
+            .find(|&i| blocks[i].state == State::Sealed);
+        best = best.into_iter().chain(hit).min_by_key(|&i| valid[i]);
+    }
+    best.filter(|&i| valid[i] < slots).or_else(|| {
+        let sealed = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
+        sealed
+            .min_by_key(|&i| valid[i])
+            .filter(|&i| valid[i] < slots)
+    })
+}

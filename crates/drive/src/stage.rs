@@ -1,0 +1,90 @@
+//! The stages of an I/O: every nanosecond of its latency belongs to exactly one of them.
+
+use drivebay_units::Nanos;
+
+/// Where an I/O spends its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Stage {
+    /// Host software, register access, waiting for a command slot.
+    Host,
+    /// Data and completion on the PCIe or SATA link, waiting for it included.
+    Link,
+    /// The controller's cores: waiting for them behind other commands, and their work.
+    Firmware,
+    /// Waiting for room in the write buffer, and the write path into it.
+    Buffer,
+    /// Map look-ups that had to go to flash (drives without DRAM).
+    Map,
+    /// Waiting for a busy die.
+    Die,
+    /// Waiting for and transferring on the flash channel.
+    Channel,
+    /// The array operation itself: tR.
+    Nand,
+    /// Waiting behind the collector.
+    Collection,
+    /// Extra time because the drive protects itself from heat.
+    Throttle,
+}
+
+/// How many stages there are.
+pub const STAGE_COUNT: usize = 10;
+
+impl Stage {
+    /// All stages, in the order of an I/O's path.
+    pub const ALL: [Stage; STAGE_COUNT] = [
+        Stage::Host,
+        Stage::Link,
+        Stage::Firmware,
+        Stage::Buffer,
+        Stage::Map,
+        Stage::Die,
+        Stage::Channel,
+        Stage::Nand,
+        Stage::Collection,
+        Stage::Throttle,
+    ];
+
+    /// The name used in results and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Host => "host",
+            Stage::Link => "link",
+            Stage::Firmware => "firmware",
+            Stage::Buffer => "buffer",
+            Stage::Map => "map",
+            Stage::Die => "die",
+            Stage::Channel => "channel",
+            Stage::Nand => "nand",
+            Stage::Collection => "collection",
+            Stage::Throttle => "throttle",
+        }
+    }
+}
+
+/// Time per stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stages(pub [u64; STAGE_COUNT]);
+
+impl Stages {
+    /// Adds time to a stage.
+    #[inline(always)]
+    pub fn add(&mut self, stage: Stage, len: Nanos) {
+        self.0[stage as usize] += len.0;
+    }
+
+    /// All stages together.
+    #[inline(always)]
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        Nanos(self.0.iter().sum())
+    }
+
+    /// Time of one stage.
+    #[must_use]
+    pub fn of(&self, stage: Stage) -> Nanos {
+        Nanos(self.0[stage as usize])
+    }
+}

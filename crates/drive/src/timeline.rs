@@ -1,0 +1,222 @@
+//! Timelines: resources that hand out time, so that no event queue is needed.
+//!
+//! `Fifo` is for a resource asked in time order (a core). `Calendar` is for one asked for future times
+//! out of order (a flash channel, the link back to the host): a plain `free_at` there would make early
+//! requests wait behind late ones. The calendar keeps the busy intervals themselves; see
+//! docs/adr/0002-interval-calendar.md for why not bins.
+//!
+//! Not modelled: the order of requests that wait for the same gap is the order of asking, not of
+//! arrival; a transfer may be split by an earlier-reserved one. Both keep the mean; single
+//! transfers can end up to one transfer time too late.
+
+use drivebay_units::Nanos;
+
+/// A resource served strictly in the order it is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fifo {
+    free_at: Nanos,
+}
+
+impl Fifo {
+    /// Reserves `len` not before `from`; returns when the share begins and ends.
+    #[inline(always)]
+    pub fn reserve(&mut self, from: Nanos, len: Nanos) -> (Nanos, Nanos) {
+        let begin = self.free_at.max(from);
+        self.free_at = begin.after(len);
+        (begin, self.free_at)
+    }
+
+    /// When everything asked so far is done.
+    #[inline(always)]
+    #[must_use]
+    pub fn free_at(&self) -> Nanos {
+        self.free_at
+    }
+}
+
+/// Most busy intervals a calendar remembers (a power of two). When more are needed, the two earliest
+/// become one, which can only delay, by the gap between them.
+const INTERVALS_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    from: u64,
+    to: u64,
+}
+
+/// A shared resource that may be asked for any future time and never idles while somebody waits.
+///
+/// Busy intervals are disjoint, do not touch, and are kept in time order in a ring.
+/// Cost: usually one to three steps from the back of the ring.
+#[derive(Clone, Debug)]
+pub struct Calendar {
+    ring: [Busy; INTERVALS_MAX],
+    head: usize,
+    len: usize,
+}
+
+impl Default for Calendar {
+    fn default() -> Calendar {
+        Calendar {
+            ring: [Busy::default(); INTERVALS_MAX],
+            head: 0,
+            len: 0,
+        }
+    }
+}
+
+impl Calendar {
+    #[inline(always)]
+    fn at(&mut self, index: usize) -> &mut Busy {
+        &mut self.ring[(self.head + index) & (INTERVALS_MAX - 1)]
+    }
+
+    /// Reserves `len` in the free time from `from` on; returns when the last of it ends.
+    ///
+    /// `floor`: no later call will ask for a time before it (it must never go back).
+    #[inline]
+    pub fn reserve(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
+        debug_assert!(from >= floor);
+        while self.len > 0 && self.at(0).to <= floor.0 {
+            self.head = (self.head + 1) & (INTERVALS_MAX - 1);
+            self.len -= 1;
+        }
+        // The first interval that ends at or after `from`: it may touch or hold us up.
+        let mut first = self.len;
+        while first > 0 && self.at(first - 1).to >= from.0 {
+            first -= 1;
+        }
+        let (mut clock, mut need, mut next) = (from.0, len.0, first);
+        while next < self.len {
+            let busy = *self.at(next);
+            let gap = busy.from.saturating_sub(clock);
+            if gap >= need {
+                break;
+            }
+            need -= gap;
+            clock = clock.max(busy.to);
+            next += 1;
+        }
+        let end = clock + need;
+        // All from `from` to `end` is busy now: intervals first..next melt into one, and the one
+        // that follows joins if it touches.
+        let touches = next < self.len && self.at(next).from == end;
+        let to = if touches { self.at(next).to } else { end };
+        let last = next + usize::from(touches);
+        if last == first {
+            self.insert(first, Busy { from: from.0, to });
+        } else {
+            let begin = self.at(first).from.min(from.0);
+            *self.at(first) = Busy { from: begin, to };
+            self.remove(first + 1, last - first - 1);
+        }
+        Nanos(end)
+    }
+
+    fn insert(&mut self, index: usize, busy: Busy) {
+        let mut index = index;
+        if self.len == INTERVALS_MAX {
+            let earliest = self.at(0).from;
+            self.at(1).from = earliest;
+            self.head = (self.head + 1) & (INTERVALS_MAX - 1);
+            self.len -= 1;
+            index = index.saturating_sub(1);
+            if index == 0 {
+                // The new interval lies before what has just been joined: join it as well.
+                let first = self.at(0);
+                first.from = first.from.min(busy.from);
+                first.to = first.to.max(busy.to);
+                return;
+            }
+        }
+        let mut i = self.len;
+        while i > index {
+            *self.at(i) = *self.at(i - 1);
+            i -= 1;
+        }
+        *self.at(index) = busy;
+        self.len += 1;
+    }
+
+    fn remove(&mut self, index: usize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        for i in index..self.len - count {
+            *self.at(i) = *self.at(i + count);
+        }
+        self.len -= count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drivebay_units::Rng;
+
+    #[test]
+    fn a_fifo_waits_for_its_turn() {
+        let mut fifo = Fifo::default();
+        assert_eq!(fifo.reserve(Nanos(10), Nanos(5)), (Nanos(10), Nanos(15)));
+        assert_eq!(fifo.reserve(Nanos(11), Nanos(5)), (Nanos(15), Nanos(20)));
+    }
+
+    #[test]
+    fn a_calendar_lets_early_requests_use_early_gaps() {
+        let mut calendar = Calendar::default();
+        assert_eq!(
+            calendar.reserve(Nanos(0), Nanos(1000), Nanos(10)),
+            Nanos(1010)
+        );
+        assert_eq!(
+            calendar.reserve(Nanos(0), Nanos(100), Nanos(10)),
+            Nanos(110)
+        );
+        // Split around the interval at 1000.
+        assert_eq!(
+            calendar.reserve(Nanos(0), Nanos(995), Nanos(10)),
+            Nanos(1015)
+        );
+        assert_eq!(
+            calendar.reserve(Nanos(0), Nanos(995), Nanos(10)),
+            Nanos(1025)
+        );
+    }
+
+    /// The reference: one flag per nanosecond.
+    #[test]
+    fn equals_a_bitmap_of_nanoseconds() {
+        for seed in 0..200 {
+            let mut rng = Rng::new(seed);
+            let mut calendar = Calendar::default();
+            let mut busy = vec![false; 20_000];
+            let mut floor = 0;
+            for _ in 0..150 {
+                floor += rng.below(20);
+                let from = floor + rng.below(200);
+                let len = 1 + rng.below(30);
+                let mut need = len;
+                let mut t = from as usize;
+                while need > 0 {
+                    if !busy[t] {
+                        busy[t] = true;
+                        need -= 1;
+                    }
+                    t += 1;
+                }
+                let got = calendar.reserve(Nanos(floor), Nanos(from), Nanos(len));
+                assert_eq!(got, Nanos(t as u64), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_ring_delays_but_never_forgets_the_bound() {
+        let mut calendar = Calendar::default();
+        for i in (0..500u64).rev() {
+            let end = calendar.reserve(Nanos(0), Nanos(i * 100), Nanos(10));
+            assert!(end >= Nanos(i * 100 + 10));
+            assert!(calendar.len <= INTERVALS_MAX);
+        }
+    }
+}

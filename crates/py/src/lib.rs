@@ -1,0 +1,243 @@
+//! The border: `run(profile, workload, seed) -> columns`. Conversion only, never a call per I/O.
+//!
+//! Errors become `drivebay._core.CoreError` with the message and hint of the core; the interpreter lock
+//! is released while a drive runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drivebay_drive::{Counters, Device, Spec, Stage};
+use drivebay_run::{Control, Outcome, Row, RunError, Workload};
+use drivebay_units::Nanos;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+create_exception!(
+    _core,
+    CoreError,
+    PyException,
+    "A mistake in a profile or a workload."
+);
+create_exception!(_core, CancelledError, PyException, "A run was cancelled.");
+
+fn core_error(error: impl ToString) -> PyErr {
+    CoreError::new_err(error.to_string())
+}
+
+fn run_error(error: RunError) -> PyErr {
+    match error {
+        RunError::Cancelled => CancelledError::new_err("cancelled"),
+        other => core_error(other),
+    }
+}
+
+/// Watches and stops a run from another thread.
+#[pyclass(frozen, name = "Control")]
+#[derive(Default)]
+struct PyControl(Arc<Control>);
+
+#[pymethods]
+impl PyControl {
+    #[new]
+    fn new() -> PyControl {
+        PyControl::default()
+    }
+
+    /// Ask the run to stop at the next virtual second.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// (virtual seconds, temperature in Celsius, I/Os and bytes of the last second).
+    fn look(&self) -> (f64, f64, u64, u64) {
+        self.0.look()
+    }
+}
+
+/// A virtual drive.
+#[pyclass(frozen)]
+struct VirtualDrive(Mutex<Option<Device>>);
+
+impl VirtualDrive {
+    fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(
+            guard
+                .as_mut()
+                .ok_or_else(|| core_error("the drive is gone\nhint: make a new one"))?,
+        )
+    }
+}
+
+#[pymethods]
+impl VirtualDrive {
+    #[new]
+    fn new(py: Python<'_>, profile_json: &str, seed: u64) -> PyResult<VirtualDrive> {
+        let spec = Spec::from_json(profile_json).map_err(core_error)?;
+        let device = py.detach(|| Device::new(spec, seed)).map_err(core_error)?;
+        Ok(VirtualDrive(Mutex::new(Some(device))))
+    }
+
+    /// Make it a fresh drive of this profile, keeping its memory where it fits.
+    fn renew(&self, py: Python<'_>, profile_json: &str, seed: u64) -> PyResult<()> {
+        let spec = Spec::from_json(profile_json).map_err(core_error)?;
+        py.detach(|| {
+            let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = match guard.take() {
+                Some(device) => device.renew(spec, seed),
+                None => Device::new(spec, seed),
+            };
+            *guard = Some(fresh.map_err(core_error)?);
+            Ok(())
+        })
+    }
+
+    /// Run one workload; returns columns, see `_core.pyi`.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        workload_json: &str,
+        seed: u64,
+        control: Option<&PyControl>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let workload: Workload = serde_json::from_str(workload_json)
+            .map_err(|e| core_error(format!("workload: {e}\nhint: see drivebay._core")))?;
+        let control = control.map_or_else(Arc::default, |c| Arc::clone(&c.0));
+        let outcome = py.detach(|| {
+            self.with(|device| {
+                drivebay_run::run(device, &workload, seed, &control).map_err(run_error)
+            })
+        })?;
+        columns(py, &outcome)
+    }
+
+    /// Leave the drive alone for some seconds of its time.
+    fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        if !(0.0..=1e8).contains(&seconds) {
+            return Err(core_error(
+                "rest: must be 0 to 1e8 seconds\nhint: rest(1800)",
+            ));
+        }
+        py.detach(|| {
+            self.with(|device| {
+                device.rest(device.now().after(Nanos((seconds * 1e9) as u64)));
+                Ok(())
+            })
+        })
+    }
+
+    /// Secure erase: everything unmapped, all flash erased.
+    fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                device.secure_erase();
+                Ok(())
+            })
+        })
+    }
+
+    /// The drive's counters, a dict of numbers.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counters = self.with(|device| Ok(device.counters()))?;
+        counters_dict(py, &counters)
+    }
+
+    /// User capacity in bytes.
+    #[getter]
+    fn capacity_bytes(&self) -> PyResult<u64> {
+        self.with(|device| Ok(device.spec().capacity_bytes()))
+    }
+}
+
+fn counters_dict<'py>(py: Python<'py>, c: &Counters) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("commands", c.commands)?;
+    dict.set_item("host_pages", c.host_pages)?;
+    dict.set_item("placed_pages", c.placed_pages)?;
+    dict.set_item("copied_pages", c.copied_pages)?;
+    dict.set_item("erases", c.erases)?;
+    dict.set_item("page_reads", c.page_reads)?;
+    dict.set_item("energy_j", c.energy_nj as f64 / 1e9)?;
+    dict.set_item("throttled_s", c.throttled_ns as f64 / 1e9)?;
+    dict.set_item("temperature_c", c.temperature_c)?;
+    dict.set_item("throttle_stage", c.throttle_stage)?;
+    Ok(dict)
+}
+
+fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let recorder = &outcome.recorder;
+    let dict = PyDict::new(py);
+    dict.set_item("start_ns", outcome.start.0)?;
+    dict.set_item("end_ns", outcome.end.0)?;
+    dict.set_item("stable", outcome.stable)?;
+    dict.set_item("before", counters_dict(py, &outcome.before)?)?;
+    dict.set_item("after", counters_dict(py, &outcome.after)?)?;
+    let column = |of: fn(&Row) -> u64| -> Bound<'py, PyArray1<u64>> {
+        recorder
+            .rows
+            .iter()
+            .map(of)
+            .collect::<Vec<u64>>()
+            .into_pyarray(py)
+    };
+    dict.set_item("reads", column(|r| r.reads))?;
+    dict.set_item("writes", column(|r| r.writes))?;
+    dict.set_item("read_bytes", column(|r| r.read_bytes))?;
+    dict.set_item("write_bytes", column(|r| r.write_bytes))?;
+    dict.set_item("latency_ns_sum", column(|r| r.latency_ns_sum))?;
+    dict.set_item("latency_ns_max", column(|r| r.latency_ns_max))?;
+    let stages = PyDict::new(py);
+    for stage in Stage::ALL {
+        let ns: Vec<u64> = recorder
+            .rows
+            .iter()
+            .map(|r| r.stage_ns[stage as usize])
+            .collect();
+        stages.set_item(stage.name(), ns.into_pyarray(py))?;
+    }
+    dict.set_item("stage_ns", stages)?;
+    let sensors = &recorder.sensors;
+    let floats = |of: fn(&drivebay_run::Sensor) -> f64| -> Bound<'py, PyArray1<f64>> {
+        sensors
+            .iter()
+            .map(of)
+            .collect::<Vec<f64>>()
+            .into_pyarray(py)
+    };
+    dict.set_item("temperature_c", floats(|s| s.temperature_c))?;
+    dict.set_item("power_w", floats(|s| s.power_w))?;
+    let stage: Vec<u32> = sensors.iter().map(|s| s.throttle_stage as u32).collect();
+    dict.set_item("throttle_stage", stage.into_pyarray(py))?;
+    for (name, histogram) in ["read", "write"].into_iter().zip(&recorder.histograms) {
+        let bins: Vec<_> = histogram.bins().collect();
+        let part = |of: fn(&drivebay_run::Bin) -> u64| -> Bound<'py, PyArray1<u64>> {
+            bins.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
+        };
+        dict.set_item(format!("{name}_low_ns"), part(|b| b.low))?;
+        dict.set_item(format!("{name}_high_ns"), part(|b| b.high))?;
+        dict.set_item(format!("{name}_count"), part(|b| b.count))?;
+    }
+    Ok(dict)
+}
+
+/// Check a profile given as JSON; raises `CoreError` naming the field. Returns (capacity in bytes,
+/// bytes of memory that a drive of this profile needs).
+#[pyfunction]
+fn check_profile(profile_json: &str) -> PyResult<(u64, u64)> {
+    let spec = Spec::from_json(profile_json).map_err(core_error)?;
+    let g = &spec.geometry;
+    let slots = u64::from(g.superblocks) * u64::from(g.superblock_slots);
+    Ok((spec.capacity_bytes(), (slots + u64::from(g.user_pages)) * 4))
+}
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<VirtualDrive>()?;
+    m.add_class::<PyControl>()?;
+    m.add_function(wrap_pyfunction!(check_profile, m)?)?;
+    m.add("CoreError", m.py().get_type::<CoreError>())?;
+    m.add("CancelledError", m.py().get_type::<CancelledError>())?;
+    Ok(())
+}

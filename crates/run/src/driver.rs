@@ -1,0 +1,225 @@
+//! The driver: a closed loop at a queue depth, in virtual time.
+//!
+//! Each turn takes the slot that is free first, submits the next request at that time, and records the
+//! completion. Requests are drawn in batches so that the map entries they need are fetched meanwhile:
+//! on a map of 500 MB the cache miss is the cost. A host that wants more outstanding than the interface
+//! carries waits in its own queue, and that wait is the host's.
+
+use std::collections::VecDeque;
+
+use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Stage};
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use crate::control::Control;
+use crate::recorder::Recorder;
+use crate::slots::Slots;
+use crate::workload::{Generator, Stable, Workload, WorkloadError};
+
+/// Requests drawn ahead.
+const BATCH: usize = 32;
+
+/// Everything known after a run.
+pub struct Outcome {
+    /// When it began, on the drive's clock.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// What was recorded.
+    pub recorder: Recorder,
+    /// The drive's counters before.
+    pub before: Counters,
+    /// And after.
+    pub after: Counters,
+    /// Whether a run that waits for a stable rate found one.
+    pub stable: bool,
+}
+
+/// Why a run ended without an outcome.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The workload is not possible.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The drive refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Somebody asked to stop.
+    #[error("cancelled\nhint: run it again")]
+    Cancelled,
+}
+
+/// Runs a workload on a drive, from the drive's present time on.
+///
+/// # Errors
+/// [`RunError`]; after `Cancelled` the drive is in an undefined but valid state.
+pub fn run(
+    device: &mut Device,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+) -> Result<Outcome, RunError> {
+    workload.check(device.spec().capacity_bytes())?;
+    let before = device.counters();
+    let start = device.now();
+    let end = workload
+        .duration()
+        .map_or(Nanos(u64::MAX), |len| start.after(len));
+    let mut run = Loop {
+        generator: Generator::new(workload, seed),
+        host: Host::new(workload.queue_depth, device.spec().queue_depth_max, start),
+        recorder: Recorder::new(start, end, before.energy_nj),
+        bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
+        latest: start,
+        stable_rule: workload.stop.stable,
+        control,
+        start,
+        end,
+    };
+    let stable = run.go(device)?;
+    // The drive's clock moves on to where the last counted moment lies.
+    let end = if stable || end.0 == u64::MAX {
+        run.latest.max(run.host.now)
+    } else {
+        end
+    };
+    device.rest(end.max(run.host.now));
+    let after = device.counters();
+    run.recorder.sense(end, &after);
+    Ok(Outcome {
+        start,
+        end,
+        recorder: run.recorder,
+        before,
+        after,
+        stable,
+    })
+}
+
+/// The host's side: outstanding commands, and requests that wait for a command slot.
+struct Host {
+    slots: Slots,
+    /// Times at which the waiting requests were made, oldest first.
+    waiting: VecDeque<Nanos>,
+    now: Nanos,
+}
+
+impl Host {
+    fn new(depth: u32, interface_max: u32, start: Nanos) -> Host {
+        let outstanding = depth.min(interface_max);
+        Host {
+            slots: Slots::new(outstanding as usize, start),
+            waiting: std::iter::repeat_n(start, (depth - outstanding) as usize).collect(),
+            now: start,
+        }
+    }
+
+    /// The next free slot, and since when its request has been waiting.
+    #[inline(always)]
+    fn next(&mut self) -> (usize, Nanos) {
+        let (slot, now) = self.slots.first();
+        self.now = now;
+        if self.waiting.is_empty() {
+            return (slot, now);
+        }
+        self.waiting.push_back(now);
+        (slot, self.waiting.pop_front().expect("one was just added"))
+    }
+}
+
+struct Loop<'a> {
+    generator: Generator,
+    host: Host,
+    recorder: Recorder,
+    bytes_left: u64,
+    latest: Nanos,
+    stable_rule: Option<Stable>,
+    control: &'a Control,
+    start: Nanos,
+    end: Nanos,
+}
+
+impl Loop<'_> {
+    /// Runs to the end; true if it ended because the rate was stable.
+    fn go(&mut self, device: &mut Device) -> Result<bool, RunError> {
+        const NOTHING: Io = Io {
+            op: Op::Read,
+            lba: 0,
+            sectors: 1,
+        };
+        let mut batches = [[NOTHING; BATCH]; 2];
+        self.draw(device, &mut batches[0]);
+        loop {
+            let [current, next] = &mut batches;
+            self.draw(device, next);
+            for &io in current.iter() {
+                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+                let (slot, asked) = self.host.next();
+                let now = self.host.now;
+                if now >= self.end || self.bytes_left == 0 {
+                    return Ok(false);
+                }
+                if now >= self.recorder.next_second() && self.on_second(device, now)? {
+                    return Ok(true);
+                }
+                self.bytes_left = self.bytes_left.saturating_sub(bytes);
+                let mut completion = device.submit(now, io)?;
+                completion.stages.add(Stage::Host, now.since(asked));
+                let done = completion.done;
+                self.host.slots.set(slot, done);
+                self.latest = self.latest.max(done);
+                self.recorder
+                    .count(io.op, bytes, done.since(asked), done, &completion.stages);
+            }
+            batches.swap(0, 1);
+        }
+    }
+
+    fn draw(&mut self, device: &Device, batch: &mut [Io; BATCH]) {
+        for io in batch.iter_mut() {
+            *io = self.generator.next_io();
+            device.prefetch(io.lba);
+        }
+    }
+
+    /// Once per virtual second: sensors, progress, the wish to stop, the rule for stability.
+    #[cold]
+    fn on_second(&mut self, device: &Device, now: Nanos) -> Result<bool, RunError> {
+        if self.control.cancelled() {
+            return Err(RunError::Cancelled);
+        }
+        let counters = device.counters();
+        self.recorder.sense(now, &counters);
+        let elapsed = now.since(self.start);
+        let second = elapsed.whole_secs() as usize;
+        let last = second.saturating_sub(1);
+        let ios = self
+            .recorder
+            .rows
+            .get(last)
+            .map_or(0, |r| r.reads + r.writes);
+        self.control.publish(
+            elapsed.0,
+            counters.temperature_c,
+            ios,
+            self.recorder.bytes_in(last),
+        );
+        Ok(self
+            .stable_rule
+            .is_some_and(|rule| self.is_stable(rule, second)))
+    }
+
+    /// Whether the seconds before `second` are stable by the rule.
+    fn is_stable(&self, rule: Stable, second: usize) -> bool {
+        let window = rule.window_s as usize;
+        if second < rule.min_s as usize || second < window {
+            return false;
+        }
+        let rates = (second - window..second).map(|s| self.recorder.bytes_in(s));
+        let (low, high, sum) = rates.fold((u64::MAX, 0, 0u64), |(low, high, sum), r| {
+            (low.min(r), high.max(r), sum + r)
+        });
+        let mean = sum as f64 / window as f64;
+        (high - low) as f64 <= rule.within_percent / 100.0 * mean
+    }
+}

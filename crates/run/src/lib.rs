@@ -1,0 +1,17 @@
+//! The run: a workload on a virtual drive in virtual time, and what was recorded of it.
+//!
+//! `driver.rs` is the loop: next request, earliest free slot, `Device::submit`, `recorder.rs`.
+//! This crate must not know protocols on the wire, files or Python.
+
+mod control;
+mod driver;
+mod histogram;
+mod recorder;
+mod slots;
+mod workload;
+
+pub use control::Control;
+pub use driver::{Outcome, RunError, run};
+pub use histogram::{Bin, Histogram};
+pub use recorder::{Recorder, Row, Sensor};
+pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};

@@ -1,0 +1,124 @@
+//! What is kept of a run: a latency histogram per direction, one row per second, sensors.
+//!
+//! An I/O counts in the second in which it completes. Counts are exact; latencies are kept as sum and
+//! maximum per second and as a histogram over the run.
+
+use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
+use drivebay_units::Nanos;
+
+use crate::histogram::Histogram;
+
+/// One second of a run: two cache lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Row {
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Sum of latencies.
+    pub latency_ns_sum: u64,
+    /// Longest latency.
+    pub latency_ns_max: u64,
+    /// Sums per stage.
+    pub stage_ns: [u64; STAGE_COUNT],
+}
+
+/// What the drive's sensors said at the end of a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sensor {
+    /// Degrees Celsius.
+    pub temperature_c: f64,
+    /// Mean power over the second, watt.
+    pub power_w: f64,
+    /// Throttle stage, 0 for none.
+    pub throttle_stage: usize,
+}
+
+/// The recorder of one run.
+pub struct Recorder {
+    start: Nanos,
+    end: Nanos,
+    /// Rows by second.
+    pub rows: Vec<Row>,
+    /// Sensors by second.
+    pub sensors: Vec<Sensor>,
+    /// Latencies of reads and of writes.
+    pub histograms: [Histogram; 2],
+    next_second: Nanos,
+    energy_nj: u64,
+}
+
+impl Recorder {
+    /// Records from `start`; completions after `end` are not counted.
+    pub fn new(start: Nanos, end: Nanos, energy_nj: u64) -> Recorder {
+        Recorder {
+            start,
+            end,
+            rows: Vec::with_capacity(4096),
+            sensors: Vec::new(),
+            histograms: [Histogram::default(), Histogram::default()],
+            next_second: start.after(Nanos::secs(1)),
+            energy_nj,
+        }
+    }
+
+    /// Counts one completed I/O.
+    #[inline(always)]
+    pub fn count(&mut self, op: Op, bytes: u64, latency: Nanos, done: Nanos, stages: &Stages) {
+        if done > self.end {
+            return;
+        }
+        let second = (done.since(self.start).0.saturating_sub(1) / 1_000_000_000) as usize;
+        if second >= self.rows.len() {
+            self.rows.resize(second + 1, Row::default());
+        }
+        let row = &mut self.rows[second];
+        let write = usize::from(op != Op::Read);
+        self.histograms[write].record(latency.0);
+        if write == 0 {
+            row.reads += 1;
+            row.read_bytes += bytes;
+        } else {
+            row.writes += 1;
+            row.write_bytes += bytes;
+        }
+        row.latency_ns_sum += latency.0;
+        row.latency_ns_max = row.latency_ns_max.max(latency.0);
+        for (sum, &ns) in row.stage_ns.iter_mut().zip(&stages.0) {
+            *sum += ns;
+        }
+    }
+
+    /// When the sensors are to be read next.
+    #[inline(always)]
+    pub fn next_second(&self) -> Nanos {
+        self.next_second
+    }
+
+    /// Reads the sensors, once for each second that has passed until `now`.
+    pub fn sense(&mut self, now: Nanos, counters: &Counters) {
+        while self.next_second <= now {
+            let power_w = (counters.energy_nj - self.energy_nj) as f64 / 1e9;
+            self.energy_nj = counters.energy_nj;
+            self.sensors.push(Sensor {
+                temperature_c: counters.temperature_c,
+                power_w,
+                throttle_stage: counters.throttle_stage,
+            });
+            self.next_second = self.next_second.after(Nanos::secs(1));
+        }
+    }
+
+    /// Bytes moved in a second, both ways; zero for one not yet reached.
+    #[must_use]
+    pub fn bytes_in(&self, second: usize) -> u64 {
+        self.rows
+            .get(second)
+            .map_or(0, |r| r.read_bytes + r.write_bytes)
+    }
+}

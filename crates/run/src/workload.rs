@@ -1,0 +1,223 @@
+//! A synthetic workload: what fio and Iometer call a job.
+//!
+//! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and fio
+//! does with `norandommap`; sequential offsets run through the span and begin again.
+//! Left out for now: permutations per pass, hot spots, think time.
+
+use drivebay_drive::{Io, Op};
+use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+use crate::slots::DEPTH_MAX;
+
+/// Order of offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Uniform over the span.
+    Random,
+    /// One after another, round and round.
+    Sequential,
+}
+
+/// "Stable": the data rate of the last `window_s` seconds stays within `within_percent`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stable {
+    /// Length of the window.
+    pub window_s: u64,
+    /// Largest minus smallest second, over the mean, in percent.
+    pub within_percent: f64,
+    /// Not judged earlier than this.
+    pub min_s: u64,
+}
+
+/// When a run ends; the first that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// After this much drive time.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+    /// After this many bytes have been asked for.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// When the rate is stable.
+    #[serde(default)]
+    pub stable: Option<Stable>,
+}
+
+/// A closed loop of requests at a queue depth.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Order of offsets.
+    pub pattern: Pattern,
+    /// Share of reads, 0 to 100.
+    pub read_percent: u32,
+    /// Size of a request; a multiple of 512.
+    pub block_bytes: u64,
+    /// Requests outstanding.
+    pub queue_depth: u32,
+    /// First byte of the span; a multiple of 512.
+    pub span_start_bytes: u64,
+    /// Length of the span; rounded down to whole blocks.
+    pub span_bytes: u64,
+    /// When to end.
+    pub stop: Stop,
+}
+
+/// Why a workload is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{field}: {given} is not allowed; must be {allowed}\nhint: change {field} in the suite or the call"
+)]
+pub struct WorkloadError {
+    /// Field of [`Workload`].
+    pub field: &'static str,
+    /// The value.
+    pub given: String,
+    /// What would be accepted.
+    pub allowed: String,
+}
+
+impl Workload {
+    /// Checks all fields against a drive of `capacity_bytes`.
+    ///
+    /// # Errors
+    /// [`WorkloadError`] naming the first field that is not allowed.
+    pub fn check(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
+        let refuse = |field, given: String, allowed: &str| {
+            Err(WorkloadError {
+                field,
+                given,
+                allowed: allowed.to_owned(),
+            })
+        };
+        if self.read_percent > 100 {
+            return refuse("read_percent", self.read_percent.to_string(), "0 to 100");
+        }
+        let block = self.block_bytes;
+        if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
+            return refuse(
+                "block_bytes",
+                block.to_string(),
+                "a multiple of 512 up to 64 MiB",
+            );
+        }
+        if !(1..=DEPTH_MAX as u32).contains(&self.queue_depth) {
+            return refuse("queue_depth", self.queue_depth.to_string(), "1 to 1024");
+        }
+        if !self.span_start_bytes.is_multiple_of(SECTOR_BYTES) {
+            return refuse(
+                "span_start_bytes",
+                self.span_start_bytes.to_string(),
+                "a multiple of 512",
+            );
+        }
+        let end = self.span_start_bytes.checked_add(self.span_bytes);
+        if self.span_bytes < block || end.is_none_or(|end| end > capacity_bytes) {
+            let allowed =
+                format!("at least one block, and inside the drive's {capacity_bytes} bytes");
+            return refuse("span_bytes", self.span_bytes.to_string(), &allowed);
+        }
+        let stop = &self.stop;
+        if stop.duration_s.is_none() && stop.bytes.is_none() {
+            return refuse("stop", "no end".to_owned(), "a duration_s or bytes");
+        }
+        // A year: far above any test, far below what the clock can hold.
+        if stop.duration_s.is_some_and(|s| !(s > 0.0 && s <= 3.2e7)) {
+            return refuse(
+                "stop.duration_s",
+                format!("{:?}", stop.duration_s),
+                "above 0, up to a year",
+            );
+        }
+        if stop.bytes == Some(0) {
+            return refuse("stop.bytes", "0".to_owned(), "at least 1");
+        }
+        if let Some(s) = &stop.stable {
+            let sane = s.window_s >= 2 && s.within_percent > 0.0 && s.min_s >= s.window_s;
+            if !sane {
+                let given = format!("{s:?}");
+                return refuse(
+                    "stop.stable",
+                    given,
+                    "window_s >= 2, within_percent > 0, min_s >= window_s",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Length of the run, as far as it is bounded by time.
+    #[must_use]
+    pub fn duration(&self) -> Option<Nanos> {
+        self.stop
+            .duration_s
+            .map(|s| Nanos((s * 1e9).round() as u64))
+    }
+}
+
+/// Draws the requests of a workload.
+pub struct Generator {
+    pattern: Pattern,
+    rng: Rng,
+    blocks: u64,
+    next_block: u64,
+    start_lba: u64,
+    block_sectors: u32,
+    /// Of 2^32: the share of reads.
+    read_share: u64,
+    pure: Option<Op>,
+}
+
+impl Generator {
+    /// The requests of `workload`, from this seed.
+    pub fn new(workload: &Workload, seed: u64) -> Generator {
+        Generator {
+            pattern: workload.pattern,
+            rng: Rng::new(seed).fork("workload"),
+            blocks: workload.span_bytes / workload.block_bytes,
+            next_block: 0,
+            start_lba: workload.span_start_bytes / SECTOR_BYTES,
+            block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
+            read_share: (u64::from(workload.read_percent) << 32) / 100,
+            pure: match workload.read_percent {
+                0 => Some(Op::Write),
+                100 => Some(Op::Read),
+                _ => None,
+            },
+        }
+    }
+
+    /// The next request. Cost: 1 draw (random), 1 more (mixed).
+    #[inline(always)]
+    pub fn next_io(&mut self) -> Io {
+        let block = match self.pattern {
+            Pattern::Random => self.rng.below(self.blocks),
+            Pattern::Sequential => {
+                let block = self.next_block;
+                self.next_block = if block + 1 == self.blocks {
+                    0
+                } else {
+                    block + 1
+                };
+                block
+            }
+        };
+        let op = self.pure.unwrap_or_else(|| {
+            if self.rng.next_u64() >> 32 < self.read_share {
+                Op::Read
+            } else {
+                Op::Write
+            }
+        });
+        let lba = self.start_lba + block * u64::from(self.block_sectors);
+        Io {
+            op,
+            lba,
+            sectors: self.block_sectors,
+        }
+    }
+}
