@@ -1,0 +1,231 @@
+"""The verbs and their options. Each command is a few calls; its help has examples to copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="drivebay",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from drivebay.results import provenance
+
+        commit = provenance.git_commit()
+        typer.echo(f"drivebay {provenance.tool_version()}" + (f" ({commit})" if commit else ""))
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="""\b
+Examples:
+  drivebay drives                          what can be reviewed
+  drivebay review sm951-ahci-512           a virtual drive, full length, about a minute
+  drivebay review ./disk.img --quick       a real file, through fio, some minutes
+  drivebay report drivebay-results/*       several reviews in one page
+
+\b
+Exit codes: 0 done; 1 ran, and a check failed; 2 wrong usage; 3 something is missing on this
+machine (fio, a permission, disk space); 130 interrupted."""
+)
+def drivebay(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """An SSD review lab: put a drive in the bay, real or virtual, and get its review."""
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay drives
+  drivebay drives --json"""
+)
+def drives(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """List what can be reviewed here.
+
+    These are the virtual drives of the catalog, and this machine's block devices.
+
+    For each device it says what forbids testing it: a mounted filesystem, a partition table, and
+    so on. Nothing is written or opened for writing.
+    """
+    from drivebay.cli import show
+
+    show.drives(as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay review sm951-ahci-512                      the whole suite on a virtual drive
+  drivebay review my-drive.toml --suite quick         your own profile, a first look
+  fallocate -l 4G disk.img
+  drivebay review ./disk.img --quick                  a file, through fio
+  drivebay review /dev/sdX --destroy-data SERIAL      a device; ALL ITS DATA IS LOST
+  drivebay review --resume drivebay-results/NAME      go on after an interruption
+  drivebay review sm951-ahci-512 --only random-read --json
+
+\b
+A review that is interrupted keeps every test that has finished. The result is a folder: its
+manifest, the figures of each test as Parquet files, and report.html."""
+)
+def review(
+    drive: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DRIVE",
+            show_default=False,
+            help="A catalog name (see: drivebay drives), a profile's path ending in .toml, a file, "
+            "or a block device.",
+        ),
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME_OR_FILE",
+            show_default=False,
+            help="The tests to run: a suite's name or your own .toml file. "
+            "[default: anandtech-2015]",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Run the same tests, cut to seconds; figures are labelled so."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help="The result folder to make. [default: drivebay-results/DRIVE-SUITE-N]",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="The same seed gives a virtual drive the same result, bit for bit. [default: 1]",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", show_default=False, help="Go on with an interrupted review's folder."
+        ),
+    ] = None,
+    destroy_data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERIAL",
+            show_default=False,
+            help="For a block device: its serial number, typed, as consent to lose all its data.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Tests of a virtual drive to run side by side; changes no figure. "
+            "[default: as many as there are processors and memory for]",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEST", show_default=False, help="Run only this test; repeatable."),
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEST", show_default=False, help="Leave this test out; repeatable."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before a long test of a real drive.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print result, report and figures as JSON at the end.")
+    ] = False,
+) -> None:
+    """Review a drive: run a suite, write a report."""
+    from drivebay.cli import reviewing
+
+    options = reviewing.Options(
+        drive=drive,
+        suite=suite,
+        quick=quick,
+        out=out,
+        seed=seed,
+        resume=resume,
+        destroy_serial=destroy_data,
+        jobs=jobs,
+        only=tuple(only or ()),
+        skip=tuple(skip or ()),
+        yes=yes,
+    )
+    reviewing.review(options, as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
+  drivebay report drivebay-results/* --out bench.html"""
+)
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", show_default=False, help="Result folders of reviews."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="The page to write. [default: DIR/report.html; drivebay-report.html for several]",
+        ),
+    ] = None,
+) -> None:
+    """Make one review's report, or one of several.
+
+    The report is an HTML file that works offline.
+    """
+    from drivebay.cli import reporting
+
+    typer.echo(reporting.report(folders, out))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay bench
+  drivebay bench --json > bench.json"""
+)
+def bench(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """Measure how fast the simulation runs here.
+
+    One core, four loads on a 512 GB drive, each at its true steady state: simulated I/Os per second of your
+    time, seconds, peak memory, and the write amplification reached.
+    """
+    from drivebay.cli import show
+
+    cases: list[dict[str, Any]] = show.run_bench()
+    show.bench(cases, as_json=as_json)

@@ -1,0 +1,83 @@
+"""The way in and out of the program: runs the app, turns every failure into its exit code.
+
+A user's mistake prints two lines, `error:` and `hint:`. A bug prints its trace.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from drivebay.errors import (
+    EXIT_CHECK_FAILED,
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    DrivebayError,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs `drivebay` with these arguments (default: the process's) and exits with its code."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line and returns the exit code."""
+    from drivebay.cli.app import app
+
+    if not arguments:
+        run(["--help"])
+        return EXIT_USAGE
+    try:
+        code = app(args=arguments, prog_name="drivebay", standalone_mode=False)
+        sys.stdout.flush()
+    except DrivebayError as problem:
+        say_error(problem.message, problem.hint)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (`drivebay drives | head -1`): nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_CHECK_FAILED
+    except Exception as problem:
+        if (words := _usage_error(problem, arguments)) is None:
+            raise
+        say_error(*words)
+        return EXIT_USAGE
+    if code == EXIT_INTERRUPTED:
+        say_error("interrupted", "nothing was left half-done; give the same command again")
+    return code if isinstance(code, int) else EXIT_DONE
+
+
+def say_error(message: str, hint: str) -> None:
+    """The two lines of a failure, never wrapped."""
+    sys.stdout.flush()
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    red, dim, off = ("\033[1;31m", "\033[36m", "\033[0m") if colour else ("", "", "")
+    sys.stderr.write(f"{red}error:{off} {_one_line(message)}\n{dim}hint:{off} {_one_line(hint)}\n")
+
+
+def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | None:
+    """Message and hint for what the option parser raises; None for anything else.
+
+    Told by their form and not by their class, which lies in another module from version to version.
+    """
+    text = getattr(problem, "format_message", None)
+    if text is None:
+        return None
+    message = _one_line(text()).rstrip(".")
+    context = getattr(problem, "ctx", None)
+    command = context.command_path if context is not None else "drivebay"
+    hint = f"see: {command} --help"
+    message, bracket, possible = message.partition(" (Possible options: ")
+    if bracket:
+        hint = f"did you mean {possible.rstrip(')')}? {hint}"
+    return message[:1].lower() + message[1:], hint
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,224 @@
+"""The command `review`: from a command line's words to a target, a suite, a run and a summary."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+from drivebay import analysis, catalog, results, suites, units
+from drivebay import review as engine
+from drivebay.cli import display, reporting, show
+from drivebay.errors import UserError
+from drivebay.suites import Suite
+from drivebay.targets.base import Target
+
+DEFAULT_SUITE = "anandtech-2015"
+DEFAULT_SEED = 1
+ASK_ABOVE_S = 600
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user gave; None where nothing."""
+
+    drive: str | None
+    suite: str | None
+    quick: bool
+    out: Path | None
+    seed: int | None
+    resume: Path | None
+    destroy_serial: str | None
+    jobs: int | None
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    yes: bool
+
+
+def review(options: Options, *, as_json: bool) -> None:
+    """Runs or resumes a review, writes its report, prints the headline figures."""
+    folder = _resume(options) if options.resume is not None else _start(options)
+    page = reporting.report([folder], None)
+    figures = analysis.headline(results.load(folder))
+    if as_json:
+        summary = {
+            "result": str(folder),
+            "report": str(page),
+            "headline": [asdict(figure) for figure in figures],
+        }
+        print(json.dumps(summary, indent=1))
+    else:
+        show.headline(figures)
+        print(f"result  {folder}\nreport  {page}")
+
+
+def _start(options: Options) -> Path:
+    if options.drive is None:
+        raise UserError(
+            "review: DRIVE is missing",
+            "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
+        )
+    suite = _select(suites.load(options.suite or DEFAULT_SUITE), options.only, options.skip)
+    factory = target_factory(options.drive, options.destroy_serial)
+    _agree(factory, suite.shortened() if options.quick else suite, options.yes)
+    with display.sink() as sink:
+        return engine.run(
+            factory,
+            suite,
+            out=options.out,
+            seed=DEFAULT_SEED if options.seed is None else options.seed,
+            quick=options.quick,
+            drive=_lasting_name(options.drive),
+            sink=sink,
+            jobs=options.jobs,
+        )
+
+
+def _resume(options: Options) -> Path:
+    folder = options.resume
+    assert folder is not None
+    if options.out is not None or options.only or options.skip:
+        given = "--out" if options.out is not None else "--only" if options.only else "--skip"
+        raise UserError(
+            f"{given} cannot be given with --resume, which goes on with what was started",
+            f"leave it out: drivebay review --resume {shlex.quote(str(folder))}",
+        )
+    made = results.read_manifest(folder)
+    drive = options.drive or str(made.target["drive"])
+    left = {entry.id for entry in made.steps if entry.state != "done"}
+    factory = target_factory(drive, options.destroy_serial)
+    suite = made.suite
+    if options.suite is not None:
+        suite = suites.load(options.suite)
+        suite = suite.shortened() if made.quick else suite
+    if left:
+        tests = tuple(test.id for test in made.suite.tests if test.id in left)
+        _agree(factory, made.suite.selected(tests), options.yes)
+    with display.sink() as sink:
+        return engine.run(
+            factory,
+            suite,
+            out=folder,
+            seed=made.seed if options.seed is None else options.seed,
+            quick=made.quick or options.quick,
+            resume=True,
+            drive=_lasting_name(drive),
+            sink=sink,
+            jobs=options.jobs,
+        )
+
+
+def target_factory(drive: str, destroy_serial: str | None) -> Callable[[], Target]:
+    """What makes the target that DRIVE means: a catalog name before a path, as `./NAME` is at hand
+    for a file of that name.
+
+    Raises
+    ------
+    UserError
+        If it is nothing that can be reviewed.
+    """
+    is_profile = drive.endswith(".toml")
+    if is_profile or drive in catalog.names():
+        if destroy_serial is not None:
+            raise UserError(
+                f"--destroy-data has no meaning for the virtual drive {drive}",
+                "leave it out: a virtual drive has no data to lose",
+            )
+        profile = catalog.load(drive)
+        return lambda: _virtual(profile)
+    path = Path(drive)
+    if "/" not in drive and not path.exists():
+        close = difflib.get_close_matches(drive, catalog.names(), n=1)
+        raise UserError(
+            f"drive '{drive}' is unknown: no drive of the catalog has that name, nor has a file",
+            (f"did you mean {close[0]}? " if close else "") + "see: drivebay drives",
+        )
+    _must_be_testable(path)
+    return lambda: _real(path, destroy_serial)
+
+
+def _virtual(profile: catalog.Profile) -> Target:
+    from drivebay.targets.virtual import VirtualTarget
+
+    return VirtualTarget(profile)
+
+
+def _real(path: Path, destroy_serial: str | None) -> Target:
+    from drivebay.targets.fio import FioTarget
+
+    return FioTarget(path, destroy_serial=destroy_serial)
+
+
+def _must_be_testable(path: Path) -> None:
+    make = f"make a file first: fallocate -l 4G {shlex.quote(str(path))}"
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist", make) from None
+    except NotADirectoryError:
+        raise UserError(f"{path} does not exist: a part of its path is a file", make) from None
+    except OSError as problem:
+        raise UserError(
+            f"{path} cannot be examined: {problem.strerror}", f"see: ls -la {path.parent}"
+        ) from None
+    if stat.S_ISDIR(mode):
+        inside = shlex.quote(str(path / "disk.img"))
+        raise UserError(
+            f"{path} is a directory; DRIVE must be a catalog name, a .toml profile, a file or a "
+            "block device",
+            f"make a file in it: fallocate -l 4G {inside}; then: drivebay review {inside}",
+        )
+    if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+        raise UserError(f"{path} is neither a file nor a block device", "see: drivebay drives")
+
+
+def _lasting_name(drive: str) -> str:
+    """What finds the drive again from any directory: paths become absolute."""
+    if "/" in drive or drive.endswith(".toml") or drive not in catalog.names():
+        return str(Path(drive).absolute())
+    return drive
+
+
+def _select(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Suite:
+    known = [test.id for test in suite.tests]
+    for option, ids in (("--only", only), ("--skip", skip)):
+        for name in ids:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                raise UserError(
+                    f"{option}: suite {suite.name} has no test '{name}'; it has {', '.join(known)}",
+                    f"{option} {close[0] if close else known[0]}",
+                )
+    chosen = tuple(name for name in known if name in (only or known) and name not in skip)
+    if not chosen:
+        raise UserError("--only and --skip leave no test to run", "leave one of them out")
+    return suite.selected(chosen)
+
+
+def _agree(factory: Callable[[], Target], suite: Suite, yes: bool) -> None:
+    """Shows what is about to happen to a real drive, and asks if it will take long."""
+    with closing(factory()) as target:
+        if target.kind == "virtual":
+            return
+        target.check(suite.tests)
+        plan = engine.make_plan(target, suite.tests)
+        display.plan(target, plan)
+        if yes or plan.total_s <= ASK_ABOVE_S:
+            return
+    how_long = units.duration(plan.total_s)
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"this will take about {how_long}, and there is no terminal to ask for consent",
+            "give --yes if that is what you want, or --quick for a short form",
+        )
+    if not typer.confirm(f"This will take about {how_long}. Begin?", err=True):
+        raise UserError("not begun", "--quick is the short form; --only TEST runs one test")
