@@ -88,8 +88,9 @@ def _always(measured: Measured) -> Sequence[str]:
         return ("throttle_after_s", "initial_rate", "throttled_rate")
     small = all(phase.workload.block_bytes <= 8192 for phase in measured.phases)
     deepest = max((step.queue_depth for step in measured.steps), default=0)
-    single = len(measured.test.metric_queue_depths) == 1
-    return ("mean_rate",) if single else ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
+    if len(measured.steps) == 1:
+        return (f"rate_qd{deepest}",)
+    return ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
 
 
 def _row(

@@ -19,6 +19,7 @@ from drivebay.analysis import thermal as thermals
 from drivebay.suites import Test, Workload
 
 SAMPLES = "1 s samples"
+IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
 
 
@@ -103,10 +104,12 @@ def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
             if computed
             else None
         )
-        return Measured(test, computed, _by_key(_of_consistency(found)), consistency=found)
+        rows = _of_consistency(found) + _of_phases(computed)
+        return Measured(test, computed, _by_key(rows), consistency=found)
     if test.kind == "thermal":
         heat = thermals.thermal(computed[0].timeline) if computed else None
-        return Measured(test, computed, _by_key(_of_thermal(heat)), thermal=heat)
+        rows = _of_thermal(heat) + _of_phases(computed)
+        return Measured(test, computed, _by_key(rows), thermal=heat)
     steps = [phase.step for phase in computed]
     mean = ladders.mean_over(steps, test.metric_queue_depths)
     rows = _of_ladder(steps, mean, test.metric_queue_depths)
@@ -209,7 +212,6 @@ def _of_thermal(found: thermals.Thermal | None) -> list[Figure]:
         held = "the drive reports no throttling at that time: the fall is not from heat"
     elif fell and found.by_heat is None:
         held = "the target does not report throttling; a full write cache looks the same"
-    peak = found.temperature_peak_c
     return [
         Figure(
             "throttle_after_s",
@@ -250,15 +252,57 @@ def _of_thermal(found: thermals.Thermal | None) -> list[Figure]:
             found.before.n,
             note="" if fell else held,
         ),
+    ]
+
+
+def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
+    """What a test of one phase has besides its own figures: latency, power, heat, WAF."""
+    if len(phases) != 1:
+        return []
+    phase = phases[0]
+    step, n = phase.step, phase.step.total_ios
+    peak = timeline.highest(phase.timeline.temperature_c)
+    rows = [Figure("latency_mean", "Mean latency", step.latency_mean_us, "µs", n=n, n_kind=IOS)]
+    rows += [
         Figure(
-            "temperature_peak_c",
+            f"latency_p{q:g}",
+            f"Latency p{q:g}",
+            us,
+            "µs",
+            None if us is None else us * latency.BIN_ERROR_PERCENT / 100,
+            "width of the histogram's bin",
+            n,
+            IOS,
+            "" if us is not None else "too few I/Os for this percentile",
+        )
+        for q, us in step.percentiles_us.items()
+    ]
+    return [
+        *rows,
+        Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=_absent(step.waf)),
+        Figure(
+            "power_mean",
+            "Mean power",
+            step.power.mean if step.power else None,
+            "W",
+            step.power.sd if step.power else None,
+            SD,
+            step.power.n if step.power else 0,
+            note=_absent(step.power),
+        ),
+        Figure(
+            "temperature_peak",
             "Highest temperature",
             peak,
             "°C",
-            n=found.before.n + (after.n if after else 0),
-            note="" if peak is not None else "the target reports no temperature",
+            n=phase.timeline.n if peak is not None else 0,
+            note=_absent(peak),
         ),
     ]
+
+
+def _absent(value: object) -> str:
+    return "" if value is not None else "not reported by this target"
 
 
 def _of_ladder(

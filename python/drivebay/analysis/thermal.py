@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
+from drivebay.analysis.timeline import Spread, Timeline, fall_second, highest, spread
 
 START_S = 10
 STAY_S = 10
@@ -46,14 +46,13 @@ def thermal(timeline: Timeline) -> Thermal | None:
     before = spread(rate[:fall_s]) or initial
     # The second of the fall holds a part of either rate.
     after = spread(rate[fall_s + 1 :]) if fall_s is not None else None
-    known = timeline.temperature_c[~np.isnan(timeline.temperature_c)]
     return Thermal(
         fall_s=fall_s,
         initial=initial,
         before=before,
         after=after,
         moved_gb=float(rate[:fall_s].sum()) / 1e3,
-        temperature_peak_c=float(known.max()) if len(known) else None,
+        temperature_peak_c=highest(timeline.temperature_c),
         temperature_at_fall_c=_at(timeline.temperature_c, fall_s),
         by_heat=_by_heat(timeline, fall_s),
     )

@@ -124,6 +124,12 @@ def spread(samples: Floats) -> Spread | None:
     return Spread(float(known.mean()), sd, len(known))
 
 
+def highest(samples: Floats) -> float | None:
+    """The highest known sample; None when there is none."""
+    known = samples[~np.isnan(samples)]
+    return float(known.max()) if len(known) else None
+
+
 def fall_second(samples: Floats, *, start_s: int, stay_s: int) -> int | None:
     """The first second whose sample lies under half of the start and stays there.
 
@@ -140,3 +146,17 @@ def fall_second(samples: Floats, *, start_s: int, stay_s: int) -> int | None:
         if low[second : second + stay_s].all():
             return int(second)
     return None
+
+
+def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int]]:
+    """Stretches [start, end) of seconds in which the drive says that it throttles.
+
+    Stretches less than `gap_s` apart are one: a drive at its limit toggles every few seconds.
+    """
+    spans: list[tuple[int, int]] = []
+    for second in np.flatnonzero(timeline.throttle_stage > 0).tolist():
+        if spans and second - spans[-1][1] < gap_s:
+            spans[-1] = (spans[-1][0], second + 1)
+        else:
+            spans.append((second, second + 1))
+    return spans

@@ -1,0 +1,207 @@
+"""Makes result folders with plausible, invented figures, so that reports are tested without runs.
+
+The shapes follow the reviews (a burst, a steady state, a rate that falls under heat), the numbers
+are made by formula and a fixed seed: nothing here says anything about a drive.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from drivebay import suites
+from drivebay.results import Folder, Manifest, StepEntry
+from drivebay.results.manifest import Tool
+from drivebay.suites import Suite, Test, Workload
+from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
+
+Floats = npt.NDArray[np.float64]
+STAGES = ("host", "link", "firmware", "buffer", "map", "die", "channel", "nand", "collection")
+
+VIRTUAL: dict[str, Any] = {
+    "kind": "virtual",
+    "name": "sm951-ahci-512",
+    "drive": "sm951-ahci-512",
+    "title": "Samsung SM951 512 GB (AHCI)",
+    "capacity_bytes": 512_110_190_592,
+    "profile": {
+        "name": {"value": "sm951-ahci-512", "source": "this catalog"},
+        "capacity_bytes": {"value": 512_110_190_592, "source": "kernel log of an MZHPV512HDGL"},
+        "link": {
+            "generation": {"value": 3, "source": "AnandTech 8979"},
+            "lanes": {"value": 4, "source": "AnandTech 8979"},
+        },
+        "nand": {
+            "dies": {"value": 64, "source": "computed: 512 GB of 64 Gbit dies"},
+            "read_ns": {"value": 58_500, "source": "guess: fitted to 108 MB/s, mean of QD1/2/4"},
+        },
+    },
+}
+REAL: dict[str, Any] = {
+    "kind": "block",
+    "name": "ACME <b>Bold</b> SSD",
+    "drive": "/dev/nvme9n1",
+    "model": "ACME <b>Bold</b> SSD",
+    "serial": "S1<script>",
+    "firmware": "1.0",
+    "capacity_bytes": 256_060_514_304,
+}
+
+
+def make(
+    path: Path,
+    *,
+    suite: str | Suite = "anandtech-2015",
+    target: dict[str, Any] | None = None,
+    quick: bool = False,
+    only: tuple[str, ...] | None = None,
+    failed: dict[str, str] | None = None,
+    seed: int = 1,
+    speed: float = 1.0,
+) -> Path:
+    """A result folder at `path`.
+
+    Parameters
+    ----------
+    only : ids of the tests that are done (all where None); the others stay pending.
+    failed : test id to error, for tests that failed.
+    speed : factor on every rate, to tell two results apart.
+    """
+    target = VIRTUAL if target is None else target
+    what = suites.load(suite) if isinstance(suite, str) else suite
+    what = what.shortened() if quick else what
+    steps = tuple(StepEntry(id=test.id, title=test.title, seed=seed) for test in what.tests)
+    manifest = Manifest(
+        tool=Tool(version="0.1.0", git_commit=None),
+        suite=what,
+        quick=quick,
+        seed=seed,
+        target=target,
+        host={"kernel": "Linux 6.1", "cpu_model": "a CPU", "cpu_count": 2},
+        steps=steps,
+    )
+    with Folder.create(path, manifest) as folder:
+        for number, test in enumerate(what.tests):
+            if only is not None and test.id not in only:
+                continue
+            if failed and test.id in failed:
+                folder.fail_step(test.id, failed[test.id])
+                continue
+            random = np.random.default_rng([seed, number])
+            virtual = target["kind"] == "virtual"
+            folder.write_step(test.id, _phases(test, random, speed, virtual=virtual))
+    return path
+
+
+def _phases(
+    test: Test, random: np.random.Generator, speed: float, *, virtual: bool
+) -> list[PhaseResult]:
+    heat = 25.0
+    results = []
+    for phase in test.phases:
+        result, heat = _phase(test, phase.label, phase.workload, random, speed, heat, virtual)
+        results.append(result)
+    return results
+
+
+def _rates(test: Test, load: Workload, n: int, random: np.random.Generator) -> Floats:
+    """Blocks per second for each second."""
+    t = np.arange(n)
+    if test.kind == "consistency":
+        spare = load.span_percent < 100
+        steady = np.where(t < 268, 10_900.0, 7_780.0) * (4.6 if spare else 1.0)
+        burst = 100_000.0
+        rates = np.where(t < (326 if spare else 12), burst, steady)
+        return rates * (1 + random.normal(0, 0.006, n))
+    depth = load.queue_depth
+    if load.block_bytes == 4096 and load.read_percent == 100:
+        top, one = 181_000.0, 11_400.0
+    elif load.block_bytes == 4096:
+        top, one = 100_000.0, 50_000.0
+    elif load.read_percent == 100:
+        top, one = 2_248e6 / 131_072, 931e6 / 131_072
+    else:
+        top, one = 1_550e6 / 131_072, 1_100e6 / 131_072
+    rates = np.full(n, min(top, one * depth**0.93)) * (1 + random.normal(0, 0.002, n))
+    if test.kind == "thermal":
+        rates[113:] = 75e6 / 131_072
+    return rates
+
+
+def _phase(
+    test: Test,
+    label: str,
+    load: Workload,
+    random: np.random.Generator,
+    speed: float,
+    heat: float,
+    virtual: bool,
+) -> tuple[PhaseResult, float]:
+    n = min(round(load.duration_s), 433 if test.kind == "thermal" else 10**9)
+    ios = np.rint(_rates(test, load, n, random) * speed).astype(np.int64)
+    read = load.read_percent == 100
+    power = 1.6 + ios * load.block_bytes * 3e-9
+    temperature = np.empty(n)
+    for second in range(n):
+        heat += (power[second] - (heat - 25) / 10) / 8
+        temperature[second] = heat
+    mean = load.queue_depth / np.maximum(ios, 1) * 1e9
+    none = [None] * n
+    zero = np.zeros(n, dtype=np.int64)
+    series = {
+        "second": np.arange(n, dtype=np.int32),
+        "reads": ios if read else zero,
+        "writes": zero if read else ios,
+        "read_bytes": ios * load.block_bytes if read else zero,
+        "write_bytes": zero if read else ios * load.block_bytes,
+        "latency_ns_mean": mean,
+        "latency_ns_max": (mean * 3).astype(np.int64),
+        "temperature_c": temperature if virtual else none,
+        "power_w": power if virtual else none,
+        "throttle_stage": (temperature > 57).astype(np.int32) if virtual else none,
+    }
+    total = int(ios.sum())
+    parts = random.dirichlet(np.linspace(9, 2, len(STAGES)))
+    stages = {
+        "second": [0] * len(STAGES),
+        "stage": list(STAGES),
+        "ns": [int(part * float(mean.mean()) * total) for part in parts],
+    }
+    return (
+        PhaseResult(
+            label=label,
+            workload=load,
+            duration_s=float(n),
+            reads=total if read else 0,
+            writes=0 if read else total,
+            read_bytes=total * load.block_bytes if read else 0,
+            write_bytes=0 if read else total * load.block_bytes,
+            series=pa.table(series, schema=SERIES_SCHEMA),
+            histogram=_histogram("read" if read else "write", float(mean.mean()), total, random),
+            stages=pa.table(stages, schema=STAGES_SCHEMA) if virtual else None,
+            metrics={"waf": 7.5} if virtual and not read else {},
+        ),
+        heat,
+    )
+
+
+def _histogram(direction: str, mean_ns: float, total: int, random: np.random.Generator) -> pa.Table:
+    """A skewed distribution around the mean, on the recorder's grid, scaled to `total` counts."""
+    drawn = random.lognormal(np.log(mean_ns), 0.18, 20_000)
+    drawn[:200] *= random.uniform(1.5, 4, 200)
+    values = np.maximum(drawn, 64).astype(np.int64)
+    shift = np.floor(np.log2(values)).astype(np.int64) - 6
+    low = (values >> shift) << shift
+    edges, count = np.unique(np.stack([low, low + (1 << shift)]), axis=1, return_counts=True)
+    count = np.maximum(np.rint(count * total / len(values)), 1).astype(np.int64)
+    columns = {
+        "direction": [direction] * len(count),
+        "low_ns": edges[0],
+        "high_ns": edges[1],
+        "count": count,
+    }
+    return pa.table(columns, schema=HISTOGRAM_SCHEMA)
