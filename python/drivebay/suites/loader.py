@@ -93,6 +93,10 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
         raise _explain(problem, table, where) from None
 
 
+class _Expanded(dict[str, Any]):
+    """A test whose phases the loader wrote; errors in them are told in the file's own terms."""
+
+
 def _expand(test: Any, where: str) -> Any:
     """The terse form of one test, spelled out."""
     if not isinstance(test, dict) or "workload" not in test:
@@ -108,7 +112,8 @@ def _expand(test: Any, where: str) -> Any:
             f"{where}: test '{name}' has both 'workload' and 'phases'; one of them is allowed",
             "keep 'workload' for a single load or a ladder, 'phases' for anything else",
         )
-    full = {key: value for key, value in test.items() if key not in ("workload", "queue_depths")}
+    kept = {key: value for key, value in test.items() if key not in ("workload", "queue_depths")}
+    full = _Expanded(kept)
     load = test["workload"]
     if "queue_depths" not in test:
         full["phases"] = [{"label": "run", "workload": load}]
@@ -133,24 +138,47 @@ def _expand(test: Any, where: str) -> Any:
 
 
 def _explain(problem: ValidationError, table: dict[str, Any], where: str) -> UserError:
-    """The first mistake in words."""
-    first = problem.errors(include_url=False)[0]
+    """The first mistake in words; a key that does not exist goes before one that is missing, as it
+    is most often that one misspelt."""
+    found = problem.errors(include_url=False)
+    first = min(found, key=lambda error: error["type"] != "extra_forbidden")
     field = _field_name(first["loc"], table)
-    kind, allowed = first["type"], first.get("ctx", {})
-    given = _short(first["input"])
-    hint = "suites/quick.toml is a complete example to copy from"
+    kind, context = first["type"], first.get("ctx", {})
+    example = data.path("suites") / "quick.toml"
+    hint = f"a complete example to compare with is {example}"
     if kind == "extra_forbidden":
-        return UserError(f"{where}: {field} is not a key of a suite", f"remove it, or: {hint}")
+        missing = [str(error["loc"][-1]) for error in found if error["type"] == "missing"]
+        close = difflib.get_close_matches(str(first["loc"][-1]), missing, n=1)
+        if close:
+            hint = f"did you mean {close[0]}? {hint}"
+        return UserError(f"{where}: {field} is not a key of a suite", hint)
     if kind == "missing":
         return UserError(f"{where}: {field} is missing", f"add it; {hint}")
     if kind == "value_error":
-        return UserError(f"{where}: {field}: {allowed['error']}", hint)
-    if kind == "literal_error":
-        rule = f"must be {allowed['expected']}"
-    else:
-        rule = first["msg"].replace("Input should be", "must be").replace("a valid ", "a ")
-    change = f"change {field.rsplit(': ', 1)[-1]} in that file; {hint}"
-    return UserError(f"{where}: {field}: {given} is not allowed; {_lower(rule)}", change)
+        return UserError(f"{where}: {field}: {context['error']}", hint)
+    rule = f"must be {context['expected']}" if kind == "literal_error" else _rule(first["msg"])
+    message = f"{where}: {field}: {_short(first['input'])} is not allowed; {rule}"
+    return UserError(message, f"change {field.rsplit(': ', 1)[-1]}; {hint}")
+
+
+_WORDS = (
+    ("Input should be", "must be"),
+    ("a valid ", "a "),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "more than"),
+    ("an instance of", "a"),
+    ("a integer", "a whole number"),
+    ("a array", "a list"),
+    ("an object", "a table"),
+)
+
+
+def _rule(message: str) -> str:
+    """What is allowed, in the words of this program."""
+    for theirs, ours in _WORDS:
+        message = message.replace(theirs, ours)
+    return message[:1].lower() + message[1:]
 
 
 def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
@@ -162,6 +190,9 @@ def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
         name = test.get("id", None) if isinstance(test, dict) else None
         prefix = f"test '{name}': " if isinstance(name, str) else f"test {parts[1] + 1}: "
         parts = parts[2:]
+        if isinstance(test, _Expanded) and parts[:1] == ["phases"]:
+            ladder = parts[-1] == "queue_depth" and len(test["phases"]) > 1
+            parts = ["queue_depths"] if ladder else parts[2:]
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -171,10 +202,6 @@ def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _one_line(problem: Exception) -> str:
