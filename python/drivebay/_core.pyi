@@ -1,0 +1,41 @@
+"""The Rust core. Private: use `drivebay.catalog` and `drivebay.targets.virtual`."""
+
+from typing import Any
+
+class CoreError(Exception):
+    """A mistake in a profile or a workload: "what is wrong\\nhint: what to do"."""
+
+class CancelledError(Exception):
+    """`Control.cancel` was called."""
+
+class Control:
+    """Watches and stops a run from another thread."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+    def look(self) -> tuple[float, float, int, int]:
+        """Virtual seconds run, temperature in Celsius, I/Os and bytes of the last full second."""
+
+class VirtualDrive:
+    """A virtual drive in memory; runs release the interpreter lock."""
+
+    def __init__(self, profile_json: str, seed: int) -> None: ...
+    def renew(self, profile_json: str, seed: int) -> None: ...
+    def run(self, workload_json: str, seed: int, control: Control | None) -> dict[str, Any]:
+        """Runs one workload and returns its columns.
+
+        start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters.
+        Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes,
+        latency_ns_sum, latency_ns_max; stage_ns: a dict of such columns by stage.
+        Sensors per second: temperature_c, power_w (float64), throttle_stage (uint32).
+        Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
+        the same with write_.
+        """
+    def rest(self, seconds: float) -> None: ...
+    def secure_erase(self) -> None: ...
+    def counters(self) -> dict[str, Any]: ...
+    @property
+    def capacity_bytes(self) -> int: ...
+
+def check_profile(profile_json: str) -> tuple[int, int]:
+    """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""

@@ -1,0 +1,190 @@
+"""The catalog: profiles of virtual drives, from drives/*.toml or a user's file.
+
+A profile is data: every number is `{ value, source }`, units stand last in each name. What is allowed
+is checked by the core, in one place. This room must not know how a drive runs.
+Leaves out: families that share a part of their profiles.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivebay import _core, data
+from drivebay.errors import EnvironmentProblem, UserError
+
+WHAT_IF = "what-if, given by the user"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A checked profile of a virtual drive.
+
+    `raw` is the profile as written, with all changes applied; treat it as read-only.
+    """
+
+    name: str
+    title: str
+    capacity_bytes: int
+    memory_bytes: int
+    raw: Mapping[str, Any]
+
+    @property
+    def interface(self) -> str:
+        """Protocol and link in words, for example "AHCI, PCIe 3.0 x4"."""
+        link = self.raw["link"]
+        protocol = self.raw["interface"]["protocol"]["value"]
+        generation, lanes = link["generation"]["value"], link["lanes"]["value"]
+        return f"{protocol.upper() if protocol == 'ahci' else 'NVMe'}, PCIe {generation}.0 x{lanes}"
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names that `with_` accepts."""
+        return tuple(self.raw.get("variants", {}))
+
+    def resolved(self) -> dict[str, Any]:
+        """A copy of the whole profile: leaves are {"value", "source"}, JSON values only."""
+        return copy.deepcopy(dict(self.raw))
+
+    def json(self) -> str:
+        """The profile as the core reads it; the same text for the same profile."""
+        return json.dumps(self.raw, sort_keys=True)
+
+    def with_(self, *variants: str, **changes: Any) -> Profile:
+        """A changed drive, for what-ifs.
+
+        Parameters
+        ----------
+        variants : names of the profile's own sets of changes, such as "heatsink".
+        changes : values by dotted name with `__` for the dot, `heat__ambient_c=35`; their source
+            becomes "what-if".
+
+        Raises
+        ------
+        UserError
+            If a name is unknown or a value is not allowed.
+
+        >>> heat = load("sm951-ahci-512").with_("heatsink", heat__ambient_c=30).raw["heat"]
+        >>> heat["resistance_k_per_w"]["value"], heat["ambient_c"]["value"]
+        (4, 30)
+        """
+        raw = self.resolved()
+        for variant in variants:
+            known = raw.get("variants", {})
+            if variant not in known:
+                raise UserError(
+                    f"variant '{variant}' is unknown for {self.name}; must be one of "
+                    f"{', '.join(known) or '(it has none)'}",
+                    _closest(variant, known) or "change single values: section.key=value",
+                )
+            for key, leaf in known[variant].items():
+                if key != "title":
+                    _set(raw, key, leaf)
+        for key, value in changes.items():
+            _set(raw, key.replace("__", "."), {"value": value, "source": WHAT_IF})
+        return _checked(raw, where=f"{self.name} with changes")
+
+
+def names() -> tuple[str, ...]:
+    """Names of the catalog's drives, sorted.
+
+    >>> "sm951-ahci-512" in names()
+    True
+    """
+    return tuple(sorted(path.stem for path in data.path("drives").glob("*.toml")))
+
+
+def load(name_or_path: str | Path) -> Profile:
+    """A drive of the catalog, or a profile of the user's (a path ending in .toml).
+
+    Raises
+    ------
+    UserError
+        If the name is unknown, or a profile has an unknown key, a value out of range, no source.
+    EnvironmentProblem
+        If the file cannot be read.
+
+    >>> load("sm951-ahci-512").capacity_bytes
+    512110190592
+    """
+    if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
+        return _read(Path(name_or_path))
+    if name_or_path not in names():
+        raise UserError(
+            f"drive '{name_or_path}' is not in the catalog",
+            _closest(name_or_path, names()) or "list the catalog: drivebay drives",
+        )
+    return _read(data.path("drives") / f"{name_or_path}.toml")
+
+
+def from_resolved(raw: Mapping[str, Any]) -> Profile:
+    """The profile that `resolved()` gave, as a manifest keeps it."""
+    return _checked(dict(raw), where="profile")
+
+
+def _read(path: Path) -> Profile:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            f"profile {path} does not exist", "list the catalog: drivebay drives"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise UserError(
+            f"profile {path} is not TOML: {e}",
+            "compare with a profile of the catalog, for example drives/sm951-ahci-512.toml",
+        ) from None
+    except OSError as e:
+        raise EnvironmentProblem(
+            f"profile {path} cannot be read: {e.strerror}", f"ls -l {path}"
+        ) from None
+    return _checked(raw, where=str(path))
+
+
+def _checked(raw: dict[str, Any], *, where: str) -> Profile:
+    try:
+        text = json.dumps(raw, sort_keys=True, allow_nan=True)
+        capacity_bytes, memory_bytes = _core.check_profile(text)
+    except TypeError as e:  # TOML's dates and times
+        raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
+    except _core.CoreError as e:
+        raise core_problem(e, where=where) from None
+    drive = raw["drive"]
+    return Profile(drive["name"], drive["title"], capacity_bytes, memory_bytes, raw)
+
+
+def core_problem(problem: Exception, *, where: str) -> UserError:
+    """The core's two lines, "what" and "hint: what to do", as a UserError."""
+    message, _, hint = str(problem).partition("\nhint: ")
+    return UserError(f"{where}: {message}", hint or "list the catalog: drivebay drives")
+
+
+def _set(raw: dict[str, Any], dotted: str, leaf: Mapping[str, Any]) -> None:
+    """Replaces the leaf at `heat.ambient_c` or `heat.throttle.0.on_c`."""
+    *path, last = dotted.split(".")
+    node: Any = raw
+    try:
+        for key in path:
+            node = node[int(key)] if isinstance(node, list) else node[key]
+        old = node[last]
+    except (KeyError, IndexError, ValueError, TypeError):
+        raise UserError(
+            f"'{dotted}' is not a value of this profile", "names are section.key, as in the profile"
+        ) from None
+    if not (isinstance(old, dict) and "value" in old):
+        raise UserError(
+            f"'{dotted}' is not a single value", "names are section.key, as in the profile"
+        )
+    # A what-if may leave the range that was plausible for the original.
+    node[last] = dict(leaf)
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""

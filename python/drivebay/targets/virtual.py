@@ -1,0 +1,314 @@
+"""The virtual drive as a target: a profile, run in process by the Rust core, in virtual time.
+
+Every test begins with a drive as new, so tests depend on nothing but their seed and may run side by
+side. A fill is a real sequential write of the drive, with its heat; rests cool it.
+Leaves out: sharing a prepared state between tests.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from drivebay import _core
+from drivebay.catalog import Profile, core_problem
+from drivebay.errors import UserError
+from drivebay.suites import Prepare, Test, Workload
+from drivebay.targets.base import (
+    HISTOGRAM_SCHEMA,
+    SERIES_SCHEMA,
+    STAGES_SCHEMA,
+    Cancelled,
+    PhaseResult,
+    Progress,
+)
+
+FILL_BLOCK_BYTES = 128 * 1024
+FILL_QUEUE_DEPTH = 32
+LOOK_EVERY_S = 0.1
+IOS_PER_WALL_SECOND = 4e6  # what one core serves, for estimates only
+GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
+
+
+class VirtualTarget:
+    """A drive of the catalog, or a changed one, under test.
+
+    Parameters
+    ----------
+    profile : the drive.
+    """
+
+    kind: Literal["virtual", "file", "block"] = "virtual"
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._drive: _core.VirtualDrive | None = None
+        self.name = profile.name
+
+    @property
+    def capacity_bytes(self) -> int:
+        """User capacity."""
+        return self._profile.capacity_bytes
+
+    def identity(self) -> dict[str, Any]:
+        """Name, size and the whole resolved profile."""
+        drive = self._profile.raw["drive"]
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "title": self._profile.title,
+            "model": drive["model"]["value"],
+            "interface": self._profile.interface,
+            "capacity_bytes": self.capacity_bytes,
+            "profile": self._profile.resolved(),
+        }
+
+    def check(self, tests: tuple[Test, ...]) -> None:
+        """Raises UserError if a phase does not fit on the drive."""
+        for test in tests:
+            for phase in test.phases:
+                if phase.workload.span(self.capacity_bytes)[1] == 0:
+                    raise UserError(
+                        f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
+                        f"span of phase {phase.label} on {self.name}",
+                        f"leave the test out: --skip {test.id}",
+                    )
+
+    def estimate_s(self, test: Test) -> float:
+        """Wall-clock seconds on one core, roughly."""
+        fills = sum(step.passes for step in test.prepare if step.kind == "fill")
+        load = sum(phase.workload.duration_s for phase in test.phases)
+        return (
+            fills * self.capacity_bytes / FILL_BLOCK_BYTES + load * GUESSED_IOPS
+        ) / IOS_PER_WALL_SECOND
+
+    def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
+        """Makes the drive as new, prepares it, runs the phases."""
+        try:
+            return self._run_test(test, seed, progress)
+        except _core.CancelledError:
+            raise Cancelled from None
+        except _core.CoreError as e:
+            raise core_problem(e, where=f"{test.id} on {self.name}") from None
+
+    def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
+        if self._drive is None:
+            self._drive = _core.VirtualDrive(self._profile.json(), seed)
+        else:
+            self._drive.renew(self._profile.json(), seed)
+        steps = [step for step in test.prepare if step.kind == "fill"]
+        # Fills are planned as one part in a hundred of the time each; they are quick here.
+        load = sum(phase.workload.duration_s for phase in test.phases)
+        share = max(1.0, load / 20.0)
+        planned = load + share * len(steps)
+        done = 0.0
+        for step in test.prepare:
+            progress.check()
+            self._prepare(step, seed, progress, done, planned, share)
+            done += share if step.kind == "fill" else 0.0
+        results = []
+        for index, phase in enumerate(test.phases):
+            progress.check()
+            start, length = phase.workload.span(self.capacity_bytes)
+            columns = self._watched(
+                phase.label,
+                _core_workload(phase.workload, start, length),
+                seed + index,
+                progress,
+                partial(_place, done, planned),
+            )
+            results.append(_phase_result(phase.label, phase.workload, columns))
+            done += phase.workload.duration_s
+        return results
+
+    def _prepare(
+        self,
+        step: Prepare,
+        seed: int,
+        progress: Progress,
+        done: float,
+        planned: float,
+        share: float,
+    ) -> None:
+        assert self._drive is not None
+        if step.kind == "purge":
+            self._drive.secure_erase()
+        elif step.kind == "rest":
+            self._drive.rest(step.seconds)
+        else:
+            start, length = step.span(self.capacity_bytes)
+            # A drive that throttles takes longer, so progress is not linear: half way per estimate.
+            expected = length / 200e6
+            for _ in range(step.passes):
+                for workload in _fill_workloads(start, length):
+                    self._watched(
+                        "fill",
+                        workload,
+                        seed,
+                        progress,
+                        lambda s: (done + share * s / (s + expected), planned),
+                    )
+
+    def _watched(
+        self,
+        what: str,
+        workload: dict[str, Any],
+        seed: int,
+        progress: Progress,
+        place: Callable[[float], tuple[float, float]],
+    ) -> dict[str, Any]:
+        """Runs a workload while another thread reports how far it is."""
+        assert self._drive is not None
+        control = _core.Control()
+        progress.on_cancel(control.cancel)
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(LOOK_EVERY_S):
+                seconds, temperature_c, ios, bytes_per_s = control.look()
+                progress.report(
+                    what,
+                    *place(seconds),
+                    temperature_c=temperature_c,
+                    iops=float(ios),
+                    bytes_per_s=float(bytes_per_s),
+                )
+
+        watcher = threading.Thread(target=watch, name="drivebay-watch", daemon=True)
+        watcher.start()
+        try:
+            return self._drive.run(json.dumps(workload), seed & (2**64 - 1), control)
+        finally:
+            over.set()
+            watcher.join()
+
+    def close(self) -> None:
+        """Gives the drive's memory back."""
+        self._drive = None
+
+
+def _place(before: float, planned: float, seconds: float) -> tuple[float, float]:
+    """Where a phase is on the test's way."""
+    return before + seconds, planned
+
+
+def _core_workload(workload: Workload, start: int, length: int) -> dict[str, Any]:
+    stable = workload.until_stable
+    return {
+        "pattern": workload.pattern,
+        "read_percent": workload.read_percent,
+        "block_bytes": workload.block_bytes,
+        "queue_depth": workload.queue_depth,
+        "span_start_bytes": start,
+        "span_bytes": length,
+        "stop": {
+            "duration_s": workload.duration_s,
+            "stable": None if stable is None else stable.model_dump(),
+        },
+    }
+
+
+def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
+    """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
+    whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
+    parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
+    return [
+        {
+            "pattern": "sequential",
+            "read_percent": 0,
+            "block_bytes": block,
+            "queue_depth": FILL_QUEUE_DEPTH,
+            "span_start_bytes": first,
+            "span_bytes": size,
+            "stop": {"bytes": size},
+        }
+        for first, size, block in parts
+        if size > 0
+    ]
+
+
+def _phase_result(label: str, workload: Workload, c: dict[str, Any]) -> PhaseResult:
+    """Columns of the core as tables of the house."""
+    duration_s = (c["end_ns"] - c["start_ns"]) / 1e9
+    seconds = max(round(duration_s), 1)
+    count = c["reads"] + c["writes"]
+
+    def row(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """A column over all seconds of the phase, zero where nothing completed."""
+        full = np.zeros(max(seconds, len(c[name])), dtype=np.int64)
+        full[: len(c[name])] = c[name]
+        return full
+
+    some = row("reads") + row("writes") > 0
+    mean = np.divide(c["latency_ns_sum"], count, where=count > 0, out=np.zeros(len(count)))
+    rows = len(some)
+
+    def sensor(name: str, kind: pa.DataType) -> pa.Array:
+        values = c[name][:rows].tolist()
+        return pa.array(values + [None] * (rows - len(values)), kind)
+
+    series = pa.Table.from_arrays(
+        [
+            pa.array(np.arange(rows), pa.int32()),
+            *(pa.array(row(name)) for name in ("reads", "writes", "read_bytes", "write_bytes")),
+            pa.array(np.pad(mean, (0, rows - len(mean))), mask=~some),
+            pa.array(row("latency_ns_max"), mask=~some),
+            sensor("temperature_c", pa.float64()),
+            sensor("power_w", pa.float64()),
+            sensor("throttle_stage", pa.int32()),
+        ],
+        schema=SERIES_SCHEMA,
+    )
+    histogram = pa.concat_tables(
+        pa.Table.from_arrays(
+            [
+                pa.array([direction] * len(c[f"{direction}_count"]), pa.string()),
+                *(
+                    pa.array(c[f"{direction}_{part}"].astype(np.int64))
+                    for part in ("low_ns", "high_ns", "count")
+                ),
+            ],
+            schema=HISTOGRAM_SCHEMA,
+        )
+        for direction in ("read", "write")
+    )
+    stages = pa.concat_tables(
+        pa.Table.from_arrays(
+            [
+                pa.array(np.arange(len(ns)), pa.int32()),
+                pa.array([stage] * len(ns), pa.string()),
+                pa.array(ns.astype(np.int64)),
+            ],
+            schema=STAGES_SCHEMA,
+        )
+        for stage, ns in c["stage_ns"].items()
+        if ns.any()
+    )
+    before, after = c["before"], c["after"]
+    host_pages = after["host_pages"] - before["host_pages"]
+    metrics = {
+        "energy_j": after["energy_j"] - before["energy_j"],
+        "throttled_s": after["throttled_s"] - before["throttled_s"],
+        "stable": float(c["stable"]),
+    }
+    if host_pages:
+        metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
+    return PhaseResult(
+        label=label,
+        workload=workload,
+        duration_s=duration_s,
+        reads=int(c["reads"].sum()),
+        writes=int(c["writes"].sum()),
+        read_bytes=int(c["read_bytes"].sum()),
+        write_bytes=int(c["write_bytes"].sum()),
+        series=series,
+        histogram=histogram,
+        stages=stages,
+        metrics=metrics,
+    )
