@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drivebay import review
     from drivebay.catalog import load as drive
     from drivebay.results import load as load_result
     from drivebay.review.direct import run
     from drivebay.suites import load as load_suite
+
+    from . import review as review
 
 __all__ = ["__version__", "drive", "load_result", "load_suite", "review", "run"]
 

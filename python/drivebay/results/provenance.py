@@ -5,6 +5,7 @@ Nothing here changes between two runs on the same machine and checkout; times of
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import subprocess
@@ -23,6 +24,7 @@ def tool_version() -> str:
         return "0+unknown"
 
 
+@functools.cache
 def git_commit() -> str | None:
     """The commit of the checkout that runs, "+changes" where its sources differ from it; None
     outside a checkout."""
