@@ -1,0 +1,333 @@
+"""This machine's block devices, and what forbids overwriting each of them.
+
+Sources: Linux's sysfs ABI; open(2) for what O_EXCL means on a block device; signatures as libblkid
+knows them, through `wipefs --no-act`, which lists all it finds where blkid stops at a doubt.
+
+The rule: a device may be tested only if nothing speaks against it. Whatever cannot be found out
+(no permission, no wipefs, no serial number) speaks against it. Nothing here writes.
+
+A device is named by its serial number. A loop device has none: its backing file's full path stands
+for it, as that is what would be overwritten.
+
+Leaves out: data without any signature that nobody uses now; only the typed serial guards that.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.targets import inuse
+from drivebay.targets.inuse import SYS_BLOCK, read
+
+SECTOR_BYTES = 512
+SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home", "/nix")
+NO_PERMISSION = "cannot be opened: no permission"
+ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A block device as it is now.
+
+    `blockers` says in words why it may not be tested; empty if nothing forbids it. `serial` and
+    `model` are "" where the device has none. `sequence` is the kernel's number of this attachment:
+    another disk, or the same one plugged in again, has another.
+    """
+
+    path: str
+    name: str
+    number: int
+    model: str
+    serial: str
+    capacity_bytes: int
+    interface: str
+    sequence: str
+    blockers: tuple[str, ...]
+
+
+def list_devices() -> list[Device]:
+    """The whole block devices of this machine, sorted by path; nothing is written.
+
+    Empty loop, RAM and network block devices are left out. Without root, what cannot be looked at
+    is among the blockers.
+    """
+    devices = []
+    for name in sorted(entry.name for entry in SYS_BLOCK.iterdir()):
+        folder = SYS_BLOCK / name
+        hidden = read(folder / "hidden") == "1"
+        empty = read(folder / "size") == "0" and not (folder / "device").exists()
+        if hidden or empty or (folder / "partition").exists():
+            continue
+        try:
+            devices.append(inspect(f"/dev/{name.replace('!', '/')}"))
+        except (UserError, EnvironmentProblem):  # gone, or without a node in /dev
+            continue
+    return devices
+
+
+def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Device:
+    """Examine one block device now.
+
+    Parameters
+    ----------
+    held : we have it open exclusively ourselves: do not try that again, nor look for writers.
+    look_inside : look for signatures, too; not once we have written: random data may look like one.
+
+    Raises
+    ------
+    UserError
+        If the path is no block device or cannot be resolved.
+    """
+    real = os.path.realpath(path)
+    try:
+        status = os.stat(real)
+    except OSError as problem:
+        raise UserError(
+            f"{path}: {problem.strerror}", "see the block devices with: drivebay drives"
+        ) from None
+    if not stat.S_ISBLK(status.st_mode):
+        raise UserError(f"{path} is no block device", "see them with: drivebay drives")
+    number = status.st_rdev
+    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not sysfs.exists():
+        raise UserError(
+            f"{path}: the kernel has no such device", "see the block devices with: drivebay drives"
+        )
+    name = sysfs.resolve().name
+    capacity = int(read(sysfs / "size") or 0) * SECTOR_BYTES
+    blockers = _uses(name) + _properties(name, capacity)
+    if capacity > 0 and not held:
+        blockers += [f"is open for writing by {who}" for who in inuse.writers(real)]
+        blockers += _exclusive_open(real)
+    if capacity > 0 and look_inside:
+        blockers += _signatures(real)
+    return Device(
+        path=real,
+        name=name,
+        number=number,
+        model=_model(name),
+        serial=_serial(name),
+        capacity_bytes=capacity,
+        interface=interface(name),
+        sequence=read(sysfs / "diskseq"),
+        blockers=tuple(dict.fromkeys(blockers)),
+    )
+
+
+def _uses(name: str) -> list[str]:
+    """Mounts, swap and holders of the device and of its partitions."""
+    found = []
+    for part in (name, *inuse.partitions(name)):
+        subject = "is" if part == name else f"has a partition, /dev/{part}, that is"
+        for point in inuse.mount_points(part):
+            system = " (this system runs from it)" if point in SYSTEM_MOUNTS else ""
+            found.append(f"{subject} mounted at {point}{system}")
+        if inuse.is_swap(part):
+            found.append(f"{subject} used as swap")
+        found += [f"{subject} part of {holder}" for holder in inuse.holders(part)]
+    return found
+
+
+def _properties(name: str, capacity_bytes: int) -> list[str]:
+    """What the device is: not whole, empty, read-only, without a name, not plain storage."""
+    folder = SYS_BLOCK / name
+    found = []
+    if (folder / "partition").exists():
+        found.append("is a partition, not a whole device")
+    elif parts := inuse.partitions(name):
+        found.append(f"has {len(parts)} partition{'s' if len(parts) > 1 else ''}")
+    if capacity_bytes == 0:
+        found.append("has no medium: its size is zero")
+    if read(folder / "ro") != "0":
+        found.append("is read-only")
+    if read(folder / "queue/zoned") not in ("none", ""):
+        found.append("is a zoned device, which cannot be written at random")
+    if backing := read(folder / "loop/backing_file"):
+        if _is_block_device(backing):
+            found.append(f"is a loop over the block device {backing}; test that one itself")
+        if others := inuse.loops_over(backing, but=name):
+            found.append(f"shares its backing file with {', '.join(others)}")
+    elif name.startswith(("zram", "ram")):
+        found.append("is memory, not a drive")
+    if not _serial(name):
+        found.append("has no serial number to name it by")
+    elif twins := _twins(name):
+        found.append(f"is the same drive as {', '.join(twins)} (a second path to it)")
+    return found
+
+
+def _exclusive_open(path: str) -> list[str]:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC))
+    except PermissionError:
+        return [NO_PERMISSION]
+    except OSError as problem:
+        if problem.errno == errno.EBUSY:
+            return ["is held by the kernel or another program"]
+        return [f"cannot be opened: {problem.strerror}"]
+    return []
+
+
+def _signatures(path: str) -> list[str]:
+    wipefs = shutil.which("wipefs", path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
+    if wipefs is None:
+        return ["cannot be searched for data: wipefs is missing (apt install util-linux)"]
+    try:
+        answer = subprocess.run(
+            [wipefs, "--no-act", "--json", path],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        signatures = json.loads(answer.stdout)["signatures"] if answer.stdout.strip() else []
+        types = sorted({str(signature["type"]) for signature in signatures})
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return ["cannot be searched for data: wipefs failed"]
+    return [_signature_in_words(kind) for kind in types]
+
+
+def _signature_in_words(kind: str) -> str:
+    words = {
+        "LVM2_member": "an LVM physical volume",
+        "linux_raid_member": "a member of an MD RAID",
+        "zfs_member": "a member of a ZFS pool",
+        "crypto_LUKS": "an encrypted volume (LUKS)",
+        "bcache": "a bcache device",
+        "swap": "swap space",
+        "gpt": "a partition table (gpt)",
+        "PMBR": "a partition table (protective MBR)",
+        "dos": "a partition table (dos)",
+    }
+    return f"bears {words.get(kind, f'the signature of {kind}')}"
+
+
+def _model(name: str) -> str:
+    folder = SYS_BLOCK / _whole(name)
+    if read(folder / "loop/backing_file"):
+        return "loop device"
+    vendor, model = read(folder / "device/vendor"), read(folder / "device/model")
+    model = model or read(folder / "device/name")
+    if model and vendor and not vendor.startswith("0x") and vendor != "ATA":
+        return f"{vendor} {model}"
+    return model
+
+
+def _serial(name: str) -> str:
+    """The serial number; a loop's is its backing file. Runs of spaces count as one."""
+    folder = SYS_BLOCK / _whole(name)
+    if backing := read(folder / "loop/backing_file"):
+        return backing
+    text = read(folder / "device/serial") or read(folder / "serial")
+    if not text:
+        try:  # SCSI and SATA: VPD page 80h; four bytes of header, then the number
+            page = (folder / "device/vpd_pg80").read_bytes()
+            text = page[4 : 4 + int.from_bytes(page[2:4], "big")].decode(errors="replace")
+        except OSError:
+            pass
+    return " ".join(text.replace("\0", " ").split())
+
+
+def _twins(name: str) -> list[str]:
+    """Other devices with this one's world-wide name: second paths to the same drive.
+
+    Namespaces of one NVMe drive share its serial number, but not this name.
+    """
+    folder = SYS_BLOCK / name
+
+    def world_wide(of: Path) -> str:
+        return read(of / "wwid") or read(of / "device/wwid")
+
+    own = world_wide(folder)
+    if not own:
+        return []
+    return [
+        other.name
+        for other in sorted(SYS_BLOCK.iterdir())
+        if other.name != name
+        and not (other / "partition").exists()
+        and read(other / "hidden") != "1"
+        and world_wide(other) == own
+    ]
+
+
+def interface(name: str) -> str:
+    """How the device is attached, for people: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop"."""
+    folder = SYS_BLOCK / _whole(name)
+    if read(folder / "loop/backing_file"):
+        return "loop"
+    where = str(folder.resolve())
+    if "/nvme" in where:
+        pci = folder / "device/device"
+        speed, width = read(pci / "current_link_speed"), read(pci / "current_link_width")
+        return f"NVMe, {speed} x{width}" if speed and width else "NVMe"
+    for part, words in (("/usb", "USB"), ("/ata", "SATA"), ("/mmc", "MMC"), ("/virtio", "virtio")):
+        if part in where:
+            return words
+    if "/virtual/" in where:
+        return "virtual"
+    return "SCSI" if (folder / "device/vpd_pg80").exists() else "unknown"
+
+
+def _whole(name: str) -> str:
+    """The disk that a partition is on; any other device is its own."""
+    folder = (SYS_BLOCK / name).resolve()
+    return folder.parent.name if (folder / "partition").exists() else folder.name
+
+
+def _is_block_device(path: str) -> bool:
+    try:
+        return stat.S_ISBLK(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def refuse_unless_free(device: Device, destroy_serial: str | None) -> None:
+    """Let a device pass that nothing forbids overwriting and whose serial number was named.
+
+    Raises
+    ------
+    UserError
+        In every other case, with all that speaks against it.
+    """
+    if device.blockers:
+        raise UserError(
+            f"{device.path} may not be tested: it {'; it '.join(device.blockers)}",
+            _way_out(device),
+        )
+    what = f"{device.path} ({device.model or 'unknown model'})"
+    if destroy_serial is None:
+        raise UserError(
+            f"everything on {what} would be destroyed, and its serial number was not given",
+            "look the serial number up with: drivebay drives; then add: --destroy-data SERIAL",
+        )
+    if destroy_serial != device.serial:
+        raise UserError(
+            f"--destroy-data names {destroy_serial!r}, but the serial number of {what} is "
+            f"{device.serial!r}",
+            "make sure that this is the drive you mean: drivebay drives",
+        )
+
+
+def _way_out(device: Device) -> str:
+    first = device.blockers[0]
+    if " mounted at " in first and "this system" not in first:
+        point = first.partition(" mounted at ")[2]
+        return f"choose another device, or if nothing on it is needed begin with: umount '{point}'"
+    if NO_PERMISSION in device.blockers and len(device.blockers) <= 2:
+        return "run it as root: sudo drivebay review ..."
+    if first.startswith("bears "):
+        return (
+            "choose another device, or make sure that nothing on it is needed and remove that "
+            f"yourself: wipefs --all {device.path}"
+        )
+    return "choose another device; what forbids each is shown by: drivebay drives"

@@ -1,0 +1,110 @@
+"""A real file or block device under test, driven by fio.
+
+A file target never leaves its file, never grows or shrinks it, and needs no further word. A block
+device is written only if nothing speaks against it and its serial number was named. fio opens the
+very file or device that was examined, through our descriptor of it.
+
+Leaves out: how it is done (fio_steps), what may be tested (subject, blockdev).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from drivebay.errors import UserError
+from drivebay.suites import Test
+from drivebay.targets import subject
+from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
+from drivebay.targets.fio_tool import Tool, working_tool
+
+
+class FioTarget:
+    """A regular file or a block device, as `Target`.
+
+    Parameters
+    ----------
+    path : the file, the device, or a symbolic link to one.
+    destroy_serial : the serial number that the user typed to allow everything on a block device
+        to be destroyed; of no meaning for a file.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        If there is nothing at `path` that could be tested.
+    """
+
+    kind: Literal["virtual", "file", "block"]
+    name: str
+
+    def __init__(self, path: str | os.PathLike[str], *, destroy_serial: str | None = None) -> None:
+        self._subject = subject.find(os.fspath(path))
+        self._destroy_serial = destroy_serial
+        self._hold: subject.Hold | None = None
+        self._tool: Tool | None = None
+        self._written = Written()
+        self.kind = self._subject.kind
+        self.name = self._subject.name
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Size of the file or device, rounded down to 1 MiB."""
+        return self._subject.capacity_bytes
+
+    def identity(self) -> dict[str, Any]:
+        """What is known of the file or device and of the storage below; JSON values."""
+        return self._subject.identity()
+
+    def check(self, tests: tuple[Test, ...]) -> None:
+        """Raise if these tests must not or cannot run here; writes nothing."""
+        if self._hold is None:
+            writes = any(_writes(test) for test in tests)
+            subject.check(self._subject, destroy_serial=self._destroy_serial, will_write=writes)
+        for test in tests:
+            self._check_spans(test)
+        self._tool = working_tool(self._subject.path, shown=self._subject.given)
+
+    def estimate_s(self, test: Test) -> float:
+        """Wall-clock seconds that the test is likely to take, phases at their longest."""
+        return sum(seconds_of_parts(test, self.capacity_bytes, self._written))
+
+    def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
+        """Prepare and run all phases; raises `Cancelled` when asked to stop, with fio ended."""
+        progress.check()
+        if self._tool is None:
+            self.check((test,))
+        assert self._tool is not None, "found by check"
+        if self._hold is None:
+            self._hold = subject.Hold(self._subject, destroy_serial=self._destroy_serial)
+        parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
+        steps = Steps(self._tool, self._subject, self._hold, self._written, seed, parts)
+        return steps.run(test)
+
+    def close(self) -> None:
+        """Let go of the file or device. fio never outlives the call that started it."""
+        if self._hold is not None:
+            self._hold.close()
+            self._hold = None
+
+    def _check_spans(self, test: Test) -> None:
+        least = self._subject.logical_block_bytes
+        for phase in test.phases:
+            load = phase.workload
+            _, length = load.span(self.capacity_bytes)
+            if load.block_bytes % least:
+                raise UserError(
+                    f"test {test.id}: blocks of {load.block_bytes} bytes are not allowed on "
+                    f"{self._subject.given}; must be multiples of {least}",
+                    f"change block_bytes to {least}, or leave the test out",
+                )
+            if length == 0:
+                raise UserError(
+                    f"test {test.id}: not one block fits into its span of {self._subject.given}",
+                    "use a larger file or device",
+                )
+
+
+def _writes(test: Test) -> bool:
+    fills = any(step.kind == "fill" for step in test.prepare)
+    return fills or any(phase.workload.read_percent < 100 for phase in test.phases)

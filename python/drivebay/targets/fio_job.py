@@ -1,0 +1,99 @@
+"""What fio is told: one job file per phase or fill.
+
+Sources: fio's HOWTO; the options below behave alike from 3.25 to 3.41 (checked).
+The job names its target by the environment variable DRIVEBAY_TARGET, so that a path with a colon
+or a space needs no quoting, and so that a kept job file can be run again by hand:
+`DRIVEBAY_TARGET=/dev/nvme0n1 fio qd4.fio`.
+
+Leaves out: everything that does I/O. Nothing here lets fio create, extend or shrink a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from drivebay.suites import Workload
+
+TARGET_VARIABLE = "DRIVEBAY_TARGET"
+FILL_BLOCK_BYTES = 131_072
+FILL_QUEUE_DEPTH = 32
+
+_COMMON = f"""\
+[global]
+filename=${{{TARGET_VARIABLE}}}
+# Past the page cache; the file must exist and keeps its size.
+direct=1
+allow_file_create=0
+fallocate=none
+# One process, so that stopping it stops everything.
+thread=1
+# New incompressible data for every write.
+refill_buffers=1
+# Uniform addresses, drawn with replacement.
+norandommap=1
+random_generator=tausworthe64
+# One latency, from submission to completion.
+lat_percentiles=1
+clat_percentiles=0
+slat_percentiles=0
+"""
+
+
+def phase_seed(seed: int, label: str) -> int:
+    """A seed of its own for each phase, so that no two draw the same addresses; 0 to 2**62.
+
+    >>> phase_seed(1, "qd1") == phase_seed(1, "qd2")
+    False
+    """
+    digest = hashlib.sha256(f"{seed}/{label}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 2
+
+
+def phase_job(
+    workload: Workload, *, label: str, start: int, length: int, engine: str, seed: int
+) -> str:
+    """The job file of a phase on the `length` bytes from `start` on, for its whole duration."""
+    milliseconds = max(1, round(workload.duration_s * 1000))
+    return (
+        _COMMON
+        + f"ioengine={engine}\n"
+        + f"randseed={phase_seed(seed, label)}\n"
+        + f"\n[{label}]\n"
+        + _direction(workload)
+        + f"bs={workload.block_bytes}\n"
+        + f"iodepth={workload.queue_depth}\n"
+        + f"offset={start}\n"
+        + f"size={length}\n"
+        + f"time_based=1\nruntime={milliseconds}ms\n"
+    )
+
+
+def fill_job(*, label: str, start: int, length: int, engine: str, seed: int) -> str:
+    """The job file that writes every byte from `start` on once, in sequence, and flushes."""
+    return (
+        _COMMON
+        + f"ioengine={engine}\n"
+        + f"randseed={phase_seed(seed, label)}\n"
+        + f"\n[{label}]\n"
+        + "rw=write\n"
+        + f"bs={FILL_BLOCK_BYTES}\n"
+        + f"iodepth={FILL_QUEUE_DEPTH}\n"
+        + f"offset={start}\n"
+        + f"size={length}\n"
+        + "end_fsync=1\n"
+    )
+
+
+def probe_job(*, engine: str) -> str:
+    """A single read, to see whether this engine works on this target."""
+    return _COMMON + f"ioengine={engine}\n\n[probe]\nrw=read\nbs=4096\niodepth=1\nsize=4096\n"
+
+
+def _direction(workload: Workload) -> str:
+    random = workload.pattern == "random"
+    if workload.read_percent == 100:
+        return "rw=randread\n" if random else "rw=read\n"
+    if workload.read_percent == 0:
+        return "rw=randwrite\n" if random else "rw=write\n"
+    mix = "rw=randrw\n" if random else "rw=readwrite\n"
+    return mix + f"rwmixread={workload.read_percent}\n"

@@ -1,0 +1,270 @@
+"""The steps of one test on a real drive: purge, fill and rest, then the phases, through fio.
+
+Fills and phases are one fio process each, so that each can be watched, stopped and blamed by
+itself; the 0.3 s between two phases are idle. Every step leaves its record among the artefacts of
+the test's first phase.
+
+Leaves out: temperature and power, which the series shows as unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from drivebay.errors import DrivebayError, EnvironmentProblem
+from drivebay.suites import Phase, Prepare, Test
+from drivebay.targets import fio_job, fio_run
+from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio_parse import Recorder
+from drivebay.targets.fio_tool import Tool
+from drivebay.targets.purge import purge
+from drivebay.targets.subject import Hold, Subject
+from drivebay.units import duration
+
+START_S = 0.5
+"""A fio process takes this long beside its job (measured: 0.25 to 0.45 s)."""
+PURGE_S = 2.0
+FIRST_GUESS_BYTES_PER_S = 400e6
+"""Fill rate until one was measured on this target; only for the time shown."""
+ENOUGH = 0.98
+"""A phase that ends by itself before this share of its duration is no result."""
+
+
+@dataclass
+class Written:
+    """What we know of the target's contents: which stretches were filled since the last purge, and
+    how fast that went."""
+
+    stretches: list[tuple[int, int]] = field(default_factory=list)
+    bytes_per_s: float = FIRST_GUESS_BYTES_PER_S
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether every byte from `start` to before `end` was filled.
+
+        >>> Written([(0, 10), (20, 30), (5, 20)]).covers(2, 30)
+        True
+        >>> Written([(0, 10), (20, 30)]).covers(2, 30)
+        False
+        """
+        at = start
+        for low, high in sorted(self.stretches):
+            if low <= at < high:
+                at = high
+        return at >= end
+
+
+def fill_span(step: Prepare, capacity_bytes: int) -> tuple[int, int]:
+    """Where a fill begins and ends: the step's stretch, widened to whole blocks of the fill; the
+    capacity is a multiple of them."""
+    start, length = step.span(capacity_bytes)
+    block = fio_job.FILL_BLOCK_BYTES
+    return start // block * block, -(-(start + length) // block) * block
+
+
+def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[float]:
+    """Wall-clock seconds that each preparation and phase is likely to take, at the longest."""
+
+    def of_step(step: Prepare) -> float:
+        if step.kind == "rest":
+            return step.seconds
+        if step.kind == "purge":
+            return PURGE_S
+        start, end = fill_span(step, capacity_bytes)
+        if step.if_needed and written.covers(start, end):
+            return 0.0
+        return START_S + step.passes * (end - start) / written.bytes_per_s
+
+    phases = [START_S + phase.workload.duration_s for phase in test.phases]
+    return [of_step(step) for step in test.prepare] + phases
+
+
+class Parts:
+    """Where a test is among its parts, for the display."""
+
+    def __init__(self, seconds: list[float], progress: Progress) -> None:
+        self.progress = progress
+        self._seconds = seconds
+        self._index = -1
+        self._what = ""
+
+    def begin(self, what: str) -> None:
+        """The next part begins."""
+        self._index += 1
+        self._what = what
+        self.at(0.0)
+
+    def at(self, seconds: float, **figures: float) -> None:
+        """So many seconds of the part are done; raises `Cancelled` when asked to stop."""
+        self.progress.check()
+        done = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
+        self.progress.report(self._what, done, sum(self._seconds), **figures)
+
+    def share(self, share: float, **figures: float) -> None:
+        """This share of the part (0 to 1) is done."""
+        self.at(share * self._seconds[self._index], **figures)
+
+
+@dataclass
+class Steps:
+    """One test, being run; `run` is the whole of it."""
+
+    tool: Tool
+    subject: Subject
+    hold: Hold
+    written: Written
+    seed: int
+    parts: Parts
+    artefacts: dict[str, bytes] = field(default_factory=dict)
+
+    def run(self, test: Test) -> list[PhaseResult]:
+        """Prepare and run all phases.
+
+        Raises
+        ------
+        Cancelled
+            When asked to stop; fio has ended by then.
+        DrivebayError
+            If a step fails or the target may no longer be written.
+        """
+        records = []
+        for number, step in enumerate(test.prepare, start=1):
+            self.parts.begin(step.kind)
+            record = self._prepare(step, f"prepare-{number}-{step.kind}")
+            records.append({**step.model_dump(exclude_defaults=True), **record})
+        self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
+        results = []
+        for phase in test.phases:
+            self.parts.begin(phase.label)
+            results.append(self._phase(phase))
+            self.artefacts = {}
+        return results
+
+    def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
+        if step.kind == "rest":
+            return self._rest(step.seconds)
+        if step.kind == "purge":
+            return self._purge()
+        start, end = fill_span(step, self.subject.capacity_bytes)
+        if step.if_needed and self.written.covers(start, end):
+            return {"skipped": "every byte was written since the last purge"}
+        begun = time.monotonic()
+        for number in range(1, step.passes + 1):
+            done = (number - 1) / step.passes
+            self._fill(start, end, f"{name}-{number}", done_before=done, share=1 / step.passes)
+        seconds = time.monotonic() - begun
+        self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
+        self.written.stretches.append((start, end))
+        return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
+
+    def _rest(self, seconds: float) -> dict[str, Any]:
+        begun = time.monotonic()
+        while (passed := time.monotonic() - begun) < seconds:
+            self.parts.at(passed)
+            time.sleep(min(0.1, seconds - passed))
+        return {}
+
+    def _purge(self) -> dict[str, Any]:
+        fd = self.hold.fd(to_write=True)
+        self.written.stretches = []
+        try:
+            return purge(
+                fd,
+                kind=self.subject.kind,
+                capacity_bytes=self.subject.capacity_bytes,
+                seed=self.seed,
+                step=self.parts.share,
+            )
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self.subject.given}: purging failed: {problem.strerror}",
+                "look for the cause with: dmesg | tail",
+            ) from None
+
+    def _fill(self, start: int, end: int, name: str, *, done_before: float, share: float) -> None:
+        length = end - start
+        engine = self.tool.engine
+        job = fio_job.fill_job(
+            label=name, start=start, length=length, engine=engine, seed=self.seed
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            done = done_before + share * so_far.latest_bytes / length
+            self.parts.share(done, data_bytes_per_s=so_far.latest_bytes_per_s)
+            return False
+
+        def asks_until_ms(so_far: Recorder) -> float:
+            """A good second before the end is likely: a fio about to end must not be asked."""
+            return so_far.duration_ms * length / max(1, so_far.latest_bytes) - 1500
+
+        total = self._fio(job, name, each_second, asks_until_ms).total
+        if total["write"].bytes != length:
+            raise EnvironmentProblem(
+                f"{name}: {total['write'].bytes} of {length} bytes were written",
+                "look for the cause with: dmesg | tail",
+            )
+
+    def _phase(self, phase: Phase) -> PhaseResult:
+        load = phase.workload
+        start, length = load.span(self.subject.capacity_bytes)
+        engine = self.tool.engine
+        job = fio_job.phase_job(
+            load, label=phase.label, start=start, length=length, engine=engine, seed=self.seed
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            rate = so_far.latest_bytes_per_s
+            seconds = so_far.duration_ms / 1000
+            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            return load.until_stable is not None and so_far.is_stable(load.until_stable)
+
+        def asks_until_ms(_: Recorder) -> float:
+            return load.duration_s * 1000 - 20
+
+        recorder = self._fio(job, phase.label, each_second, asks_until_ms)
+        seconds = recorder.duration_ms / 1000
+        if load.until_stable is None and seconds < load.duration_s * ENOUGH:
+            raise EnvironmentProblem(
+                f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",
+                "see whether something else stopped it: dmesg | tail",
+            )
+        read, write = recorder.total["read"], recorder.total["write"]
+        return PhaseResult(
+            label=phase.label,
+            workload=load,
+            duration_s=seconds,
+            reads=read.ios,
+            writes=write.ios,
+            read_bytes=read.bytes,
+            write_bytes=write.bytes,
+            series=recorder.series(),
+            histogram=recorder.histogram(),
+            artefacts=self.artefacts,
+        )
+
+    def _fio(
+        self,
+        job: str,
+        name: str,
+        each_second: Callable[[Recorder], bool],
+        asks_until_ms: Callable[[Recorder], float],
+    ) -> Recorder:
+        try:
+            recorder, artefacts = fio_run.run(
+                self.tool,
+                job,
+                self.hold.fd(to_write=True),
+                name=name,
+                shown_target=self.subject.path,
+                progress=self.parts.progress,
+                each_second=each_second,
+                asks_until_ms=asks_until_ms,
+            )
+        except DrivebayError as problem:
+            raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
+        self.artefacts |= artefacts
+        self.hold.fd(to_write=False)  # fio must have left the file's size alone
+        return recorder

@@ -1,0 +1,158 @@
+"""Who uses a block device or a file now: mounts, swap, kernel holders, loop devices, programs.
+
+Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop.
+Everything is read from the kernel itself, no helper program, nothing written.
+
+Leaves out: other mount namespaces and users' processes that we may not look at. Effect: a mount in
+a container is not named here; opening the device exclusively (blockdev) fails for it all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SYS_BLOCK = Path("/sys/class/block")
+PROC = Path("/proc")
+
+
+def read(path: Path) -> str:
+    """A sysfs attribute as text, "" if it is not there.
+
+    >>> read(Path("/no/such/attribute"))
+    ''
+    """
+    try:
+        return path.read_bytes().replace(b"\0", b"").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def mount_points(name: str) -> list[str]:
+    """Where the block device of this kernel name ("sda1") is mounted."""
+    number = read(SYS_BLOCK / name / "dev")
+    found = []
+    for line in read(PROC / "self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, source = before.split(), after.split()
+        if len(fields) < 5 or len(source) < 2:
+            continue
+        # btrfs and others mount under a number of their own; then the source says which device.
+        if fields[2] == number or _number_of(unescape(source[1])) == number:
+            found.append(unescape(fields[4]))
+    return found
+
+
+def is_swap(name: str) -> bool:
+    """Whether the kernel swaps to this block device."""
+    number = read(SYS_BLOCK / name / "dev")
+    lines = read(PROC / "swaps").splitlines()[1:]
+    return any(_number_of(unescape(line.split()[0])) == number for line in lines if line.split())
+
+
+def holders(name: str) -> list[str]:
+    """Kernel devices built on this one, in words: "LVM volume vg-home (dm-0)"."""
+    return [_holder_in_words(holder) for holder in _names(SYS_BLOCK / name / "holders")]
+
+
+def _holder_in_words(name: str) -> str:
+    uuid = read(SYS_BLOCK / name / "dm/uuid")
+    label = read(SYS_BLOCK / name / "dm/name")
+    kinds = {"LVM": "LVM volume", "CRYPT": "encrypted volume", "mpath": "multipath device"}
+    if label:
+        return f"{kinds.get(uuid.split('-')[0], 'device-mapper device')} {label} ({name})"
+    if (SYS_BLOCK / name / "md").is_dir():
+        return f"MD RAID {name}"
+    return f"bcache device {name}" if name.startswith("bcache") else f"device {name}"
+
+
+def partitions(name: str) -> list[str]:
+    """Kernel names of a disk's partitions."""
+    folder = SYS_BLOCK / name
+    return [child for child in _names(folder) if (folder / child / "partition").exists()]
+
+
+def loops_over(path: str, *, but: str = "") -> list[str]:
+    """Names of the loop devices whose backing file is this one, except `but`."""
+    try:
+        wanted = os.stat(path)
+    except OSError:
+        return []
+    found = []
+    for name in _names(SYS_BLOCK):
+        backing = read(SYS_BLOCK / name / "loop/backing_file")
+        if name == but or not backing:
+            continue
+        try:
+            other = os.stat(backing)
+        except OSError:
+            continue
+        if (other.st_dev, other.st_ino) == (wanted.st_dev, wanted.st_ino):
+            found.append(name)
+    return found
+
+
+def writers(path: str) -> list[str]:
+    """Other programs that have this file or block device open for writing: "qemu (pid 71)"."""
+    try:
+        wanted = os.stat(path)
+    except OSError:
+        return []
+    found = []
+    for process in PROC.glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        if any(_is_same(wanted, fd) and _may_write(process, fd.name) for fd in _fds(process)):
+            found.append(f"{read(process / 'comm')} (pid {process.name})")
+    return sorted(found)
+
+
+def _fds(process: Path) -> Iterator[Path]:
+    try:
+        yield from list((process / "fd").iterdir())
+    except OSError:
+        return
+
+
+def _is_same(wanted: os.stat_result, fd: Path) -> bool:
+    try:
+        other = fd.stat()
+    except OSError:
+        return False
+    if wanted.st_rdev:
+        return other.st_rdev == wanted.st_rdev and (other.st_mode & 0o170000) == 0o060000
+    return (other.st_dev, other.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
+def _may_write(process: Path, fd: str) -> bool:
+    found = re.search(r"^flags:\s*([0-7]+)", read(process / "fdinfo" / fd), re.MULTILINE)
+    return found is not None and int(found[1], 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def unescape(text: str) -> str:
+    r"""A path as /proc writes it, with \040 for a space.
+
+    >>> unescape(r"/mnt/my\040disk")
+    '/mnt/my disk'
+    """
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def _number_of(path: str) -> str:
+    """major:minor of a block device's path, or "none"."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "none"
+    if not status.st_rdev or (status.st_mode & 0o170000) != 0o060000:
+        return "none"
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return []
