@@ -1,0 +1,45 @@
+"""The drivebay program, in which every catalog drive is the fake target: a process to be killed.
+
+`FAKE_WALL_S` is how long each test takes; `FAKE_KIND` and `FAKE_HOURS` make it a real drive with
+an estimate of that many hours.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fakes import FakeTarget, small_suite
+
+from drivebay import suites
+from drivebay.cli import main, reporting, reviewing
+from drivebay.results import provenance
+
+
+class Slow(FakeTarget):
+    """A fake that estimates what it is told to."""
+
+    def estimate_s(self, test: object) -> float:
+        return float(os.environ.get("FAKE_HOURS", "0")) * 3600 + 1
+
+
+def make() -> Slow:
+    """The target that every DRIVE means."""
+    kind = os.environ.get("FAKE_KIND", "virtual")
+    assert kind in ("virtual", "file", "block")
+    return Slow(kind=kind, wall_s=float(os.environ.get("FAKE_WALL_S", "0")))  # type: ignore[arg-type]
+
+
+def report(folders: list[Path], out: Path | None) -> Path:
+    """Stands for the report's room, which has its own tests."""
+    page = out or folders[0] / "report.html"
+    page.write_text("<p>a report</p>")
+    return page
+
+
+if __name__ == "__main__":
+    provenance.git_commit = lambda: None  # type: ignore[assignment]
+    reviewing.target_factory = lambda drive, serial: make  # type: ignore[assignment]
+    reporting.report = report
+    suites.load = lambda _name: small_suite()  # type: ignore[assignment]
+    main()
