@@ -104,11 +104,6 @@ impl FlashCore {
     pub fn busy_ns(&self) -> u64 {
         self.busy
     }
-
-    /// Nanoseconds of collection so far.
-    pub fn collection_ns(&self) -> u64 {
-        self.collected
-    }
 }
 
 #[cfg(test)]

@@ -216,6 +216,7 @@ impl Device {
     /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
     pub fn secure_erase(&mut self) {
         self.ftl.erase_all();
+        self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
     }
 
@@ -564,6 +565,11 @@ impl Device {
         self.throttle_stage = self.thermal.advance(now, work);
         self.costs = self.spec.throttle[self.throttle_stage].costs;
     }
+}
+
+/// One buffer per write stream.
+fn fresh_buffers(spec: &Spec) -> [Buffer; 2] {
+    std::array::from_fn(|_| Buffer::new(spec.buffer_pages))
 }
 
 /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).

@@ -124,9 +124,4 @@ impl Thermal {
     pub fn throttled(&self) -> Nanos {
         self.throttled
     }
-
-    /// Throttle stage, 0 for none.
-    pub fn stage(&self) -> usize {
-        self.stage
-    }
 }

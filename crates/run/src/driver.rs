@@ -72,16 +72,18 @@ pub fn run(
         bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
         latest: start,
         stable_rule: workload.stop.stable,
+        stable: false,
         control,
         start,
         end,
     };
-    let stable = run.go(device)?;
-    // The drive's clock moves on to where the last counted moment lies.
-    let end = if stable || end.0 == u64::MAX {
-        run.latest.max(run.host.now)
+    run.go(device)?;
+    // A run by time ends with its time, one by amount with its last completion.
+    let by_amount = run.bytes_left == 0 || run.end.0 == u64::MAX;
+    let end = if by_amount {
+        run.latest.min(run.end)
     } else {
-        end
+        run.end
     };
     device.rest(end.max(run.host.now));
     let after = device.counters();
@@ -92,7 +94,7 @@ pub fn run(
         recorder: run.recorder,
         before,
         after,
-        stable,
+        stable: run.stable,
     })
 }
 
@@ -134,14 +136,14 @@ struct Loop<'a> {
     bytes_left: u64,
     latest: Nanos,
     stable_rule: Option<Stable>,
+    stable: bool,
     control: &'a Control,
     start: Nanos,
     end: Nanos,
 }
 
 impl Loop<'_> {
-    /// Runs to the end; true if it ended because the rate was stable.
-    fn go(&mut self, device: &mut Device) -> Result<bool, RunError> {
+    fn go(&mut self, device: &mut Device) -> Result<(), RunError> {
         const NOTHING: Io = Io {
             op: Op::Read,
             lba: 0,
@@ -157,10 +159,10 @@ impl Loop<'_> {
                 let (slot, asked) = self.host.next();
                 let now = self.host.now;
                 if now >= self.end || self.bytes_left == 0 {
-                    return Ok(false);
+                    return Ok(());
                 }
-                if now >= self.recorder.next_second() && self.on_second(device, now)? {
-                    return Ok(true);
+                if now >= self.recorder.next_second() {
+                    self.on_second(device, now)?;
                 }
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 let mut completion = device.submit(now, io)?;
@@ -184,7 +186,7 @@ impl Loop<'_> {
 
     /// Once per virtual second: sensors, progress, the wish to stop, the rule for stability.
     #[cold]
-    fn on_second(&mut self, device: &Device, now: Nanos) -> Result<bool, RunError> {
+    fn on_second(&mut self, device: &Device, now: Nanos) -> Result<(), RunError> {
         if self.control.cancelled() {
             return Err(RunError::Cancelled);
         }
@@ -204,9 +206,19 @@ impl Loop<'_> {
             ios,
             self.recorder.bytes_in(last),
         );
-        Ok(self
-            .stable_rule
-            .is_some_and(|rule| self.is_stable(rule, second)))
+        if !self.stable
+            && self
+                .stable_rule
+                .is_some_and(|rule| self.is_stable(rule, second))
+        {
+            // One more second, so that the run ends on a whole one.
+            self.stable = true;
+            self.end = self
+                .end
+                .min(self.start.after(Nanos::secs(second as u64 + 1)));
+            self.recorder.end_at(self.end);
+        }
+        Ok(())
     }
 
     /// Whether the seconds before `second` are stable by the rule.

@@ -67,6 +67,11 @@ impl Recorder {
         }
     }
 
+    /// Completions after `end` are not counted any more.
+    pub fn end_at(&mut self, end: Nanos) {
+        self.end = end;
+    }
+
     /// Counts one completed I/O.
     #[inline(always)]
     pub fn count(&mut self, op: Op, bytes: u64, latency: Nanos, done: Nanos, stages: &Stages) {

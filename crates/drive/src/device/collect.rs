@@ -67,7 +67,8 @@ impl Device {
         let begin = self.flash_core.free_at();
         let limit = (self.spec.pacing.slot_pages_256 * factor >> 8) as i64;
         self.collector.time += slot.0 as i64;
-        self.collector.pages_256 = (self.collector.pages_256 + limit).min(limit.max(256));
+        let most = self.spec.pacing.slot_pages_256 as i64;
+        self.collector.pages_256 = (self.collector.pages_256 + limit).min(most);
         while self.collector.time > 0 && self.collector.pages_256 >= 256 {
             let len_max = (self.collector.pages_256 / 256) as u32;
             let spent = slot.0.saturating_sub(self.collector.time.max(0) as u64);
