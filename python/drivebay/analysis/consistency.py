@@ -20,15 +20,13 @@ BURST_START_S = 3
 class Consistency:
     """Figures of one consistency run; IOPS of 1 s samples unless the name says otherwise.
 
-    `window_s` is how many seconds the window really has (a short run has fewer than asked).
+    `window` has the samples of the last seconds; a short run has fewer of them than asked.
     `mean_over_sd` is None when every sample is the same. `burst_s` is the number of whole seconds
     before the rate first falls under half of its start, and None where it never does; then
     `burst` and `after` are None too. `after_median` is the median of all later seconds.
     """
 
-    window_s: int
-    mean: float
-    sd: float | None
+    window: Spread
     mean_over_sd: float | None
     lowest: float
     lowest_run: float
@@ -46,9 +44,7 @@ def consistency(timeline: Timeline, *, window_s: float) -> Consistency | None:
     burst_s = fall_second(timeline.ios, start_s=BURST_START_S, stay_s=1)
     after = timeline.ios[burst_s:] if burst_s else None
     return Consistency(
-        window_s=window.n,
-        mean=window.mean,
-        sd=window.sd,
+        window=window,
         mean_over_sd=window.mean / window.sd if window.sd else None,
         lowest=float(timeline.ios[timeline.last(window_s)].min()),
         lowest_run=float(timeline.ios.min()),

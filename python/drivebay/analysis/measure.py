@@ -153,13 +153,15 @@ _TOO_SHORT = "the run has not one full second"
 def _of_consistency(found: consistencies.Consistency | None) -> list[Figure]:
     if found is None:
         return [Figure("mean_iops", "Mean IOPS", None, "IOPS", note=_TOO_SHORT)]
-    n = found.window_s
+    n = found.window.n
     last = f"last {n:,} s"
     burst, after = found.burst, found.after
     no_burst = "" if burst else "the rate never fell under half of its start"
     return [
-        Figure("mean_iops", f"Mean IOPS, {last}", found.mean, "IOPS", found.sd, SD, n),
-        Figure("sd_iops", f"Standard deviation, {last}", found.sd, "IOPS", n=n),
+        Figure(
+            "mean_iops", f"Mean IOPS, {last}", found.window.mean, "IOPS", found.window.sd, SD, n
+        ),
+        Figure("sd_iops", f"Standard deviation, {last}", found.window.sd, "IOPS", n=n),
         Figure(
             "mean_over_sd",
             f"Mean over standard deviation, {last}",

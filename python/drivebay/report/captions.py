@@ -1,0 +1,179 @@
+"""The sentences under charts: how many samples, how far they spread, where the axes begin.
+
+Also the parts that every test has: its facts in one line, its method, its table of figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drivebay.analysis import Measured, latency
+from drivebay.analysis.timeline import Spread
+from drivebay.report import charts_time
+from drivebay.report.entries import Run
+from drivebay.report.markup import Child, Html, el
+from drivebay.report.parts import details, table
+from drivebay.report.words import DASH, load, number, preparation, quantity
+from drivebay.report.words import latency as latency_words
+from drivebay.suites import Test
+
+ZERO = "The axis starts at zero."
+LOG = "Logarithmic axis, does not start at zero."
+CLOSE = "Close-up: the axis does not start at zero."
+PERCENTILES = (
+    f"Percentiles are nearest-rank from exact counts in bins, at most "
+    f"{latency.BIN_ERROR_PERCENT} % too high."
+)
+
+
+def spread(found: Spread | None, unit: str) -> str:
+    """ "7,779 IOPS, sd 48.9, n = 400 s"."""
+    if found is None:
+        return "unknown"
+    sd = "" if found.sd is None else f", sd {number(found.sd)}"
+    return f"{quantity(found.mean, unit)}{sd}, n = {found.n:,}"
+
+
+def named(runs: Sequence[Run], words: Sequence[str]) -> str:
+    """One statement per run, with the run's name where there are several."""
+    if len(runs) == 1:
+        return f"{words[0]}."
+    joined = "; ".join(f"{run.name}: {word}" for run, word in zip(runs, words, strict=True))
+    return f"{joined}."
+
+
+def heat(runs: Sequence[Run]) -> str:
+    """Which of temperature and power are drawn, and which no target reports."""
+    known = {
+        "Temperature": charts_time.reports(runs, "temperature_c"),
+        "Power": charts_time.reports(runs, "power_w"),
+    }
+    words = [f"{name}: not reported by this target." for name, there in known.items() if not there]
+    if known["Temperature"]:
+        words.append("The temperature axis does not start at zero.")
+    if known["Power"]:
+        words.append("The power axis starts at zero.")
+    return " ".join(words)
+
+
+def throttling(runs: Sequence[Run]) -> str:
+    """What the tint means, where there is one."""
+    shaded = any(
+        (phase.timeline.throttle_stage > 0).any() for run in runs for phase in run.measured.phases
+    )
+    return "Tinted: the drive reports that it throttles." if shaded else ""
+
+
+def test_facts(measured: Measured) -> list[tuple[str, str]]:
+    """Figures of a test that stand in no chart: latency, write amplification, power, heat."""
+    found = measured.figures
+    pairs = []
+    burst = found.get("burst_s")
+    if burst is not None and burst.value is not None:
+        rate = quantity(found["burst_iops"].value, "IOPS")
+        pairs.append(("First burst", f"{rate} for {quantity(burst.value, 's')}"))
+    for key, name in (("latency_p99", "p99 latency"), ("latency_p99.9", "p99.9 latency")):
+        if key in found and found[key].value is not None:
+            pairs.append((name, latency_words(found[key].value)))
+    for key, name in (
+        ("waf", "Write amplification"),
+        ("power_mean", "Mean power"),
+        ("temperature_peak", "Highest temperature"),
+    ):
+        if key in found and found[key].value is not None:
+            pairs.append((name, quantity(found[key].value, found[key].unit)))
+    return pairs
+
+
+def method(test: Test) -> Html:
+    """How a test was run, one click away."""
+    loads = [load(phase.workload) for phase in test.phases]
+    depths = [phase.workload.queue_depth for phase in test.phases]
+    if len(depths) > 1:
+        first = test.phases[0].workload
+        rest = load(first).replace(f"queue depth {depths[0]}", "queue depths " + _list(depths))
+        loads = [f"{rest} at each"]
+    rows: list[tuple[str, str]] = [
+        ("Prepared", preparation(test)),
+        ("Load", "; ".join(loads)),
+    ]
+    if test.metric_window_s is not None:
+        rows.append(("Figure from", f"the last {number(test.metric_window_s)} s"))
+    if len(test.metric_queue_depths) > 1:
+        rows.append(("Figure from", f"queue depths {_list(test.metric_queue_depths)}"))
+    stable = test.phases[0].workload.until_stable
+    if stable is not None:
+        rows.append(
+            (
+                "Stable when",
+                f"the rates of the last {stable.window_s} s lie within "
+                f"{stable.within_percent:g} % of their mean, not before {stable.min_s} s",
+            )
+        )
+    rows.append(("Source", test.source))
+    return details(
+        f"Method: {test.title}",
+        el("p", " ".join(test.method.split())),
+        el("dl", [el("div", el("dt", name), el("dd", words)) for name, words in rows]),
+        class_="method",
+    )
+
+
+def _list(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def ladder_table(runs: Sequence[Run]) -> Html:
+    """Every figure of a ladder, by queue depth."""
+    heads = ["Queue depth", "MB/s ± sd", "IOPS", "Mean latency"]
+    heads += [f"p{q:g}" for q in latency.PERCENTILES]
+    heads += ["Power ± sd", "Temperature", "WAF", "I/Os", "1 s samples"]
+    rows: list[list[Child]] = []
+    for run in runs:
+        for step in run.measured.steps:
+            name = f"QD {step.queue_depth}"
+            power = step.power
+            rows.append(
+                [
+                    name if len(runs) == 1 else f"{run.name}, {name}",
+                    _with_sd(step.rate_mb_s, step.rate.sd if step.rate else None),
+                    number(step.iops),
+                    latency_words(step.latency_mean_us),
+                    *(latency_words(us) for us in step.percentiles_us.values()),
+                    _with_sd(power.mean, power.sd) + " W" if power else DASH,
+                    quantity(step.temperature_last_c, "°C"),
+                    number(step.waf),
+                    f"{step.total_ios:,}",
+                    f"{step.rate.n:,}" if step.rate else "0",
+                ]
+            )
+    return details(
+        "All figures as a table",
+        table(heads, rows, caption="Temperature: at the end of the step."),
+    )
+
+
+def figures_table(runs: Sequence[Run]) -> Html:
+    """Every figure of tests that are no ladder."""
+    rows: list[list[Child]] = []
+    for run in runs:
+        for figure in run.measured.figures.values():
+            spread_words = ""
+            if figure.spread is not None:
+                spread_words = f"± {quantity(figure.spread, figure.unit)} ({figure.spread_kind})"
+            rows.append(
+                [
+                    figure.label if len(runs) == 1 else f"{run.name}: {figure.label}",
+                    quantity(figure.value, figure.unit),
+                    spread_words,
+                    f"{figure.n:,} {figure.n_kind}" if figure.n else "",
+                    figure.note,
+                ]
+            )
+    return details(
+        "All figures as a table", table(["Figure", "Value", "Spread", "From", "Note"], rows)
+    )
+
+
+def _with_sd(value: float, sd: float | None) -> str:
+    return number(value) if sd is None else f"{number(value)} ± {number(sd)}"

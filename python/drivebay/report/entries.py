@@ -1,0 +1,101 @@
+"""What the report draws: reviews with a short name and a colour each, and the runs among them.
+
+One review is shown by itself; several are laid side by side, and then every name says whether the
+drive was virtual or real: simulated and measured figures are never mixed without a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drivebay import units
+from drivebay.analysis import Measured, Review
+from drivebay.report.themes import SERIES
+from drivebay.suites import Test
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One review in the report. `name` tells it apart from the others; `full_name` is its title."""
+
+    key: str
+    name: str
+    full_name: str
+    colour: str
+    review: Review
+
+    @property
+    def kind(self) -> str:
+        """ "virtual" or "real"."""
+        return "virtual" if self.review.result.simulated else "real"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One test of one review, as a chart shows it; `name` is empty where nothing else is shown."""
+
+    entry: Entry
+    measured: Measured
+    name: str
+    colour: str
+
+
+def drive_title(review: Review) -> str:
+    """The drive's name as a reader knows it: its title or model, else its name."""
+    target = review.result.target
+    for key in ("title", "model"):
+        if isinstance(target.get(key), str) and target[key].strip():
+            return str(target[key]).strip()
+    return str(target["name"])
+
+
+def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
+    """Names that differ, in the order given: drives with one title get seed, then a number."""
+    titles = [drive_title(review) for review in reviews]
+    if len(reviews) == 1:
+        return (Entry("d0", titles[0], titles[0], SERIES[0], reviews[0]),)
+    names = [
+        f"{title} ({'virtual' if review.result.simulated else 'real'})"
+        for title, review in zip(titles, reviews, strict=True)
+    ]
+    seeds = [f"{name}, seed {r.result.seed}" for name, r in zip(names, reviews, strict=True)]
+    names = [
+        seed if names.count(name) > 1 else name for name, seed in zip(names, seeds, strict=True)
+    ]
+    numbered = [
+        f"{name}, no. {number + 1}" if names.count(name) > 1 else name
+        for number, name in enumerate(names)
+    ]
+    return tuple(
+        Entry(f"d{number}", name, title, SERIES[number % len(SERIES)], review)
+        for number, (name, title, review) in enumerate(zip(numbered, titles, reviews, strict=True))
+    )
+
+
+def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
+    """The finished runs of these tests: coloured by drive where there are several, else by test."""
+    found = []
+    for place, test_id in enumerate(test_ids):
+        for entry in all_entries:
+            measured = entry.review.tests.get(test_id)
+            if measured is None or not measured.phases:
+                continue
+            several = len(all_entries) > 1
+            name = short_title(measured.test) if len(test_ids) > 1 else ""
+            parts = [entry.name if several else "", name]
+            colour = entry.colour if several else SERIES[place % len(SERIES)]
+            label = " · ".join(part for part in parts if part)
+            found.append(Run(entry, measured, label, colour))
+    return found
+
+
+def short_title(test: Test) -> str:
+    """What tells a test apart from its neighbours on the page: the last part of its title."""
+    _, comma, rest = test.title.partition(", ")
+    return rest[:1].upper() + rest[1:] if comma else test.title
+
+
+def capacity(review: Review) -> str:
+    """The user capacity, such as "512.1 GB"."""
+    return units.si_bytes(float(review.result.target["capacity_bytes"]))

@@ -1,0 +1,170 @@
+"""The pieces that sections are made of: bars, charts with their captions, switches, tables.
+
+Bars are plain HTML: they need no script, begin at zero, and print. A chart is an empty box that the
+page fills when it comes into sight; its caption says units, samples, spread and where axes begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drivebay.report.charts import Chart
+from drivebay.report.markup import Child, Html, el
+from drivebay.report.words import number
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar; `spread` is drawn as a whisker of that length on both sides, `words` stand for the
+    value where it is more than a number ("about 7,500").
+
+    `colour` is a theme name; published figures use "@published-fill" and are hatched.
+    """
+
+    label: str
+    value: float | None
+    colour: str
+    spread: float | None = None
+    detail: str = ""
+    words: str = ""
+    published: bool = False
+
+
+def bars(title: str, unit: str, rows: Sequence[Bar], *, better: str = "higher") -> Html:
+    """Horizontal bars on one scale from zero; rows without a value say so."""
+    top = max((abs(row.value) + (row.spread or 0) for row in rows if row.value), default=1.0)
+    caption = el(
+        "caption",
+        el("strong", title),
+        el("span", f"{unit + ', ' if unit else ''}{better} is better", class_="unit"),
+    )
+    return el("table", caption, el("tbody", [_bar(row, top) for row in rows]), class_="bars")
+
+
+def _bar(row: Bar, top: float) -> Html:
+    kind = "published" if row.published else None
+    label = el("th", row.label, scope="row", class_=kind)
+    if row.value is None:
+        return el("tr", label, el("td", row.detail or "not measured", class_="none"))
+    width = 100 * max(row.value, 0) / top
+    whisker = None
+    if row.spread and 200 * row.spread / top >= 0.5:
+        low = max(0.0, row.value - row.spread)
+        left, length = 100 * low / top, 100 * (row.value + row.spread - low) / top
+        whisker = el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%")
+    fill = el(
+        "i",
+        class_="fill published" if row.published else "fill",
+        style=f"width:{width:.2f}%;--bar:var(--{row.colour.removeprefix('@')})",
+    )
+    track = el("span", fill, whisker, class_="track", aria_hidden="true")
+    text = el(
+        "span", el("b", row.words or number(row.value)), el("small", row.detail), class_="value"
+    )
+    return el("tr", label, el("td", track, text))
+
+
+def figure(
+    title: str,
+    chart: Chart,
+    *captions: Child,
+    wide: bool = True,
+    controls: Child = None,
+    key: Child = None,
+) -> Html:
+    """A chart's place: title, switches, the box, its key, and the caption below."""
+    return el(
+        "figure",
+        el("div", el("h4", title), controls, class_="head"),
+        el(
+            "div",
+            el("noscript", "This chart needs JavaScript; its figures are in the tables."),
+            class_="plot",
+            data_chart=chart.id,
+            style=f"height:{chart.height}px",
+            role="img",
+            aria_label=title,
+        ),
+        key,
+        el("figcaption", [el("span", caption) for caption in captions if caption]),
+        class_="chart wide" if wide else "chart",
+    )
+
+
+def switch(
+    name: str, label: str, options: Sequence[tuple[str, str]], *, charts: Sequence[str], slot: int
+) -> Html | None:
+    """A row of choices that sets position `slot` of the charts' views; nothing for one choice."""
+    if len(options) < 2:
+        return None
+    buttons = []
+    for place, (value, words) in enumerate(options):
+        box = f"{name}-{value}"
+        buttons.append(
+            el("input", type="radio", name=name, id=box, value=value, checked=place == 0)
+            + el("label", words, for_=box)
+        )
+    return el(
+        "fieldset",
+        el("legend", label),
+        [Html(button) for button in buttons],
+        class_="switch",
+        data_charts=" ".join(charts),
+        data_slot=str(slot),
+    )
+
+
+def when(position: str, words: Child) -> Html:
+    """A part of a caption that is shown only while a switch of this figure stands there."""
+    return el("span", words, data_when=position)
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> Html:
+    """A few figures in one line."""
+    return el(
+        "dl",
+        [el("div", el("dt", name), el("dd", value)) for name, value in pairs],
+        class_="facts",
+    )
+
+
+def legend(colours: Sequence[tuple[str, str, str]]) -> Html:
+    """Names of colours, with what each means; (name, CSS colour, meaning)."""
+    return el(
+        "ul",
+        [
+            el("li", el("i", style=f"background:{colour}", aria_hidden="true"), name, title=meaning)
+            for name, colour, meaning in colours
+        ],
+        class_="legend",
+    )
+
+
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[Child]], *, caption: str = "", kind: str = "data"
+) -> Html:
+    """A table whose first column names the row; wide ones scroll by themselves."""
+    body = [
+        el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
+        for row in rows
+    ]
+    return el(
+        "div",
+        el(
+            "table",
+            el("caption", caption) if caption else None,
+            el("thead", el("tr", [el("th", head, scope="col") for head in heads])),
+            el("tbody", body),
+            class_=kind,
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption or "table",
+    )
+
+
+def details(summary: Child, *children: Child, class_: str = "") -> Html:
+    """Something one click away."""
+    return el("details", el("summary", summary), *children, class_=class_ or None)

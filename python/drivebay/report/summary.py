@@ -1,0 +1,309 @@
+"""The top of the report: what was tested, how complete it is, the headline table, specification.
+
+Published figures stand beside the reproduced ones with their error; a shortened run says so and is
+not compared. Everything that a target says of itself is text, whatever it contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from drivebay import units
+from drivebay.analysis import Headline
+from drivebay.analysis.published import said, specification
+from drivebay.report.entries import Entry, capacity
+from drivebay.report.markup import Child, Html, el
+from drivebay.report.parts import details, table
+from drivebay.report.words import DASH, GAP, number, percent, quantity
+
+LEAF = {"value", "source", "range", "unit", "note"}
+
+
+def header(all_entries: Sequence[Entry]) -> Html:
+    """Title, what kind of figures these are, suite and seed of every review."""
+    single = len(all_entries) == 1
+    title = all_entries[0].full_name if single else "Drives side by side"
+    lines = []
+    for entry in all_entries:
+        result = entry.review.result
+        commit = result.tool.git_commit
+        version = f"drivebay {result.tool.version}" + (f" ({commit[:10]})" if commit else "")
+        name = None if single else el("strong", entry.name)
+        lines.append(
+            el(
+                "div",
+                name,
+                el("p", chips(entry), class_="chips"),
+                el(
+                    "p",
+                    " · ".join(
+                        (result.suite.title, f"seed {result.seed}", capacity(entry.review), version)
+                    ),
+                    class_="meta",
+                ),
+                class_="who",
+            )
+        )
+    return el("header", el("p", "SSD review", class_="eyebrow"), el("h1", title), lines)
+
+
+def chips(entry: Entry) -> list[Html]:
+    """Labels that no figure of the review may be seen without."""
+    result = entry.review.result
+    labels = (
+        [el("span", "Virtual drive: figures are simulated", class_="chip virtual")]
+        if result.simulated
+        else [el("span", "Real drive: figures are measured", class_="chip real")]
+    )
+    if result.quick:
+        labels.append(el("span", "Shortened run: not comparable", class_="chip warn"))
+    if result.missing:
+        labels.append(el("span", "Incomplete review", class_="chip warn"))
+    return labels
+
+
+def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
+    """What is missing of a partial review, why, and how to go on."""
+    notices = []
+    for entry in all_entries:
+        result = entry.review.result
+        if not result.missing:
+            continue
+        rows = [
+            el("li", f"{step.title}: ", "failed" if step.state == "failed" else "not run yet")
+            if not step.error
+            else el("li", f"{step.title}: failed: {step.error}")
+            for step in result.missing
+        ]
+        who = f"{entry.name}: " if len(all_entries) > 1 else ""
+        notices.append(
+            el(
+                "aside",
+                el(
+                    "p",
+                    el("strong", f"{who}{len(result.done)} of {len(result.steps)} tests are done."),
+                    " Without figures so far:",
+                ),
+                el("ul", rows),
+                el(
+                    "p",
+                    "To go on: ",
+                    el("code", f"drivebay review --resume {result.folder.name}"),
+                    " in the folder that holds it.",
+                ),
+                class_="notice",
+            )
+        )
+    return notices
+
+
+# --- the headline table ---------------------------------------------------------------------------
+
+
+def agreement(all_entries: Sequence[Entry]) -> list[Html]:
+    """How many of the published figures are met, in a sentence for each review that has any."""
+    lines = []
+    for entry in all_entries:
+        met, compared = entry.review.agreement
+        if compared:
+            who = f"{entry.name}: " if len(all_entries) > 1 else ""
+            words = f"{who}{met} of {compared} published figures are met within their tolerance."
+            lines.append(el("p", words, class_="agreement"))
+    return lines
+
+
+def headline_table(all_entries: Sequence[Entry]) -> Html:
+    """Main figures; one drive: measured, published, error; several: one column each."""
+    rows: dict[tuple[str, str], dict[str, Headline]] = {}
+    for entry in all_entries:
+        for row in entry.review.headline:
+            rows.setdefault((row.test_id, row.key), {})[entry.key] = row
+    if not rows:
+        return el("p", "No test has figures yet.", class_="missing")
+    single = len(all_entries) == 1
+    word = "Reproduced" if all_entries[0].kind == "virtual" else "Measured"
+    heads = [word, "Published", "Error"] if single else [entry.name for entry in all_entries]
+    body: list[Html] = []
+    last = ""
+    for (test_id, _), found in rows.items():
+        any_row = next(iter(found.values()))
+        if test_id != last:
+            link = el("a", any_row.test_title, href=f"#{test_id}")
+            span = str(len(heads) + 1)
+            body.append(
+                el("tr", el("th", link, colspan=span, scope="rowgroup"), class_="group-row")
+            )
+            last = test_id
+        cells = (
+            _compared(any_row)
+            if single
+            else [_value(found.get(entry.key), published=True) for entry in all_entries]
+        )
+        body.append(el("tr", el("th", any_row.label, scope="row"), cells))
+    head = el("tr", el("th", "", scope="col"), [el("th", name, scope="col") for name in heads])
+    inner = el("table", el("thead", head), el("tbody", body), class_="headline")
+    return el(
+        "div", inner, class_="scroll", tabindex="0", role="region", aria_label="Headline figures"
+    )
+
+
+def _value(row: Headline | None, *, published: bool = False) -> Html:
+    """A measured value with spread and samples under it."""
+    if row is None:
+        return el("td", el("span", DASH, class_="num"))
+    if row.value is None:
+        return el("td", el("span", DASH, class_="num"), el("small", row.note))
+    words = [f"±{GAP}{number(row.spread)}"] if row.spread is not None else []
+    words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
+    below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")
+    said_of = (
+        el("small", f"published: {row.published_text}", class_="said")
+        if published and row.published_text
+        else None
+    )
+    return el("td", el("span", quantity(row.value, row.unit), class_="num"), below, said_of)
+
+
+def _compared(row: Headline) -> list[Html]:
+    if row.verdict is None:
+        return [_value(row), el("td"), el("td")]
+    printed = el(
+        "td",
+        el("span", row.published_text, class_="num"),
+        el("small", row.source.split(",")[0], title=f"{row.source}. {row.published_note}"),
+    )
+    return [_value(row), printed, el("td", verdict(row))]
+
+
+def verdict(row: Headline) -> list[Child]:
+    """The error and what it means, in words as well as in colour."""
+    if row.verdict == "shortened":
+        return [el("small", "shortened run, not compared")]
+    if row.verdict == "not measured":
+        return [el("small", "not measured")]
+    bound = row.published_relation in ("lt", "gt")
+    error = row.error_percent or 0.0
+    within = row.verdict == "within"
+    if bound and error == 0:
+        return [el("span", "inside", class_="num good"), el("small", "the published bound")]
+    limit = f"{number(row.tolerance_percent)} %"
+    return [
+        el("span", percent(error), class_="num good" if within else "num bad"),
+        el("small", f"within {limit}" if within else f"off: more than {limit}"),
+    ]
+
+
+def all_published(all_entries: Sequence[Entry]) -> Html | None:
+    """Every comparison with its note and source, one click away."""
+    rows: list[list[Child]] = []
+    for entry in all_entries:
+        for row in entry.review.comparisons:
+            name = f"{row.test_title}: {row.label}"
+            rows.append(
+                [
+                    name if len(all_entries) == 1 else f"{entry.name}: {name}",
+                    quantity(row.value, row.unit),
+                    row.published_text,
+                    verdict(row),
+                    row.published_note,
+                    f"{row.published_id}, {row.source}",
+                ]
+            )
+    if not rows:
+        return None
+    heads = ["Figure", "Here", "Published", "Error", "What the comparison rests on", "Source"]
+    return details("All published figures, with sources and notes", table(heads, rows))
+
+
+# --- specification --------------------------------------------------------------------------------
+
+
+def specifications(all_entries: Sequence[Entry]) -> Html:
+    """What the maker prints, what the target says of itself, and a virtual drive's parameters."""
+    body: list[Child] = []
+    for entry in all_entries:
+        if len(all_entries) > 1:
+            body.append(el("h3", entry.name))
+        body += _printed(entry)
+        target = dict(entry.review.result.target)
+        profile = target.pop("profile", None)
+        for name in ("kind", "drive", "title"):
+            target.pop(name, None)
+        own: list[list[Child]] = [[label(path), words] for path, words, _ in flat(target)]
+        body.append(table(["As the target reports itself", ""], own, kind="data narrow"))
+        if isinstance(profile, dict):
+            rows = list(flat(profile))
+            guesses = sum(source.startswith("guess") for _, _, source in rows)
+            sourced = sum(bool(source) for _, _, source in rows)
+            parameters: list[list[Child]] = [
+                [name, words, _source(source)] for name, words, source in rows
+            ]
+            body.append(
+                details(
+                    f"The virtual drive's parameters: {len(rows)}, of which "
+                    f"{sourced - guesses} are sourced and {guesses} are guesses fitted to figures",
+                    table(["Parameter", "Value", "Source"], parameters),
+                )
+            )
+    return el("section", el("h2", "Specification"), body, id="specification", class_="page")
+
+
+def _printed(entry: Entry) -> list[Html]:
+    """The published specification, one table per publication."""
+    tables: dict[str, list[list[Child]]] = {}
+    for row in specification(entry.review.drive) if entry.review.drive else ():
+        name = f"{row.metric[:1].upper()}{row.metric[1:]}"
+        tables.setdefault(row.source, []).append([name, said(row), row.condition])
+    return [
+        table([f"Published: {source}", "", ""], rows, kind="data narrow")
+        for source, rows in tables.items()
+    ]
+
+
+def label(path: str) -> str:
+    """A key of an identity as words; the unit is said with the value.
+
+    >>> label("capacity_bytes"), label("nvme.firmware_rev")
+    ('Capacity', 'Nvme firmware rev')
+    """
+    words = path.removesuffix("_bytes").replace("_", " ").replace(".", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _source(source: str) -> Child:
+    if not source.startswith("guess"):
+        return source
+    return [el("span", "guess", class_="chip guess"), source.removeprefix("guess").lstrip(": ")]
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """(path, value, source) of every leaf of a nested table, whatever its depth.
+
+    >>> list(flat({"link": {"lanes": {"value": 4, "source": "AnandTech"}}, "a_bytes": 4096}))
+    [('link.lanes', '4', 'AnandTech'), ('a_bytes', '4,096 (4.1 KB)', '')]
+    """
+    if isinstance(value, dict) and "value" in value and set(value) <= LEAF:
+        words = _leaf(path, value["value"]) + (f" {value['unit']}" if value.get("unit") else "")
+        if isinstance(value.get("range"), list):
+            words += f" (plausible: {' to '.join(_leaf('', end) for end in value['range'])})"
+        yield path, words, str(value.get("source") or "")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from flat(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for place, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{place}]")
+    elif value is not None:
+        yield path, _leaf(path, value), ""
+
+
+def _leaf(path: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_leaf("", one) for one in value)
+    if isinstance(value, int):
+        size = path.endswith("_bytes") and value >= 1000
+        return f"{value:,}" + (f" ({units.si_bytes(value)})" if size else "")
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,91 @@
+"""The report's colours, light and dark: one table for the style sheet and for the charts.
+
+Charts name a colour "@c1"; the page puts in the value of the theme that it is shown in. The series
+colours keep apart for people who see red and green alike; nothing is told by colour alone.
+"""
+
+from __future__ import annotations
+
+LIGHT: dict[str, str] = {
+    "paper": "#fcfbf8",
+    "surface": "#ffffff",
+    "sunken": "#f3f1ea",
+    "ink": "#1d2126",
+    "muted": "#5b626a",
+    "rule": "#dedbd2",
+    "grid": "#e9e6de",
+    "accent": "#1f5f99",
+    "published": "#8a5f00",
+    "published-fill": "#d9b25a",
+    "good": "#24693f",
+    "bad": "#a5321f",
+    "heat": "#c2452d",
+    "power": "#6b4fa3",
+    "shade": "rgba(194,69,45,0.09)",
+    "c1": "#2468a8",
+    "c2": "#c8622a",
+    "c3": "#2c8264",
+    "c4": "#7d55b8",
+    "c5": "#a8801c",
+    "c6": "#1f8aa3",
+    "p1": "#8fb6da",
+    "p2": "#4c8ac4",
+    "p3": "#24598f",
+    "p4": "#10294a",
+}
+DARK: dict[str, str] = {
+    "paper": "#14171a",
+    "surface": "#1b1f23",
+    "sunken": "#20252a",
+    "ink": "#e8e7e3",
+    "muted": "#a2a9b0",
+    "rule": "#343a40",
+    "grid": "#2a2f34",
+    "accent": "#78b4ea",
+    "published": "#e6bd63",
+    "published-fill": "#a9842f",
+    "good": "#7cc79a",
+    "bad": "#f0907c",
+    "heat": "#f08a6c",
+    "power": "#b79df0",
+    "shade": "rgba(240,138,108,0.13)",
+    "c1": "#62a6e6",
+    "c2": "#ef9560",
+    "c3": "#5fc09c",
+    "c4": "#b798ee",
+    "c5": "#dcb54e",
+    "c6": "#55c3da",
+    "p1": "#3d6d9e",
+    "p2": "#5d9ad6",
+    "p3": "#9dc9f3",
+    "p4": "#e2f0fd",
+}
+STAGES: dict[str, str] = {
+    "host": "#8796a6",
+    "link": "#4f86c2",
+    "firmware": "#2f5f93",
+    "buffer": "#79b5aa",
+    "map": "#3f8f80",
+    "die": "#d2b54c",
+    "channel": "#d98b45",
+    "nand": "#b4573f",
+    "collection": "#8d5a94",
+    "throttle": "#d3414f",
+}
+SERIES = ("@c1", "@c2", "@c3", "@c4", "@c5", "@c6")
+
+
+def style_sheet() -> str:
+    """The colours as CSS variables: by the reader's preference, by the toggle, light in print."""
+
+    def variables(theme: dict[str, str], scheme: str) -> str:
+        lines = "".join(f"--{name}:{value};" for name, value in theme.items())
+        return f"color-scheme:{scheme};{lines}"
+
+    light, dark = variables(LIGHT, "light"), variables(DARK, "dark")
+    preferred = f":root:not([data-theme=light]){{{dark}}}"
+    return (
+        f":root{{{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{{preferred}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
+    )

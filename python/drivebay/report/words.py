@@ -1,0 +1,110 @@
+"""Numbers, loads and preparations as a reader of a report meets them.
+
+Four significant digits at most, a comma at the thousands, a no-break space before the unit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from drivebay import units
+from drivebay.suites import Prepare, Test, Workload
+
+GAP = "\N{NO-BREAK SPACE}"
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float | None) -> str:
+    """A number with at most four significant digits; whole numbers stay whole.
+
+    >>> number(7778.685), number(108.1), number(0.1369), number(12), number(None)
+    ('7,779', '108.1', '0.137', '12', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    size = abs(value)
+    if value == round(value) or size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 100:
+        text = f"{value:.1f}"
+    elif size >= 10:
+        text = f"{value:.2f}"
+    else:
+        text = f"{value:.3g}"
+    return text.replace("-", MINUS)
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A number with its unit.
+
+    >>> quantity(75.0, "MB/s")
+    '75\\xa0MB/s'
+    """
+    return number(value) + (GAP + unit if unit and value is not None else "")
+
+
+def percent(value: float) -> str:
+    """A signed error in percent.
+
+    >>> percent(3.71), percent(-0.04)
+    ('+3.7\\xa0%', '0.0\\xa0%')
+    """
+    rounded = round(value, 1)
+    sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded):.1f}{GAP}%"
+
+
+def latency(us: float | None) -> str:
+    """A latency in the unit that suits it.
+
+    >>> latency(87.84), latency(2943.0)
+    ('87.84\\xa0µs', '2.94\\xa0ms')
+    """
+    if us is not None and us >= 1000:
+        return quantity(us / 1000, "ms")
+    return quantity(us, "µs")
+
+
+def load(workload: Workload) -> str:
+    """A load in words.
+
+    >>> load(Workload(pattern="random", read_percent=0, block_bytes=4096, queue_depth=32,
+    ...               duration_s=3600))
+    '4 KiB random write, queue depth 32, whole drive, 1 h 0 min'
+    """
+    kind = {100: "read", 0: "write"}.get(workload.read_percent)
+    kind = kind or f"mix of {workload.read_percent} % reads"
+    length = units.duration(workload.duration_s)
+    if workload.until_stable is not None:
+        length = f"until stable, at most {length}"
+    return (
+        f"{units.binary_bytes(workload.block_bytes)} {workload.pattern} {kind}, "
+        f"queue depth {workload.queue_depth}, {span(workload)}, {length}"
+    )
+
+
+def span(where: Workload | Prepare) -> str:
+    """The addresses that are used, in words."""
+    if where.span_bytes is not None:
+        text = f"at most {units.binary_bytes(where.span_bytes)}"
+    elif where.span_percent >= 100:
+        return "whole drive"
+    else:
+        text = f"{where.span_percent:g} % of the addresses"
+    return text + (f" from {where.span_start_percent:g} % on" if where.span_start_percent else "")
+
+
+def preparation(test: Test) -> str:
+    """The steps before the load, in words."""
+    words = []
+    for step in test.prepare:
+        if step.kind == "purge":
+            words.append("purged")
+        elif step.kind == "rest":
+            words.append(f"rested {units.duration(step.seconds)}")
+        else:
+            often = "" if step.passes == 1 else f" {step.passes} times"
+            needed = " where needed" if step.if_needed else ""
+            words.append(f"filled sequentially{often}{needed} ({span(step)})")
+    return ", ".join(words) if words else "none"
