@@ -105,6 +105,15 @@ def test_quick_is_the_shortened_suite_and_says_so(tmp_path: Path) -> None:
     assert result.quick and result.suite == suite.shortened() != suite
 
 
+def test_a_real_drive_waits_in_real_time(tmp_path: Path) -> None:
+    suite = suites.load("quick")
+    for kind, expected in (("virtual", suite), ("file", suite.in_real_time())):
+        target = FakeTarget(kind=kind)  # type: ignore[arg-type]
+        made = review.run(partial(same, target), suite, out=tmp_path / kind)
+        assert results.load(made).suite == expected
+        review.run(partial(same, target), expected, out=made, resume=True)
+
+
 def test_default_folder_is_new_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = [review.run(FakeTarget, small_suite()).name for _ in range(3)]
@@ -349,6 +358,7 @@ def test_kill_9_at_any_moment_and_resume_gives_the_same_bytes(tmp_path: Path) ->
         kills += 1
         if out.exists():
             results.load(out)  # readable at once, partial as it is
+    print(f"{kills} kills")
     assert kills >= 3, "the test killed nothing and so showed nothing"
     assert content(out) == content(tmp_path / "whole")
     assert {path.name for path in tmp_path.iterdir()} <= {"whole", "killed"} | {

@@ -110,8 +110,9 @@ def test_spans_of_shipped_suites_fit_small_and_large_drives(name: str, capacity:
 @pytest.mark.parametrize("name", suites.names())
 def test_shortened_is_much_shorter_and_stays_so(name: str) -> None:
     suite = suites.load(name)
-    quick = suite.shortened()
-    assert quick.shortened() == quick
+    assert suite.shortened().shortened() == suite.shortened()
+    quick = suite.shortened().in_real_time()
+    assert quick.in_real_time() == quick == quick.shortened()
     assert [test.id for test in quick.tests] == [test.id for test in suite.tests]
     seconds = sum(test.drive_seconds() for test in quick.tests)
     assert seconds < sum(test.drive_seconds() for test in suite.tests)
@@ -121,6 +122,16 @@ def test_shortened_is_much_shorter_and_stays_so(name: str) -> None:
         for long, short in zip(before.phases, after.phases, strict=True):
             kept = {"duration_s", "until_stable"}
             assert long.workload.model_dump(exclude=kept) == short.workload.model_dump(exclude=kept)
+
+
+def test_rests_are_cut_only_where_somebody_waits() -> None:
+    """A virtual drive rests for half an hour in the short form too, so that it is cold."""
+    for name in suites.names():
+        short = suites.load(name).shortened()
+        for form, longest in ((short, 1800), (short.in_real_time(), 2)):
+            rests = [s for test in form.tests for s in test.prepare if s.kind == "rest"]
+            assert rests and all(0 < step.seconds <= longest for step in rests)
+            assert longest < 1800 or {step.seconds for step in rests} == {1800}
 
 
 def test_shortened_keeps_spare_space_where_the_figure_depends_on_it() -> None:

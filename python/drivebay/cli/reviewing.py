@@ -209,6 +209,7 @@ def _agree(factory: Callable[[], Target], suite: Suite, yes: bool) -> None:
     with closing(factory()) as target:
         if target.kind == "virtual":
             return
+        suite = suite.in_real_time()
         target.check(suite.tests)
         plan = engine.make_plan(target, suite.tests)
         display.plan(target, plan)

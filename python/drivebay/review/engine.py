@@ -80,6 +80,8 @@ def run(
                 f"--jobs: {jobs} is not allowed for a real drive; must be 1",
                 "leave out --jobs: tests that share a drive would disturb one another",
             )
+        if target.kind != "virtual":
+            suite = suite.in_real_time()
         if not resume:
             target.check(suite.tests)
         with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:

@@ -110,14 +110,16 @@ class Prepare(_Span):
     """One step before the load.
 
     "purge" makes the drive as new (every address unwritten); "fill" writes a span sequentially in
-    128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`. A fill with
-    `if_needed` is skipped where the span has been written whole since the last purge; a virtual
-    drive begins every test as new, so there it is never skipped.
+    128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`, but for at most
+    `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
+    skipped where the span has been written whole since the last purge; a virtual drive begins
+    every test as new, so there it is never skipped.
     """
 
     kind: Literal["purge", "fill", "rest"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
     if_needed: bool = False
 
     @model_validator(mode="after")
@@ -125,7 +127,7 @@ class Prepare(_Span):
         allowed = {
             "purge": {"kind"},
             "fill": {"kind", "passes", "if_needed", *_Span.model_fields},
-            "rest": {"kind", "seconds"},
+            "rest": {"kind", "seconds", "waiting_s"},
         }[self.kind]
         changed = {
             name
@@ -151,14 +153,15 @@ class Phase(_Data):
 
 
 class Quick(_Data):
-    """How a test is shortened by `Suite.shortened`: seconds of each phase, of rests, of the metric.
+    """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
+    rests where somebody has to wait for them.
 
     With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
     on a real drive; tests whose figure depends on unwritten space must not say so.
     """
 
     duration_s: Seconds
-    rest_s: Annotated[float, Field(ge=0, le=3600)] = 2.0
+    waiting_s: Annotated[float, Field(gt=0, le=3600)] = 2.0
     metric_window_s: Seconds | None = None
     until_stable: Stable | None = None
     keep_state: bool = False
@@ -215,7 +218,8 @@ class Test(_Data):
     def _shortened(self, quick: Quick) -> Test:
         def shorter(step: Prepare) -> Prepare:
             if step.kind == "rest":
-                return step.model_copy(update={"seconds": min(step.seconds, quick.rest_s)})
+                waiting_s = min(quick.waiting_s, step.waiting_s or quick.waiting_s)
+                return step.model_copy(update={"waiting_s": waiting_s})
             if step.kind == "fill":
                 passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
                 return step.model_copy(update=passes)
@@ -225,7 +229,6 @@ class Test(_Data):
             shorter(step)
             for step in self.prepare
             if not (step.kind == "purge" and quick.keep_state)
-            and not (step.kind == "rest" and quick.rest_s == 0)
         )
         phases = []
         for phase in self.phases:
@@ -243,6 +246,18 @@ class Test(_Data):
             window = min(window, quick.metric_window_s)
         changed = {"prepare": prepare, "phases": tuple(phases), "metric_window_s": window}
         return Test(**{**dict(self), **changed, "quick": None})
+
+    def in_real_time(self) -> Test:
+        """The form for a real drive: no rest is longer than its `waiting_s`."""
+        prepare = tuple(
+            step
+            if step.waiting_s is None
+            else step.model_copy(
+                update={"seconds": min(step.seconds, step.waiting_s), "waiting_s": None}
+            )
+            for step in self.prepare
+        )
+        return self.model_copy(update={"prepare": prepare})
 
     def shortened(self) -> Test:
         """The --quick form; a test without `quick` in its data stays as it is."""
@@ -269,6 +284,10 @@ class Suite(_Data):
     def shortened(self) -> Suite:
         """The --quick form: the same tests, every duration and window cut as their data says."""
         return Suite(**{**dict(self), "tests": tuple(test.shortened() for test in self.tests)})
+
+    def in_real_time(self) -> Suite:
+        """The form for a real drive: no rest is longer than its `waiting_s`."""
+        return self.model_copy(update={"tests": tuple(test.in_real_time() for test in self.tests)})
 
     def selected(self, ids: tuple[str, ...]) -> Suite:
         """Only these tests, in the suite's order."""
