@@ -222,8 +222,8 @@ def bench(
 ) -> None:
     """Measure how fast the simulation runs here.
 
-    One core, four loads on a 512 GB drive, each at its true steady state: simulated I/Os per second of your
-    time, seconds, peak memory, and the write amplification reached.
+    One core, four loads on a 512 GB drive, each at its true steady state: simulated I/Os per second
+    of your time, seconds, peak memory, and the write amplification reached.
     """
     from drivebay.cli import show
 

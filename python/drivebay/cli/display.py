@@ -75,7 +75,7 @@ class Track:
                 self._finished.add(test_id)
             return self._now() - self._starts.get(test_id, self._begun)
 
-    def running(self) -> list[tuple[str, Test, float]]:
+    def running(self) -> list[tuple[str, Test, float | None]]:
         """Id, state and seconds left of each running test, in the order they began."""
         now = self._now()
         with self._mutex:
@@ -84,7 +84,7 @@ class Track:
                 for name, test in self._running.items()
             ]
 
-    def total(self) -> tuple[float, float]:
+    def total(self) -> tuple[float, float | None]:
         """The share of the whole that is done, and the seconds left."""
         with self._mutex:
             whole = sum(self._weights.values())
@@ -94,10 +94,20 @@ class Track:
         return share, _left(share, self._now() - self._begun, whole / self._jobs)
 
 
-def _left(share: float, elapsed_s: float, estimate_s: float) -> float:
+def _left(share: float, elapsed_s: float, estimate_s: float) -> float | None:
+    """Seconds left; None while there is too little to go by."""
     if share >= TRUST_AFTER_SHARE:
         return elapsed_s / share - elapsed_s
-    return max(0.0, estimate_s - elapsed_s)
+    return estimate_s - elapsed_s if elapsed_s < estimate_s else None
+
+
+def left_text(seconds: float | None) -> str:
+    """Time left in words.
+
+    >>> left_text(75), left_text(None)
+    ('1 min 15 s left', 'time left unknown')
+    """
+    return "time left unknown" if seconds is None else f"{units.duration(seconds)} left"
 
 
 def figures_text(figures: Mapping[str, float]) -> str:
@@ -181,7 +191,7 @@ class Lines:
                 " ".join(filter(None, (name, test.what, figures_text(test.figures))))
                 for name, test, _ in self._track.running()
             )
-            say(f"{share:.0%} done, {units.duration(left)} left: {tests}")
+            say(f"{share:.0%} done, {left_text(left)}: {tests}")
 
 
 class Bars(Lines):
@@ -224,17 +234,24 @@ class Bars(Lines):
             for name, test, s in self._track.running()
         ]
         for name, part, what, figures, seconds in [*rows, ("total", share, "", {}, left)]:
-            cells: list[str | ProgressBar] = [_cut(name, max(8, width // 4))]
+            cells: list[str | ProgressBar] = [_cut(name, _name_width(width))]
             if width >= 60:
                 cells.append(ProgressBar(total=1.0, completed=part, width=max(8, width // 6)))
             cells.append(f"{part:4.0%}")
             if width >= 50:
-                cells.append(f"{units.duration(seconds)} left")
+                cells.append(left_text(seconds))
             cells.append(what)
             if width >= 80:
                 cells.append(figures_text(figures))
             table.add_row(*cells)
         return table
+
+
+def _name_width(width: int) -> int:
+    """What a test's name may take of a line, beside the other columns that fit."""
+    if width >= 80:
+        return width // 4
+    return max(8, width - (46 if width >= 60 else 34 if width >= 50 else 16))
 
 
 def _cut(text: str, width: int) -> str:

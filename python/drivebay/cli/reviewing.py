@@ -58,7 +58,7 @@ def review(options: Options, *, as_json: bool) -> None:
         print(json.dumps(summary, indent=1))
     else:
         show.headline(figures)
-        print(f"result  {folder}\nreport  {page}")
+        print(f"result  {show.short(folder)}\nreport  {show.short(page)}")
 
 
 def _start(options: Options) -> Path:

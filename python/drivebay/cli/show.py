@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivebay import units
@@ -60,26 +61,32 @@ def drives(*, as_json: bool) -> None:
 
 
 def headline(figures: Sequence[Headline]) -> None:
-    """The main figures of a review; published ones beside them where there are any."""
+    """The main figures of a review; published ones beside them where there are any.
+
+    The spread is the standard deviation of the samples; the report says of which.
+    """
     rows = []
-    last = None
-    for figure in figures:
-        test = figure.test_id if figure.test_id != last else ""
-        last = figure.test_id
+    notes: dict[str, None] = {}
+    for before, figure in zip([None, *figures], figures, strict=False):
+        first = before is None or before.test_id != figure.test_id
         rows.append(
             (
-                test,
+                figure.test_id if first else "",
                 figure.label,
-                _value(figure),
-                _spread(figure),
+                "–" if figure.value is None else f"{number(figure.value)} {figure.unit}",
+                "" if figure.spread is None else f"± {number(figure.spread)}",
+                str(figure.n) if figure.n else "",
                 figure.published_text,
                 _error(figure),
             )
         )
-    if any(row[4] for row in rows):
-        table(("test", "figure", "here", "spread", "published", "error"), rows, right=(2, 5))
-    else:
-        table(("test", "figure", "here", "spread"), [row[:4] for row in rows], right=(2,))
+        if figure.value is None and figure.note:
+            notes[f"{figure.test_id}: {figure.note}"] = None
+    headers = ("test", "figure", "here", "spread", "n", "published", "error")
+    columns = len(headers) if any(row[5] for row in rows) else 5
+    table(headers[:columns], [row[:columns] for row in rows], right=(2, 3, 4))
+    for note in notes:
+        print(f"–  {note}")
     print()
 
 
@@ -112,22 +119,17 @@ def bench(cases: list[dict[str, Any]], *, as_json: bool) -> None:
     )
 
 
-def _value(figure: Headline) -> str:
-    return (
-        figure.note or "none" if figure.value is None else f"{number(figure.value)} {figure.unit}"
-    )
-
-
-def _spread(figure: Headline) -> str:
-    if figure.spread is None:
-        return f"n = {figure.n} {figure.n_kind}" if figure.n else ""
-    return f"± {number(figure.spread)} {figure.spread_kind}, n = {figure.n} {figure.n_kind}".strip()
-
-
 def _error(figure: Headline) -> str:
+    if figure.published_relation in ("lt", "gt") and figure.error_percent == 0:
+        return "holds"
     if figure.error_percent is not None:
         return f"{figure.error_percent:+.1f} %"
     return figure.verdict or "" if figure.published_text else ""
+
+
+def short(path: Path) -> str:
+    """The path as the user would type it from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def number(value: float) -> str:
@@ -157,4 +159,7 @@ def table(
     for row in rows:
         shown.add_row(*(Text(cell) for cell in row))
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width, highlight=False).print(shown)
+    console = Console(width=width, highlight=False)
+    with console.capture() as lines:
+        console.print(shown)
+    print("\n".join(line.rstrip() for line in lines.get().splitlines()))
