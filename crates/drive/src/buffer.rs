@@ -41,10 +41,7 @@ impl Buffer {
         } else {
             self.release[((page - self.capacity) & self.mask) as usize]
         };
-        assert!(
-            free_at != PENDING,
-            "a buffer of two rows holds no page that nobody programs"
-        );
+        assert!(free_at != PENDING, "a buffer of two rows holds no page that nobody programs");
         self.release[(page & self.mask) as usize] = PENDING;
         free_at
     }

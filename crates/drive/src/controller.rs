@@ -66,11 +66,7 @@ impl FlashCore {
         self.busy += len.0;
         let wait = begin.since(from);
         let collection = Nanos((self.collected - before).min(wait.0));
-        Pass {
-            end,
-            queued: wait.since(collection),
-            collection,
-        }
+        Pass { end, queued: wait.since(collection), collection }
     }
 
     /// Gives `len` to collection, right behind what was served last.
@@ -87,10 +83,8 @@ impl FlashCore {
         if self.head - self.tail == REMEMBERED - 1 {
             self.tail += 1;
         }
-        self.shares[self.head & (REMEMBERED - 1)] = Share {
-            end: self.fifo.free_at(),
-            collected: self.collected,
-        };
+        self.shares[self.head & (REMEMBERED - 1)] =
+            Share { end: self.fifo.free_at(), collected: self.collected };
         self.head += 1;
     }
 
@@ -123,10 +117,7 @@ mod tests {
         );
         core.close_command();
         let third = core.serve(Nanos(95), Nanos(10));
-        assert_eq!(
-            (third.queued, third.collection, third.end),
-            (Nanos(5), Nanos(0), Nanos(110))
-        );
+        assert_eq!((third.queued, third.collection, third.end), (Nanos(5), Nanos(0), Nanos(110)));
         core.close_command();
         let idle = core.serve(Nanos(500), Nanos(10));
         assert_eq!((idle.queued, idle.collection), (Nanos(0), Nanos(0)));

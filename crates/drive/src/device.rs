@@ -162,10 +162,7 @@ impl Device {
             host_core: Fifo::default(),
             flash_core: FlashCore::new(),
             write_path: Fifo::default(),
-            buffers: [
-                Buffer::new(spec.buffer_pages),
-                Buffer::new(spec.buffer_pages),
-            ],
+            buffers: [Buffer::new(spec.buffer_pages), Buffer::new(spec.buffer_pages)],
             nand: Nand::new(spec.nand, &spec.geometry),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
@@ -229,8 +226,7 @@ impl Device {
     /// Starts fetching what submitting an I/O at `lba` will need.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
-        self.ftl
-            .prefetch(Lpn((lba / (PAGE_BYTES / SECTOR_BYTES)) as u32));
+        self.ftl.prefetch(Lpn((lba / (PAGE_BYTES / SECTOR_BYTES)) as u32));
     }
 
     /// Serves one I/O that the host submits at `now`, which must not go back.
@@ -259,11 +255,7 @@ impl Device {
         };
         let done = self.front.complete(ready);
         stages.add(Stage::Link, done.since(ready));
-        debug_assert_eq!(
-            stages.total(),
-            done.since(now),
-            "stages add up to the latency"
-        );
+        debug_assert_eq!(stages.total(), done.since(now), "stages add up to the latency");
         Ok(Completion { done, stages })
     }
 
@@ -275,12 +267,7 @@ impl Device {
         let end = io.lba.checked_add(u64::from(io.sectors));
         if io.sectors == 0 || end.is_none_or(|end| end > capacity) {
             let Io { op, lba, sectors } = io;
-            return Err(DeviceError::OutOfRange {
-                op,
-                lba,
-                sectors,
-                capacity,
-            });
+            return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
         }
         let last = (io.lba + u64::from(io.sectors) - 1) / SECTORS;
         Ok((Lpn((io.lba / SECTORS) as u32), Lpn(last as u32)))
@@ -313,14 +300,8 @@ impl Device {
     #[inline]
     fn read(&mut self, from: Nanos, io: Io, first: Lpn, last: Lpn, stages: &mut Stages) -> Nanos {
         let pages = u64::from(last.0 - first.0 + 1);
-        let cost = self
-            .costs
-            .read_command
-            .after(self.costs.read_page.times(pages));
-        let nominal = self
-            .nominal
-            .read_command
-            .after(self.nominal.read_page.times(pages));
+        let cost = self.costs.read_command.after(self.costs.read_page.times(pages));
+        let nominal = self.nominal.read_command.after(self.nominal.read_page.times(pages));
         let known = self.flash_core(from, cost, nominal, stages);
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let ready = if pages == 1 {
@@ -363,11 +344,7 @@ impl Device {
             let (end, parts) = self.fetch(from, slot, len);
             lpn += len;
             // Partial first and last pages: what is left over goes with the last run.
-            let share = if lpn > last.0 {
-                left
-            } else {
-                left.min(u64::from(len) * PAGE_BYTES)
-            };
+            let share = if lpn > last.0 { left } else { left.min(u64::from(len) * PAGE_BYTES) };
             left -= share;
             let up = self.front.move_up(self.now, end, share);
             if up >= latest.0 {
@@ -391,9 +368,7 @@ impl Device {
             return (from, [Nanos::ZERO; 3]);
         }
         let page = slot.0 >> self.spec.geometry.page_shift;
-        let times = self
-            .nand
-            .read(self.now, from, page, u64::from(len) * PAGE_BYTES);
+        let times = self.nand.read(self.now, from, page, u64::from(len) * PAGE_BYTES);
         let parts = [
             times.begin.since(from),
             times.sensed.since(times.begin),
@@ -428,27 +403,14 @@ impl Device {
         let nominal_len = transfer(bytes, self.nominal.write_path_ps_per_byte);
         let (begin, accepted) = self.write_path.reserve(arrived, len);
         let limited = len > nominal_len;
-        stages.add(
-            if limited {
-                Stage::Throttle
-            } else {
-                Stage::Buffer
-            },
-            begin.since(arrived),
-        );
+        stages.add(if limited { Stage::Throttle } else { Stage::Buffer }, begin.since(arrived));
         stages.add(Stage::Buffer, nominal_len);
         stages.add(Stage::Throttle, len.since(nominal_len));
 
         let pages = last.0 - first.0 + 1;
         let count = u64::from(pages);
-        let cost = self
-            .costs
-            .write_command
-            .after(self.costs.write_page.times(count));
-        let nominal = self
-            .nominal
-            .write_command
-            .after(self.nominal.write_page.times(count));
+        let cost = self.costs.write_command.after(self.costs.write_page.times(count));
+        let nominal = self.nominal.write_command.after(self.nominal.write_page.times(count));
         let mut clock = self.flash_core(accepted, cost, nominal, stages);
         if bytes != count * PAGE_BYTES {
             clock = self.read_edges(clock, io, first, last, stages);
@@ -489,10 +451,8 @@ impl Device {
         let cut_first = !io.lba.is_multiple_of(SECTORS);
         let cut_last = !end.is_multiple_of(SECTORS);
         let mut latest = (from, [Nanos::ZERO; 3]);
-        let edges = [
-            (first, cut_first || (cut_last && first == last)),
-            (last, cut_last && first != last),
-        ];
+        let edges =
+            [(first, cut_first || (cut_last && first == last)), (last, cut_last && first != last)];
         for (lpn, cut) in edges {
             if cut {
                 let (done, parts) = self.fetch(from, self.ftl.look_up(lpn), 1);

@@ -41,9 +41,7 @@ impl Front {
     /// A command issued at `now` reaches the controller.
     #[inline]
     pub fn issue(&mut self, now: Nanos) -> Nanos {
-        self.interface
-            .reserve(now.after(self.software), self.serial)
-            .1
+        self.interface.reserve(now.after(self.software), self.serial).1
     }
 
     /// Data of a write arrives in the controller.
@@ -57,8 +55,7 @@ impl Front {
     #[inline]
     pub fn move_up(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> Nanos {
         self.bytes += bytes;
-        self.up
-            .reserve(floor, from, transfer(bytes, self.ps_per_byte))
+        self.up.reserve(floor, from, transfer(bytes, self.ps_per_byte))
     }
 
     /// The host sees the completion.

@@ -72,11 +72,7 @@ impl Thermal {
         let mut awake = work.commands > self.last.commands;
         self.last = work;
         while self.next_step <= now {
-            let base_uw = if awake {
-                self.energy.active_uw
-            } else {
-                self.energy.idle_uw
-            };
+            let base_uw = if awake { self.energy.active_uw } else { self.energy.idle_uw };
             energy_nj += base_uw * STEP.0 / 1_000_000;
             self.step(energy_nj);
             self.next_step = self.next_step.after(STEP);

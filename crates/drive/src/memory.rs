@@ -47,11 +47,7 @@ impl Table {
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch(
-                self.map
-                    .as_ptr()
-                    .cast::<u32>()
-                    .wrapping_add(index)
-                    .cast::<i8>(),
+                self.map.as_ptr().cast::<u32>().wrapping_add(index).cast::<i8>(),
                 _MM_HINT_T0,
             );
         }

@@ -79,11 +79,7 @@ impl Nand {
     pub fn read(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> ReadTimes {
         let (begin, sensed) = self.sense(from, page);
         let done = self.move_out(floor, sensed, page, bytes);
-        ReadTimes {
-            begin,
-            sensed,
-            done,
-        }
+        ReadTimes { begin, sensed, done }
     }
 
     /// The array part of a read: (begin, end).
@@ -126,11 +122,8 @@ impl Nand {
         self.programs += 1;
         let len = transfer(self.program_bytes, self.timing.channel_ps_per_byte);
         let die = &mut self.dies[(page & self.die_mask) as usize];
-        let register = if self.timing.cache_program {
-            die.register_free
-        } else {
-            die.program_until
-        };
+        let register =
+            if self.timing.cache_program { die.register_free } else { die.program_until };
         let channel = &mut self.channels[(page & self.channel_mask) as usize];
         let loaded = channel.reserve(floor, from.max(register), len);
         let time = self.timing.program[(row % self.timing.page_types) as usize];
@@ -141,11 +134,7 @@ impl Nand {
     pub fn erase_superblock(&mut self, from: Nanos) -> Nanos {
         self.superblock_erases += 1;
         let time = self.timing.erase;
-        self.dies
-            .iter_mut()
-            .map(|die| die.occupy(from, time))
-            .max()
-            .expect("a drive has dies")
+        self.dies.iter_mut().map(|die| die.occupy(from, time)).max().expect("a drive has dies")
     }
 }
 

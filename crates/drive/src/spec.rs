@@ -270,9 +270,7 @@ impl Checker {
     fn source<T>(field: &str, value: &Sourced<T>) -> Result<(), SpecError> {
         let text = value.source.trim();
         if text.is_empty() || text == "guess:" || text == "guess" {
-            return Err(SpecError::NoSource {
-                field: field.to_owned(),
-            });
+            return Err(SpecError::NoSource { field: field.to_owned() });
         }
         Ok(())
     }
@@ -307,12 +305,7 @@ impl Checker {
         if !(n.value.is_finite() && low <= n.value && n.value <= high) {
             let hint =
                 format!("set {field} = {{ value = ..., source = \"...\" }} within these bounds");
-            return Err(Self::out(
-                field,
-                n.value,
-                format!("a number from {low} to {high}"),
-                &hint,
-            ));
+            return Err(Self::out(field, n.value, format!("a number from {low} to {high}"), &hint));
         }
         Self::stated(field, n, n.value)?;
         Ok(n.value)
@@ -362,11 +355,8 @@ impl Checker {
         choices: &[(&str, T)],
     ) -> Result<T, SpecError> {
         Self::source(field, given)?;
-        choices
-            .iter()
-            .find(|(name, _)| *name == given.value)
-            .map(|&(_, value)| value)
-            .ok_or_else(|| {
+        choices.iter().find(|(name, _)| *name == given.value).map(|&(_, value)| value).ok_or_else(
+            || {
                 let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
                 let hint = format!("set {field}.value = \"{}\"", names[0]);
                 Self::out(
@@ -375,7 +365,8 @@ impl Checker {
                     format!("one of {}", names.join(", ")),
                     &hint,
                 )
-            })
+            },
+        )
     }
 }
 
@@ -397,12 +388,9 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] naming the field.
     pub fn from_toml(text: &str) -> Result<Spec, SpecError> {
-        let value: toml::Table =
-            text.parse()
-                .map_err(|e: toml::de::Error| SpecError::Malformed {
-                    field: "profile".to_owned(),
-                    problem: e.message().to_owned(),
-                })?;
+        let value: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
+        })?;
         Self::from_value(value)
     }
 
@@ -411,24 +399,16 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] naming the field.
     pub fn from_json(text: &str) -> Result<Spec, SpecError> {
-        let value: serde_json::Value =
-            serde_json::from_str(text).map_err(|e| SpecError::Malformed {
-                field: "profile".to_owned(),
-                problem: e.to_string(),
-            })?;
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+            SpecError::Malformed { field: "profile".to_owned(), problem: e.to_string() }
+        })?;
         Self::from_value(value)
     }
 
     fn from_value<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Spec, SpecError> {
         let raw = serde_path_to_error::deserialize(value).map_err(|e| SpecError::Malformed {
             field: e.path().to_string(),
-            problem: e
-                .inner()
-                .to_string()
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            problem: e.inner().to_string().lines().next().unwrap_or_default().to_owned(),
         })?;
         Self::check(raw)
     }
@@ -456,11 +436,7 @@ impl Spec {
             &raw.interface.protocol,
             &[("ahci", Protocol::Ahci), ("nvme", Protocol::Nvme)],
         )?;
-        let depth_bound = if protocol == Protocol::Ahci {
-            32
-        } else {
-            65_536
-        };
+        let depth_bound = if protocol == Protocol::Ahci { 32 } else { 65_536 };
         Ok(Spec {
             protocol,
             queue_depth_max: Checker::integer(
@@ -500,12 +476,7 @@ fn check_identity(raw: &RawSpec) -> Result<(), SpecError> {
     if d.name.is_empty() || d.name.len() > 64 || !d.name.chars().all(safe) {
         let hint = "name it like sm951-ahci-512";
         let allowed = "1 to 64 lower-case letters, digits and hyphens";
-        return Err(Checker::out(
-            "drive.name",
-            format!("\"{}\"", d.name),
-            allowed,
-            hint,
-        ));
+        return Err(Checker::out("drive.name", format!("\"{}\"", d.name), allowed, hint));
     }
     Checker::source("drive.model", &d.model)?;
     Checker::source("drive.form_factor", &d.form_factor)?;
@@ -525,12 +496,7 @@ fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     let page_kib = Checker::power_of_two("nand.page_kib", &n.page_kib, 64)?;
     if page_kib < 4 {
         let hint = "pages under 4 KiB are not modelled; use 4";
-        return Err(Checker::out(
-            "nand.page_kib",
-            page_kib,
-            "4, 8, 16, 32 or 64",
-            hint,
-        ));
+        return Err(Checker::out("nand.page_kib", page_kib, "4, 8, 16, 32 or 64", hint));
     }
     let blocks = Checker::integer("nand.blocks_per_plane", &n.blocks_per_plane, 4, 1 << 20)?;
     let pages = Checker::integer("nand.pages_per_block", &n.pages_per_block, 2, 1 << 14)?;
@@ -543,33 +509,17 @@ fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let hint = "use fewer dies or blocks";
         return Err(Checker::out("nand", given, "at most 16 TiB of flash", hint));
     }
-    let sectors = Checker::integer(
-        "drive.capacity_sectors",
-        &raw.drive.capacity_sectors,
-        2048,
-        1 << 35,
-    )?;
+    let sectors =
+        Checker::integer("drive.capacity_sectors", &raw.drive.capacity_sectors, 2048, 1 << 35)?;
     if sectors % 8 != 0 {
         let hint = format!("use {}", sectors / 8 * 8);
-        return Err(Checker::out(
-            "drive.capacity_sectors",
-            sectors,
-            "a multiple of 8",
-            &hint,
-        ));
+        return Err(Checker::out("drive.capacity_sectors", sectors, "a multiple of 8", &hint));
     }
     if sectors / 8 >= superblock_slots * blocks {
         let hint = "add flash (nand.blocks_per_plane), or offer less capacity";
-        let allowed = format!(
-            "less than the flash holds: {} sectors",
-            superblock_slots * blocks * 8
-        );
-        return Err(Checker::out(
-            "drive.capacity_sectors",
-            sectors,
-            allowed,
-            hint,
-        ));
+        let allowed =
+            format!("less than the flash holds: {} sectors", superblock_slots * blocks * 8);
+        return Err(Checker::out("drive.capacity_sectors", sectors, allowed, hint));
     }
     Ok(Geometry {
         user_pages: (sectors / 8) as u32,
@@ -587,9 +537,7 @@ fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 /// reserve, and at least one superblock of dead pages beyond them.
 fn check_spare(geometry: &Geometry, reserve: u64) -> Result<(), SpecError> {
     let needed = (reserve + 3) * u64::from(geometry.superblock_slots);
-    let spare = geometry
-        .usable_slots()
-        .saturating_sub(u64::from(geometry.user_pages));
+    let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
         let superblock_mb = u64::from(geometry.superblock_slots) * PAGE_BYTES / 1_000_000;
         let given = format!("{} MB of spare flash", spare * PAGE_BYTES / 1_000_000);
@@ -699,12 +647,8 @@ fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<Pacing, SpecError>
     let pool = pages_of_mb(Checker::float("collection.pool_mb", &c.pool_mb, 0.0, 1e9)?);
     let ramp = pages_of_mb(Checker::float("collection.ramp_mb", &c.ramp_mb, 0.0, 1e9)?);
     let low_free = pages_of_mb(Checker::float("collection.low_mb", &c.low_mb, 0.0, 1e9)?);
-    let critical_free = pages_of_mb(Checker::float(
-        "collection.critical_mb",
-        &c.critical_mb,
-        0.0,
-        1e9,
-    )?);
+    let critical_free =
+        pages_of_mb(Checker::float("collection.critical_mb", &c.critical_mb, 0.0, 1e9)?);
     if critical_free > low_free {
         let hint = "the slot grows from low_mb down to critical_mb";
         return Err(Checker::out(
@@ -736,19 +680,10 @@ fn check_link(link: &RawLink) -> Result<u64, SpecError> {
     let generation = Checker::integer("link.generation", &link.generation, 1, 5)?;
     let lanes = Checker::power_of_two("link.lanes", &link.lanes, 16)?;
     let payload = Checker::power_of_two("link.payload_bytes", &link.payload_bytes, 4096)?;
-    let overhead = Checker::integer(
-        "link.packet_overhead_bytes",
-        &link.packet_overhead_bytes,
-        12,
-        64,
-    )?;
+    let overhead =
+        Checker::integer("link.packet_overhead_bytes", &link.packet_overhead_bytes, 12, 64)?;
     if payload < 128 {
-        return Err(Checker::out(
-            "link.payload_bytes",
-            payload,
-            "128 to 4096",
-            "use 128 or 256",
-        ));
+        return Err(Checker::out("link.payload_bytes", payload, "128 to 4096", "use 128 or 256"));
     }
     let (giga_transfers, coded, bits) = [
         (2.5, 10.0, 8.0),
@@ -796,30 +731,17 @@ fn check_throttle(heat: &RawHeat, nominal: Costs) -> Result<Vec<ThrottleStage>, 
     if heat.throttle.len() > THROTTLE_STAGES_MAX {
         let hint = "join stages that hardly differ";
         let allowed = format!("at most {THROTTLE_STAGES_MAX} stages");
-        return Err(Checker::out(
-            "heat.throttle",
-            heat.throttle.len(),
-            allowed,
-            hint,
-        ));
+        return Err(Checker::out("heat.throttle", heat.throttle.len(), allowed, hint));
     }
-    let mut stages = vec![ThrottleStage {
-        on_c: f64::NEG_INFINITY,
-        off_c: f64::NEG_INFINITY,
-        costs: nominal,
-    }];
+    let mut stages =
+        vec![ThrottleStage { on_c: f64::NEG_INFINITY, off_c: f64::NEG_INFINITY, costs: nominal }];
     for (i, raw) in heat.throttle.iter().enumerate() {
         let name = |key: &str| format!("heat.throttle[{i}].{key}");
         let on_c = Checker::float(&name("on_c"), &raw.on_c, -40.0, 200.0)?;
         let off_c = Checker::float(&name("off_c"), &raw.off_c, -40.0, 200.0)?;
         if off_c >= on_c {
             let hint = "a stage needs hysteresis: leave it some degrees below where it begins";
-            return Err(Checker::out(
-                &name("off_c"),
-                off_c,
-                format!("below on_c = {on_c}"),
-                hint,
-            ));
+            return Err(Checker::out(&name("off_c"), off_c, format!("below on_c = {on_c}"), hint));
         }
         if on_c <= stages[i].on_c {
             let hint = "order the stages from mild to severe";

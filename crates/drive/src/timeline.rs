@@ -57,11 +57,7 @@ pub struct Calendar {
 
 impl Default for Calendar {
     fn default() -> Calendar {
-        Calendar {
-            ring: [Busy::default(); INTERVALS_MAX],
-            head: 0,
-            len: 0,
-        }
+        Calendar { ring: [Busy::default(); INTERVALS_MAX], head: 0, len: 0 }
     }
 }
 
@@ -164,23 +160,11 @@ mod tests {
     #[test]
     fn a_calendar_lets_early_requests_use_early_gaps() {
         let mut calendar = Calendar::default();
-        assert_eq!(
-            calendar.reserve(Nanos(0), Nanos(1000), Nanos(10)),
-            Nanos(1010)
-        );
-        assert_eq!(
-            calendar.reserve(Nanos(0), Nanos(100), Nanos(10)),
-            Nanos(110)
-        );
+        assert_eq!(calendar.reserve(Nanos(0), Nanos(1000), Nanos(10)), Nanos(1010));
+        assert_eq!(calendar.reserve(Nanos(0), Nanos(100), Nanos(10)), Nanos(110));
         // Split around the interval at 1000.
-        assert_eq!(
-            calendar.reserve(Nanos(0), Nanos(995), Nanos(10)),
-            Nanos(1015)
-        );
-        assert_eq!(
-            calendar.reserve(Nanos(0), Nanos(995), Nanos(10)),
-            Nanos(1025)
-        );
+        assert_eq!(calendar.reserve(Nanos(0), Nanos(995), Nanos(10)), Nanos(1015));
+        assert_eq!(calendar.reserve(Nanos(0), Nanos(995), Nanos(10)), Nanos(1025));
     }
 
     /// The reference: one flag per nanosecond.

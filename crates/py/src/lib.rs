@@ -14,12 +14,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-create_exception!(
-    _core,
-    CoreError,
-    PyException,
-    "A mistake in a profile or a workload."
-);
+create_exception!(_core, CoreError, PyException, "A mistake in a profile or a workload.");
 create_exception!(_core, CancelledError, PyException, "A run was cancelled.");
 
 fn core_error(error: impl ToString) -> PyErr {
@@ -63,11 +58,7 @@ struct VirtualDrive(Mutex<Option<Device>>);
 impl VirtualDrive {
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(
-            guard
-                .as_mut()
-                .ok_or_else(|| core_error("the drive is gone\nhint: make a new one"))?,
-        )
+        work(guard.as_mut().ok_or_else(|| core_error("the drive is gone\nhint: make a new one"))?)
     }
 }
 
@@ -116,9 +107,7 @@ impl VirtualDrive {
     /// Leave the drive alone for some seconds of its time.
     fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         if !(0.0..=1e8).contains(&seconds) {
-            return Err(core_error(
-                "rest: must be 0 to 1e8 seconds\nhint: rest(1800)",
-            ));
+            return Err(core_error("rest: must be 0 to 1e8 seconds\nhint: rest(1800)"));
         }
         py.detach(|| {
             self.with(|device| {
@@ -175,12 +164,7 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("before", counters_dict(py, &outcome.before)?)?;
     dict.set_item("after", counters_dict(py, &outcome.after)?)?;
     let column = |of: fn(&Row) -> u64| -> Bound<'py, PyArray1<u64>> {
-        recorder
-            .rows
-            .iter()
-            .map(of)
-            .collect::<Vec<u64>>()
-            .into_pyarray(py)
+        recorder.rows.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
     };
     dict.set_item("reads", column(|r| r.reads))?;
     dict.set_item("writes", column(|r| r.writes))?;
@@ -190,21 +174,13 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("latency_ns_max", column(|r| r.latency_ns_max))?;
     let stages = PyDict::new(py);
     for stage in Stage::ALL {
-        let ns: Vec<u64> = recorder
-            .rows
-            .iter()
-            .map(|r| r.stage_ns[stage as usize])
-            .collect();
+        let ns: Vec<u64> = recorder.rows.iter().map(|r| r.stage_ns[stage as usize]).collect();
         stages.set_item(stage.name(), ns.into_pyarray(py))?;
     }
     dict.set_item("stage_ns", stages)?;
     let sensors = &recorder.sensors;
     let floats = |of: fn(&drivebay_run::Sensor) -> f64| -> Bound<'py, PyArray1<f64>> {
-        sensors
-            .iter()
-            .map(of)
-            .collect::<Vec<f64>>()
-            .into_pyarray(py)
+        sensors.iter().map(of).collect::<Vec<f64>>().into_pyarray(py)
     };
     dict.set_item("temperature_c", floats(|s| s.temperature_c))?;
     dict.set_item("power_w", floats(|s| s.power_w))?;

@@ -26,8 +26,7 @@ impl Control {
 
     pub(crate) fn publish(&self, elapsed_ns: u64, temperature_c: f64, ios: u64, bytes: u64) {
         self.elapsed_ns.store(elapsed_ns, Ordering::Relaxed);
-        self.temperature_mc
-            .store((temperature_c.max(0.0) * 1000.0) as u64, Ordering::Relaxed);
+        self.temperature_mc.store((temperature_c.max(0.0) * 1000.0) as u64, Ordering::Relaxed);
         self.ios_last_second.store(ios, Ordering::Relaxed);
         self.bytes_last_second.store(bytes, Ordering::Relaxed);
     }

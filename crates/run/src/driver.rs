@@ -62,9 +62,7 @@ pub fn run(
     workload.check(device.spec().capacity_bytes())?;
     let before = device.counters();
     let start = device.now();
-    let end = workload
-        .duration()
-        .map_or(Nanos(u64::MAX), |len| start.after(len));
+    let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
     let mut run = Loop {
         generator: Generator::new(workload, seed),
         host: Host::new(workload.queue_depth, device.spec().queue_depth_max, start),
@@ -80,22 +78,11 @@ pub fn run(
     run.go(device)?;
     // A run by time ends with its time, one by amount with its last completion.
     let by_amount = run.bytes_left == 0 || run.end.0 == u64::MAX;
-    let end = if by_amount {
-        run.latest.min(run.end)
-    } else {
-        run.end
-    };
+    let end = if by_amount { run.latest.min(run.end) } else { run.end };
     device.rest(end.max(run.host.now));
     let after = device.counters();
     run.recorder.sense(end, &after);
-    Ok(Outcome {
-        start,
-        end,
-        recorder: run.recorder,
-        before,
-        after,
-        stable: run.stable,
-    })
+    Ok(Outcome { start, end, recorder: run.recorder, before, after, stable: run.stable })
 }
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
@@ -144,11 +131,7 @@ struct Loop<'a> {
 
 impl Loop<'_> {
     fn go(&mut self, device: &mut Device) -> Result<(), RunError> {
-        const NOTHING: Io = Io {
-            op: Op::Read,
-            lba: 0,
-            sectors: 1,
-        };
+        const NOTHING: Io = Io { op: Op::Read, lba: 0, sectors: 1 };
         let mut batches = [[NOTHING; BATCH]; 2];
         self.draw(device, &mut batches[0]);
         loop {
@@ -170,8 +153,7 @@ impl Loop<'_> {
                 let done = completion.done;
                 self.host.slots.set(slot, done);
                 self.latest = self.latest.max(done);
-                self.recorder
-                    .count(io.op, bytes, done.since(asked), done, &completion.stages);
+                self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
             }
             batches.swap(0, 1);
         }
@@ -195,27 +177,12 @@ impl Loop<'_> {
         let elapsed = now.since(self.start);
         let second = elapsed.whole_secs() as usize;
         let last = second.saturating_sub(1);
-        let ios = self
-            .recorder
-            .rows
-            .get(last)
-            .map_or(0, |r| r.reads + r.writes);
-        self.control.publish(
-            elapsed.0,
-            counters.temperature_c,
-            ios,
-            self.recorder.bytes_in(last),
-        );
-        if !self.stable
-            && self
-                .stable_rule
-                .is_some_and(|rule| self.is_stable(rule, second))
-        {
+        let ios = self.recorder.rows.get(last).map_or(0, |r| r.reads + r.writes);
+        self.control.publish(elapsed.0, counters.temperature_c, ios, self.recorder.bytes_in(last));
+        if !self.stable && self.stable_rule.is_some_and(|rule| self.is_stable(rule, second)) {
             // One more second, so that the run ends on a whole one.
             self.stable = true;
-            self.end = self
-                .end
-                .min(self.start.after(Nanos::secs(second as u64 + 1)));
+            self.end = self.end.min(self.start.after(Nanos::secs(second as u64 + 1)));
             self.recorder.end_at(self.end);
         }
         Ok(())
@@ -228,9 +195,8 @@ impl Loop<'_> {
             return false;
         }
         let rates = (second - window..second).map(|s| self.recorder.bytes_in(s));
-        let (low, high, sum) = rates.fold((u64::MAX, 0, 0u64), |(low, high, sum), r| {
-            (low.min(r), high.max(r), sum + r)
-        });
+        let (low, high, sum) = rates
+            .fold((u64::MAX, 0, 0u64), |(low, high, sum), r| (low.min(r), high.max(r), sum + r));
         let mean = sum as f64 / window as f64;
         (high - low) as f64 <= rule.within_percent / 100.0 * mean
     }

@@ -26,9 +26,7 @@ pub struct Bin {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram {
-            counts: vec![0; BINS].into_boxed_slice(),
-        }
+        Histogram { counts: vec![0; BINS].into_boxed_slice() }
     }
 }
 
@@ -41,15 +39,11 @@ impl Histogram {
 
     /// All bins with a count, in order.
     pub fn bins(&self) -> impl Iterator<Item = Bin> + '_ {
-        self.counts
-            .iter()
-            .enumerate()
-            .filter(|&(_, &count)| count > 0)
-            .map(|(i, &count)| Bin {
-                low: edge(i),
-                high: if i + 1 == BINS { u64::MAX } else { edge(i + 1) },
-                count,
-            })
+        self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(i, &count)| Bin {
+            low: edge(i),
+            high: if i + 1 == BINS { u64::MAX } else { edge(i + 1) },
+            count,
+        })
     }
 }
 

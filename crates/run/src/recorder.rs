@@ -122,8 +122,6 @@ impl Recorder {
     /// Bytes moved in a second, both ways; zero for one not yet reached.
     #[must_use]
     pub fn bytes_in(&self, second: usize) -> u64 {
-        self.rows
-            .get(second)
-            .map_or(0, |r| r.read_bytes + r.write_bytes)
+        self.rows.get(second).map_or(0, |r| r.read_bytes + r.write_bytes)
     }
 }

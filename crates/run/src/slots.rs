@@ -19,15 +19,9 @@ pub struct Slots {
 impl Slots {
     /// `depth` slots, all free from `start`.
     pub fn new(depth: usize, start: Nanos) -> Slots {
-        assert!(
-            (1..=DEPTH_MAX).contains(&depth),
-            "a queue depth is 1 to {DEPTH_MAX}"
-        );
+        assert!((1..=DEPTH_MAX).contains(&depth), "a queue depth is 1 to {DEPTH_MAX}");
         let leaves = depth.next_power_of_two();
-        let mut slots = Slots {
-            tree: vec![u64::MAX; 2 * leaves],
-            leaves,
-        };
+        let mut slots = Slots { tree: vec![u64::MAX; 2 * leaves], leaves };
         for slot in 0..depth {
             slots.set(slot, start);
         }
@@ -38,10 +32,7 @@ impl Slots {
     #[inline(always)]
     pub fn first(&self) -> (usize, Nanos) {
         let packed = self.tree[1];
-        (
-            packed as usize & (DEPTH_MAX - 1),
-            Nanos(packed >> SLOT_BITS),
-        )
+        (packed as usize & (DEPTH_MAX - 1), Nanos(packed >> SLOT_BITS))
     }
 
     /// The command in `slot` will be done at `done`.

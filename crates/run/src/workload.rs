@@ -88,22 +88,14 @@ impl Workload {
     /// [`WorkloadError`] naming the first field that is not allowed.
     pub fn check(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
         let refuse = |field, given: String, allowed: &str| {
-            Err(WorkloadError {
-                field,
-                given,
-                allowed: allowed.to_owned(),
-            })
+            Err(WorkloadError { field, given, allowed: allowed.to_owned() })
         };
         if self.read_percent > 100 {
             return refuse("read_percent", self.read_percent.to_string(), "0 to 100");
         }
         let block = self.block_bytes;
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
-            return refuse(
-                "block_bytes",
-                block.to_string(),
-                "a multiple of 512 up to 64 MiB",
-            );
+            return refuse("block_bytes", block.to_string(), "a multiple of 512 up to 64 MiB");
         }
         if !(1..=DEPTH_MAX as u32).contains(&self.queue_depth) {
             return refuse("queue_depth", self.queue_depth.to_string(), "1 to 1024");
@@ -153,9 +145,7 @@ impl Workload {
     /// Length of the run, as far as it is bounded by time.
     #[must_use]
     pub fn duration(&self) -> Option<Nanos> {
-        self.stop
-            .duration_s
-            .map(|s| Nanos((s * 1e9).round() as u64))
+        self.stop.duration_s.map(|s| Nanos((s * 1e9).round() as u64))
     }
 }
 
@@ -198,26 +188,14 @@ impl Generator {
             Pattern::Random => self.rng.below(self.blocks),
             Pattern::Sequential => {
                 let block = self.next_block;
-                self.next_block = if block + 1 == self.blocks {
-                    0
-                } else {
-                    block + 1
-                };
+                self.next_block = if block + 1 == self.blocks { 0 } else { block + 1 };
                 block
             }
         };
         let op = self.pure.unwrap_or_else(|| {
-            if self.rng.next_u64() >> 32 < self.read_share {
-                Op::Read
-            } else {
-                Op::Write
-            }
+            if self.rng.next_u64() >> 32 < self.read_share { Op::Read } else { Op::Write }
         });
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io {
-            op,
-            lba,
-            sectors: self.block_sectors,
-        }
+        Io { op, lba, sectors: self.block_sectors }
     }
 }

@@ -18,10 +18,7 @@ impl Divider {
     #[must_use]
     pub fn new(divisor: u32) -> Divider {
         assert!(divisor > 1, "a divider needs a divisor of at least two");
-        Divider {
-            reciprocal: u64::MAX / u64::from(divisor) + 1,
-            divisor,
-        }
+        Divider { reciprocal: u64::MAX / u64::from(divisor) + 1, divisor }
     }
 
     /// `dividend / divisor`, rounded down.
@@ -46,15 +43,7 @@ mod tests {
     fn equals_plain_division_at_the_edges() {
         for divisor in [2, 3, 5, 64, 255, 256, 257, 131_072, 147_456, u32::MAX] {
             let fast = Divider::new(divisor);
-            for base in [
-                0,
-                1,
-                divisor / 2,
-                divisor - 1,
-                divisor,
-                u32::MAX - 1,
-                u32::MAX,
-            ] {
+            for base in [0, 1, divisor / 2, divisor - 1, divisor, u32::MAX - 1, u32::MAX] {
                 for delta in 0..3u32 {
                     let n = base.saturating_sub(delta);
                     assert_eq!(fast.divide(n), n / divisor, "{n} / {divisor}");

@@ -23,9 +23,7 @@ impl Rng {
     #[must_use]
     pub fn new(seed: u64) -> Rng {
         let mut x = seed;
-        Rng {
-            state: std::array::from_fn(|_| splitmix64(&mut x)),
-        }
+        Rng { state: std::array::from_fn(|_| splitmix64(&mut x)) }
     }
 
     /// An independent stream for the part called `name`; this stream does not move.
@@ -67,19 +65,9 @@ mod tests {
     /// First outputs of xoshiro256++ from the state 1, 2, 3, 4: the reference implementation's.
     #[test]
     fn reference_vector() {
-        let mut rng = Rng {
-            state: [1, 2, 3, 4],
-        };
+        let mut rng = Rng { state: [1, 2, 3, 4] };
         let got: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
-        assert_eq!(
-            got,
-            [
-                41_943_041,
-                58_720_359,
-                3_588_806_011_781_223,
-                3_591_011_842_654_386
-            ]
-        );
+        assert_eq!(got, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
     }
 
     #[test]
@@ -99,9 +87,6 @@ mod tests {
         for _ in 0..100_000 {
             counts[rng.below(10) as usize] += 1;
         }
-        assert!(
-            counts.iter().all(|&c| (9_500..10_500).contains(&c)),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|&c| (9_500..10_500).contains(&c)), "{counts:?}");
     }
 }

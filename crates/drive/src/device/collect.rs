@@ -8,7 +8,7 @@
 //! The mechanism is a hypothesis that fits the published burst, cliff and steady state together; see
 //! docs/adr/0004-collection-by-time-slots.md.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Lpn, Nanos};
 
 use super::{Device, DeviceError};
 use crate::ftl::{HOST, Run};
@@ -65,7 +65,7 @@ impl Device {
             return;
         }
         let begin = self.flash_core.free_at();
-        let limit = (self.spec.pacing.slot_pages_256 * factor >> 8) as i64;
+        let limit = ((self.spec.pacing.slot_pages_256 * factor) >> 8) as i64;
         self.collector.time += slot.0 as i64;
         let most = self.spec.pacing.slot_pages_256 as i64;
         self.collector.pages_256 = (self.collector.pages_256 + limit).min(most);
@@ -100,40 +100,39 @@ impl Device {
 
     /// Copies a run; returns what it costs the core.
     ///
-    /// Cost: 1 sensing per flash page, 1 calendar per flash page, `fill` for the new places.
+    /// Cost: 1 sensing and 1 calendar per flash page read, `fill` for the new places.
     #[inline]
     fn copy(&mut self, run: Run, at: Nanos) -> Nanos {
         let shift = self.spec.geometry.page_shift;
         let stream = self.ftl.collect_stream();
-        let (mut slot, mut lpn, mut left) = (run.slot.0, run.lpn, run.len);
+        let (mut slot, mut lpn, mut left) = (run.slot.0, run.lpn.0, run.len);
         while left > 0 {
+            if self.ftl.room(stream) == 0 {
+                self.open_for_collection();
+            }
+            // As far as one source page and one frontier go.
             let page = slot >> shift;
-            let len = left.min(((page + 1) << shift) - slot);
+            let len = left.min(((page + 1) << shift) - slot).min(self.ftl.room(stream));
             self.sense_source(page, u64::from(len), at);
-            // The collected page's new place; a run may cross the frontier's end.
-            let mut part = len;
-            while part > 0 {
-                if self.ftl.room(stream) == 0 {
-                    self.open_for_collection();
-                }
-                let now = part.min(self.ftl.room(stream));
-                let place = self.ftl.place(stream, lpn, now);
-                self.settle_source_before_program(place.0 + now);
-                self.fill(stream, place, now, at.max(self.collector.data_ready));
-                lpn.0 += now;
-                part -= now;
+            let place = self.ftl.relocate(Lpn(lpn), len);
+            let mask = (1 << shift) - 1;
+            if (place.0 & mask) + len > mask {
+                // A flash page is completed: its data must be in the controller.
+                self.settle_source();
+            }
+            if place.0 & mask == 0 || (place.0 & mask) + len > mask {
+                self.fill(stream, place, len, at.max(self.collector.data_ready));
             }
             slot += len;
+            lpn += len;
             left -= len;
         }
         self.copied_pages += u64::from(run.len);
-        self.costs
-            .copy_run
-            .after(self.costs.copy_page.times(u64::from(run.len)))
+        self.costs.copy_run.after(self.costs.copy_page.times(u64::from(run.len)))
     }
 
     /// Senses the source page unless it was sensed last; counts what has to be moved out of it.
-    #[inline]
+    #[inline(always)]
     fn sense_source(&mut self, page: u32, len: u64, at: Nanos) {
         match &mut self.collector.source {
             Some((current, _, waiting)) if *current == page => *waiting += len,
@@ -151,19 +150,9 @@ impl Device {
         if let Some((page, sensed, waiting)) = &mut self.collector.source
             && *waiting > 0
         {
-            let end = self
-                .nand
-                .move_out(self.now, *sensed, *page, *waiting * PAGE_BYTES);
+            let end = self.nand.move_out(self.now, *sensed, *page, *waiting * PAGE_BYTES);
             *waiting = 0;
             self.collector.data_ready = self.collector.data_ready.max(end);
-        }
-    }
-
-    /// A flash page is about to be completed: its data must be in the controller.
-    #[inline]
-    fn settle_source_before_program(&mut self, end: u32) {
-        if end & ((1 << self.spec.geometry.page_shift) - 1) == 0 {
-            self.settle_source();
         }
     }
 
@@ -238,9 +227,8 @@ mod tests {
             slot_pages_256: 0,
             after_reads: true,
         };
-        let factors: Vec<u64> = [1001, 1000, 950, 900, 500, 200, 150, 100, 0]
-            .map(|f| pacing.factor_256(f))
-            .to_vec();
+        let factors: Vec<u64> =
+            [1001, 1000, 950, 900, 500, 200, 150, 100, 0].map(|f| pacing.factor_256(f)).to_vec();
         assert_eq!(factors, [0, 0, 128, 256, 256, 256, 2688, 5120, 5120]);
     }
 }

@@ -58,6 +58,7 @@ pub struct Superblock {
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frontier {
+    superblock: u32,
     next: u32,
     end: u32,
 }
@@ -158,11 +159,7 @@ impl Ftl {
         let old = std::mem::take(&mut self.superblocks);
         self.superblocks = (0..self.geometry.superblocks)
             .map(|index| Superblock {
-                state: if index < good {
-                    State::Free
-                } else {
-                    State::Bad
-                },
+                state: if index < good { State::Free } else { State::Bad },
                 stream: 0,
                 sealed: 0,
                 first_page: 0,
@@ -217,10 +214,7 @@ impl Ftl {
     #[inline(always)]
     pub fn locate(&self, slot: Slot) -> (u32, u32) {
         let superblock = self.by_superblock.divide(slot.0);
-        (
-            superblock,
-            slot.0 - superblock * self.geometry.superblock_slots,
-        )
+        (superblock, slot.0 - superblock * self.geometry.superblock_slots)
     }
 
     /// A superblock's record.
@@ -246,23 +240,16 @@ impl Ftl {
         };
         let slots = self.geometry.superblock_slots;
         if self.frontiers[stream].end != 0 {
-            let full = (self.frontiers[stream].end / slots - 1) as usize;
+            let full = self.frontiers[stream].superblock as usize;
             self.superblocks[full].state = State::Sealed;
             self.superblocks[full].sealed = self.sealed;
             self.sealed += 1;
         }
         let s = &mut self.superblocks[index as usize];
         debug_assert_eq!(s.state, State::Free);
-        *s = Superblock {
-            state: State::Open,
-            stream: stream as u8,
-            first_page,
-            ..*s
-        };
-        self.frontiers[stream] = Frontier {
-            next: index * slots,
-            end: (index + 1) * slots,
-        };
+        *s = Superblock { state: State::Open, stream: stream as u8, first_page, ..*s };
+        self.frontiers[stream] =
+            Frontier { superblock: index, next: index * slots, end: (index + 1) * slots };
         true
     }
 
@@ -271,14 +258,47 @@ impl Ftl {
     /// Returns the first slot. Cost: 1 map miss per run of pages that lie together in the map.
     #[inline]
     pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Slot {
-        debug_assert!(len <= self.room(stream));
-        let first = self.frontiers[stream].next;
-        self.frontiers[stream].next += len;
-        self.free_slots -= u64::from(len);
-        self.valid[self.by_superblock.divide(first) as usize] += len;
+        let first = self.advance(stream, len);
         let range = lpn.0 as usize..(lpn.0 + len) as usize;
         self.invalidate(range.clone());
         self.mapped += u64::from(len);
+        self.point(lpn, first, len);
+        Slot(first)
+    }
+
+    /// Moves valid pages of the victim to the collection frontier, which must have room.
+    ///
+    /// Returns the first new slot. Cost: no miss, the scan has just read the entries.
+    #[inline(always)]
+    pub fn relocate(&mut self, lpn: Lpn, len: u32) -> Slot {
+        let victim = self.victim.as_ref().expect("pages are moved out of a victim");
+        self.valid[victim.superblock as usize] -= len;
+        let first = self.advance(self.collect_stream, len);
+        self.point(lpn, first, len);
+        Slot(first)
+    }
+
+    /// Takes the next slots of a frontier for valid pages.
+    #[inline(always)]
+    fn advance(&mut self, stream: usize, len: u32) -> u32 {
+        let frontier = &mut self.frontiers[stream];
+        debug_assert!(len <= frontier.end - frontier.next);
+        let first = frontier.next;
+        frontier.next += len;
+        self.valid[frontier.superblock as usize] += len;
+        self.free_slots -= u64::from(len);
+        first
+    }
+
+    /// Makes map and back agree that these pages lie from slot `first` on.
+    #[inline(always)]
+    fn point(&mut self, lpn: Lpn, first: u32, len: u32) {
+        if len == 1 {
+            self.map.get_mut()[lpn.0 as usize] = first + 1;
+            self.back.get_mut()[first as usize] = lpn.0;
+            return;
+        }
+        let range = lpn.0 as usize..(lpn.0 + len) as usize;
         for (entry, slot) in self.map.get_mut()[range].iter_mut().zip(first + 1..) {
             *entry = slot;
         }
@@ -286,7 +306,6 @@ impl Ftl {
         for (entry, page) in self.back.get_mut()[slots].iter_mut().zip(lpn.0..) {
             *entry = page;
         }
-        Slot(first)
     }
 
     /// Unmaps pages; returns how many were mapped.
@@ -301,6 +320,13 @@ impl Ftl {
     /// Takes the old slots of these pages off their superblocks' counts.
     #[inline]
     fn invalidate(&mut self, range: std::ops::Range<usize>) {
+        if range.len() == 1 {
+            if let Some(slot) = self.map.get()[range.start].checked_sub(1) {
+                self.valid[self.by_superblock.divide(slot) as usize] -= 1;
+                self.mapped -= 1;
+            }
+            return;
+        }
         let slots = self.geometry.superblock_slots;
         let (mut begin, mut gone, mut current) = (u32::MAX, 0, 0);
         for &entry in &self.map.get()[range] {
@@ -329,43 +355,37 @@ impl Ftl {
         }
         let victim = self.victim.as_mut()?;
         let (map, back) = (self.map.get(), self.back.get());
+        let prefetch = |slot: u32| {
+            if let Some(&ahead) = back.get((slot + SCAN_AHEAD) as usize) {
+                self.map.prefetch(ahead as usize);
+            }
+        };
         let from = victim.next;
         let mut slot = from;
-        // Dead slots first.
-        let first = loop {
-            if slot == victim.end {
-                self.free_slots += u64::from(slot - from);
-                victim.next = slot;
-                return None;
-            }
-            if let Some(&ahead) = back.get((slot + SCAN_AHEAD) as usize) {
-                self.map.prefetch(ahead as usize);
-            }
+        let mut run = None;
+        // Dead slots first, then as far as pages follow one another.
+        while slot < victim.end {
+            prefetch(slot);
             let lpn = back[slot as usize];
-            if map[lpn as usize] == slot + 1 {
-                break lpn;
+            let valid = map[lpn as usize] == slot + 1;
+            match run {
+                None if valid => run = Some(Run { slot: Slot(slot), lpn: Lpn(lpn), len: 1 }),
+                None => {}
+                Some(ref mut run) => {
+                    if !valid || lpn != run.lpn.0 + run.len {
+                        break;
+                    }
+                    run.len += 1;
+                }
             }
             slot += 1;
-        };
-        let begin = slot;
-        slot += 1;
-        while slot < victim.end && slot - begin < len_max {
-            let lpn = back[slot as usize];
-            if lpn != first + (slot - begin) || map[lpn as usize] != slot + 1 {
+            if run.is_some_and(|run| run.len == len_max) {
                 break;
             }
-            if let Some(&ahead) = back.get((slot + SCAN_AHEAD) as usize) {
-                self.map.prefetch(ahead as usize);
-            }
-            slot += 1;
         }
         self.free_slots += u64::from(slot - from);
         victim.next = slot;
-        Some(Run {
-            slot: Slot(begin),
-            lpn: Lpn(first),
-            len: slot - begin,
-        })
+        run
     }
 
     /// Whether a victim has been read to its end and waits to be erased.
@@ -378,14 +398,8 @@ impl Ftl {
     pub fn finish_victim(&mut self) {
         let victim = self.victim.take().expect("a victim was being collected");
         let index = victim.superblock as usize;
-        assert_eq!(
-            victim.next, victim.end,
-            "the victim has been read to its end"
-        );
-        assert_eq!(
-            self.valid[index], 0,
-            "all valid pages were copied before the erase"
-        );
+        assert_eq!(victim.next, victim.end, "the victim has been read to its end");
+        assert_eq!(self.valid[index], 0, "all valid pages were copied before the erase");
         self.superblocks[index].state = State::Free;
         self.superblocks[index].erases += 1;
         self.free.push_back(victim.superblock);
@@ -403,29 +417,20 @@ impl Ftl {
             let Some(slot) = entry.checked_sub(1) else {
                 continue;
             };
-            assert_eq!(
-                self.back.get()[slot as usize] as usize,
-                lpn,
-                "map and back agree"
-            );
+            assert_eq!(self.back.get()[slot as usize] as usize, lpn, "map and back agree");
             valid[(slot / slots) as usize] += 1;
             mapped += 1;
         }
         assert_eq!(valid, self.valid, "counts of valid pages");
         assert_eq!(mapped, self.mapped, "count of mapped pages");
-        let scanned = self
-            .victim
-            .map_or(0, |v| u64::from(v.next - v.superblock * slots));
+        let scanned = self.victim.map_or(0, |v| u64::from(v.next - v.superblock * slots));
         let room = u64::from(self.room(0)) + u64::from(self.room(1));
         let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
         assert_eq!(free, self.free_slots, "free slots");
         for (index, s) in self.superblocks.iter().enumerate() {
             let listed = self.free.contains(&(index as u32));
             assert_eq!(s.state == State::Free, listed, "free list and states agree");
-            assert!(
-                s.state != State::Free || valid[index] == 0,
-                "a free superblock is empty"
-            );
+            assert!(s.state != State::Free || valid[index] == 0, "a free superblock is empty");
         }
     }
 }

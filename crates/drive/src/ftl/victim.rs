@@ -27,19 +27,13 @@ impl Ftl {
                 all.max_by(|&a, &b| {
                     let worth = |i: usize| u128::from(slots - valid[i]) * age(i);
                     let cost = |i: usize| u128::from(slots + valid[i]);
-                    (worth(a) * cost(b))
-                        .cmp(&(worth(b) * cost(a)))
-                        .then(b.cmp(&a))
+                    (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a))
                 })
             }
         }?;
         self.superblocks[chosen].state = State::Victim;
         let begin = chosen as u32 * slots;
-        self.victim = Some(Victim {
-            superblock: chosen as u32,
-            next: begin,
-            end: begin + slots,
-        });
+        self.victim = Some(Victim { superblock: chosen as u32, next: begin, end: begin + slots });
         Some(())
     }
 }
@@ -56,8 +50,6 @@ fn drawn(rng: &mut Rng, d: u32, blocks: &[Superblock], valid: &[u32], slots: u32
     }
     best.filter(|&i| valid[i] < slots).or_else(|| {
         let sealed = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
-        sealed
-            .min_by_key(|&i| valid[i])
-            .filter(|&i| valid[i] < slots)
+        sealed.min_by_key(|&i| valid[i]).filter(|&i| valid[i] < slots)
     })
 }
