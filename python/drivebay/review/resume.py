@@ -68,7 +68,7 @@ def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
         )
     warnings = []
     if made.tool.git_commit != tool["git_commit"]:
-        difference = f"commit {made.tool.git_commit}; this is {tool['git_commit']}"
+        difference = f"commit {_short(made.tool.git_commit)}; this is {_short(tool['git_commit'])}"
         if kind == "virtual":
             raise UserError(
                 f"the review was started by drivebay's {difference}",
@@ -83,6 +83,14 @@ def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
             if made.host.get(key) != value
         ]
     return tuple(warnings)
+
+
+def _short(commit: str | None) -> str:
+    """A commit as people name it; "+changes" stays."""
+    if commit is None:
+        return "unknown"
+    name, plus, changes = commit.partition("+")
+    return name[:12] + plus + changes
 
 
 def _first_difference(key: str, before: Any, now: Any) -> tuple[str, Any, Any]:
