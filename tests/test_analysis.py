@@ -59,7 +59,7 @@ def load(**changes: object) -> Workload:
         "queue_depth": 32,
         "duration_s": 10.0,
     }
-    return Workload(**{**base, **changes})  # type: ignore[arg-type]
+    return Workload(**{**base, **changes})
 
 
 # --- timelines ------------------------------------------------------------------------------------
@@ -93,26 +93,22 @@ def test_consistency_by_hand() -> None:
     # 100, 100, 100 burst; then 40; then the window 6, 8, 10: mean 8, sd 2, ratio 4.
     found = consistency.consistency(line([100, 100, 100, 40, 6, 8, 10]), window_s=3)
     assert found is not None
-    assert (found.mean, found.sd, found.mean_over_sd, found.lowest) == (8, 2, 4, 6)
+    assert found.window == timelines.Spread(8, 2, 3)
+    assert (found.mean_over_sd, found.lowest) == (4, 6)
     assert found.burst_s == 3 and found.burst is not None and found.burst.mean == 100
     assert found.after_median == 9.0  # of 40, 6, 8, 10
-    assert found.window_s == 3
 
 
 def test_a_steady_drive_has_no_burst_and_no_ratio() -> None:
     found = consistency.consistency(line([50] * 10), window_s=4)
     assert found is not None
-    assert (found.sd, found.mean_over_sd, found.burst_s, found.after_median) == (
-        0,
-        None,
-        None,
-        None,
-    )
+    assert found.window.sd == 0
+    assert (found.mean_over_sd, found.burst_s, found.after_median) == (None, None, None)
 
 
 def test_a_window_longer_than_the_run_says_how_long_it_was() -> None:
     found = consistency.consistency(line([5, 7]), window_s=400)
-    assert found is not None and found.window_s == 2
+    assert found is not None and found.window.n == 2
 
 
 def test_nothing_comes_of_less_than_a_second() -> None:

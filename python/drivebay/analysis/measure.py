@@ -68,6 +68,7 @@ class PhaseFigures:
     histogram: latency.Histogram
     stages: tuple[stages.StageShare, ...]
     step: ladders.Step
+    throttled_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ def _phase(phase: PhaseData) -> PhaseFigures:
         waf=phase.metrics.get("waf"),
     )
     where = stages.shares(phase.stages, total_ios=total)
-    return PhaseFigures(phase.label, phase.workload, seconds, counts, where, step)
+    throttled = phase.metrics.get("throttled_s")
+    return PhaseFigures(phase.label, phase.workload, seconds, counts, where, step, throttled)
 
 
 def _mean_latency_ns(series: pa.Table) -> float | None:
@@ -299,6 +301,14 @@ def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
             "°C",
             n=phase.timeline.n if peak is not None else 0,
             note=_absent(peak),
+        ),
+        Figure(
+            "throttled_s",
+            "Time spent throttling",
+            phase.throttled_s,
+            "s",
+            n=phase.timeline.n if phase.throttled_s is not None else 0,
+            note=_absent(phase.throttled_s),
         ),
     ]
 

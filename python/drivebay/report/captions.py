@@ -79,6 +79,7 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
         ("waf", "Write amplification"),
         ("power_mean", "Mean power"),
         ("temperature_peak", "Highest temperature"),
+        ("throttled_s", "Throttled for"),
     ):
         if key in found and found[key].value is not None:
             pairs.append((name, quantity(found[key].value, found[key].unit)))

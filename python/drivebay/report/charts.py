@@ -8,6 +8,7 @@ the layout. All of it is worked out here; the page only looks views up.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,6 +107,10 @@ def depth_axis(depths: Sequence[int]) -> Json:
     }
 
 
-def legend_below(rows: int = 1) -> Json:
-    """The legend under the plot, where a phone has room for it."""
-    return {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.16 * rows, "yanchor": "top"}
+def wrapped(name: str, width: int = 16) -> str:
+    """A name for an axis, broken into lines so that it leaves room for the chart.
+
+    >>> wrapped("Default over-provisioning")
+    'Default over-<br>provisioning'
+    """
+    return "<br>".join(chart_text(line) for line in textwrap.wrap(name, width))

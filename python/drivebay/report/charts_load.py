@@ -21,6 +21,7 @@ from drivebay.report.charts import (
     log_range,
     rounded,
     unit_label,
+    wrapped,
 )
 from drivebay.report.entries import Run
 from drivebay.report.markup import chart_text
@@ -31,6 +32,7 @@ from drivebay.report.words import number
 MEAN = "mean"
 SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
 OTHER_STAGE = "#77716a"
+LABEL_ROOM = 0.17  # of the axis: what a percentile's name needs in the narrowest chart
 
 
 def rate(chart_id: str, runs: Sequence[Run]) -> Chart:
@@ -60,11 +62,12 @@ def rate(chart_id: str, runs: Sequence[Run]) -> Chart:
                 "hovertemplate": "QD %{x}: %{y:,.5~g} MB/s, %{customdata} IOPS",
             }
         )
-    top = from_zero(*(step.rate_mb_s for run in runs for step in run.measured.steps))
+    every = [step for run in runs for step in run.measured.steps]
+    top = from_zero(*(step.rate_mb_s + (step.rate.sd or 0) for step in every if step.rate))
     # A second axis needs a trace of its own; this one is never seen.
-    chart.traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2", "showlegend": False})
+    chart.traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
     chart.layout = {
-        "xaxis": depth_axis([step.queue_depth for run in runs for step in run.measured.steps]),
+        "xaxis": depth_axis([step.queue_depth for step in every]),
         "yaxis": {"range": top},
         "yaxis2": {
             "range": [0, top[1] * 1e6 / block],
@@ -75,7 +78,6 @@ def rate(chart_id: str, runs: Sequence[Run]) -> Chart:
             "tickformat": "~s",
         },
         "annotations": [unit_label("MB/s"), unit_label("IOPS", side="right")],
-        "showlegend": len(runs) > 1,
     }
     return chart
 
@@ -103,7 +105,11 @@ def depth_latency(chart_id: str, runs: Sequence[Run]) -> Chart:
                     "name": key if single else chart_text(run.name),
                     "x": [step.queue_depth for step in steps],
                     "y": rounded([np.nan if point is None else point for point in points]),
-                    "line": {"color": colour, "width": 2, "dash": "dot" if q is None else "solid"},
+                    "line": {
+                        "color": colour,
+                        "width": 2,
+                        "dash": "dot" if single and q is None else "solid",
+                    },
                     "marker": {"color": colour, "size": 6},
                     "hovertemplate": f"QD %{{x}}, {key}: %{{y:,.4~g}} ms",
                 }
@@ -121,7 +127,8 @@ def depth_latency(chart_id: str, runs: Sequence[Run]) -> Chart:
             ("log", log_range(min(found), max(found))),
             ("linear", from_zero(max(found))),
         ):
-            tick = "D2" if kind == "log" else None
+            near = kind == "log" and limits[1] - limits[0] < 0.8
+            tick = None if kind == "linear" else "D1" if near else "D2"
             chart.add_view(
                 f"{prefix}{kind}",
                 shown,
@@ -133,7 +140,6 @@ def depth_latency(chart_id: str, runs: Sequence[Run]) -> Chart:
         "xaxis": depth_axis([step.queue_depth for run in runs for step in run.measured.steps]),
         "yaxis": {"tickformat": "~g"},
         "annotations": [unit_label("ms")],
-        "showlegend": True,
     }
     return chart
 
@@ -145,7 +151,7 @@ def _latency_ms(step: Step, q: float | None) -> float | None:
 
 def stages(chart_id: str, runs: Sequence[Run]) -> Chart | None:
     """Where the time went, one bar per phase; views "time" (per I/O), "share". None if unknown."""
-    rows = [(name, phase) for name, phase in _phase_rows(runs) if phase.stages]
+    rows = [(name, phase) for _, name, phase in _labelled(runs) if phase.stages]
     if not rows:
         return None
     names = list(
@@ -154,7 +160,7 @@ def stages(chart_id: str, runs: Sequence[Run]) -> Chart | None:
             + [s.stage for _, p in rows for s in p.stages]
         )
     )
-    chart = Chart(chart_id, 70 + 34 * len(rows))
+    chart = Chart(chart_id, 70 + _row_height(34, [name for name, _ in rows]) * len(rows))
     for attribute, unit in (("mean_us", "µs"), ("share_percent", "%")):
         for name in names:
             lengths = [
@@ -166,8 +172,7 @@ def stages(chart_id: str, runs: Sequence[Run]) -> Chart | None:
                     "type": "bar",
                     "orientation": "h",
                     "name": chart_text(name),
-                    "legendgroup": chart_text(name),
-                    "y": [chart_text(label) for label, _ in rows],
+                    "y": [wrapped(label) for label, _ in rows],
                     "x": rounded(lengths),
                     "marker": {"color": STAGES.get(name, OTHER_STAGE), "line": {"width": 0}},
                     "hovertemplate": f"{chart_text(name)}: %{{x:,.4~g}} {unit}",
@@ -186,99 +191,120 @@ def stages(chart_id: str, runs: Sequence[Run]) -> Chart | None:
         "yaxis": {"type": "category", "autorange": "reversed", "automargin": True},
         "xaxis": {"title": {"text": "µs per I/O"}, "tickformat": ","},
         "margin": {"t": 10},
-        "showlegend": False,
     }
     return chart
 
 
 def distribution(chart_id: str, runs: Sequence[Run]) -> Chart | None:
-    """How the latencies are spread, one row per phase, each scaled to its own peak."""
-    rows = [(name, phase) for name, phase in _phase_rows(runs) if phase.histogram.total]
+    """How the latencies are spread, one row per phase, each as high as its own peak.
+
+    Views: "log", where height is the logarithm of the count, and "share".
+    """
+    rows = [(run, name, phase) for run, name, phase in _labelled(runs) if phase.histogram.total]
     if not rows:
         return None
-    colours = {name: run.colour for run, name, _ in _labelled(runs)}
-    chart = Chart(chart_id, 110 + 46 * len(rows))
-    low, high = np.inf, 0.0
-    for place, (name, phase) in enumerate(rows):
-        base = len(rows) - 1 - place
-        x, y = _outline(phase.histogram, base)
-        low, high = min(low, x[0]), max(high, x[-1])
-        chart.traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": rounded(x),
-                "y": rounded(y),
-                "fill": "toself",
-                "line": {"color": colours[name], "width": 1},
-                "hoverinfo": "skip",
-                "showlegend": False,
-            }
-        )
-        chart.traces.append(_ticks(phase, base, named=len(rows) <= 2))
+    chart = Chart(chart_id, 70 + _row_height(46, [name for _, name, _ in rows]) * len(rows))
+    low = min(int(phase.histogram.low_ns[0]) for _, _, phase in rows)
+    high = max(int(phase.histogram.high_ns[-1]) for _, _, phase in rows)
+    limits = log_range(max(low, 1) / 1e6, high / 1e6)
+    for logarithmic in (True, False):
+        for place, (run, _, phase) in enumerate(reversed(rows)):
+            x, y = _outline(phase.histogram, place, logarithmic=logarithmic)
+            chart.traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": rounded(x),
+                    "y": rounded(y),
+                    "fill": "toself",
+                    "line": {"color": run.colour, "width": 1},
+                    "hoverinfo": "skip",
+                }
+            )
+    width = limits[1] - limits[0]
+    marks = [_ticks(phase, place, width) for place, (_, _, phase) in enumerate(reversed(rows))]
+    chart.traces += marks
+    n = len(rows)
+    chart.add_view("log", [*range(n), *range(2 * n, 3 * n)])
+    chart.add_view("share", range(n, 3 * n))
     chart.layout = {
         "xaxis": {
             "type": "log",
-            "range": log_range(float(low), float(high)),
+            "range": limits,
             "title": {"text": "latency in ms, logarithmic"},
             "tickformat": "~g",
-            "dtick": 1 if np.log10(high / max(low, 1e-9)) > 3.5 else "D2",
+            "dtick": 1 if width > 3.5 else "D2",
         },
         "yaxis": {
-            "range": [-0.15, len(rows) - 0.02],
-            "tickvals": list(range(len(rows))),
-            "ticktext": [chart_text(name) for name, _ in reversed(rows)],
+            "range": [-0.15, n - 0.02],
+            "tickvals": list(range(n)),
+            "ticktext": [wrapped(name) for _, name, _ in reversed(rows)],
             "automargin": True,
             "showgrid": False,
             "zeroline": False,
         },
         "margin": {"t": 10},
-        "showlegend": False,
     }
     return chart
 
 
-def _outline(histogram: latency.Histogram, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of a histogram's steps on a logarithmic axis, from `base` up to at most 0.9."""
+def _outline(
+    histogram: latency.Histogram, base: int, *, logarithmic: bool
+) -> tuple[list[float], list[float]]:
+    """The corners of a histogram's steps on a logarithmic axis, from `base` to 0.9 above it."""
     drawn = latency.for_drawing(histogram)
     low = np.maximum(drawn.low_ns, 1) / 1e6
     high = np.maximum(drawn.high_ns, 2) / 1e6
-    density = drawn.count / np.log2(high / low)
-    height = base + 0.9 * density / density.max()
-    x, y = [low[0]], [float(base)]
+    weight = np.log10(1 + drawn.count) if logarithmic else drawn.count / np.log2(high / low)
+    height = base + 0.9 * weight / weight.max()
+    x, y = [float(low[0])], [float(base)]
     for place in range(len(low)):
         if place and low[place] > high[place - 1]:  # a gap in which nothing was counted
-            x += [high[place - 1], low[place]]
+            x += [float(high[place - 1]), float(low[place])]
             y += [float(base), float(base)]
-        x += [low[place], high[place]]
-        y += [height[place], height[place]]
-    return np.array([*x, high[-1]]), np.array([*y, float(base)])
+        x += [float(low[place]), float(high[place])]
+        y += [float(height[place])] * 2
+    return [*x, float(high[-1])], [*y, float(base)]
 
 
-def _ticks(phase: PhaseFigures, base: int, *, named: bool) -> Json:
-    """Marks at the percentiles, which name themselves when pointed at."""
+def _ticks(phase: PhaseFigures, base: int, width: float) -> Json:
+    """Marks at the percentiles; they name themselves where there is room, and when pointed at.
+
+    `width` is how many powers of ten the axis spans.
+    """
     known = [(q, us) for q, us in phase.step.percentiles_us.items() if us is not None]
+    names: list[str] = []
+    free_from = -np.inf
+    for q, us in known:
+        place = np.log10(us)
+        names.append(f"p{q:g}" if place >= free_from else "")
+        free_from = place + width * LABEL_ROOM if names[-1] else free_from
     return {
         "type": "scatter",
-        "mode": "markers+text" if named else "markers",
+        "mode": "markers+text",
         "x": rounded([us / 1e3 for _, us in known]),
         "y": [base + 0.06] * len(known),
-        "text": [f"p{q:g}" for q, _ in known],
-        "customdata": [latency_words(us) for _, us in known],
+        "text": names,
+        "customdata": [f"p{q:g}: {latency_words(us)}" for q, us in known],
         "textposition": "top center",
         "textfont": {"size": 11, "color": "@muted"},
-        "hovertemplate": "%{text}: %{customdata}",
+        "hovertemplate": "%{customdata}",
         "marker": {
             "symbol": "line-ns",
             "size": 11,
             "color": "@ink",
             "line": {"width": 2, "color": "@ink"},
         },
-        "showlegend": False,
     }
 
 
+def _row_height(least: int, names: Sequence[str]) -> int:
+    """Pixels that a row needs for its name, which is broken into lines."""
+    return max(least, *(22 + 16 * (1 + wrapped(name).count("<br>")) for name in names))
+
+
 def _labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:
+    """Every phase with its run and its label, equal queue depths next to each other."""
     rows = []
     for run in runs:
         for phase in run.measured.phases:
@@ -288,12 +314,6 @@ def _labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:
             else:
                 label = depth if len(runs) == 1 else f"{depth} · {run.name}"
             rows.append((run, label, phase))
-    return rows
-
-
-def _phase_rows(runs: Sequence[Run]) -> list[tuple[str, PhaseFigures]]:
-    """Every phase with its label, equal queue depths next to each other."""
-    rows = _labelled(runs)
     if any(len(run.measured.phases) > 1 for run in runs):
         rows.sort(key=lambda row: row[2].workload.queue_depth)
-    return [(label, phase) for _, label, phase in rows]
+    return rows

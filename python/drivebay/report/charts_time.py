@@ -63,11 +63,9 @@ def scatter(chart_id: str, runs: Sequence[Run], *, window_s: float | None = None
                     yaxis__range=limits,
                     xaxis__range=span,
                     shapes=shapes,
-                    showlegend=len(shown) > 1,
                 )
     chart.layout = _layout([title for _, title in panels])
     chart.layout["yaxis"]["tickformat"] = "~s" if whole else ","
-    chart.layout["legend"] = {"itemsizing": "constant"}
     return chart
 
 
@@ -89,7 +87,6 @@ def over_time(chart_id: str, runs: Sequence[Run]) -> Chart:
     length = max((whole.n for whole in wholes.values()), default=1)
     chart.layout["yaxis"]["range"] = from_zero(top)
     chart.layout["xaxis"]["range"] = [0, length]
-    chart.layout["showlegend"] = len(runs) > 1
     if len(runs) == 1:
         chart.layout["shapes"] = _shading(wholes[id(runs[0])])
         _mark_phases(chart, runs[0])
@@ -126,8 +123,6 @@ def _trace(run: Run, values: Floats, start: int, panel: int, mode: str) -> Json:
         "x0": start,
         "dx": 1,
         "y": rounded(values),
-        "legendgroup": chart_text(run.name),
-        "showlegend": panel == 0,
         "yaxis": "y" if panel == 0 else f"y{panel + 1}",
     }
     if mode == "markers":

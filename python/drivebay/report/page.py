@@ -13,10 +13,11 @@ from plotly.offline import get_plotlyjs
 
 from drivebay import units
 from drivebay.report import summary, themes
+from drivebay.report.blocks import Book
 from drivebay.report.entries import Entry
 from drivebay.report.markup import Child, Html, el, script_json
 from drivebay.report.parts import table
-from drivebay.report.sections import Book, page_title, section
+from drivebay.report.sections import page_title, section
 from drivebay.suites import Test
 
 POLICY = (

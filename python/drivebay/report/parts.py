@@ -129,16 +129,27 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Html:
     )
 
 
-def legend(colours: Sequence[tuple[str, str, str]]) -> Html:
-    """Names of colours, with what each means; (name, CSS colour, meaning)."""
-    return el(
-        "ul",
-        [
-            el("li", el("i", style=f"background:{colour}", aria_hidden="true"), name, title=meaning)
-            for name, colour, meaning in colours
-        ],
-        class_="legend",
-    )
+@dataclass(frozen=True)
+class Key:
+    """One entry of a legend; `colour` is a theme name or a CSS colour, `shape` a class of CSS."""
+
+    name: str
+    colour: str
+    shape: str = ""
+    meaning: str = ""
+
+
+def legend(keys: Sequence[Key]) -> Html | None:
+    """What the colours of a chart stand for; nothing for a single one."""
+    if len(keys) < 2:
+        return None
+    items = []
+    for key in keys:
+        colour = f"var(--{key.colour[1:]})" if key.colour.startswith("@") else key.colour
+        style = f"border-color:{colour}" if key.shape else f"background:{colour}"
+        mark = el("i", style=style, class_=key.shape or None, aria_hidden="true")
+        items.append(el("li", mark, key.name, title=key.meaning or None))
+    return el("ul", items, class_="legend")
 
 
 def table(

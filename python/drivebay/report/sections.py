@@ -5,19 +5,22 @@ A section gets the tests of its page and the runs of them; it asks analysis for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from drivebay.analysis import stages as stage_names
-from drivebay.analysis.measure import SD
 from drivebay.report import captions, charts_load, charts_time
-from drivebay.report.charts import Chart
-from drivebay.report.charts_load import OTHER_STAGE
-from drivebay.report.entries import Entry, Run, runs, short_title
+from drivebay.report.blocks import (
+    Book,
+    facts_of,
+    figure_bars,
+    inside,
+    run_key,
+    time_chart,
+    with_heat,
+)
+from drivebay.report.charts_load import SHADES
+from drivebay.report.entries import Run, runs, short_title
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.parts import Bar, bars, facts, figure, legend, switch, table, when
-from drivebay.report.themes import STAGES
-from drivebay.report.words import DASH, number
+from drivebay.report.parts import Key, figure, legend, switch, when
 from drivebay.suites import Test
 
 PAGES = {
@@ -27,19 +30,6 @@ PAGES = {
     "thermal": "Thermal throttling",
 }
 AXES = (("linear", "Linear"), ("log", "Log"))
-
-
-@dataclass
-class Book:
-    """What is being written: the entries, and the charts that the page must carry."""
-
-    entries: tuple[Entry, ...]
-    charts: dict[str, Chart] = field(default_factory=dict)
-
-    def keep(self, chart: Chart) -> Chart:
-        """Adds a chart to the page."""
-        self.charts[chart.id] = chart
-        return chart
 
 
 def page_title(page: str) -> str:
@@ -52,27 +42,39 @@ def page_title(page: str) -> str:
 
 
 def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
-    """One page of the suite. Consistency tests share their charts; the others have their own."""
-    body: list[Child] = []
+    """One page of the suite. The consistency tests of a lone review share their charts."""
     heading = page_title(page)
+    body: list[Child] = []
+    apart = list(tests)
     together = [test for test in tests if test.kind == "consistency"]
-    if together:
+    if together and len(book.entries) == 1:
         body.append(_consistency(book, page, together))
-    makers: dict[str, Callable[[Book, Test], Child]] = {"ladder": _ladder, "thermal": _thermal}
-    for test in tests:
-        if test.kind in makers:
-            body.append(
-                el(
-                    "section",
-                    el("h3", short_title(test) if test.title.startswith(heading) else test.title),
-                    makers[test.kind](book, test),
-                    missing(book, test),
-                    captions.method(test),
-                    id=test.id,
-                    class_="test",
-                )
+        apart = [test for test in tests if test not in together]
+    for test in apart:
+        title = short_title(test) if test.title.startswith(heading) else test.title
+        body.append(
+            el(
+                "section",
+                el("h3", title),
+                _one_test(book, test),
+                missing(book, test),
+                captions.method(test),
+                id=test.id,
+                class_="test",
             )
+        )
     return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
+
+
+def _one_test(book: Book, test: Test) -> Child:
+    found = runs(book.entries, [test.id])
+    if not found:
+        return None
+    if test.kind == "consistency":
+        return _consistency_charts(book, test.id, found)
+    if test.kind == "thermal":
+        return _thermal(book, test, found)
+    return _ladder(book, test, found)
 
 
 def missing(book: Book, test: Test) -> list[Html]:
@@ -88,44 +90,6 @@ def missing(book: Book, test: Test) -> list[Html]:
             why = f": {found[0].error}" if found[0].error else ""
             lines.append(f"{who}{test.title} {state}{why}.")
     return [el("p", line, class_="missing") for line in lines]
-
-
-def published_bars(run: Run, key: str) -> list[Bar]:
-    """Bars for what is published of one figure."""
-    return [
-        Bar(
-            "published",
-            row.published,
-            "@published-fill",
-            detail=row.source.split(",")[0],
-            words=row.published_text.removesuffix(row.unit).strip(),
-            published=True,
-        )
-        for row in run.entry.review.headline
-        if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None
-    ]
-
-
-def figure_bars(
-    title: str, unit: str, found: Sequence[Run], key: str, *, better: str = "higher"
-) -> Html:
-    """One figure of every run as bars, each published figure right under its own."""
-    rows: list[Bar] = []
-    for run in found:
-        one = run.measured.figures[key]
-        kind = " sd" if one.spread_kind == SD else ""
-        detail = f"± {number(one.spread)}{kind}, n = {one.n:,}" if one.spread is not None else ""
-        detail = detail or (f"n = {one.n:,}" if one.value is not None else one.note)
-        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail))
-        rows += published_bars(run, key)
-    return bars(title, unit, rows, better=better)
-
-
-def _bar_name(run: Run) -> str:
-    """A lone run needs no name, only what kind of figure it is."""
-    if run.name:
-        return run.name
-    return "reproduced" if run.entry.kind == "virtual" else "measured"
 
 
 # --- performance consistency ----------------------------------------------------------------------
@@ -171,17 +135,18 @@ def _consistency_charts(book: Book, page: str, found: Sequence[Run]) -> list[Chi
             figure_bars(f"Mean over standard deviation, {last}", "", found, "mean_over_sd"),
             class_="pair",
         ),
-        _facts(found),
+        facts_of(found),
         el(
             "div",
             which,
             figure(
-                "The whole run: IOPS of each second, temperature and power",
+                "The whole run: IOPS of each second" + with_heat(found),
                 whole,
                 f"One point per second. {captions.named(found, seconds)}",
                 *notes,
                 captions.heat(found),
                 captions.throttling(found),
+                key=run_key(found, ""),
                 controls=axis,
             ),
             figure(
@@ -190,47 +155,20 @@ def _consistency_charts(book: Book, page: str, found: Sequence[Run]) -> list[Chi
                 f"One point per second. {captions.named(found, last_seconds)}",
                 *notes,
                 when("close", captions.CLOSE),
+                key=run_key(found, ""),
                 controls=axis_end,
             ),
             class_="group",
         ),
-        _inside(book, page, found),
+        inside(book, page, found),
         captions.figures_table(found),
     ]
-
-
-def _facts(found: Sequence[Run]) -> Html:
-    """What stands in no chart: in one line for one run, as a table for several."""
-    pairs = [dict(captions.test_facts(run.measured)) for run in found]
-    if len(found) == 1:
-        return facts(list(pairs[0].items()))
-    names = list(dict.fromkeys(name for one in pairs for name in one))
-    rows = [
-        [run.name, *(one.get(name, DASH) for name in names)]
-        for run, one in zip(found, pairs, strict=True)
-    ]
-    return table(["", *names], rows)
-
-
-def _stage_key(found: Sequence[Run]) -> Html:
-    names = {s.stage for run in found for phase in run.measured.phases for s in phase.stages}
-    ordered = [name for name in stage_names.ORDER if name in names]
-    ordered += sorted(names - set(ordered))
-    return legend(
-        [
-            (name, STAGES.get(name, OTHER_STAGE), stage_names.MEANING.get(name, name))
-            for name in ordered
-        ]
-    )
 
 
 # --- ladders --------------------------------------------------------------------------------------
 
 
-def _ladder(book: Book, test: Test) -> list[Child]:
-    found = runs(book.entries, [test.id])
-    if not found:
-        return []
+def _ladder(book: Book, test: Test, found: Sequence[Run]) -> list[Child]:
     body: list[Child] = []
     steps = max(len(run.measured.steps) for run in found)
     if steps > 1:
@@ -242,8 +180,8 @@ def _ladder(book: Book, test: Test) -> list[Child]:
         body.append(
             figure_bars(f"Data rate at queue depth {depth}", "MB/s", found, f"rate_qd{depth}")
         )
-    body.append(_time_chart(book, test, found))
-    body.append(_inside(book, test.id, found))
+    body.append(time_chart(book, test, found))
+    body.append(inside(book, test.id, found))
     body.append(captions.ladder_table(found))
     return body
 
@@ -251,7 +189,7 @@ def _ladder(book: Book, test: Test) -> list[Child]:
 def _depth_charts(book: Book, test: Test, found: Sequence[Run]) -> Html:
     rate = book.keep(charts_load.rate(f"{test.id}-rate", found))
     slow = book.keep(charts_load.depth_latency(f"{test.id}-latency", found))
-    keys = [("mean", "Mean"), *((f"p{q:g}", f"p{q:g}") for q in charts_load.SHADES)]
+    keys = [("mean", "Mean"), *((f"p{q:g}", f"p{q:g}") for q in SHADES)]
     several = len(found) > 1
     which = (
         switch(f"{test.id}-percentile", "Latency", keys, charts=[slow.id], slot=0)
@@ -277,6 +215,7 @@ def _depth_charts(book: Book, test: Test, found: Sequence[Run]) -> Html:
             rate,
             f"Whiskers: standard deviation of 1 s samples. {captions.named(found, samples)}",
             "Both axes start at zero.",
+            key=run_key(found),
             wide=False,
         ),
         figure(
@@ -287,75 +226,22 @@ def _depth_charts(book: Book, test: Test, found: Sequence[Run]) -> Html:
             when("linear", captions.ZERO),
             when("log", captions.LOG),
             wide=False,
+            key=run_key(found) if several else _percentile_key(),
             controls=[which, axis],
         ),
         class_="pair",
     )
 
 
-def _time_chart(book: Book, test: Test, found: Sequence[Run], title: str = "") -> Html:
-    chart = book.keep(charts_time.over_time(f"{test.id}-time", found))
-    length = [f"n = {run.measured.whole.n:,} s" for run in found]
-    return figure(
-        title or "Data rate over time",
-        chart,
-        f"One point per second, joined. {captions.named(found, length)}",
-        "The rate axis starts at zero.",
-        captions.heat(found),
-        captions.throttling(found),
-    )
-
-
-def _inside(book: Book, name: str, found: Sequence[Run]) -> Html | None:
-    """The distribution of latencies and, for virtual drives, where the time went."""
-    spread = charts_load.distribution(f"{name}-spread", found)
-    where = charts_load.stages(f"{name}-stages", found)
-    total = [
-        f"n = {sum(phase.histogram.total for phase in run.measured.phases):,} I/Os" for run in found
-    ]
-    parts: list[Html] = []
-    if spread is not None:
-        book.keep(spread)
-        parts.append(
-            figure(
-                "Distribution of latency",
-                spread,
-                "Each row is scaled to its own peak; marks at p50, p99, p99.9, p99.99. "
-                + captions.named(found, total),
-                "Logarithmic axis, does not start at zero.",
-                wide=where is None,
-            )
-        )
-    if where is not None:
-        book.keep(where)
-        parts.append(
-            figure(
-                "Where the time went",
-                where,
-                "Mean over all I/Os of a bar; the stages add up to the mean latency. "
-                + captions.named(found, total),
-                captions.ZERO,
-                wide=False,
-                key=_stage_key(found),
-                controls=switch(
-                    f"{name}-stage-unit",
-                    "Show",
-                    (("time", "Time"), ("share", "Share")),
-                    charts=[where.id],
-                    slot=0,
-                ),
-            )
-        )
-    return el("div", parts, class_="pair") if parts else None
+def _percentile_key() -> Html | None:
+    keys = [Key("mean", "@ink", "line dotted")]
+    return legend(keys + [Key(f"p{q:g}", shade, "line") for q, shade in SHADES.items()])
 
 
 # --- thermal --------------------------------------------------------------------------------------
 
 
-def _thermal(book: Book, test: Test) -> list[Child]:
-    found = runs(book.entries, [test.id])
-    if not found:
-        return []
+def _thermal(book: Book, test: Test, found: Sequence[Run]) -> list[Child]:
     return [
         figure_bars("Time until the rate falls", "s", found, "throttle_after_s"),
         el(
@@ -369,8 +255,8 @@ def _thermal(book: Book, test: Test) -> list[Child]:
             for run in found
             if (note := run.measured.figures["throttle_after_s"].note)
         ],
-        _facts(found),
-        _time_chart(book, test, found, "Data rate, temperature and power over time"),
-        _inside(book, test.id, found),
+        facts_of(found),
+        time_chart(book, test, found),
+        inside(book, test.id, found),
         captions.figures_table(found),
     ]

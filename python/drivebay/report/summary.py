@@ -142,7 +142,12 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
         )
         body.append(el("tr", el("th", any_row.label, scope="row"), cells))
     head = el("tr", el("th", "", scope="col"), [el("th", name, scope="col") for name in heads])
-    inner = el("table", el("thead", head), el("tbody", body), class_="headline")
+    inner = el(
+        "table",
+        el("thead", head),
+        el("tbody", body),
+        class_="headline single" if single else "headline",
+    )
     return el(
         "div", inner, class_="scroll", tabindex="0", role="region", aria_label="Headline figures"
     )
@@ -268,7 +273,8 @@ def label(path: str) -> str:
     ('Capacity', 'Nvme firmware rev')
     """
     words = path.removesuffix("_bytes").replace("_", " ").replace(".", " ")
-    return words[:1].upper() + words[1:]
+    words = words[:1].upper() + words[1:]
+    return words.replace("Cpu ", "CPU ") if len(words) > 2 else words.upper()
 
 
 def _source(source: str) -> Child:

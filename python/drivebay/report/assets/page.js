@@ -78,9 +78,7 @@
     layout.hovermode = "closest";
     layout.dragmode = touch ? false : "zoom";
     layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
-    layout.legend = { orientation: "h", x: 0, xanchor: "left", yref: "container", y: 0, yanchor: "bottom",
-      itemclick: false, itemdoubleclick: false, bgcolor: "rgba(0,0,0,0)", ...layout.legend };
-    if (layout.showlegend) layout.margin.b += 28;
+    layout.showlegend = false;
     for (const key of Object.keys(layout)) {
       if (!/^[xy]axis\d*$/.test(key)) continue;
       layout[key] = {
