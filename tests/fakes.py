@@ -117,8 +117,17 @@ class FakeTarget:
             histogram=pa.table(bins, schema=HISTOGRAM_SCHEMA),
             stages=pa.table(stages, schema=STAGES_SCHEMA) if virtual else None,
             metrics={"waf": draw.uniform(1, 8)} if virtual else {},
-            artefacts={} if virtual else {f"{phase.label}.fio": b"[job]\n"},
+            artefacts={} if virtual else _artefacts(phase),
         )
+
+
+def _artefacts(phase: Phase) -> dict[str, bytes]:
+    """One file of the phase's own, one that all phases share, one that only is named alike."""
+    return {
+        f"{phase.label}.fio": b"[job]\n",
+        "version.txt": b"fake-1\n",
+        "output.txt": phase.label.encode(),
+    }
 
 
 def workload(**changes: Any) -> Workload:

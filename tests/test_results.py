@@ -73,8 +73,17 @@ def review_progress() -> Any:
 def test_a_real_targets_own_files_are_kept(tmp_path: Path) -> None:
     made = review.run(lambda: FakeTarget(kind="file"), small_suite(), out=tmp_path / "result")
     step = results.load(made).step("random-read")
-    assert [path.name for path in step.raw_files()] == ["qd1.fio", "qd2.fio", "qd4.fio"]
-    assert step.raw_files()[0].read_bytes() == b"[job]\n"
+    raw = made / "steps" / "random-read" / "raw"
+    kept = {str(path.relative_to(raw)): path.read_bytes() for path in step.raw_files()}
+    assert kept == {
+        "qd1.fio": b"[job]\n",
+        "qd2.fio": b"[job]\n",
+        "qd4.fio": b"[job]\n",
+        "version.txt": b"fake-1\n",
+        "output.txt": b"qd1",
+        "qd2/output.txt": b"qd2",
+        "qd4/output.txt": b"qd4",
+    }
     assert step.stages() is None
 
 

@@ -282,15 +282,25 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
     stages = [(phase.label, phase.stages) for phase in phases if phase.stages is not None]
     if stages:
         files.write_new(place / "stages.parquet", parquet_bytes(stages, STAGES_SCHEMA))
-    for phase in phases:
-        for name, content in phase.artefacts.items():
-            relative = PurePosixPath(name)
-            assert not relative.is_absolute() and ".." not in relative.parts, name
-            target = place / "raw" / relative
-            target.parent.mkdir(parents=True, exist_ok=True)
-            files.write_new(target, content)
+    for name, content in _artefacts(phases).items():
+        target = place / "raw" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        files.write_new(target, content)
     for directory in (place, *(path for path in place.rglob("*") if path.is_dir())):
         files.flush_directory(directory)
+
+
+def _artefacts(phases: list[PhaseResult]) -> dict[str, bytes]:
+    """All phases' own files by name; of two that differ under one name, the later one goes into a
+    folder with its phase's label."""
+    together: dict[str, bytes] = {}
+    for phase in phases:
+        for name, content in phase.artefacts.items():
+            path = PurePosixPath(name)
+            assert not path.is_absolute() and ".." not in path.parts, name
+            taken = together.get(name, content) != content
+            together[f"{phase.label}/{name}" if taken else name] = content
+    return together
 
 
 def parquet_bytes(tables: list[tuple[str, Any]], schema: Any) -> bytes:
