@@ -45,6 +45,9 @@ from drivebay.targets.fio_tool import ARGUMENTS, Tool, first_line
 
 STOPPED_EXIT_CODE = 128
 POLL_S = 0.1
+FIRST_ASK_S = 0.05
+SHORTEST_S = 0.3
+NEVER = float("inf")
 ANSWER_S = 0.001
 EARLY_MS = 50
 """An answer this much before a second's end serves as that second's."""
@@ -170,7 +173,8 @@ def run(
         whatever has become of the path.
     name : what the kept files are called.
     each_second : called after every answer; True stops the job.
-    asks_until_ms : no answer is asked for from this point of the job on.
+    asks_until_ms : from this point of the job on no more answers are asked for, as a fio that is
+        asked while it ends may crash (seen in all versions). Called with what is known so far.
 
     Raises
     ------
@@ -183,19 +187,21 @@ def run(
     last: Document | None = None
     asked_ms = 0
     waiting = False
-    next_ask = time.monotonic() + POLL_S / 2
+    zero = time.monotonic()  # of the job's clock, as far as we know
+    next_ask = zero + FIRST_ASK_S if asks_until_ms(recorder) > 1000 * SHORTEST_S else NEVER
     with Fio(tool.path, job, target_fd) as running:
         while True:
             progress.check()
             now = time.monotonic()
-            if not waiting and not running.stopped and now >= next_ask:
-                if running.can_be_asked():
+            if now >= next_ask and not waiting and not running.stopped:
+                if (now - zero) * 1000 >= asks_until_ms(recorder) and asked_ms:
+                    next_ask = NEVER
+                elif running.can_be_asked():
                     running.ask()
                     waiting = True
                 else:
-                    next_ask = now + POLL_S / 2
-            until_ask = POLL_S if waiting else max(0.0, min(POLL_S, next_ask - now))
-            got = running.answer(until_ask if not running.stopped else POLL_S)
+                    next_ask = now + FIRST_ASK_S
+            got = running.answer(POLL_S if waiting else min(POLL_S, next_ask - now))
             if got is None:
                 continue
             came, document = got
@@ -206,16 +212,17 @@ def run(
             if running.stopped:
                 continue
             if not answers_ms and not has_begun(document):
-                next_ask = came + POLL_S / 2
+                next_ask = came + FIRST_ASK_S
                 continue
             ms = runtime_ms(document)
             recorder.add(document, asked_ms=answers_ms)
             asked_ms = ((ms + EARLY_MS) // 1000 + 1) * 1000
-            next_ask = came + (asked_ms - ms) / 1000 - ANSWER_S
+            zero = came - ANSWER_S - ms / 1000
+            next_ask = zero + asked_ms / 1000
             if each_second(recorder):
                 running.stop()
             elif asked_ms >= asks_until_ms(recorder):
-                next_ask = float("inf")
+                next_ask = NEVER
         exit_code = running.process.wait()
         stopped = running.stopped
     artefacts = _artefacts(running, tool, job, name, shown_target, exit_code, last)

@@ -10,6 +10,7 @@ Leaves out: temperature and power, which the series shows as unknown.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ START_S = 0.5
 PURGE_S = 2.0
 FIRST_GUESS_BYTES_PER_S = 400e6
 """Fill rate until one was measured on this target; only for the time shown."""
+ASKED_FILL_BYTES = 2**31
+"""A shorter fill may be over before its first answer."""
 ENOUGH = 0.98
 """A phase that ends by itself before this share of its duration is no result."""
 
@@ -197,8 +200,11 @@ class Steps:
             return False
 
         def asks_until_ms(so_far: Recorder) -> float:
-            """A good second before the end is likely: a fio about to end must not be asked."""
-            return so_far.duration_ms * length / max(1, so_far.latest_bytes) - 1500
+            if so_far.latest_bytes == 0:
+                return math.inf if length >= ASKED_FILL_BYTES else 0
+            rate = max(1.0, so_far.latest_bytes_per_s)
+            left_ms = (length - so_far.latest_bytes) / rate * 1000
+            return so_far.duration_ms + left_ms - 3000
 
         total = self._fio(job, name, each_second, asks_until_ms).total
         if total["write"].bytes != length:
@@ -222,7 +228,7 @@ class Steps:
             return load.until_stable is not None and so_far.is_stable(load.until_stable)
 
         def asks_until_ms(_: Recorder) -> float:
-            return load.duration_s * 1000 - 20
+            return load.duration_s * 1000 - 250
 
         recorder = self._fio(job, phase.label, each_second, asks_until_ms)
         seconds = recorder.duration_ms / 1000

@@ -1,0 +1,89 @@
+"""Loop devices for tests: made, given to the test, taken away again. Needs root."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="loop devices need root: run this as root, e.g. sudo make test"
+)
+SIGNATURES = json.loads((Path(__file__).parent / "data" / "signatures.json").read_text())
+
+
+def run(*command: str) -> str:
+    """Run a command that must succeed; its output."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout.strip()
+
+
+def sparse(path: Path, size_bytes: int) -> Path:
+    """An empty file of this size that takes no space."""
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+    return path
+
+
+def with_signature(path: Path, name: str) -> Path:
+    """A 512 MiB file with just the sectors that make mkfs and its kin's work recognizable; they
+    were recorded from the real tools."""
+    sparse(path, SIGNATURES["size_bytes"])
+    with path.open("r+b") as file:
+        for offset, data in SIGNATURES["sectors"][name].items():
+            file.seek(int(offset))
+            file.write(base64.b64decode(data))
+    return path
+
+
+@contextmanager
+def loop(path: Path, *options: str) -> Iterator[str]:
+    """A loop device over the file; detached at the end."""
+    device = run("losetup", "--find", "--show", *options, str(path))
+    try:
+        yield device
+    finally:
+        run("losetup", "--detach", device)
+
+
+@contextmanager
+def mounted(device: str, folder: Path) -> Iterator[Path]:
+    """The device's file system, mounted."""
+    folder.mkdir(exist_ok=True)
+    run("mount", device, str(folder))
+    try:
+        yield folder
+    finally:
+        run("umount", str(folder))
+
+
+def digest(path: Path) -> str:
+    """A digest of a file's size, its content, and where it has none (holes)."""
+    sha = hashlib.sha256()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+        size = os.fstat(fd).st_size
+        at = 0
+        while at < size:
+            try:
+                begin = os.lseek(fd, at, os.SEEK_DATA)
+            except OSError:  # nothing but a hole up to the end
+                break
+            at = os.lseek(fd, begin, os.SEEK_HOLE)
+            sha.update(f"{begin} {at}".encode())
+            while begin < at:
+                block = os.pread(fd, min(2**22, at - begin), begin)
+                sha.update(block)
+                begin += len(block)
+    finally:
+        os.close(fd)
+    return f"{size} {sha.hexdigest()}"

@@ -1,0 +1,352 @@
+"""What forbids overwriting a block device: every case on a real loop device, with real signatures.
+
+In each case the refusal must name the cause, and not one byte of the device may have changed. The
+target is asked both ways: `check`, as the review does before anything, and `run_test` without it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
+
+from drivebay.errors import UserError
+from drivebay.suites import Phase, Prepare, Test, Workload
+from drivebay.targets import blockdev
+from drivebay.targets.base import Progress
+from drivebay.targets.fio import FioTarget
+
+MIB = 2**20
+SMALL = 64 * MIB
+
+
+def a_test() -> Test:
+    """A test that purges, fills and writes: everything that destroys."""
+    load = {"pattern": "random", "read_percent": 0, "block_bytes": 4096, "queue_depth": 4}
+    return Test(
+        id="destructive",
+        title="destructive",
+        page="none",
+        kind="ladder",
+        method="writes all over",
+        source="this test",
+        prepare=(Prepare(kind="purge"), Prepare(kind="fill")),
+        phases=(Phase(label="run", workload=Workload.model_validate({**load, "duration_s": 1})),),
+        metric_queue_depths=(4,),
+    )
+
+
+def refusal(device: str, serial: str | None) -> str:
+    """The words with which both ways in refuse the device."""
+    with pytest.raises(UserError) as checked:
+        FioTarget(device, destroy_serial=serial).check((a_test(),))
+    target = FioTarget(device, destroy_serial=serial)
+    with pytest.raises(UserError) as ran:
+        target.run_test(a_test(), seed=1, progress=Progress())
+    target.close()
+    for caught in (checked.value, ran.value):
+        assert caught.exit_code == 2
+        assert "\n" not in caught.message + caught.hint
+        assert caught.hint
+    assert ran.value.message == checked.value.message
+    return checked.value.message
+
+
+@contextmanager
+def partition(device: str) -> Iterator[str]:
+    """A partition that only the kernel knows of: no table is written."""
+    run("addpart", device, "1", "2048", str(48 * MIB // 512))
+    try:
+        yield f"{device}p1"
+    finally:
+        run("delpart", device, "1")
+
+
+@needs_root
+def test_nothing_forbids_an_empty_loop_with_the_right_serial(tmp_path: Path) -> None:
+    """Without this one, the refusals below would prove nothing."""
+    backing = sparse(tmp_path / "disk with space.img", SMALL)
+    with loop(backing) as device:
+        found = blockdev.inspect(device)
+        assert found.blockers == ()
+        assert found.serial == str(backing)
+        assert found.capacity_bytes == SMALL
+        assert found.interface == "loop"
+        blockdev.refuse_unless_free(found, str(backing))
+        assert found in blockdev.list_devices()
+
+
+@needs_root
+@pytest.mark.parametrize("serial", [None, "", "loop0", "disk.img", "{backing} ", "{BACKING}"])
+def test_a_missing_or_other_serial(tmp_path: Path, serial: str | None) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    if serial is not None:
+        serial = serial.format(backing=backing, BACKING=str(backing).upper())
+    with loop(backing) as device:
+        before = digest(backing)
+        words = refusal(device, serial)
+        assert digest(backing) == before
+    assert ("was not given" if serial is None else f"names {serial!r}") in words
+    assert device in words
+
+
+@needs_root
+@pytest.mark.parametrize("name", sorted(SIGNATURES["sectors"]))
+def test_a_signature(tmp_path: Path, name: str) -> None:
+    backing = with_signature(tmp_path / "disk.img", name)
+    with loop(backing) as device:
+        before = digest(backing)
+        words = refusal(device, str(backing))
+        assert digest(backing) == before
+    assert "it bears" in words
+    known = {
+        "LVM2_member": "LVM",
+        "crypto_LUKS": "LUKS",
+        "gpt": "partition table",
+        "dos": "partition table",
+        "swap": "swap space",
+    }
+    assert known.get(name, name) in words
+
+
+def md_superblock() -> bytes:
+    """An MD RAID superblock, version 1.2, by hand, as there is no mdadm without the kernel's MD:
+    linux/raid/md_p.h."""
+    fields = bytearray(256)
+    struct.pack_into("<IIII", fields, 0, 0xA92B4EFC, 1, 0, 0)
+    fields[16:32] = bytes(range(16))
+    struct.pack_into("<QIIQ", fields, 72, 1, 0, 2, 100_000)
+    struct.pack_into("<QQQ", fields, 128, 2048, 100_000, 8)
+    total = sum(struct.unpack("<64I", fields))
+    struct.pack_into("<I", fields, 216, ((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF)
+    return bytes(fields)
+
+
+@needs_root
+def test_an_md_member(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with backing.open("r+b") as file:
+        file.seek(4096)
+        file.write(md_superblock())
+    with loop(backing) as device:
+        before = digest(backing)
+        assert "bears a member of an MD RAID" in refusal(device, str(backing))
+        assert digest(backing) == before
+
+
+@needs_root
+def test_a_zfs_member(tmp_path: Path) -> None:
+    """Uberblocks of two labels, by hand: 1 KiB apart from 128 KiB into each label of 256 KiB."""
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with backing.open("r+b") as file:
+        for label in (0, 256 * 1024):
+            for number in range(16):
+                file.seek(label + 128 * 1024 + number * 1024)
+                file.write(struct.pack("<QQQQQ", 0x00BAB10C, 5000, 10 + number, 1, 1_500_000_000))
+    with loop(backing) as device:
+        before = digest(backing)
+        assert "bears a member of a ZFS pool" in refusal(device, str(backing))
+        assert digest(backing) == before
+
+
+@needs_root
+def test_mounted_and_bearing_a_file_system(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    run("mkfs.ext4", "-q", str(backing))
+    with loop(backing) as device:
+        with mounted(device, tmp_path / "a place"):
+            words = refusal(device, str(backing))
+        assert f"is mounted at {tmp_path}/a place" in words
+        assert "held by the kernel" in words
+        before = digest(backing)
+        words = refusal(device, str(backing))
+        assert "mounted" not in words
+        assert "bears the signature of ext4" in words
+        assert digest(backing) == before
+
+
+@needs_root
+def test_partitions(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing, "--partscan") as device, partition(device) as part:
+        before = digest(backing)
+        words = refusal(device, str(backing))
+        assert "has 1 partition" in words
+        assert "is a partition, not a whole device" in refusal(part, str(backing))
+        assert digest(backing) == before
+        run("mkfs.ext4", "-q", part)
+        with mounted(part, tmp_path / "place"):
+            words = refusal(device, str(backing))
+            assert f"has a partition, {part}, that is mounted at {tmp_path}/place" in words
+        run("mkswap", part)
+        run("swapon", part)
+        try:
+            words = refusal(device, str(backing))
+        finally:
+            run("swapoff", part)
+        assert f"has a partition, {part}, that is used as swap" in words
+
+
+@needs_root
+def test_swap_in_use(tmp_path: Path) -> None:
+    backing = tmp_path / "disk.img"
+    backing.write_bytes(bytes(SMALL))
+    with loop(backing) as device:
+        run("mkswap", device)
+        run("swapon", device)
+        try:
+            words = refusal(device, str(backing))
+        finally:
+            run("swapoff", device)
+    assert "is used as swap" in words
+
+
+@needs_root
+def test_read_only(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing, "--read-only") as device:
+        assert "is read-only" in refusal(device, str(backing))
+
+
+@needs_root
+def test_held_exclusively_or_open_for_writing_by_a_program(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    holder = "import os, sys; os.open(sys.argv[1], {}); print('open', flush=True); input()"
+    cases = {
+        "os.O_RDONLY | os.O_EXCL": "held by the kernel or another program",
+        "os.O_RDWR": "is open for writing by python",
+    }
+    with loop(backing) as device:
+        before = digest(backing)
+        for flags, expected in cases.items():
+            other = subprocess.Popen(
+                [sys.executable, "-c", holder.format(flags), device],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"open\n"
+            words = refusal(device, str(backing))
+            other.communicate(b"\n")
+            assert expected in words
+            assert expected.startswith("held") or str(other.pid) in words
+        assert digest(backing) == before
+        assert blockdev.inspect(device).blockers == (), "free again once the programs have ended"
+
+
+@needs_root
+def test_a_backing_file_shared_with_another_loop(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing) as device, loop(backing) as other:
+        assert f"shares its backing file with {other[5:]}" in refusal(device, str(backing))
+
+
+@needs_root
+def test_a_loop_over_a_block_device(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing) as below, loop(Path(below)) as device:
+        assert "is a loop over the block device" in refusal(device, below)
+
+
+@needs_root
+def test_an_empty_device(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing) as device:
+        pass
+    words = refusal(device, str(backing))
+    assert "its size is zero" in words
+    assert "has no serial number" in words
+    assert device not in [found.path for found in blockdev.list_devices()]
+
+
+@needs_root
+def test_another_disk_behind_the_same_path(tmp_path: Path) -> None:
+    """The device is examined, then replaced by another one: it must not be written."""
+    first = sparse(tmp_path / "first.img", 1024 * MIB)
+    other = sparse(tmp_path / "other.img", 1024 * MIB)
+    device = run("losetup", "--find", "--show", str(first))
+    try:
+        target = FioTarget(device, destroy_serial=str(first))
+        target.check((a_test(),))
+        run("losetup", "--detach", device)
+        run("losetup", device, str(other))
+        with pytest.raises(UserError) as caught:
+            target.run_test(a_test(), seed=1, progress=Progress())
+        assert "no longer the same device" in caught.value.message
+        run("losetup", "--detach", device)
+        run("losetup", device, str(first))
+        with pytest.raises(UserError) as caught:
+            target.run_test(a_test(), seed=1, progress=Progress())
+        assert "its sequence was" in caught.value.message, "plugged in again: examined anew"
+    finally:
+        run("losetup", "--detach", device)
+    assert other.stat().st_blocks == 0 and first.stat().st_blocks == 0
+
+
+@needs_root
+def test_a_mount_between_the_steps_is_not_possible(tmp_path: Path) -> None:
+    """While a test has the device, mkfs and mount cannot have it."""
+    backing = sparse(tmp_path / "disk.img", 1024 * MIB)
+    with loop(backing) as device:
+        target = FioTarget(device, destroy_serial=str(backing))
+        target.check((a_test(),))
+        target.run_test(a_test(), seed=1, progress=Progress())
+        refused = subprocess.run(["mkfs.ext4", "-q", device], capture_output=True, text=True)
+        assert refused.returncode != 0
+        assert "in use" in refused.stderr
+        target.close()
+        assert blockdev.inspect(device, look_inside=False).blockers == ()
+
+
+@needs_root
+def test_without_wipefs_nothing_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    fake = tmp_path / "wipefs"
+    with loop(backing) as device, monkeypatch.context() as patch:
+        patch.setenv("PATH", "")
+        patch.setattr(blockdev, "ADMIN_PATH", "")
+        assert "wipefs is missing" in refusal(device, str(backing))
+        fake.write_text("#!/bin/sh\nexit 1\n")
+        fake.chmod(0o755)
+        patch.setenv("PATH", str(tmp_path))
+        assert "wipefs failed" in refusal(device, str(backing))
+
+
+@needs_root
+def test_without_root_nothing_can_be_examined(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    program = (
+        "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "from drivebay.targets import blockdev\n"
+        "print(*blockdev.inspect(sys.argv[1]).blockers, sep='; ')"
+    )
+    with loop(backing) as device:
+        # Imported before the rights are given up: the checkout may not be readable without them.
+        program = f"from drivebay.targets import blockdev\n{program}"
+        words = run(sys.executable, "-c", program, device)
+    assert "no permission" in words
+
+
+def test_what_is_no_block_device(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is no block device"):
+        blockdev.inspect(str(tmp_path))
+    with pytest.raises(UserError, match="No such file"):
+        blockdev.inspect("/dev/there-is-no-such-device")
+
+
+def test_the_disk_with_the_root_file_system_is_never_free() -> None:
+    """Whatever machine this runs on; in some containers the disk cannot be seen, which is fine."""
+    number = os.stat("/").st_dev
+    roots = [
+        device
+        for device in blockdev.list_devices()
+        if device.number == number or any("mounted at / " in text for text in device.blockers)
+    ]
+    assert all(device.blockers for device in roots)
