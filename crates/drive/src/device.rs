@@ -399,8 +399,8 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let arrived = self.front.move_down(from, bytes);
         stages.add(Stage::Link, arrived.since(from));
-        let len = transfer(bytes, self.costs.write_path_ps_per_byte);
-        let nominal_len = transfer(bytes, self.nominal.write_path_ps_per_byte);
+        let len = transfer(bytes, self.costs.write_path_fs_per_byte);
+        let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
         let (begin, accepted) = self.write_path.reserve(arrived, len);
         let limited = len > nominal_len;
         stages.add(if limited { Stage::Throttle } else { Stage::Buffer }, begin.since(arrived));

@@ -15,7 +15,7 @@ pub struct Front {
     software: Nanos,
     serial: Nanos,
     completion: Nanos,
-    ps_per_byte: u64,
+    fs_per_byte: u64,
     interface: Fifo,
     down: Fifo,
     up: Calendar,
@@ -30,7 +30,7 @@ impl Front {
             software: spec.host_software,
             serial: spec.interface_serial,
             completion: spec.link_completion,
-            ps_per_byte: spec.link_ps_per_byte,
+            fs_per_byte: spec.link_fs_per_byte,
             interface: Fifo::default(),
             down: Fifo::default(),
             up: Calendar::default(),
@@ -48,14 +48,14 @@ impl Front {
     #[inline]
     pub fn move_down(&mut self, from: Nanos, bytes: u64) -> Nanos {
         self.bytes += bytes;
-        self.down.reserve(from, transfer(bytes, self.ps_per_byte)).1
+        self.down.reserve(from, transfer(bytes, self.fs_per_byte)).1
     }
 
     /// Data of a read arrives in the host's memory.
     #[inline]
     pub fn move_up(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> Nanos {
         self.bytes += bytes;
-        self.up.reserve(floor, from, transfer(bytes, self.ps_per_byte))
+        self.up.reserve(floor, from, transfer(bytes, self.fs_per_byte))
     }
 
     /// The host sees the completion.

@@ -110,7 +110,7 @@ impl Nand {
     /// The channel part of a read.
     #[inline]
     pub fn move_out(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> Nanos {
-        let len = transfer(bytes, self.timing.channel_ps_per_byte);
+        let len = transfer(bytes, self.timing.channel_fs_per_byte);
         self.channels[(page & self.channel_mask) as usize].reserve(floor, from, len)
     }
 
@@ -120,7 +120,7 @@ impl Nand {
     #[inline]
     pub fn program(&mut self, floor: Nanos, from: Nanos, page: u32, row: u32) -> Nanos {
         self.programs += 1;
-        let len = transfer(self.program_bytes, self.timing.channel_ps_per_byte);
+        let len = transfer(self.program_bytes, self.timing.channel_fs_per_byte);
         let die = &mut self.dies[(page & self.die_mask) as usize];
         let register =
             if self.timing.cache_program { die.register_free } else { die.program_until };

@@ -93,8 +93,8 @@ pub struct Costs {
     pub copy_page: Nanos,
     /// Full collection slot.
     pub slot: Nanos,
-    /// Write path, picoseconds per byte.
-    pub write_path_ps_per_byte: u64,
+    /// Write path, femtoseconds per byte.
+    pub write_path_fs_per_byte: u64,
 }
 
 /// One throttle stage.
@@ -181,8 +181,8 @@ pub struct NandTiming {
     pub erase: Nanos,
     /// Bound of a read's wait for a program.
     pub suspend: Nanos,
-    /// Channel, picoseconds per byte.
-    pub channel_ps_per_byte: u64,
+    /// Channel, femtoseconds per byte.
+    pub channel_fs_per_byte: u64,
     /// Data of the next program moves during this one.
     pub cache_program: bool,
 }
@@ -230,8 +230,8 @@ pub struct Spec {
     pub host_software: Nanos,
     /// Serial interface cost per command.
     pub interface_serial: Nanos,
-    /// Link, picoseconds per byte of payload, overheads included.
-    pub link_ps_per_byte: u64,
+    /// Link, femtoseconds per byte of payload, overheads included.
+    pub link_fs_per_byte: u64,
     /// Posting a completion.
     pub link_completion: Nanos,
     /// Geometry.
@@ -256,11 +256,11 @@ pub struct Spec {
     pub throttle: Vec<ThrottleStage>,
 }
 
-/// `len` bytes at `ps_per_byte`, rounded to the nearest nanosecond.
+/// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
 #[inline(always)]
 #[must_use]
-pub fn transfer(bytes: u64, ps_per_byte: u64) -> Nanos {
-    Nanos((bytes * ps_per_byte + 500) / 1000)
+pub fn transfer(bytes: u64, fs_per_byte: u64) -> Nanos {
+    Nanos((bytes * fs_per_byte + 500_000) / 1_000_000)
 }
 
 /// Reads numbers out of a raw profile, checking source, own range and the model's bounds.
@@ -378,8 +378,8 @@ fn pages_of_mb(mb: f64) -> u64 {
     (mb * 1e6 / PAGE_BYTES as f64).round() as u64
 }
 
-fn ps_per_byte(mb_per_s: f64) -> u64 {
-    (1e6 / mb_per_s).round() as u64
+fn fs_per_byte(mb_per_s: f64) -> u64 {
+    (1e9 / mb_per_s).round() as u64
 }
 
 impl Spec {
@@ -447,7 +447,7 @@ impl Spec {
             )? as u32,
             host_software: Checker::micros("host.software_us", &raw.host.software_us)?,
             interface_serial: Checker::micros("interface.serial_us", &raw.interface.serial_us)?,
-            link_ps_per_byte: check_link(&raw.link)?,
+            link_fs_per_byte: check_link(&raw.link)?,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: check_pacing(&raw, &geometry)?,
             energy: check_energy(&raw, &geometry)?,
@@ -577,7 +577,7 @@ fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         page_types: times.len() as u32,
         erase: Checker::micros("nand.erase_us", &n.erase_us)?,
         suspend: Checker::micros("nand.suspend_us", &n.suspend_us)?,
-        channel_ps_per_byte: ps_per_byte(Checker::float(
+        channel_fs_per_byte: fs_per_byte(Checker::float(
             "nand.channel_mb_per_s",
             &n.channel_mb_per_s,
             1.0,
@@ -611,7 +611,7 @@ fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
         copy_run: Checker::micros("collection.copy_run_us", &g.copy_run_us)?,
         copy_page: Checker::micros("collection.copy_page_us", &g.copy_page_us)?,
         slot: Checker::micros("collection.slot_us", &g.slot_us)?,
-        write_path_ps_per_byte: ps_per_byte(Checker::float(
+        write_path_fs_per_byte: fs_per_byte(Checker::float(
             "controller.write_path_mb_per_s",
             &c.write_path_mb_per_s,
             1.0,
@@ -673,7 +673,7 @@ fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<Pacing, SpecError>
     })
 }
 
-/// Rate of a link in picoseconds per payload byte.
+/// Rate of a link in femtoseconds per payload byte.
 ///
 /// PCIe 1 and 2: 2.5 and 5 GT/s with 8b/10b; 3, 4, 5: 8, 16, 32 GT/s with 128b/130b.
 fn check_link(link: &RawLink) -> Result<u64, SpecError> {
@@ -694,7 +694,7 @@ fn check_link(link: &RawLink) -> Result<u64, SpecError> {
     ][generation as usize - 1];
     let gigabytes_per_s: f64 = giga_transfers * bits / coded / 8.0 * lanes as f64;
     let efficiency = payload as f64 / (payload + overhead) as f64;
-    Ok((1000.0 / (gigabytes_per_s * efficiency)).round() as u64)
+    Ok((1e6 / (gigabytes_per_s * efficiency)).round() as u64)
 }
 
 fn check_energy(raw: &RawSpec, geometry: &Geometry) -> Result<Energy, SpecError> {
@@ -756,7 +756,7 @@ fn check_throttle(heat: &RawHeat, nominal: Costs) -> Result<Vec<ThrottleStage>, 
         let mut costs = slowed(nominal, percent);
         if let Some(limit) = &raw.write_mb_per_s {
             let rate = Checker::float(&name("write_mb_per_s"), limit, 0.1, 100_000.0)?;
-            costs.write_path_ps_per_byte = costs.write_path_ps_per_byte.max(ps_per_byte(rate));
+            costs.write_path_fs_per_byte = costs.write_path_fs_per_byte.max(fs_per_byte(rate));
         }
         stages.push(ThrottleStage { on_c, off_c, costs });
     }
@@ -775,6 +775,6 @@ fn slowed(c: Costs, clock_percent: f64) -> Costs {
         copy_run: slow(c.copy_run),
         copy_page: slow(c.copy_page),
         slot: slow(c.slot),
-        write_path_ps_per_byte: c.write_path_ps_per_byte,
+        write_path_fs_per_byte: c.write_path_fs_per_byte,
     }
 }

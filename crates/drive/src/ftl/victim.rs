@@ -38,18 +38,20 @@ impl Ftl {
     }
 }
 
-/// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are repeated,
-/// and after many misses a scan decides, so that the choice always ends.
+/// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are repeated.
+///
+/// The closed forms let a draw of full superblocks win, and so does this, as long as some superblock
+/// has something to gain; after many misses a scan decides, so that the choice always ends.
 fn drawn(rng: &mut Rng, d: u32, blocks: &[Superblock], valid: &[u32], slots: u32) -> Option<usize> {
-    let mut best = None;
-    for _ in 0..d {
-        let hit = (0..1000)
-            .map(|_| rng.below(blocks.len() as u64) as usize)
-            .find(|&i| blocks[i].state == State::Sealed);
-        best = best.into_iter().chain(hit).min_by_key(|&i| valid[i]);
+    const DRAWS_MAX: u32 = 1000;
+    let sealed = |i: usize| blocks[i].state == State::Sealed;
+    let draw =
+        |_| (0..DRAWS_MAX).map(|_| rng.below(blocks.len() as u64) as usize).find(|&i| sealed(i));
+    let best = (0..d).filter_map(draw).min_by_key(|&i| valid[i]);
+    if best.is_some_and(|i| valid[i] < slots) {
+        return best;
     }
-    best.filter(|&i| valid[i] < slots).or_else(|| {
-        let sealed = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
-        sealed.min_by_key(|&i| valid[i]).filter(|&i| valid[i] < slots)
-    })
+    let emptiest = (0..blocks.len()).filter(|&i| sealed(i)).min_by_key(|&i| valid[i]);
+    let gain = emptiest.filter(|&i| valid[i] < slots);
+    gain.map(|i| best.unwrap_or(i))
 }

@@ -1,0 +1,155 @@
+//! Bad profiles: an error that names the field, says what is allowed, and has a hint; never a panic.
+
+mod support;
+
+use drivebay_drive::{Device, Io, Op, Spec};
+use drivebay_units::Nanos;
+use proptest::prelude::*;
+use support::{PROFILE, Profile};
+
+fn refusal(text: &str) -> String {
+    Spec::from_toml(text).map(|_| ()).expect_err("this profile must be refused").to_string()
+}
+
+#[track_caller]
+fn assert_refused(name: &str, value: impl Into<toml::Value>, says: &str) {
+    let error = refusal(&Profile::sm951().set(name, value).0.to_string());
+    assert!(error.starts_with(name), "names the field: {error}");
+    assert!(error.contains(says), "says '{says}': {error}");
+    assert!(error.contains("\nhint: "), "has a hint: {error}");
+}
+
+#[test]
+fn every_profile_of_the_catalog_is_accepted() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("the catalog") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("a profile");
+        let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert_eq!(Some(spec.raw.drive.name.as_str()), path.file_stem().and_then(|s| s.to_str()));
+        count += 1;
+    }
+    assert!(count >= 1);
+}
+
+#[test]
+fn values_out_of_range_are_refused_by_name() {
+    assert_refused("nand.channels", 12, "use 8 or 16");
+    assert_refused("nand.planes", 0, "1 to 8");
+    assert_refused("nand.page_kib", 2, "4, 8, 16");
+    assert_refused("nand.read_us", -1.0, "0 to 1000000");
+    assert_refused("nand.read_us", f64::NAN, "0 to 1000000");
+    assert_refused("nand.read_us", f64::INFINITY, "0 to 1000000");
+    assert_refused("nand.program_us", Vec::<f64>::new(), "1 to 4 times");
+    assert_refused("nand.bad_superblocks", 1024, "0 to 1020");
+    assert_refused("link.generation", 6, "1 to 5");
+    assert_refused("link.lanes", 3, "use 2 or 4");
+    assert_refused("interface.protocol", "scsi", "one of ahci, nvme");
+    assert_refused("interface.queue_depth_max", 33, "1 to 32");
+    assert_refused("collection.policy", "lifo", "one of greedy, fifo");
+    assert_refused("collection.critical_mb", 5000, "at most collection.low_mb");
+    assert_refused("buffer.size_kib", 64, "two rows");
+    assert_refused("drive.capacity_sectors", 1_073_741_824_i64, "less than the flash holds");
+    assert_refused("drive.capacity_sectors", 1_068_000_000_i64, "superblocks");
+    assert_refused("drive.capacity_sectors", 1_000_215_217_i64, "multiple of 8");
+    assert_refused("heat.resistance_k_per_w", 0, "0.01 to 1000");
+}
+
+#[test]
+fn a_value_outside_its_own_stated_range_is_refused() {
+    let text = PROFILE.replace("read_us = { value = 58.5", "read_us = { value = 30");
+    assert!(refusal(&text).contains("nand.read_us: 30 is not allowed"));
+}
+
+#[test]
+fn unknown_missing_and_mistyped_keys_are_named() {
+    let unknown = PROFILE.replace("[nand]", "[nand]\nspeed = 3");
+    assert!(refusal(&unknown).contains("unknown field `speed`"), "{}", refusal(&unknown));
+    let missing = PROFILE.replace("ambient_c =", "# ambient_c =");
+    assert!(refusal(&missing).contains("ambient_c"), "{}", refusal(&missing));
+    let mistyped = PROFILE.replace("channels = { value = 8", "channels = { value = \"eight\"");
+    assert!(refusal(&mistyped).starts_with("nand.channels"), "{}", refusal(&mistyped));
+    assert!(refusal("not a profile").starts_with("profile"));
+    assert!(Spec::from_json("[1, 2").is_err());
+}
+
+#[test]
+fn a_value_needs_a_source() {
+    for source in ["", "  ", "guess:"] {
+        let text = PROFILE
+            .replace("source = \"64 dies over 8 channels\"", &format!("source = \"{source}\""));
+        assert!(refusal(&text).starts_with("nand.dies_per_channel: has no source"));
+    }
+}
+
+#[test]
+fn throttle_stages_must_be_ordered_and_have_hysteresis() {
+    let upside_down =
+        PROFILE.replace("on_c = { value = 72, range = [65, 85]", "on_c = { value = 50");
+    let upside_down =
+        upside_down.replace("off_c = { value = 40, range = [30, 70]", "off_c = { value = 39");
+    assert!(
+        refusal(&upside_down).starts_with("heat.throttle[1].on_c"),
+        "{}",
+        refusal(&upside_down)
+    );
+    let no_hysteresis =
+        PROFILE.replace("off_c = { value = 52, range = [40, 75]", "off_c = { value = 57");
+    assert!(refusal(&no_hysteresis).starts_with("heat.throttle[0].off_c"));
+}
+
+/// All dotted names of leaves with a number.
+fn number_names() -> Vec<String> {
+    let table: toml::Table = PROFILE.parse().expect("TOML");
+    let mut names = Vec::new();
+    for (section, content) in &table {
+        for (key, leaf) in content.as_table().into_iter().flatten() {
+            if leaf.get("value").is_some_and(|v| v.is_integer() || v.is_float()) {
+                names.push(format!("{section}.{key}"));
+            }
+        }
+    }
+    names
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Any number anywhere: refused, or a drive that serves I/O without a panic.
+    #[test]
+    fn no_number_breaks_the_drive(
+        picks in prop::collection::vec((any::<prop::sample::Index>(), number()), 1..4),
+    ) {
+        let names = number_names();
+        let mut profile = Profile::sm951();
+        for (index, value) in picks {
+            profile = profile.set(&names[index.index(names.len())], value);
+        }
+        let Ok(spec) = Spec::from_toml(&profile.0.to_string()) else { return Ok(()) };
+        // Tables of drives over 64 GiB would only cost the test time.
+        let mut small = profile.set("nand.blocks_per_plane", 40).set("nand.pages_per_block", 16);
+        small = small.set("drive.capacity_sectors", 262_144).set("nand.bad_superblocks", 0);
+        drop(spec);
+        let Ok(spec) = Spec::from_toml(&small.0.to_string()) else { return Ok(()) };
+        let Ok(mut device) = Device::new(spec, 1) else { return Ok(()) };
+        let mut now = Nanos::ZERO;
+        for i in 0..2000u64 {
+            let op = if i % 5 == 4 { Op::Read } else { Op::Write };
+            match device.submit(now, Io { op, lba: i * 7919 % 262_000, sectors: 9 }) {
+                Ok(completion) => now = completion.done,
+                Err(_) => break,
+            }
+        }
+        device.ftl().check_invariants();
+    }
+}
+
+fn number() -> impl Strategy<Value = toml::Value> {
+    prop_oneof![
+        any::<i64>().prop_map(toml::Value::from),
+        any::<f64>().prop_map(toml::Value::from),
+        (0i64..100).prop_map(toml::Value::from),
+        (0.0..1000.0f64).prop_map(toml::Value::from),
+    ]
+}

@@ -1,0 +1,94 @@
+//! Small drives for tests: the catalog's profile with other numbers in it.
+
+#![allow(dead_code)]
+
+use drivebay_drive::{Device, Io, Op, Spec};
+use drivebay_units::Nanos;
+
+/// The profile that tests start from.
+pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml");
+
+/// A profile under construction: `set("nand.channels", 1)`.
+pub struct Profile(pub toml::Table);
+
+impl Profile {
+    /// The SM951 as it is in the catalog.
+    pub fn sm951() -> Profile {
+        Profile(PROFILE.parse().expect("the catalog's profile is TOML"))
+    }
+
+    /// Sets a value by its dotted name; the range of the original is dropped.
+    pub fn set(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
+        let (section, key) = name.split_once('.').expect("section.key");
+        let leaf = self.0[section][key].as_table_mut().expect("a leaf with value and source");
+        leaf.insert("value".to_owned(), value.into());
+        leaf.remove("range");
+        self
+    }
+
+    /// Without throttling.
+    pub fn cool(mut self) -> Profile {
+        self.0["heat"].as_table_mut().expect("a section").remove("throttle");
+        self
+    }
+
+    /// All times and energies of the model are nothing: only the map and the collector matter.
+    pub fn timeless(self) -> Profile {
+        ["controller.host_core_us", "controller.read_command_us", "controller.read_page_us"]
+            .into_iter()
+            .chain(["controller.write_command_us", "controller.write_page_us"])
+            .chain(["collection.copy_run_us", "collection.copy_page_us", "collection.slot_us"])
+            .chain(["nand.read_us", "nand.erase_us", "nand.suspend_us"])
+            .fold(self, |profile, name| profile.set(name, 0.0))
+            .set("nand.program_us", vec![1.0])
+            .set("collection.low_factor", 1.0)
+            .cool()
+    }
+
+    /// One die, one plane, pages of 4 KiB, `pages` to a block: superblocks are blocks.
+    pub fn one_die(self, blocks: u32, pages: u32, user_pages: u32) -> Profile {
+        self.set("nand.channels", 1)
+            .set("nand.dies_per_channel", 1)
+            .set("nand.planes", 1)
+            .set("nand.page_kib", 4)
+            .set("nand.blocks_per_plane", i64::from(blocks))
+            .set("nand.pages_per_block", i64::from(pages))
+            .set("nand.bad_superblocks", 0)
+            .set("drive.capacity_sectors", i64::from(user_pages) * 8)
+            .set("buffer.size_kib", 1024)
+    }
+
+    /// The checked profile.
+    pub fn spec(&self) -> Spec {
+        Spec::from_toml(&self.0.to_string()).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// A fresh drive.
+    pub fn device(&self) -> Device {
+        Device::new(self.spec(), 1).expect("memory for a small drive")
+    }
+}
+
+/// A 4 KiB request on page `lpn`.
+pub fn page(op: Op, lpn: u64) -> Io {
+    Io { op, lba: lpn * 8, sectors: 8 }
+}
+
+/// Submits one request after another, each when the one before is done; returns the end.
+pub fn one_by_one(device: &mut Device, ios: impl IntoIterator<Item = Io>) -> Nanos {
+    let mut now = device.now();
+    for io in ios {
+        now = device.submit(now, io).expect("the request lies on the drive").done;
+    }
+    now
+}
+
+/// Keeps `depth` requests outstanding; returns the time of the last completion.
+pub fn at_depth(device: &mut Device, depth: usize, ios: impl IntoIterator<Item = Io>) -> Nanos {
+    let mut slots = vec![device.now(); depth];
+    for io in ios {
+        let first = (0..depth).min_by_key(|&i| slots[i]).expect("a queue has slots");
+        slots[first] = device.submit(slots[first], io).expect("on the drive").done;
+    }
+    slots.into_iter().max().expect("a queue has slots")
+}
