@@ -1,6 +1,7 @@
 """The blocks that sections are put together from: a figure's bars, a test's facts, shared charts.
 
-Every block takes the runs that it shows, of one review or of several, and asks analysis for numbers.
+Every block takes the runs that it shows, of one review or of several; its numbers come from
+analysis.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def figure_bars(
     """One figure of every run as bars, each published figure right under its own."""
     rows: list[Bar] = []
     for run in found:
-        one = run.measured.figures[key]
+        one = run.measured.figures.get(key)
+        if one is None:
+            rows.append(Bar(_bar_name(run), None, run.colour, detail="run too short for it"))
+            continue
         kind = " sd" if one.spread_kind == SD else ""
         detail = (
             f"±{GAP}{number(one.spread)}{kind}, n{GAP}={GAP}{one.n:,}"

@@ -66,6 +66,16 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
     return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
 
 
+def _differs(book: Book, test: Test) -> bool:
+    """True if the finished runs of a test had not the same preparation and load."""
+    ways = {
+        (one.test.prepare, one.test.phases, one.test.metric_window_s)
+        for entry in book.entries
+        if (one := entry.review.tests.get(test.id)) is not None
+    }
+    return len(ways) > 1
+
+
 def _one_test(book: Book, test: Test) -> Child:
     found = runs(book.entries, [test.id])
     if not found:
@@ -78,8 +88,13 @@ def _one_test(book: Book, test: Test) -> Child:
 
 
 def missing(book: Book, test: Test) -> list[Html]:
-    """A line for every review in which this test has no figures, and why."""
+    """A line for every review in which this test has no figures, or is another test than here."""
     lines = []
+    if _differs(book, test):
+        lines.append(
+            "The reviews ran this test differently (another suite, or a shortened run): its "
+            "figures must not be compared."
+        )
     for entry in book.entries:
         found = [step for step in entry.review.result.steps if step.id == test.id]
         who = f"{entry.name}: " if len(book.entries) > 1 else ""
@@ -250,13 +265,17 @@ def _thermal(book: Book, test: Test, found: Sequence[Run]) -> list[Child]:
             figure_bars("Data rate after", "MB/s", found, "throttled_rate"),
             class_="pair",
         ),
-        [
-            el("p", f"{run.name}: {note}.", class_="note")
-            for run in found
-            if (note := run.measured.figures["throttle_after_s"].note)
-        ],
+        [_note(run, "throttle_after_s") for run in found],
         facts_of(found),
         time_chart(book, test, found),
         inside(book, test.id, found),
         captions.figures_table(found),
     ]
+
+
+def _note(run: Run, key: str) -> Html | None:
+    one = run.measured.figures.get(key)
+    if one is None or not one.note:
+        return None
+    words = f"{run.name}: {one.note}." if run.name else f"{one.note[:1].upper()}{one.note[1:]}."
+    return el("p", words, class_="note")

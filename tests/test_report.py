@@ -1,0 +1,303 @@
+"""The report as a file: complete, escaped, self-contained, honest about what is missing.
+
+tests/golden/headline.txt has the headline numbers of a made-up result; after an intended change
+rewrite it with: DRIVEBAY_BLESS=1 pytest tests/test_report.py
+"""
+
+from __future__ import annotations
+
+import html
+import html.parser
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import made_result
+import pytest
+
+from drivebay import report, results, suites
+from drivebay.analysis import headline
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.report.markup import el, script_json
+
+GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
+OWN_DATA_BYTES_MAX = 3_000_000
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would see of a page: its text outside scripts, its scripts, its addresses."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.text = ""
+        self.scripts: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self._in = ""
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in = tag if tag in ("script", "style") else ""
+        if tag == "script":
+            self.scripts.append("")
+        for name, value in attrs:
+            if name in ("src", "href") and value:
+                self.addresses.append(value)
+            if name == "id" and value:
+                self.ids.append(value)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._in == "script":
+            self.scripts[-1] += data
+        elif not self._in:
+            self.text += data
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return dict(json.loads(next(one for one in self.scripts if one.startswith('{"charts"'))))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_result.make(tmp_path_factory.mktemp("whole") / "result")
+
+
+@pytest.fixture(scope="module")
+def page(whole: Path) -> Page:
+    return Page(report.write([whole]))
+
+
+def test_headline_numbers_are_the_golden_ones(whole: Path) -> None:
+    lines = []
+    for row in headline(results.load(whole)):
+        numbers = [row.value, row.spread, row.error_percent]
+        shown = ["-" if number is None else f"{number:.6g}" for number in numbers]
+        ends = [row.published_text or "-", row.verdict or "-"]
+        lines.append(" | ".join([row.test_id, row.key, *shown, row.unit, str(row.n), *ends]))
+    text = "\n".join(
+        ["test | figure | value | spread | error % | unit | n | published", *lines, ""]
+    )
+    if os.environ.get("DRIVEBAY_BLESS"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_report_lies_in_the_result_and_may_be_written_again(whole: Path) -> None:
+    first = report.write([whole])
+    assert first == whole / "report.html"
+    before = first.read_bytes()
+    assert report.write([whole]).read_bytes() == before
+    assert results.load(whole).missing == ()
+
+
+def test_it_asks_for_nothing_from_outside(page: Page) -> None:
+    assert all(address.startswith("#") for address in page.addresses)
+    assert html.escape("default-src 'none'") in page.source
+    assert page.source.count("plotly.js v") == 1
+    assert not re.search(
+        r"@import|url\(", re.sub(r"<script.*?</script>", "", page.source, flags=re.S)
+    )
+
+
+def test_every_link_has_its_target_and_every_id_is_unique(page: Page) -> None:
+    assert len(set(page.ids)) == len(page.ids)
+    assert {address[1:] for address in page.addresses} <= set(page.ids)
+
+
+def test_its_own_data_are_small(page: Page) -> None:
+    library = max(page.scripts, key=len)
+    assert len(page.source.encode()) - len(library.encode()) < OWN_DATA_BYTES_MAX
+
+
+def test_what_the_issue_of_a_review_needs_is_there(page: Page) -> None:
+    for words in (
+        "Samsung SM951 512 GB (AHCI)",
+        "AnandTech 2015 Client SSD Suite",
+        "seed 1",
+        "Virtual drive: figures are simulated",
+        "Specification",
+        "guess",
+        "Performance consistency",
+        "Mean over standard deviation, last 400 s",
+        "25 % over-provisioning",
+        "about 7,500",
+        "Thermal throttling",
+        "Where the time went",
+        "Source",
+    ):
+        assert words in page.text, words
+    for test in suites.load("anandtech-2015").tests:
+        assert test.title in page.text
+        assert " ".join(test.method.split()) in page.text, "the method is one click away"
+
+
+def test_every_chart_is_in_the_page_and_says_samples_and_axes(page: Page) -> None:
+    charts = page.data["charts"]
+    boxes = re.findall(r'data-chart="([^"]+)"', page.source)
+    assert sorted(boxes) == sorted(charts)
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page.source, flags=re.S)
+    assert len(captions) == len(charts)
+    for caption in captions:
+        assert "n = " in caption, caption
+        assert "zero" in caption, caption
+
+
+def test_the_scatter_has_every_second_of_the_hour(page: Page) -> None:
+    chart = page.data["charts"]["performance-consistency-whole"]
+    points = [trace["y"] for trace in chart["traces"] if trace["mode"] == "markers"]
+    assert [len(y) for y in points] == [3600, 3600]
+    window = page.data["charts"]["performance-consistency-end"]["traces"]
+    assert [len(trace["y"]) for trace in window] == [400, 400]
+    assert window[0]["x0"] == 3200
+
+
+def test_switches_name_only_views_that_exist(page: Page) -> None:
+    for chart_id, chart in page.data["charts"].items():
+        fields = re.findall(
+            r'<fieldset[^>]*data-charts="([^"]*)" data-slot="(\d)">(.*?)</fieldset>',
+            page.source,
+            re.S,
+        )
+        slots: dict[int, list[str]] = {}
+        for charts, slot, body in fields:
+            if chart_id in charts.split():
+                slots[int(slot)] = re.findall(r'value="([^"]+)"', body)
+        if not slots:
+            continue
+        keys = [""]
+        for slot in sorted(slots):
+            keys = [f"{key}|{value}".lstrip("|") for key in keys for value in slots[slot]]
+        assert set(keys) == set(chart["views"]), chart_id
+
+
+def test_linear_axes_start_at_zero_unless_the_view_says_otherwise(page: Page) -> None:
+    for chart in page.data["charts"].values():
+        for name, view in chart["views"].items():
+            limits = view["layout"].get("yaxis.range")
+            if limits and "linear" in name.split("|"):
+                assert limits[0] == 0
+
+
+def test_markup_in_names_is_text(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\u2028<img src=x onerror=alert(2)> %{x} </style>"
+    target = {**made_result.REAL, "model": evil, "serial": evil, "name": evil}
+    folder = made_result.make(
+        tmp_path / "evil",
+        target=target,
+        only=("consistency-default", "consistency-25op", "random-read", "random-write"),
+        failed={"random-write": f"fio said {evil}"},
+    )
+    other = made_result.make(tmp_path / "other", only=("random-read",))
+    for folders in ([folder], [folder, other]):
+        page = Page(report.write(folders, tmp_path / "out.html"))
+        assert "<script>alert" not in page.source
+        assert "<img" not in page.source
+        assert page.text.count(evil) >= 2
+        assert f"fio said {evil}" in page.text
+        assert "\u2028" not in "".join(page.scripts[:2])
+        names = [
+            trace.get("name", "") for c in page.data["charts"].values() for trace in c["traces"]
+        ]
+        assert not any("<" in name or "%{x}" in name for name in names)
+
+
+def test_script_json_cannot_end_its_element() -> None:
+    encoded = script_json({"a": "</script><!--\u2028\u2029&"})
+    assert not set("<>&\u2028\u2029") & set(encoded)
+    assert json.loads(encoded) == {"a": "</script><!--\u2028\u2029&"}
+    assert el("p", "<b>", title='"') == '<p title="&quot;">&lt;b&gt;</p>'
+
+
+def test_a_partial_review_says_what_is_missing_and_why(tmp_path: Path) -> None:
+    folder = made_result.make(
+        tmp_path / "part",
+        only=("consistency-default", "random-write"),
+        failed={"random-write": "fio ended with exit code 1"},
+    )
+    page = Page(report.write([folder]))
+    assert "1 of 9 tests are done." in page.text
+    assert "Incomplete review" in page.text
+    assert "4 KiB random write failed: fio ended with exit code 1" in page.text
+    assert "Thermal throttling, 128 KiB sequential write has not been run yet" in page.text
+    assert "drivebay review --resume part" in page.text
+
+
+def test_a_review_without_any_finished_test_still_makes_a_page(tmp_path: Path) -> None:
+    page = Page(report.write([made_result.make(tmp_path / "none", only=())]))
+    assert "No test has figures yet." in page.text and page.data["charts"] == {}
+
+
+def test_a_shortened_run_is_labelled_and_not_compared(tmp_path: Path) -> None:
+    page = Page(report.write([made_result.make(tmp_path / "quick", quick=True)]))
+    assert "Shortened run: not comparable" in page.text
+    assert "shortened run, not compared" in page.text
+    assert "about 7,500 IOPS" in page.text
+    assert "published figures are met" not in page.text
+    for chart_id, chart in page.data["charts"].items():
+        assert chart["traces"], chart_id
+
+
+def test_a_target_without_sensors_names_them(tmp_path: Path) -> None:
+    folder = made_result.make(tmp_path / "real", target=made_result.REAL)
+    page = Page(report.write([folder]))
+    assert "Real drive: figures are measured" in page.text
+    assert "Temperature: not reported by this target." in page.text
+    assert "Power: not reported by this target." in page.text
+    assert "Where the time went" not in page.text
+    assert "about 7,500" not in page.text, "another drive's published figures"
+
+
+def test_drives_side_by_side_keep_their_labels(whole: Path, tmp_path: Path) -> None:
+    real = made_result.make(tmp_path / "real", target=made_result.REAL, speed=0.5)
+    again = made_result.make(tmp_path / "again", seed=2)
+    page = Page(report.write([whole, real, again], tmp_path / "site"))
+    assert (tmp_path / "site" / "report.html").exists()
+    assert "Samsung SM951 512 GB (AHCI) (virtual), seed 1" in page.text
+    assert "Samsung SM951 512 GB (AHCI) (virtual), seed 2" in page.text
+    assert "ACME <b>Bold</b> SSD (real)" in page.text
+    assert "must not be compared" not in page.text
+    rate = page.data["charts"]["random-read-rate"]["traces"]
+    assert len({trace["line"]["color"] for trace in rate if trace["x"]}) == 3
+
+
+def test_runs_of_different_length_are_not_compared_in_silence(whole: Path, tmp_path: Path) -> None:
+    quick = made_result.make(tmp_path / "quick", quick=True)
+    page = Page(report.write([whole, quick], tmp_path / "both.html"))
+    assert "its figures must not be compared" in page.text
+
+
+def test_no_folder_or_too_many_is_wrong_usage(whole: Path) -> None:
+    for folders in ([], [whole] * 25):
+        with pytest.raises(UserError) as problem:
+            report.write(folders)
+        assert problem.value.hint
+
+
+def test_a_place_that_cannot_be_written_is_named(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentProblem) as problem:
+        report.write([whole], tmp_path / "file" / "report.html")
+    assert "file" in problem.value.message and "--out" in problem.value.hint
+
+
+def test_a_real_drive_of_the_same_model_is_compared(tmp_path: Path) -> None:
+    target = {**made_result.REAL, "model": "SAMSUNG MZHPV512HDGL-000L1"}
+    folder = made_result.make(tmp_path / "real", target=target, only=("random-read",))
+    rows = {row.key: row for row in headline(results.load(folder))}
+    assert rows["mean_rate"].published == 108
+
+
+def test_a_changed_virtual_drive_is_not_compared(tmp_path: Path) -> None:
+    for change in ({"drive": "./mine.toml"}, {"overrides": {"thermal.r": 1}}):
+        target = {**made_result.VIRTUAL, **change}
+        folder = made_result.make(
+            tmp_path / str(len(str(change))), target=target, only=("random-read",)
+        )
+        assert all(row.published is None for row in headline(results.load(folder)))
