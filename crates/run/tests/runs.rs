@@ -10,7 +10,7 @@ fn spec() -> Spec {
     // A sixteenth of the flash: the same dies, fewer blocks.
     let small = text
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
-        .replace("value = 1000215216", "value = 60000000");
+        .replace("value = 1000215216", "value = 56000000");
     Spec::from_toml(&small).unwrap_or_else(|e| panic!("{e}"))
 }
 
