@@ -8,6 +8,7 @@ alone says that a step is done, is replaced. A kill between any two of these lea
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import threading
@@ -76,6 +77,7 @@ class Folder:
                 build = path
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                _remove_leftovers(path)
                 build = path.with_name(f"{files.PARTIAL}{path.name}-{os.getpid()}")
                 build.mkdir()
             try:
@@ -232,6 +234,14 @@ def _must_be_empty(path: Path) -> None:
         raise Taken(
             f"{path} is not empty", "give a folder that is empty or does not exist yet: --out DIR"
         )
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Removes what processes that were killed while making this folder have left beside it."""
+    for left in path.parent.glob(f"{files.PARTIAL}{glob.escape(path.name)}-*"):
+        pid = left.name.rpartition("-")[2]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            files.remove_tree(left)
 
 
 def _rename_new(build: Path, path: Path) -> None:
