@@ -150,7 +150,7 @@ def ladder_table(runs: Sequence[Run]) -> Html:
             )
     return details(
         "All figures as a table",
-        table(heads, rows, caption="Temperature: at the end of the step."),
+        table(heads, rows, caption="Temperature: at the end of the step.", kind="data many"),
     )
 
 
