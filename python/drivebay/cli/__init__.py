@@ -4,6 +4,6 @@ Data goes to stdout, everything else to stderr. This room computes nothing: what
 from the rooms below it. They are imported when a command needs them, so that help comes at once.
 """
 
-from drivebay.cli.main import main
+from drivebay.cli.entry import main
 
 __all__ = ["main"]

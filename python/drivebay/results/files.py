@@ -107,7 +107,7 @@ def storing(folder: Path, *, resumable: bool = True) -> Iterator[None]:
 
 def explain(problem: OSError, folder: Path, *, resumable: bool = True) -> EnvironmentProblem:
     """The words for a failed write to a result folder."""
-    where = problem.filename or folder
+    where = (problem.filename or folder) if resumable else folder
     go_on = f"then: drivebay review --resume {shlex.quote(str(folder))}"
     again = go_on if resumable else "then start the review again"
     match problem.errno:

@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns the exit code."""
+    import typer
+
     from drivebay.cli.app import app
 
     if not arguments:
@@ -37,7 +39,7 @@ def run(arguments: list[str]) -> int:
     except DrivebayError as problem:
         say_error(problem.message, problem.hint)
         return problem.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone (`drivebay drives | head -1`): nothing is wrong.

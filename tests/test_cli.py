@@ -1,0 +1,339 @@
+"""The command line as a user meets it: exit codes, two-line errors, JSON, progress."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import small_suite
+
+from drivebay.cli import display, show
+from drivebay.cli import main as cli_main
+from drivebay.cli.entry import run as cli_run
+from drivebay.review import Plan, Planned
+
+HERE = Path(__file__).parent
+PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
+FAKED = [sys.executable, str(HERE / "cli_with_fakes.py")]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, with the package in reach and without colour."""
+    return {**os.environ, "PYTHONPATH": str(HERE.parent / "python"), "NO_COLOR": "1", **more}
+
+
+def run(
+    *arguments: str, cwd: Path, program: list[str] | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs the program to its end, without a terminal."""
+    return subprocess.run(
+        [*(program or PROGRAM), *arguments],
+        cwd=cwd,
+        env=environment(**more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def must_fail(done: subprocess.CompletedProcess[str], code: int, message: str) -> str:
+    """Checks the two lines at the end of stderr, and returns the hint."""
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    return two_lines(done.stderr, message)
+
+
+def two_lines(stderr: str, message: str) -> str:
+    """Checks the two lines at the end, and returns the hint."""
+    *_, error, hint = stderr.splitlines()
+    assert error.startswith("error: ") and hint.startswith("hint: "), stderr
+    assert re.search(message, error), error
+    assert "Traceback" not in stderr and "╭" not in stderr
+    return hint
+
+
+MISTAKES = [
+    (["nonsense"], "no such command 'nonsense'"),
+    (["review"], "DRIVE is missing"),
+    (["review", "--quik"], "no such option: --quik"),
+    (["review", "sm951-ahci-512", "--seed", "x"], "'--seed'"),
+    (["review", "sm951-ahci-512", "--seed", "-1"], "--seed: -1 is not allowed"),
+    (["review", "sm951-ahci-512", "--jobs", "0"], "--jobs: 0 is not allowed"),
+    (["review", "sm951-ahci-512", "--suite", "quik"], "suite 'quik' is unknown"),
+    (["review", "sm951-ahci-512", "--suite", "./none.toml"], r"none\.toml does not exist"),
+    (["review", "sm951-ahci-512", "--only", "randomread"], "has no test 'randomread'"),
+    (["review", "sm951-ahci-512", "--only", "random-read", "--skip", "random-read"], "no test to"),
+    (["review", "sm951-ahci-512", "--destroy-data", "S1"], "no meaning for the virtual drive"),
+    (["review", "sm951"], "drive 'sm951' is unknown"),
+    (["review", "./none.img"], r"none\.img does not exist"),
+    (["review", "none.toml"], r"none\.toml does not exist"),
+    (["review", "."], "drive '.' is|is a directory"),
+    (["review", "/dev/null"], "neither a file nor a block device"),
+    (["review", "/etc/passwd/x"], "does not exist"),
+    (["review", "--resume", "nowhere"], "nowhere does not exist"),
+    (["review", "--resume", "."], "holds no result"),
+    (["review", "--resume", ".", "--out", "x"], "--out cannot be given with --resume"),
+    (["review", "--resume", ".", "--only", "x"], "--only cannot be given with --resume"),
+    (["report"], "missing argument 'DIR...'"),
+    (["report", "nowhere"], "nowhere does not exist"),
+    (["report", "."], "holds no result"),
+    (["drives", "extra"], "unexpected extra argument"),
+    (["bench", "--fast"], "no such option: --fast"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=lambda value: str(value)[:40])
+def test_a_mistake_is_one_error_and_one_hint(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli_run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(two_lines(shown.err, message)) > len("hint: ")
+    assert len(shown.err.splitlines()) == 2
+    assert list(tmp_path.iterdir()) == [], "nothing was made"
+
+
+def test_errors_are_not_wrapped_in_a_narrow_terminal(tmp_path: Path) -> None:
+    done = run("review", "sm951-ahci-512", "--suite", "x" * 90, cwd=tmp_path, COLUMNS="20")
+    must_fail(done, 2, "suite 'x{90}' is unknown")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_near_miss_is_guessed(tmp_path: Path) -> None:
+    assert "sm951-ahci-512" in must_fail(
+        run("review", "sm951-ahci-521", cwd=tmp_path), 2, "unknown"
+    )
+    assert "--quick" in must_fail(run("review", "x", "--quik", cwd=tmp_path), 2, "--quik")
+
+
+@pytest.mark.parametrize("command", [[], ["drives"], ["review"], ["report"], ["bench"]])
+def test_help_has_examples_and_needs_no_heavy_import(tmp_path: Path, command: list[str]) -> None:
+    done = run(*command, "--help", cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == ""
+    assert f"  drivebay {' '.join(command)}".rstrip() in done.stdout and "Examples:" in done.stdout
+    script = (
+        "import sys\nfrom drivebay.cli.entry import run\n"
+        f"run({[*command, '--help']})\n"
+        "print([m for m in ('pyarrow', 'numpy', 'plotly') if m in sys.modules])"
+    )
+    loaded = run(cwd=tmp_path, program=[sys.executable, "-c", script])
+    assert loaded.stdout.splitlines()[-1] == "[]"
+
+
+def test_no_command_shows_the_help_and_is_wrong_usage(tmp_path: Path) -> None:
+    done = run(cwd=tmp_path)
+    assert done.returncode == 2 and "Commands:" in done.stdout
+
+
+def test_version(tmp_path: Path) -> None:
+    done = run("--version", cwd=tmp_path)
+    assert done.returncode == 0 and re.match(r"drivebay \d", done.stdout)
+
+
+def test_drives_lists_catalog_and_devices(tmp_path: Path) -> None:
+    done = run("drives", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = json.loads(done.stdout)
+    sm951 = next(drive for drive in table["drives"] if drive["name"] == "sm951-ahci-512")
+    assert sm951["capacity_bytes"] == 512_110_190_592 and "AHCI" in sm951["interface"]
+    for device in table["devices"]:
+        assert {"path", "model", "serial", "capacity_bytes", "blockers"} <= set(device)
+    text = run("drives", cwd=tmp_path)
+    assert text.returncode == 0 and "sm951-ahci-512  512.1 GB" in text.stdout
+    assert all(line == line.rstrip() for line in text.stdout.splitlines())
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """As `drivebay drives | head -1` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as out:
+        done = subprocess.run(
+            [*PROGRAM, "drives"],
+            env=environment(),
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.stderr == b""
+
+
+# ------------------------------------------------------------------- review, on the fake drive
+
+
+def test_review_prints_figures_and_paths(tmp_path: Path) -> None:
+    done = run("review", "fake", "--out", "r", cwd=tmp_path, program=FAKED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["result  r", "report  r/report.html"]
+    assert "random-read" in done.stdout and "MB/s" in done.stdout
+    assert done.stderr.startswith("review: 4 tests, about ")
+    assert sorted(line.split()[1] for line in done.stderr.splitlines()[1:]) == sorted(
+        test.id for test in small_suite().tests
+    )
+
+
+def test_review_json_is_all_that_stdout_has(tmp_path: Path) -> None:
+    done = run("review", "fake", "--json", "--only", "random-read", cwd=tmp_path, program=FAKED)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert set(summary) == {"result", "report", "headline"}
+    assert Path(summary["result"]) == tmp_path / "drivebay-results" / "fake-drive-small-1"
+    assert {row["test_id"] for row in summary["headline"]} == {"random-read"}
+
+
+def test_existing_result_is_refused_and_resume_of_a_whole_one_is_fine(tmp_path: Path) -> None:
+    assert run("review", "fake", "--out", "r", cwd=tmp_path, program=FAKED).returncode == 0
+    again = run("review", "fake", "--out", "r", cwd=tmp_path, program=FAKED)
+    assert "--resume" in must_fail(again, 2, "holds a result already")
+    resumed = run("review", "--resume", "r", cwd=tmp_path, program=FAKED)
+    assert resumed.returncode == 0 and "report  r/report.html" in resumed.stdout
+    other = run("review", "--resume", "r", "--seed", "2", cwd=tmp_path, program=FAKED)
+    must_fail(other, 2, "started with seed 1, not 2")
+
+
+def test_a_place_that_cannot_be_written_is_exit_3(tmp_path: Path) -> None:
+    done = run("review", "fake", "--out", "/proc/r", cwd=tmp_path, program=FAKED)
+    assert "--out" in must_fail(done, 3, "/proc/r")
+
+
+def test_a_long_test_of_a_real_drive_needs_consent(tmp_path: Path) -> None:
+    long = {"FAKE_KIND": "block", "FAKE_HOURS": "1"}
+    done = run("review", "x", "--out", "r", cwd=tmp_path, program=FAKED, **long)
+    assert "--yes" in must_fail(done, 2, "about 4 h 0 min.*no terminal")
+    assert "serial FAKE0001" in done.stderr and "ALL DATA ON IT WILL BE LOST" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    done = run("review", "x", "--out", "r", "--yes", cwd=tmp_path, program=FAKED, **long)
+    assert done.returncode == 0, done.stderr
+
+
+def on_terminal(
+    *arguments: str, cwd: Path, keys: bytes = b"", columns: int = 100, **more: Any
+) -> tuple[int, str]:
+    """Runs the faked program on a terminal of its own; returns exit code and what it showed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    child = subprocess.Popen(
+        [*FAKED, *arguments],
+        cwd=cwd,
+        env={**environment(**more), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.write(ours, keys)
+    shown = b""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # EIO: the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    return child.wait(20), shown.decode()
+
+
+@pytest.mark.parametrize(("keys", "code"), [(b"y\n", 0), (b"n\n", 2), (b"\x04", 130)])
+def test_consent_is_asked_on_a_terminal(tmp_path: Path, keys: bytes, code: int) -> None:
+    long: dict[str, Any] = {"FAKE_KIND": "block", "FAKE_HOURS": "1"}
+    done, shown = on_terminal("review", "x", "--out", "r", cwd=tmp_path, keys=keys, **long)
+    assert "This will take about 4 h 0 min. Begin?" in shown
+    assert done == code, shown
+    assert (tmp_path / "r").exists() == (code == 0)
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize("columns", [20, 55, 70, 120])
+def test_bars_fit_the_terminal(tmp_path: Path, columns: int) -> None:
+    done, shown = on_terminal(
+        "review", "x", "--out", "r", cwd=tmp_path, columns=columns, FAKE_WALL_S="0.5"
+    )
+    assert done == 0, shown
+    assert "Traceback" not in shown
+    progress = shown[: shown.index("done: ")]
+    assert "%" in progress and "total" in progress
+    for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", progress).replace("\r", "\n").split("\n"):
+        assert len(line) <= columns, line
+    assert "\x1b[3" not in shown, "NO_COLOR is kept"
+
+
+# ------------------------------------------------------------------------------- arithmetic
+
+
+def plan_of(*seconds: float) -> Plan:
+    """A plan with these estimates."""
+    tests = small_suite().tests
+    return Plan(tuple(Planned(t, s) for t, s in zip(tests, seconds, strict=False)))
+
+
+def test_total_is_weighted_by_the_estimates() -> None:
+    clock = [0.0]
+    track = display.Track(plan_of(90, 10), jobs=1, now=lambda: clock[0])
+    long, short = "consistency-default", "random-read"
+    assert track.total() == (0.0, 100.0)
+    track.start(long)
+    clock[0] = 40.0
+    track.move(long, "run", 30, 60, {"iops": 1.0})
+    share, left = track.total()
+    assert share == pytest.approx(0.45)
+    assert left == pytest.approx(40 / 0.45 - 40), "by the progress made, not by the estimate"
+    assert track.running()[0][2] == pytest.approx(40.0)
+    track.move(long, "run", 10, 60, {})
+    assert track.total()[0] == pytest.approx(0.45), "never back"
+    assert track.end(long, done=True) == 40.0
+    assert track.total()[0] == pytest.approx(0.9)
+    track.start(short)
+    assert track.end(short, done=False) == 0.0
+    assert track.total()[0] == pytest.approx(0.9), "a cancelled test is not done"
+
+
+def test_time_left_is_unknown_when_the_estimate_is_used_up_without_progress() -> None:
+    clock = [0.0]
+    track = display.Track(plan_of(10), jobs=1, now=lambda: clock[0])
+    track.start("consistency-default")
+    clock[0] = 4.0
+    assert track.total()[1] == 6.0
+    clock[0] = 11.0
+    assert track.total() == (0.0, None)
+
+
+def test_nothing_to_do_is_all_done() -> None:
+    assert display.Track(Plan(()), jobs=1).total()[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.5, "0.50"), (7.456, "7.46"), (99.94, "99.9"), (108.13, "108"), (-3.5, "-3.50")],
+)
+def test_numbers_have_three_digits(value: float, text: str) -> None:
+    assert show.number(value) == text
+
+
+def test_main_exits_with_the_commands_code(capsys: Any) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli_main(["nonsense"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("error: no such command 'nonsense'\nhint: ")
