@@ -32,6 +32,8 @@ refill_buffers=1
 # Uniform addresses, drawn with replacement.
 norandommap=1
 random_generator=tausworthe64
+# Without this, fio before 3.39 ignores randseed and draws the same addresses in every phase.
+randrepeat=0
 # One latency, from submission to completion.
 lat_percentiles=1
 clat_percentiles=0

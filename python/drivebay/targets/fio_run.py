@@ -248,11 +248,11 @@ def _artefacts(
             return kept.read()
 
     arguments = " ".join(ARGUMENTS)
+    target = shlex.quote(shown_target.replace(":", "\\:"))  # a colon would part two file names
     return {
         f"{name}.fio": job.encode(),
         f"{name}.command.txt": (
-            f"{TARGET_VARIABLE}={shlex.quote(shown_target)} {tool.path} {arguments} "
-            f"< {name}.fio\n".encode()
+            f"{TARGET_VARIABLE}={target} {tool.path} {arguments} < {name}.fio\n".encode()
         ),
         f"{name}.json": json.dumps(last, indent=1).encode(),
         f"{name}.stdout.gz": whole(running.stdout),
