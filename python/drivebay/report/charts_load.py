@@ -236,7 +236,7 @@ def distribution(chart_id: str, runs: Sequence[Run]) -> Chart | None:
             "dtick": 1 if width > 3.5 else "D2",
         },
         "yaxis": {
-            "range": [-0.15, n - 0.02],
+            "range": [-0.3, n - 0.02],
             "tickvals": list(range(n)),
             "ticktext": [wrapped(name) for _, name, _ in reversed(rows)],
             "automargin": True,

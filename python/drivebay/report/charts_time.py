@@ -19,6 +19,7 @@ from drivebay.report.markup import chart_text
 ALL = "all"
 TEMPERATURE_FROM_C = 20.0
 SHAPES_MAX = 200
+FEW = 60
 ALONE = {"temperature_c": "@heat", "power_w": "@power"}
 
 
@@ -125,10 +126,14 @@ def _trace(run: Run, values: Floats, start: int, panel: int, mode: str) -> Json:
         "y": rounded(values),
         "yaxis": "y" if panel == 0 else f"y{panel + 1}",
     }
+    few = len(values) <= FEW
     if mode == "markers":
-        trace["marker"] = {"size": 3.2, "color": run.colour, "opacity": 0.7}
+        size = 7 if few else 5 if len(values) <= 10 * FEW else 3.2
+        trace["marker"] = {"size": size, "color": run.colour, "opacity": 0.7}
     else:
         trace["line"] = {"width": 1.6, "color": run.colour}
+        trace["mode"] = "lines+markers" if few else "lines"
+        trace["marker"] = {"size": 5}
     return trace
 
 

@@ -90,6 +90,16 @@ def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
     return found
 
 
+def run_differently(all_entries: Sequence[Entry], test_id: str) -> bool:
+    """True if the finished runs of a test had not the same preparation, load and window."""
+    ways = {
+        (one.test.prepare, one.test.phases, one.test.metric_window_s)
+        for entry in all_entries
+        if (one := entry.review.tests.get(test_id)) is not None
+    }
+    return len(ways) > 1
+
+
 def short_title(test: Test) -> str:
     """What tells a test apart from its neighbours on the page: the last part of its title."""
     _, comma, rest = test.title.partition(", ")

@@ -146,7 +146,7 @@ def _about(all_entries: Sequence[Entry]) -> Html:
             for phase in one.phases
         )
         rows.append(["Time under load", units.duration(drive_time)])
-        body.append(table(["This review", ""], rows, kind="data narrow"))
+        body.append(table(["", ""], rows, caption="This review", kind="data narrow"))
     body.append(
         el(
             "p",

@@ -165,7 +165,9 @@ def table(
         el(
             "table",
             el("caption", caption) if caption else None,
-            el("thead", el("tr", [el("th", head, scope="col") for head in heads])),
+            el("thead", el("tr", [el("th", head, scope="col") for head in heads]))
+            if any(heads)
+            else None,
             el("tbody", body),
             class_=kind,
         ),

@@ -18,7 +18,7 @@ from drivebay.report.blocks import (
     with_heat,
 )
 from drivebay.report.charts_load import SHADES
-from drivebay.report.entries import Run, runs, short_title
+from drivebay.report.entries import Run, run_differently, runs, short_title
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import Key, figure, legend, switch, when
 from drivebay.suites import Test
@@ -29,6 +29,10 @@ PAGES = {
     "sequential": "Sequential performance",
     "thermal": "Thermal throttling",
 }
+DIFFERENT = (
+    "The reviews ran this test differently (another suite, or a shortened run): its figures must "
+    "not be compared."
+)
 AXES = (("linear", "Linear"), ("log", "Log"))
 
 
@@ -56,6 +60,9 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
             el(
                 "section",
                 el("h3", title),
+                el("p", DIFFERENT, class_="note")
+                if run_differently(book.entries, test.id)
+                else None,
                 _one_test(book, test),
                 missing(book, test),
                 captions.method(test),
@@ -64,16 +71,6 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
             )
         )
     return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
-
-
-def _differs(book: Book, test: Test) -> bool:
-    """True if the finished runs of a test had not the same preparation and load."""
-    ways = {
-        (one.test.prepare, one.test.phases, one.test.metric_window_s)
-        for entry in book.entries
-        if (one := entry.review.tests.get(test.id)) is not None
-    }
-    return len(ways) > 1
 
 
 def _one_test(book: Book, test: Test) -> Child:
@@ -88,13 +85,8 @@ def _one_test(book: Book, test: Test) -> Child:
 
 
 def missing(book: Book, test: Test) -> list[Html]:
-    """A line for every review in which this test has no figures, or is another test than here."""
+    """A line for every review in which this test has no figures, and why."""
     lines = []
-    if _differs(book, test):
-        lines.append(
-            "The reviews ran this test differently (another suite, or a shortened run): its "
-            "figures must not be compared."
-        )
     for entry in book.entries:
         found = [step for step in entry.review.result.steps if step.id == test.id]
         who = f"{entry.name}: " if len(book.entries) > 1 else ""
@@ -165,7 +157,7 @@ def _consistency_charts(book: Book, page: str, found: Sequence[Run]) -> list[Chi
                 controls=axis,
             ),
             figure(
-                f"Steady state: IOPS of each of the {last}",
+                f"{last[:1].upper()}{last[1:]}: IOPS of each second",
                 end,
                 f"One point per second. {captions.named(found, last_seconds)}",
                 *notes,

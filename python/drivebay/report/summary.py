@@ -12,7 +12,7 @@ from typing import Any
 from drivebay import units
 from drivebay.analysis import Headline
 from drivebay.analysis.published import said, specification
-from drivebay.report.entries import Entry, capacity
+from drivebay.report.entries import Entry, capacity, run_differently
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table
 from drivebay.report.words import DASH, GAP, number, percent, quantity
@@ -51,11 +51,11 @@ def header(all_entries: Sequence[Entry]) -> Html:
 def chips(entry: Entry) -> list[Html]:
     """Labels that no figure of the review may be seen without."""
     result = entry.review.result
-    labels = (
-        [el("span", "Virtual drive: figures are simulated", class_="chip virtual")]
-        if result.simulated
-        else [el("span", "Real drive: figures are measured", class_="chip real")]
-    )
+    if result.simulated:
+        labels = [el("span", "Virtual drive: figures are simulated", class_="chip virtual")]
+    else:
+        what = "File on a real drive" if result.target["kind"] == "file" else "Real drive"
+        labels = [el("span", f"{what}: figures are measured", class_="chip real")]
     if result.quick:
         labels.append(el("span", "Shortened run: not comparable", class_="chip warn"))
     if result.missing:
@@ -122,21 +122,29 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     if not rows:
         return el("p", "No test has figures yet.", class_="missing")
     single = len(all_entries) == 1
+    compared = single and any(row.verdict for found in rows.values() for row in found.values())
     word = "Reproduced" if all_entries[0].kind == "virtual" else "Measured"
-    heads = [word, "Published", "Error"] if single else [entry.name for entry in all_entries]
+    heads = [word, "Published", "Error"] if compared else [word]
+    if not single:
+        heads = [
+            entry.name + (", shortened run" if entry.review.result.quick else "")
+            for entry in all_entries
+        ]
     body: list[Html] = []
     last = ""
     for (test_id, _), found in rows.items():
         any_row = next(iter(found.values()))
         if test_id != last:
-            link = el("a", any_row.test_title, href=f"#{test_id}")
+            link: list[Child] = [el("a", any_row.test_title, href=f"#{test_id}")]
+            if run_differently(all_entries, test_id):
+                link.append(el("small", " run differently: not comparable", class_="bad"))
             span = str(len(heads) + 1)
             body.append(
                 el("tr", el("th", link, colspan=span, scope="rowgroup"), class_="group-row")
             )
             last = test_id
         cells = (
-            _compared(any_row)
+            (_compared(any_row) if compared else [_value(any_row)])
             if single
             else [_value(found.get(entry.key), published=True) for entry in all_entries]
         )
@@ -236,7 +244,9 @@ def specifications(all_entries: Sequence[Entry]) -> Html:
         for name in ("kind", "drive", "title"):
             target.pop(name, None)
         own: list[list[Child]] = [[label(path), words] for path, words, _ in flat(target)]
-        body.append(table(["As the target reports itself", ""], own, kind="data narrow"))
+        body.append(
+            table(["", ""], own, caption="As the target reports itself", kind="data narrow")
+        )
         if isinstance(profile, dict):
             rows = list(flat(profile))
             guesses = sum(source.startswith("guess") for _, _, source in rows)
@@ -261,7 +271,7 @@ def _printed(entry: Entry) -> list[Html]:
         name = f"{row.metric[:1].upper()}{row.metric[1:]}"
         tables.setdefault(row.source, []).append([name, said(row), row.condition])
     return [
-        table([f"Published: {source}", "", ""], rows, kind="data narrow")
+        table(["", "", ""], rows, caption=f"Published: {source}", kind="data narrow")
         for source, rows in tables.items()
     ]
 
