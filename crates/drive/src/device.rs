@@ -467,12 +467,22 @@ impl Device {
 
     /// Lets `len` slots from `slot` on pass through a stream's buffer and programs what is complete.
     ///
-    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page, 1 die and
-    /// 1 calendar per die-wide program.
-    #[inline]
+    /// Returns when the last of them has found room. Cost: nothing inside a flash page; 1 ring entry at
+    /// its begin; 1 die and 1 calendar per die-wide program.
+    #[inline(always)]
     fn fill(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
-        let g = self.spec.geometry;
+        let last = (1u32 << self.spec.geometry.page_shift) - 1;
+        let begin = slot.0 & last;
+        if begin != 0 && begin + len <= last {
+            return from;
+        }
+        self.fill_pages(stream, slot, len, from)
+    }
+
+    fn fill_pages(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
+        let g = &self.spec.geometry;
         let page_slots = 1u32 << g.page_shift;
+        let planes = 1u32 << g.plane_shift;
         let buffer = &mut self.buffers[stream];
         let mut clock = from;
         let mut at = slot.0;
@@ -481,14 +491,14 @@ impl Device {
             if at & (page_slots - 1) == 0 {
                 clock = clock.max(buffer.take());
             }
-            at = end.min((at | (page_slots - 1)) + 1);
-            let page = (at - 1) >> g.page_shift;
-            let plane = (page >> g.die_shift) & ((1 << g.plane_shift) - 1);
-            if at & (page_slots - 1) == 0 && plane + 1 == 1 << g.plane_shift {
+            let page = at >> g.page_shift;
+            let page_end = (page + 1) << g.page_shift;
+            at = end.min(page_end);
+            if at == page_end && (page >> g.die_shift) & (planes - 1) == planes - 1 {
                 let row = page >> (g.die_shift + g.plane_shift);
                 let safe = self.nand.program(self.now, clock, page, row);
                 let newest = buffer.taken() - 1;
-                for earlier in 0..=plane {
+                for earlier in 0..planes {
                     buffer.give_back(newest - (u64::from(earlier) << g.die_shift), safe);
                 }
             }

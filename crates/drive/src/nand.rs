@@ -14,6 +14,9 @@ use drivebay_units::Nanos;
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
 
+/// Least common multiple of one to four page types: a constant divides without a division.
+const ROWS_REPEAT: u32 = 12;
+
 /// One die's timeline.
 #[derive(Clone, Copy, Debug, Default)]
 struct Die {
@@ -41,6 +44,8 @@ pub struct ReadTimes {
 /// All dies and channels.
 pub struct Nand {
     timing: NandTiming,
+    /// tPROG by row, repeated to a length that all counts of page types divide.
+    program: [Nanos; ROWS_REPEAT as usize],
     dies: Vec<Die>,
     channels: Vec<Calendar>,
     die_mask: u32,
@@ -60,6 +65,7 @@ impl Nand {
         let dies = geometry.dies();
         Nand {
             timing,
+            program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
             dies: vec![Die::default(); dies as usize],
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
             die_mask: dies - 1,
@@ -126,7 +132,7 @@ impl Nand {
             if self.timing.cache_program { die.register_free } else { die.program_until };
         let channel = &mut self.channels[(page & self.channel_mask) as usize];
         let loaded = channel.reserve(floor, from.max(register), len);
-        let time = self.timing.program[(row % self.timing.page_types) as usize];
+        let time = self.program[(row % ROWS_REPEAT) as usize];
         die.occupy(loaded, time)
     }
 

@@ -70,9 +70,21 @@ impl Calendar {
     /// Reserves `len` in the free time from `from` on; returns when the last of it ends.
     ///
     /// `floor`: no later call will ask for a time before it (it must never go back).
-    #[inline]
+    /// Cost: one step when nothing later is reserved, else usually two or three from the back.
+    #[inline(always)]
     pub fn reserve(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
         debug_assert!(from >= floor);
+        if self.len > 0 {
+            let last = self.at(self.len - 1);
+            if from.0 >= last.from && from.0 <= last.to {
+                last.to += len.0;
+                return Nanos(last.to);
+            }
+        }
+        self.reserve_between(floor, from, len)
+    }
+
+    fn reserve_between(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
         while self.len > 0 && self.at(0).to <= floor.0 {
             self.head = (self.head + 1) & (INTERVALS_MAX - 1);
             self.len -= 1;

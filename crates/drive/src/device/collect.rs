@@ -2,27 +2,25 @@
 //!
 //! Model: firmware shares the flash core between commands and collection by time. Once spare space
 //! runs low, each command is followed by a slot; its length depends on how much is free, so the host
-//! is slowed smoothly. In a slot, runs of consecutive pages are copied until the time or the page
-//! limit is used up; the slot passes even if the copying ends sooner. What a copy overdraws, the next
+//! is slowed smoothly. In a slot, flash pages are copied, one by one, until the time or the page limit
+//! is used up; the slot passes even if the copying ends sooner. What a copy overdraws, the next
 //! slot lacks. Below the reserve, whole superblocks are collected before the host may go on.
 //! The mechanism is a hypothesis that fits the published burst, cliff and steady state together; see
 //! docs/adr/0004-collection-by-time-slots.md.
 
-use drivebay_units::{Lpn, Nanos};
+use drivebay_units::Nanos;
 
 use super::{Device, DeviceError};
-use crate::ftl::{HOST, Run};
+use crate::ftl::{HOST, Source};
 use crate::spec::{PAGE_BYTES, Pacing};
 
 /// Credit of the paced collector and the source page it is in.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// Core time that may still be spent, nanoseconds; overdrawn when negative.
+    /// Core time overdrawn by the slots so far, nanoseconds; never above zero between slots.
     time: i64,
-    /// Pages that may still be copied, in 1/256.
+    /// Pages that may still be copied, in 1/256; overdrawn when negative.
     pages_256: i64,
-    /// Source page sensed last, and 4 KiB pages of it not yet moved out.
-    source: Option<(u32, Nanos, u64)>,
     /// When the data copied so far is in the controller.
     data_ready: Nanos,
 }
@@ -59,101 +57,65 @@ impl Device {
     }
 
     fn collect_in_slot(&mut self, free: u64) {
-        let factor = self.spec.pacing.factor_256(free);
+        let pacing = &self.spec.pacing;
+        let factor = pacing.factor_256(free);
         let slot = Nanos((self.costs.slot.0 * factor) >> 8);
         if slot == Nanos::ZERO {
             return;
         }
+        let limit = ((pacing.slot_pages_256 * factor) >> 8) as i64;
+        let most = pacing.slot_pages_256 as i64;
         let begin = self.flash_core.free_at();
-        let limit = ((self.spec.pacing.slot_pages_256 * factor) >> 8) as i64;
-        self.collector.time += slot.0 as i64;
-        let most = self.spec.pacing.slot_pages_256 as i64;
-        self.collector.pages_256 = (self.collector.pages_256 + limit).min(most);
-        while self.collector.time > 0 && self.collector.pages_256 >= 256 {
-            let len_max = (self.collector.pages_256 / 256) as u32;
-            let spent = slot.0.saturating_sub(self.collector.time.max(0) as u64);
-            if self.collect_stream_is_stuck(begin.after(Nanos(spent))) {
+        let mut time = self.collector.time + slot.0 as i64;
+        let mut pages_256 = (self.collector.pages_256 + limit).min(most);
+        while time > 0 && pages_256 > 0 {
+            let at = begin.after(Nanos(slot.0.saturating_sub(time as u64)));
+            if self.collection_must_wait(at) {
                 break;
             }
-            match self.ftl.next_run(len_max) {
-                Some(run) => {
-                    let cost = self.copy(run, begin.after(Nanos(spent)));
-                    self.collector.time -= cost.0 as i64;
-                    self.collector.pages_256 -= i64::from(run.len) * 256;
+            match self.ftl.next_source() {
+                Some(source) => {
+                    pages_256 -= i64::from(source.pages) * 256;
+                    time -= self.copy(source, at).0 as i64;
                 }
-                None if self.ftl.victim_is_done() => self.retire(begin.after(Nanos(spent))),
+                None if self.ftl.victim_is_done() => self.retire(at),
                 None => break,
             }
         }
         // Time that no copy could use has passed all the same.
-        self.collector.time = self.collector.time.min(0);
+        self.collector.time = time.min(0);
+        self.collector.pages_256 = pages_256;
         self.flash_core.collect(slot);
     }
 
     /// Whether the next copy would wait for flash: the slot does not wait, it ends.
-    #[inline]
-    fn collect_stream_is_stuck(&self, at: Nanos) -> bool {
+    #[inline(always)]
+    fn collection_must_wait(&self, at: Nanos) -> bool {
         let stream = self.ftl.collect_stream();
         (self.ftl.room(stream) == 0 && self.ftl.free_superblocks() == 0)
             || self.buffers[stream].next_free_at() > at
     }
 
-    /// Copies a run; returns what it costs the core.
+    /// Copies what is valid in a flash page; returns what it costs the core.
     ///
-    /// Cost: 1 sensing and 1 calendar per flash page read, `fill` for the new places.
-    #[inline]
-    fn copy(&mut self, run: Run, at: Nanos) -> Nanos {
-        let shift = self.spec.geometry.page_shift;
+    /// Cost: 1 sensing and 1 calendar, `fill` for the new places.
+    #[inline(always)]
+    fn copy(&mut self, mut source: Source, at: Nanos) -> Nanos {
         let stream = self.ftl.collect_stream();
-        let (mut slot, mut lpn, mut left) = (run.slot.0, run.lpn.0, run.len);
-        while left > 0 {
+        let pages = u64::from(source.pages);
+        let page = source.first.0 >> self.spec.geometry.page_shift;
+        let read = self.nand.read(self.now, at, page, pages * PAGE_BYTES);
+        // Pages are programmed in order: none before the data of all before it has come.
+        self.collector.data_ready = self.collector.data_ready.max(read.done);
+        while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
                 self.open_for_collection();
             }
-            // As far as one source page and one frontier go.
-            let page = slot >> shift;
-            let len = left.min(((page + 1) << shift) - slot).min(self.ftl.room(stream));
-            self.sense_source(page, u64::from(len), at);
-            let place = self.ftl.relocate(Lpn(lpn), len);
-            let mask = (1 << shift) - 1;
-            if (place.0 & mask) + len > mask {
-                // A flash page is completed: its data must be in the controller.
-                self.settle_source();
-            }
-            if place.0 & mask == 0 || (place.0 & mask) + len > mask {
-                self.fill(stream, place, len, at.max(self.collector.data_ready));
-            }
-            slot += len;
-            lpn += len;
-            left -= len;
+            let (place, count) = self.ftl.relocate(&mut source);
+            self.fill(stream, place, count, at.max(self.collector.data_ready));
         }
-        self.copied_pages += u64::from(run.len);
-        self.costs.copy_run.after(self.costs.copy_page.times(u64::from(run.len)))
-    }
-
-    /// Senses the source page unless it was sensed last; counts what has to be moved out of it.
-    #[inline(always)]
-    fn sense_source(&mut self, page: u32, len: u64, at: Nanos) {
-        match &mut self.collector.source {
-            Some((current, _, waiting)) if *current == page => *waiting += len,
-            _ => {
-                self.settle_source();
-                let (_, sensed) = self.nand.sense(at, page);
-                self.collector.source = Some((page, sensed, len));
-            }
-        }
-    }
-
-    /// Moves what waits in the source page's register over the channel.
-    #[inline]
-    fn settle_source(&mut self) {
-        if let Some((page, sensed, waiting)) = &mut self.collector.source
-            && *waiting > 0
-        {
-            let end = self.nand.move_out(self.now, *sensed, *page, *waiting * PAGE_BYTES);
-            *waiting = 0;
-            self.collector.data_ready = self.collector.data_ready.max(end);
-        }
+        self.copied_pages += pages;
+        self.costs.copy_run.times(u64::from(source.runs)).after(self.costs.copy_page.times(pages))
     }
 
     fn open_for_collection(&mut self) {
@@ -164,8 +126,6 @@ impl Device {
 
     /// Erases the victim that has been read to its end.
     fn retire(&mut self, at: Nanos) {
-        self.settle_source();
-        self.collector.source = None;
         self.ftl.finish_victim();
         self.nand.erase_superblock(at);
     }
@@ -191,15 +151,13 @@ impl Device {
 
     /// Collects the rest of the victim, or a new one, without a pause.
     fn collect_superblock(&mut self) -> Result<(), DeviceError> {
-        const RUN_MAX: u32 = 32;
         let stream = self.ftl.collect_stream();
         loop {
-            match self.ftl.next_run(RUN_MAX) {
-                Some(run) => {
-                    let room_at = self.buffers[stream].next_free_at();
+            match self.ftl.next_source() {
+                Some(source) => {
                     let begin = self.flash_core.free_at();
-                    let wait = room_at.since_or_zero(begin);
-                    let cost = self.copy(run, begin.after(wait));
+                    let wait = self.buffers[stream].next_free_at().since_or_zero(begin);
+                    let cost = self.copy(source, begin.after(wait));
                     self.flash_core.collect(wait.after(cost));
                 }
                 None if self.ftl.victim_is_done() => {

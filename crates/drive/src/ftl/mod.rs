@@ -23,7 +23,7 @@ use crate::spec::{Geometry, Policy, Spec};
 pub const HOST: usize = 0;
 
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
-const SCAN_AHEAD: u32 = 64;
+const SCAN_AHEAD: usize = 64;
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,19 +67,22 @@ struct Frontier {
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     superblock: u32,
+    /// First slot not yet read.
     next: u32,
     end: u32,
 }
 
-/// Consecutive slots that hold consecutive, valid pages.
+/// A flash page of the victim with valid data in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// First slot.
-    pub slot: Slot,
-    /// First page.
-    pub lpn: Lpn,
-    /// How many.
-    pub len: u32,
+pub struct Source {
+    /// First slot of the flash page.
+    pub first: Slot,
+    /// Which of its slots are valid: bit i is slot `first + i`.
+    pub valid: u32,
+    /// How many are.
+    pub pages: u32,
+    /// How many runs of consecutive pages they make.
+    pub runs: u32,
 }
 
 /// The map and the state of all superblocks.
@@ -262,20 +265,35 @@ impl Ftl {
         let range = lpn.0 as usize..(lpn.0 + len) as usize;
         self.invalidate(range.clone());
         self.mapped += u64::from(len);
-        self.point(lpn, first, len);
+        for (entry, slot) in self.map.get_mut()[range].iter_mut().zip(first + 1..) {
+            *entry = slot;
+        }
+        let slots = first as usize..(first + len) as usize;
+        for (entry, page) in self.back.get_mut()[slots].iter_mut().zip(lpn.0..) {
+            *entry = page;
+        }
         Slot(first)
     }
 
-    /// Moves valid pages of the victim to the collection frontier, which must have room.
+    /// Moves valid pages of a victim's flash page to the collection frontier, as far as that has room.
     ///
-    /// Returns the first new slot. Cost: no miss, the scan has just read the entries.
+    /// Returns the first new slot and how many were moved; those are gone from `source` then.
+    /// Cost: no miss, the scan has just read the entries.
     #[inline(always)]
-    pub fn relocate(&mut self, lpn: Lpn, len: u32) -> Slot {
+    pub fn relocate(&mut self, source: &mut Source) -> (Slot, u32) {
+        let count = source.pages.min(self.room(self.collect_stream));
+        source.pages -= count;
         let victim = self.victim.as_ref().expect("pages are moved out of a victim");
-        self.valid[victim.superblock as usize] -= len;
-        let first = self.advance(self.collect_stream, len);
-        self.point(lpn, first, len);
-        Slot(first)
+        self.valid[victim.superblock as usize] -= count;
+        let first = self.advance(self.collect_stream, count);
+        let (map, back) = (self.map.get_mut(), self.back.get_mut());
+        for slot in first..first + count {
+            let lpn = back[(source.first.0 + source.valid.trailing_zeros()) as usize];
+            source.valid &= source.valid - 1;
+            map[lpn as usize] = slot + 1;
+            back[slot as usize] = lpn;
+        }
+        (Slot(first), count)
     }
 
     /// Takes the next slots of a frontier for valid pages.
@@ -288,24 +306,6 @@ impl Ftl {
         self.valid[frontier.superblock as usize] += len;
         self.free_slots -= u64::from(len);
         first
-    }
-
-    /// Makes map and back agree that these pages lie from slot `first` on.
-    #[inline(always)]
-    fn point(&mut self, lpn: Lpn, first: u32, len: u32) {
-        if len == 1 {
-            self.map.get_mut()[lpn.0 as usize] = first + 1;
-            self.back.get_mut()[first as usize] = lpn.0;
-            return;
-        }
-        let range = lpn.0 as usize..(lpn.0 + len) as usize;
-        for (entry, slot) in self.map.get_mut()[range].iter_mut().zip(first + 1..) {
-            *entry = slot;
-        }
-        let slots = first as usize..(first + len) as usize;
-        for (entry, page) in self.back.get_mut()[slots].iter_mut().zip(lpn.0..) {
-            *entry = page;
-        }
     }
 
     /// Unmaps pages; returns how many were mapped.
@@ -346,46 +346,51 @@ impl Ftl {
         self.mapped -= u64::from(gone);
     }
 
-    /// The next run of valid pages to copy, at most `len_max` long; None when the victim is done
-    /// (call [`Ftl::finish_victim`]) or when there is nothing to collect.
-    #[inline]
-    pub fn next_run(&mut self, len_max: u32) -> Option<Run> {
+    /// The victim's next flash page with valid data; None when the victim is done (call
+    /// [`Ftl::finish_victim`]) or when there is nothing to collect.
+    #[inline(always)]
+    pub fn next_source(&mut self) -> Option<Source> {
         if self.victim.is_none() {
             self.choose_victim()?;
         }
+        match self.geometry.page_shift {
+            0 => self.scan::<1>(),
+            1 => self.scan::<2>(),
+            2 => self.scan::<4>(),
+            3 => self.scan::<8>(),
+            4 => self.scan::<16>(),
+            _ => unreachable!("the profile allows pages of 4 to 64 KiB"),
+        }
+    }
+
+    /// `next_source` for flash pages of `SLOTS` slots. Cost: per slot 1 map entry, prefetched.
+    #[inline(always)]
+    fn scan<const SLOTS: usize>(&mut self) -> Option<Source> {
         let victim = self.victim.as_mut()?;
         let (map, back) = (self.map.get(), self.back.get());
-        let prefetch = |slot: u32| {
-            if let Some(&ahead) = back.get((slot + SCAN_AHEAD) as usize) {
-                self.map.prefetch(ahead as usize);
+        while victim.next < victim.end {
+            let first = victim.next;
+            let begin = first as usize;
+            victim.next += SLOTS as u32;
+            self.free_slots += SLOTS as u64;
+            let ahead = begin + SCAN_AHEAD;
+            if let Some(coming) = back.get(ahead..ahead + SLOTS) {
+                coming.iter().for_each(|&lpn| self.map.prefetch(lpn as usize));
             }
-        };
-        let from = victim.next;
-        let mut slot = from;
-        let mut run = None;
-        // Dead slots first, then as far as pages follow one another.
-        while slot < victim.end {
-            prefetch(slot);
-            let lpn = back[slot as usize];
-            let valid = map[lpn as usize] == slot + 1;
-            match run {
-                None if valid => run = Some(Run { slot: Slot(slot), lpn: Lpn(lpn), len: 1 }),
-                None => {}
-                Some(ref mut run) => {
-                    if !valid || lpn != run.lpn.0 + run.len {
-                        break;
-                    }
-                    run.len += 1;
-                }
+            let lpns: &[u32; SLOTS] = back[begin..begin + SLOTS].try_into().expect("SLOTS long");
+            let (mut valid, mut pages, mut runs, mut follows) = (0, 0, 0, u32::MAX);
+            for (i, &lpn) in lpns.iter().enumerate() {
+                let is_valid = map[lpn as usize] == first + i as u32 + 1;
+                valid |= u32::from(is_valid) << i;
+                pages += u32::from(is_valid);
+                runs += u32::from(is_valid & (lpn != follows));
+                follows = if is_valid { lpn + 1 } else { u32::MAX };
             }
-            slot += 1;
-            if run.is_some_and(|run| run.len == len_max) {
-                break;
+            if valid != 0 {
+                return Some(Source { first: Slot(first), valid, pages, runs });
             }
         }
-        self.free_slots += u64::from(slot - from);
-        victim.next = slot;
-        run
+        None
     }
 
     /// Whether a victim has been read to its end and waits to be erased.
