@@ -6,6 +6,8 @@ are made by formula and a fixed seed: nothing here says anything about a drive.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from drivebay.results.manifest import Tool
 from drivebay.suites import Suite, Test, Workload
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
 
+COUNTS = ("reads", "writes", "read_bytes", "write_bytes")
 Floats = npt.NDArray[np.float64]
 STAGES = ("host", "link", "firmware", "buffer", "map", "die", "channel", "nand", "collection")
 
@@ -62,6 +65,7 @@ def make(
     failed: dict[str, str] | None = None,
     seed: int = 1,
     speed: float = 1.0,
+    cut_s: float | None = None,
 ) -> Path:
     """A result folder at `path`.
 
@@ -70,6 +74,7 @@ def make(
     only : ids of the tests that are done (all where None); the others stay pending.
     failed : test id to error, for tests that failed.
     speed : factor on every rate, to tell two results apart.
+    cut_s : every phase ends after that long, as when a target stops early.
     """
     target = VIRTUAL if target is None else target
     what = suites.load(suite) if isinstance(suite, str) else suite
@@ -93,8 +98,22 @@ def make(
                 continue
             random = np.random.default_rng([seed, number])
             virtual = target["kind"] == "virtual"
-            folder.write_step(test.id, _phases(test, random, speed, virtual=virtual))
+            phases = _phases(test, random, speed, virtual=virtual)
+            folder.write_step(test.id, [_cut(phase, cut_s) for phase in phases])
     return path
+
+
+def _cut(phase: PhaseResult, cut_s: float | None) -> PhaseResult:
+    """The beginning of a phase; its last second is a partial one, none if nothing is left."""
+    if cut_s is None or cut_s >= phase.duration_s:
+        return phase
+    series = phase.series.slice(0, math.ceil(cut_s))
+    sums = {name: sum(series.column(name).to_pylist()) for name in COUNTS}
+    histogram = phase.histogram if cut_s else phase.histogram.slice(0, 0)
+    stages = phase.stages if cut_s or phase.stages is None else phase.stages.slice(0, 0)
+    return replace(
+        phase, duration_s=cut_s, series=series, histogram=histogram, stages=stages, **sums
+    )
 
 
 def _phases(

@@ -273,6 +273,15 @@ def test_runs_of_different_length_are_not_compared_in_silence(whole: Path, tmp_p
     assert "its figures must not be compared" in page.text
 
 
+def test_runs_too_short_for_a_second_or_without_any_io_still_make_a_page(tmp_path: Path) -> None:
+    for share in (0.0, 0.4, 1.0):
+        folder = made_result.make(tmp_path / f"short-{share}", suite="quick", cut_s=share)
+        page = Page(report.write([folder]))
+        assert ("run too short for it" in page.text) == (share < 1)
+        for row in headline(results.load(folder)):
+            assert row.value is not None or row.note
+
+
 def test_no_folder_or_too_many_is_wrong_usage(whole: Path) -> None:
     for folders in ([], [whole] * 25):
         with pytest.raises(UserError) as problem:
@@ -294,10 +303,21 @@ def test_a_real_drive_of_the_same_model_is_compared(tmp_path: Path) -> None:
     assert rows["mean_rate"].published == 108
 
 
-def test_a_changed_virtual_drive_is_not_compared(tmp_path: Path) -> None:
-    for change in ({"drive": "./mine.toml"}, {"overrides": {"thermal.r": 1}}):
+def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) -> None:
+    profile = made_result.VIRTUAL["profile"]
+    sink = {"nand": {"read_ns": {"value": 1, "source": "a variant"}}}
+    what_if = {"dies": {"value": 8, "source": "what-if, given by the user"}}
+    changed: dict[str, tuple[dict[str, Any], str]] = {
+        "own": ({"drive": "./mine.toml"}, ""),
+        "what-if": ({"profile": {**profile, "nand": what_if}}, "Changed: nand.dies = 8"),
+        "variant": ({"profile": {**profile, **sink, "variants": {"sink": sink}}}, "Changed: sink"),
+    }
+    for name, (change, label) in changed.items():
         target = {**made_result.VIRTUAL, **change}
-        folder = made_result.make(
-            tmp_path / str(len(str(change))), target=target, only=("random-read",)
-        )
+        folder = made_result.make(tmp_path / name, target=target, only=("random-read",))
         assert all(row.published is None for row in headline(results.load(folder)))
+        assert label in Page(report.write([folder])).text
+    unused = {**profile, "variants": {"sink": sink}}
+    target = {**made_result.VIRTUAL, "profile": unused}
+    folder = made_result.make(tmp_path / "unused", target=target, only=("random-read",))
+    assert any(row.published for row in headline(results.load(folder)))

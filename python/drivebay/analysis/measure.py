@@ -150,6 +150,8 @@ def _by_key(rows: list[Figure]) -> dict[str, Figure]:
 
 
 _TOO_SHORT = "the run has not one full second"
+_ONE_SECOND = "the run has a single full second"
+_SAME = "every second was the same"
 
 
 def _of_consistency(found: consistencies.Consistency | None) -> list[Figure]:
@@ -163,14 +165,21 @@ def _of_consistency(found: consistencies.Consistency | None) -> list[Figure]:
         Figure(
             "mean_iops", f"Mean IOPS, {last}", found.window.mean, "IOPS", found.window.sd, SD, n
         ),
-        Figure("sd_iops", f"Standard deviation, {last}", found.window.sd, "IOPS", n=n),
+        Figure(
+            "sd_iops",
+            f"Standard deviation, {last}",
+            found.window.sd,
+            "IOPS",
+            n=n,
+            note="" if n > 1 else _ONE_SECOND,
+        ),
         Figure(
             "mean_over_sd",
             f"Mean over standard deviation, {last}",
             found.mean_over_sd,
             "",
             n=n,
-            note="" if found.mean_over_sd else "every second was the same",
+            note="" if found.mean_over_sd else _SAME if n > 1 else _ONE_SECOND,
         ),
         Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
         Figure(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from drivebay.analysis import headline as headlines
 from drivebay.analysis import published
+from drivebay.analysis.changed import changes
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import Measured, PhaseData, measure
 from drivebay.results import Result, Step
@@ -105,13 +106,13 @@ def phases_of(step: Step) -> list[PhaseData]:
 def published_drive(result: Result) -> str | None:
     """The drive of figures.csv that was tested, if it is one of them and unchanged.
 
-    A virtual drive counts when it was taken from the catalog by its name, without overrides: a
-    user's own profile may say anything. A real one counts by its model number.
+    A virtual drive counts when it was taken from the catalog by its name and not changed: a user's
+    own profile may say anything. A real one counts by its model number.
     """
     target = result.target
     if result.simulated:
         name = str(target.get("name"))
-        changed = target.get("overrides") or target.get("drive") != name
+        changed = changes(target) or target.get("drive") != name
         known = any(row.drive == name for row in published.figures().values())
         return name if known and not changed else None
     return published.drive_of_model(str(target.get("model") or ""))

@@ -36,9 +36,9 @@ LABEL_ROOM = 0.17  # of the axis: what a percentile's name needs in the narrowes
 
 
 def rate(chart_id: str, runs: Sequence[Run]) -> Chart:
-    """Data rate over the queue depth, IOPS on the right: one curve, as the block is the same."""
+    """Data rate over the queue depth, with IOPS on the right where all blocks are of one size."""
     chart = Chart(chart_id, 340)
-    block = runs[0].measured.phases[0].workload.block_bytes
+    blocks = {phase.workload.block_bytes for run in runs for phase in run.measured.phases}
     for run in runs:
         steps = run.measured.steps
         deviations = [step.rate.sd if step.rate and step.rate.sd else 0.0 for step in steps]
@@ -63,22 +63,25 @@ def rate(chart_id: str, runs: Sequence[Run]) -> Chart:
             }
         )
     every = [step for run in runs for step in run.measured.steps]
-    top = from_zero(*(step.rate_mb_s + (step.rate.sd or 0) for step in every if step.rate))
-    # A second axis needs a trace of its own; this one is never seen.
-    chart.traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
+    highest = [step.rate_mb_s + (step.rate.sd or 0 if step.rate else 0) for step in every]
+    top = from_zero(*highest)
     chart.layout = {
         "xaxis": depth_axis([step.queue_depth for step in every]),
         "yaxis": {"range": top},
-        "yaxis2": {
-            "range": [0, top[1] * 1e6 / block],
+        "annotations": [unit_label("MB/s")],
+    }
+    if len(blocks) == 1:
+        # A second axis needs a trace of its own; this one is never seen.
+        chart.traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
+        chart.layout["annotations"].append(unit_label("IOPS", side="right"))
+        chart.layout["yaxis2"] = {
+            "range": [0, top[1] * 1e6 / blocks.pop()],
             "overlaying": "y",
             "tickmode": "auto",
             "side": "right",
             "showgrid": False,
             "tickformat": "~s",
-        },
-        "annotations": [unit_label("MB/s"), unit_label("IOPS", side="right")],
-    }
+        }
     return chart
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from drivebay import units
 from drivebay.analysis import Measured, Review
+from drivebay.analysis.changed import changes
 from drivebay.report.themes import SERIES
 from drivebay.suites import Test
 
@@ -28,7 +29,11 @@ class Entry:
     @property
     def kind(self) -> str:
         """ "virtual" or "real"."""
-        return "virtual" if self.review.result.simulated else "real"
+        return _kind(self.review)
+
+
+def _kind(review: Review) -> str:
+    return "virtual" if review.result.simulated else "real"
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     if len(reviews) == 1:
         return (Entry("d0", titles[0], titles[0], SERIES[0], reviews[0]),)
     names = [
-        f"{title} ({'virtual' if review.result.simulated else 'real'})"
+        ", ".join([f"{title} ({_kind(review)})", *changes(review.result.target)])
         for title, review in zip(titles, reviews, strict=True)
     ]
     seeds = [f"{name}, seed {r.result.seed}" for name, r in zip(names, reviews, strict=True)]

@@ -11,6 +11,7 @@ from typing import Any
 
 from drivebay import units
 from drivebay.analysis import Headline
+from drivebay.analysis.changed import changes
 from drivebay.analysis.published import said, specification
 from drivebay.report.entries import Entry, capacity, run_differently
 from drivebay.report.markup import Child, Html, el
@@ -56,6 +57,8 @@ def chips(entry: Entry) -> list[Html]:
     else:
         what = "File on a real drive" if result.target["kind"] == "file" else "Real drive"
         labels = [el("span", f"{what}: figures are measured", class_="chip real")]
+    if changed := changes(result.target):
+        labels.append(el("span", f"Changed: {', '.join(changed)}", class_="chip warn"))
     if result.quick:
         labels.append(el("span", "Shortened run: not comparable", class_="chip warn"))
     if result.missing:

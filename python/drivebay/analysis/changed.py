@@ -1,0 +1,56 @@
+"""How a virtual drive differs from its catalog entry, read from the profile that a result keeps.
+
+A changed drive is not the one that was reviewed: its figures stand under its changes' names and are
+not compared with published ones. A profile keeps its variants ("heatsink") beside its values, and a
+value that a user gave has "what-if" as its source, so that both can be seen from the profile alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+WHAT_IF = "what-if"
+
+
+def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the variants in force and of the values that a user gave; empty if unchanged.
+
+    >>> leaf = {"value": 4, "source": "what-if, given by the user"}
+    >>> changes({"profile": {"heat": {"resistance_k_per_w": leaf}}})
+    ('heat.resistance_k_per_w = 4',)
+    """
+    profile = target.get("profile")
+    if not isinstance(profile, Mapping):
+        return ()
+    variants = profile.get("variants")
+    named = [
+        str(name)
+        for name, leaves in (variants.items() if isinstance(variants, Mapping) else ())
+        if isinstance(leaves, Mapping) and _in_force(profile, leaves)
+    ]
+    given = [
+        f"{path} = {leaf['value']}"
+        for path, leaf in _leaves(
+            {key: value for key, value in profile.items() if key != "variants"}
+        )
+        if str(leaf.get("source", "")).startswith(WHAT_IF)
+    ]
+    return (*named, *given)
+
+
+def _in_force(profile: Mapping[str, Any], leaves: Mapping[str, Any]) -> bool:
+    """True if every value of a variant is the profile's own."""
+    wanted = {path: leaf["value"] for path, leaf in _leaves(leaves)}
+    found = {path: leaf["value"] for path, leaf in _leaves(profile)}
+    return bool(wanted) and all(found.get(path) == value for path, value in wanted.items())
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(dotted path, leaf) of every {"value", ...} below; `heat.throttle.0.on_c` for lists."""
+    if isinstance(value, Mapping) and "value" in value:
+        yield path, value
+    elif isinstance(value, Mapping | list):
+        rows = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, inner in rows:
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
