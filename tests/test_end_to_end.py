@@ -1,0 +1,155 @@
+"""Whole reviews by the command line: the virtual SM951, a real file of 4 GiB, a real loop device.
+
+Needs fio (`make test` installs it); the loop device needs root. The real ones take minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loops import loop, needs_root, sparse
+from test_results import content
+
+import drivebay
+from drivebay import catalog, results, review, suites
+from drivebay.errors import Interrupted
+from drivebay.targets.virtual import VirtualTarget
+
+GIB = 2**30
+SM951 = "sm951-ahci-512"
+
+
+def drivebay_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The program as a user runs it, without a terminal."""
+    package = Path(__file__).resolve().parent.parent / "python"
+    return subprocess.run(
+        [sys.executable, "-c", "from drivebay.cli import main; main()", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(package)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def check_summary(done: subprocess.CompletedProcess[str], *, kind: str) -> Any:
+    """Checks what `review --json` leaves, and returns what it printed."""
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    page = Path(summary["report"]).read_text()
+    assert page.startswith("<!") and "</html>" in page
+    result = results.load(summary["result"])
+    assert result.missing == () and result.target["kind"] == kind
+    assert all(row["value"] is None or row["value"] > 0 for row in summary["headline"])
+    assert {row["test_id"] for row in summary["headline"]} == {step.id for step in result.done}
+    for step in result.done:
+        for phase in step.phases():
+            load = phase.workload
+            series = step.series(phase.label)
+            ios = phase.reads + phase.writes
+            assert ios > 0, (step.id, phase.label)
+            assert phase.read_bytes + phase.write_bytes == ios * load.block_bytes
+            assert (phase.writes == 0) == (load.read_percent == 100)
+            counted = sum(series.column("reads").to_pylist() + series.column("writes").to_pylist())
+            assert counted == ios, (step.id, phase.label)
+            assert sum(step.histogram(phase.label).column("count").to_pylist()) == ios
+            assert series.num_rows == round(phase.duration_s)
+    return summary
+
+
+def test_a_virtual_review_is_the_same_bytes_however_it_is_run(tmp_path: Path) -> None:
+    """One worker, two workers, and interrupted by Ctrl-C in the middle of a test."""
+    profile = catalog.load(SM951)
+    suite = suites.load("quick").selected(("random-read", "random-write", "consistency-short"))
+
+    def make() -> VirtualTarget:
+        return VirtualTarget(profile)
+
+    class Impatient(review.Silent):
+        """Presses Ctrl-C when the second test begins."""
+
+        begun = 0
+
+        def started(self, test_id: str) -> None:
+            self.begun += 1
+            if self.begun == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    one = review.run(make, suite, out=tmp_path / "one", jobs=1)
+    two = review.run(make, suite, out=tmp_path / "two", jobs=2)
+    assert content(one) == content(two)
+    assert len(content(one)) == 1 + 3 * 4
+    cut = tmp_path / "cut"
+    with pytest.raises(Interrupted):
+        review.run(make, suite, out=cut, jobs=1, sink=Impatient())
+    assert len(results.load(cut).done) == 1
+    review.run(make, suite, out=cut, resume=True, jobs=2)
+    assert content(cut) == content(one)
+
+
+def test_the_virtual_drive_by_the_command_line(tmp_path: Path) -> None:
+    done = drivebay_command("review", SM951, "--suite", "quick", "--json", cwd=tmp_path)
+    summary = check_summary(done, kind="virtual")
+    reading = next(row for row in summary["headline"] if row["test_id"] == "random-read")
+    assert reading["value"] == pytest.approx(108, rel=0.15), "MB/s, mean of QD 1, 2, 4"
+
+
+def test_a_file_of_4_gib_by_the_command_line(tmp_path: Path) -> None:
+    """Filled once, then every test of the quick suite; nothing but the file is written."""
+    disk = sparse(tmp_path / "disk.img", 4 * GIB)
+    beside = tmp_path / "precious.txt"
+    beside.write_text("not to be touched")
+    try:
+        done = drivebay_command("review", "disk.img", "--suite", "quick", "--json", cwd=tmp_path)
+        summary = check_summary(done, kind="file")
+        assert disk.stat().st_size == 4 * GIB
+        assert beside.read_text() == "not to be touched"
+        raw = Path(summary["result"]) / "steps" / "random-read" / "raw"
+        assert "randread" in (raw / "qd32.fio").read_text()
+        assert (raw / "qd32.exit-code.txt").read_text() == "0\n"
+    finally:
+        disk.unlink()
+
+
+@needs_root
+def test_a_loop_device_by_the_command_line(tmp_path: Path) -> None:
+    """Refused without its serial number; then the short form of the quick suite."""
+    disk = sparse(tmp_path / "loop.img", GIB)
+    with loop(disk) as device:
+        refused = drivebay_command("review", device, "--suite", "quick", "--quick", cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "--destroy-data" in refused.stderr.splitlines()[-1]
+        listed = json.loads(drivebay_command("drives", "--json", cwd=tmp_path).stdout)
+        serial = next(d["serial"] for d in listed["devices"] if d["path"] == device)
+        options = ["--suite", "quick", "--quick", "--json", "--destroy-data", serial]
+        done = drivebay_command("review", device, *options, cwd=tmp_path)
+        summary = check_summary(done, kind="block")
+        assert results.load(summary["result"]).quick
+    disk.unlink()
+
+
+def test_one_workload_from_python() -> None:
+    """The small way in, without suites and folders."""
+    load = suites.Workload(
+        pattern="random", read_percent=100, block_bytes=4096, queue_depth=1, duration_s=1
+    )
+    first = drivebay.run(drivebay.drive(SM951), load, prepare=(), seed=5)
+    assert first.reads == sum(first.series.column("reads").to_pylist()) > 1000
+    again = drivebay.run(drivebay.drive(SM951), load, prepare=(), seed=5)
+    assert again.series.equals(first.series) and again.histogram.equals(first.histogram)
+
+
+def test_public_names_are_all_there() -> None:
+    for name in drivebay.__all__:
+        assert getattr(drivebay, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        drivebay.nonsense  # noqa: B018
