@@ -1,7 +1,7 @@
 """The catalog: profiles of virtual drives, from drives/*.toml or a user's file.
 
-A profile is data: every number is `{ value, source }`, units stand last in each name. What is allowed
-is checked by the core, in one place. This room must not know how a drive runs.
+A profile is data: every number is `{ value, source }`, units stand last in each name. What is
+allowed is checked by the core, in one place. This room must not know how a drive runs.
 Leaves out: families that share a part of their profiles.
 """
 

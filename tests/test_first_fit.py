@@ -1,0 +1,67 @@
+"""The catalog's SM951 against the published figures: the real command, full size, full durations.
+
+The bound is 15 % for figures with a value; bounds ("over", "under") must hold. A drift beyond that is
+a change of the model and belongs into the changelog.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drivebay import catalog, suites
+from drivebay.targets.base import Progress
+from drivebay.targets.virtual import VirtualTarget
+
+BOUND_PERCENT = 15.0
+
+
+@pytest.fixture(scope="module")
+def headline(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Figures of a full review, by test and label."""
+    out = tmp_path_factory.mktemp("full") / "review"
+    program = "from drivebay.cli import main; main()"
+    command = [sys.executable, "-c", program, "review", "sm951-ahci-512", "--json"]
+    done = subprocess.run(
+        [*command, "--out", str(out)], capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert Path(result["report"]).stat().st_size > 100_000
+    return {(f["test_id"], f["label"]): f for f in result["headline"]}
+
+
+def test_published_figures_come_out(headline: dict[tuple[str, str], dict[str, Any]]) -> None:
+    compared = {key: f for key, f in headline.items() if f["published"] is not None}
+    assert len(compared) >= 10, sorted(compared)
+    wrong = {
+        key: (f["value"], f["published_relation"], f["published"])
+        for key, f in compared.items()
+        if not _holds(f)
+    }
+    assert not wrong
+
+
+def _holds(figure: dict[str, Any]) -> bool:
+    value, published = figure["value"], figure["published"]
+    if figure["published_relation"] == "gt":
+        return bool(value > published)
+    if figure["published_relation"] == "lt":
+        return bool(value < published)
+    return bool(abs(value / published - 1) * 100 <= BOUND_PERCENT)
+
+
+def test_a_heatsink_lifts_random_writes_by_the_published_ratio() -> None:
+    """AnandTech 9396: 10,873 IOPS with a heatsink, 7,878 without."""
+    (test,) = suites.load("anandtech-2015").selected(("consistency-default",)).tests
+    profile = catalog.load("sm951-ahci-512").with_("heatsink")
+    (phase,) = VirtualTarget(profile).run_test(test, seed=1, progress=Progress())
+    steady = np.asarray(phase.series["writes"])[-400:].mean()
+    assert abs(steady / 10_873 - 1) * 100 <= BOUND_PERCENT
+    assert phase.metrics["throttled_s"] == 0
