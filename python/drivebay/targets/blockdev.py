@@ -107,7 +107,7 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
     if capacity > 0 and not held:
         blockers += [f"is open for writing by {who}" for who in inuse.writers(real)]
         blockers += _exclusive_open(real)
-    if capacity > 0 and look_inside:
+    if capacity > 0 and look_inside and NO_PERMISSION not in blockers:
         blockers += _signatures(real)
     return Device(
         path=real,
@@ -323,7 +323,7 @@ def _way_out(device: Device) -> str:
     if " mounted at " in first and "this system" not in first:
         point = first.partition(" mounted at ")[2]
         return f"choose another device, or if nothing on it is needed begin with: umount '{point}'"
-    if NO_PERMISSION in device.blockers and len(device.blockers) <= 2:
+    if device.blockers == (NO_PERMISSION,):
         return "run it as root: sudo drivebay review ..."
     if first.startswith("bears "):
         return (

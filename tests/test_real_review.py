@@ -1,0 +1,203 @@
+"""Whole reviews of real storage from the command line: a 4 GiB file and a loop device.
+
+Both run the quick suite through fio at the same time. The file's review is interrupted by Ctrl-C
+and the device's killed outright, each after its first test; both must go on and end whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from loops import digest, loop, needs_root, sparse
+
+from drivebay import results, suites
+from drivebay.results import Result
+
+GIB = 2**30
+PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+FIRST = "sequential-read"
+
+
+class Review(threading.Thread):
+    """`drivebay review` in a process, sent a signal once its first test is kept; then resumed."""
+
+    def __init__(self, number: signal.Signals, out: Path, drive: str, *word: str) -> None:
+        super().__init__()
+        self.number, self.out, self.drive, self.word = number, out, drive, word
+        self.exit_code, self.stderr, self.kept = -1, "", ["", ""]
+        self.fios: list[int] = []
+        self.fios_ended = False
+        self.resumed: subprocess.CompletedProcess[str] | None = None
+
+    def run(self) -> None:
+        given = ["--suite", "quick", "--quick", "--out", str(self.out)]
+        process = subprocess.Popen(
+            [*PROGRAM, "review", self.drive, *given, *self.word],
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while process.poll() is None and not (self.out / "steps" / FIRST).exists():
+            time.sleep(0.1)
+        while process.poll() is None and not self.fios:
+            self.fios = fios_of(process.pid)
+            time.sleep(0.05)
+        process.send_signal(self.number)
+        _, self.stderr = process.communicate(timeout=60)
+        self.exit_code = process.returncode
+        self.fios_ended = gone(self.fios)
+        first = self.out / "steps" / FIRST / "series.parquet"
+        self.kept[0] = digest(first)
+        self.resumed = drivebay("review", "--resume", str(self.out), *self.word)
+        self.kept[1] = digest(first)
+
+
+def drivebay(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def fios_of(pid: int) -> list[int]:
+    """fio processes of this drivebay."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"DRIVEBAY_TARGET=/proc/{pid}/fd/".encode() in environment:
+            found.append(int(process.name))
+    return found
+
+
+def gone(pids: list[int]) -> bool:
+    """Whether these processes end within some seconds."""
+    for _ in range(100):
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def must_be_whole(out: Path, kind: str, size_bytes: int) -> Result:
+    """Every test done, with figures that add up, raw output kept, and a report."""
+    result = results.load(out)
+    suite = suites.load("quick").shortened()
+    assert [step.id for step in result.steps] == [test.id for test in suite.tests]
+    assert all(step.state == "done" for step in result.steps)
+    assert (result.target["kind"], result.target["capacity_bytes"]) == (kind, size_bytes)
+    for step in result.steps:
+        content = json.loads((out / "steps" / step.id / "step.json").read_text())
+        series = results_table(out, step.id, "series")
+        histogram = results_table(out, step.id, "histogram")
+        for phase in content["phases"]:
+            rows = [row for row in series if row["phase"] == phase["label"]]
+            bins = [row for row in histogram if row["phase"] == phase["label"]]
+            assert phase["reads"] + phase["writes"] > 0
+            for way in ("read", "write"):
+                assert sum(row[f"{way}s"] for row in rows) == phase[f"{way}s"]
+                counted = sum(row["count"] for row in bins if row["direction"] == way)
+                assert counted == phase[f"{way}s"]
+            raw = out / "steps" / step.id / "raw"
+            assert (raw / f"{phase['label']}.exit-code.txt").read_text() == "0\n"
+            assert (raw / f"{phase['label']}.fio").exists()
+    page = (out / "report.html").read_text()
+    assert result.target["name"] in page
+    return result
+
+
+def results_table(out: Path, step: str, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(out / "steps" / step / f"{name}.parquet").to_pylist()
+    return rows
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What was run side by side; the loop device only as root."""
+
+    file: Path
+    of_file: Review
+    backing: Path
+    of_loop: Review | None
+    without_word: subprocess.CompletedProcess[str] | None
+    untouched: bool
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    folder = tmp_path_factory.mktemp("real")
+    file = sparse(folder / "drive.img", 4 * GIB)
+    backing = sparse(folder / "disk.img", 2 * GIB)
+    of_file = Review(signal.SIGINT, folder / "of-file", str(file))
+    of_file.start()
+    of_loop, refused, untouched = None, None, False
+    if os.geteuid() == 0:
+        with loop(backing, "--direct-io=on") as device:
+            before = digest(backing)
+            refused = drivebay("review", device, "--quick", "--out", str(folder / "none"))
+            untouched = digest(backing) == before and not (folder / "none").exists()
+            word = ("--destroy-data", str(backing))
+            of_loop = Review(signal.SIGKILL, folder / "of-loop", device, *word)
+            of_loop.start()
+            of_loop.join()
+    of_file.join()
+    return Ran(file, of_file, backing, of_loop, refused, untouched)
+
+
+@pytest.mark.timeout(600)
+def test_a_file(ran: Ran) -> None:
+    review = ran.of_file
+    assert review.exit_code == 130, review.stderr
+    *_, error, hint = review.stderr.splitlines()
+    assert error == "error: interrupted"
+    assert hint.startswith("hint: go on with: drivebay review --resume")
+    must_have_gone_on(review)
+    must_be_whole(review.out, "file", 4 * GIB)
+    assert ran.file.stat().st_size == 4 * GIB
+
+
+@needs_root
+@pytest.mark.timeout(600)
+def test_a_loop_device(ran: Ran) -> None:
+    review = ran.of_loop
+    assert review is not None and ran.untouched
+    assert ran.without_word is not None
+    assert ran.without_word.returncode == 2 and ran.without_word.stdout == ""
+    assert "its serial number was not given" in ran.without_word.stderr
+    assert review.exit_code == -signal.SIGKILL
+    assert "ALL DATA ON IT WILL BE LOST" in review.stderr
+    assert str(ran.backing) in review.stderr
+    must_have_gone_on(review)
+    result = must_be_whole(review.out, "block", 2 * GIB)
+    assert result.target["serial"] == str(ran.backing)
+    assert ran.backing.stat().st_size == 2 * GIB
+
+
+def must_have_gone_on(review: Review) -> None:
+    """fio was running when the signal came, ended with drivebay, and the rest was run later."""
+    assert review.fios and review.fios_ended
+    assert review.resumed is not None and review.resumed.returncode == 0, review.resumed
+    assert "consistency-short" in review.resumed.stdout
+    assert f"{FIRST}  " in review.stderr
+    assert f"{FIRST}  " not in review.resumed.stderr, "what had finished is not planned again"
+    assert review.kept[0] == review.kept[1], "nor run again"
