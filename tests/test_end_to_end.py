@@ -1,7 +1,4 @@
-"""Whole reviews by the command line: the virtual SM951, a real file of 4 GiB, a real loop device.
-
-Needs fio (`make test` installs it); the loop device needs root. The real ones take minutes.
-"""
+"""Whole reviews of the virtual SM951, and the way in from Python. The figures have other tests."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loops import loop, needs_root, sparse
 from test_results import content
 
 import drivebay
@@ -22,7 +18,6 @@ from drivebay import catalog, results, review, suites
 from drivebay.errors import Interrupted
 from drivebay.targets.virtual import VirtualTarget
 
-GIB = 2**30
 SM951 = "sm951-ahci-512"
 
 
@@ -101,40 +96,6 @@ def test_the_virtual_drive_by_the_command_line(tmp_path: Path) -> None:
     summary = check_summary(done, kind="virtual")
     reading = next(row for row in summary["headline"] if row["test_id"] == "random-read")
     assert reading["value"] == pytest.approx(108, rel=0.15), "MB/s, mean of QD 1, 2, 4"
-
-
-def test_a_file_of_4_gib_by_the_command_line(tmp_path: Path) -> None:
-    """Filled once, then every test of the quick suite; nothing but the file is written."""
-    disk = sparse(tmp_path / "disk.img", 4 * GIB)
-    beside = tmp_path / "precious.txt"
-    beside.write_text("not to be touched")
-    try:
-        done = drivebay_command("review", "disk.img", "--suite", "quick", "--json", cwd=tmp_path)
-        summary = check_summary(done, kind="file")
-        assert disk.stat().st_size == 4 * GIB
-        assert beside.read_text() == "not to be touched"
-        raw = Path(summary["result"]) / "steps" / "random-read" / "raw"
-        assert "randread" in (raw / "qd32.fio").read_text()
-        assert (raw / "qd32.exit-code.txt").read_text() == "0\n"
-    finally:
-        disk.unlink()
-
-
-@needs_root
-def test_a_loop_device_by_the_command_line(tmp_path: Path) -> None:
-    """Refused without its serial number; then the short form of the quick suite."""
-    disk = sparse(tmp_path / "loop.img", GIB)
-    with loop(disk) as device:
-        refused = drivebay_command("review", device, "--suite", "quick", "--quick", cwd=tmp_path)
-        assert refused.returncode == 2
-        assert "--destroy-data" in refused.stderr.splitlines()[-1]
-        listed = json.loads(drivebay_command("drives", "--json", cwd=tmp_path).stdout)
-        serial = next(d["serial"] for d in listed["devices"] if d["path"] == device)
-        options = ["--suite", "quick", "--quick", "--json", "--destroy-data", serial]
-        done = drivebay_command("review", device, *options, cwd=tmp_path)
-        summary = check_summary(done, kind="block")
-        assert results.load(summary["result"]).quick
-    disk.unlink()
 
 
 def test_one_workload_from_python() -> None:

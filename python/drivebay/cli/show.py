@@ -95,7 +95,7 @@ def run_bench() -> list[dict[str, Any]]:
     from drivebay import bench as cases
     from drivebay.cli.display import say
 
-    return cases.run_cases(say)
+    return cases.run_cases(lambda line: say(f"bench: {line}"))
 
 
 def bench(cases: list[dict[str, Any]], *, as_json: bool) -> None:
