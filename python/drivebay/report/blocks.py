@@ -42,7 +42,8 @@ def published_bars(run: Run, key: str) -> list[Bar]:
             "published",
             row.published,
             "@published-fill",
-            detail=row.source.split(",")[0],
+            detail=row.source.split(",")[0]
+            + ("; not compared: shortened run" if row.verdict == "shortened" else ""),
             words=row.published_text.removesuffix(row.unit).strip(),
             published=True,
         )

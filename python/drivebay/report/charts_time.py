@@ -23,16 +23,16 @@ FEW = 60
 ALONE = {"temperature_c": "@heat", "power_w": "@power"}
 
 
-def scatter(chart_id: str, runs: Sequence[Run], *, window_s: float | None = None) -> Chart:
-    """IOPS of every second as points: the whole run with heat and power, or only its last seconds.
+def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool) -> Chart:
+    """IOPS of every second as points: the whole run with heat and power, or the last seconds that
+    the test's figure is taken from.
 
     Views: "TEST|linear", "TEST|log", and for a window "TEST|close"; TEST is a test's id or "all".
     """
-    whole = window_s is None
     panels = [("ios", "IOPS, each second")]
     panels += _heat_panels(runs) if whole else []
     chart = Chart(chart_id, 320 + 130 * (len(panels) - 1))
-    parts = {id(run): _window(run.measured.phases[0].timeline, window_s) for run in runs}
+    parts = {id(run): _window(run, whole) for run in runs}
     for panel, (attribute, _) in enumerate(panels):
         for run in runs:
             part = parts[id(run)]
@@ -112,8 +112,10 @@ def _unit(attribute: str) -> str:
     return {"ios": "IOPS", "rate_mb_s": "MB/s", "temperature_c": "°C", "power_w": "W"}[attribute]
 
 
-def _window(timeline: Timeline, window_s: float | None) -> slice:
-    return slice(0, timeline.n) if window_s is None else timeline.last(window_s)
+def _window(run: Run, whole: bool) -> slice:
+    timeline = run.measured.phases[0].timeline
+    window_s = run.measured.test.metric_window_s
+    return slice(0, timeline.n) if whole or window_s is None else timeline.last(window_s)
 
 
 def _trace(run: Run, values: Floats, start: int, panel: int, mode: str) -> Json:

@@ -32,6 +32,11 @@ class Entry:
         return _kind(self.review)
 
 
+def _what_differs(review: Review) -> list[str]:
+    """What a reader must know beside the drive's name."""
+    return [*changes(review.result.target), *(["shortened run"] if review.result.quick else [])]
+
+
 def _kind(review: Review) -> str:
     return "virtual" if review.result.simulated else "real"
 
@@ -61,7 +66,7 @@ def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     if len(reviews) == 1:
         return (Entry("d0", titles[0], titles[0], SERIES[0], reviews[0]),)
     names = [
-        ", ".join([f"{title} ({_kind(review)})", *changes(review.result.target)])
+        ", ".join([f"{title} ({_kind(review)})", *_what_differs(review)])
         for title, review in zip(titles, reviews, strict=True)
     ]
     seeds = [f"{name}, seed {r.result.seed}" for name, r in zip(names, reviews, strict=True)]

@@ -115,9 +115,8 @@ def _consistency(book: Book, page: str, tests: Sequence[Test]) -> list[Child]:
 def _consistency_charts(book: Book, page: str, found: Sequence[Run]) -> list[Child]:
     windows = {run.measured.figures["mean_iops"].n for run in found}
     last = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
-    window = found[0].measured.test.metric_window_s or 0
-    whole = book.keep(charts_time.scatter(f"{page}-whole", found))
-    end = book.keep(charts_time.scatter(f"{page}-end", found, window_s=window))
+    whole = book.keep(charts_time.scatter(f"{page}-whole", found, whole=True))
+    end = book.keep(charts_time.scatter(f"{page}-end", found, whole=False))
     ids = [whole.id, end.id]
     tests = list(dict.fromkeys(run.measured.test.id for run in found))
     names = {run.measured.test.id: short_title(run.measured.test) for run in found}

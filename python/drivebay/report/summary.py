@@ -129,10 +129,7 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     word = "Reproduced" if all_entries[0].kind == "virtual" else "Measured"
     heads = [word, "Published", "Error"] if compared else [word]
     if not single:
-        heads = [
-            entry.name + (", shortened run" if entry.review.result.quick else "")
-            for entry in all_entries
-        ]
+        heads = [entry.name for entry in all_entries]
     body: list[Html] = []
     last = ""
     for (test_id, _), found in rows.items():
@@ -153,12 +150,8 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
         )
         body.append(el("tr", el("th", any_row.label, scope="row"), cells))
     head = el("tr", el("th", "", scope="col"), [el("th", name, scope="col") for name in heads])
-    inner = el(
-        "table",
-        el("thead", head),
-        el("tbody", body),
-        class_="headline single" if single else "headline",
-    )
+    kind = "single" if single else "few" if len(all_entries) <= 3 else "many-drives"
+    inner = el("table", el("thead", head), el("tbody", body), class_=f"headline {kind}")
     return el(
         "div", inner, class_="scroll", tabindex="0", role="region", aria_label="Headline figures"
     )
@@ -169,7 +162,7 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
     if row is None:
         return el("td", el("span", DASH, class_="num"))
     if row.value is None:
-        return el("td", el("span", DASH, class_="num"), el("small", row.note))
+        return el("td", el("span", DASH, class_="num"), el("small", row.note, class_="why"))
     words = [f"±{GAP}{number(row.spread)}"] if row.spread is not None else []
     words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
     below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")
