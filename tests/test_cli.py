@@ -280,6 +280,27 @@ def test_bars_fit_the_terminal(tmp_path: Path, columns: int) -> None:
     assert "\x1b[3" not in shown, "NO_COLOR is kept"
 
 
+def test_a_closed_terminal_ends_the_review_and_keeps_what_had_finished(tmp_path: Path) -> None:
+    """As when an ssh connection breaks: the terminal hangs up and can no longer be written to."""
+    pid, ours = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        arguments = [*FAKED, "review", "x", "--out", "r", "--jobs", "1"]
+        os.execve(arguments[0], arguments, {**environment(FAKE_WALL_S="1.5"), "TERM": "xterm"})
+    deadline = time.monotonic() + 60
+    first = tmp_path / "r" / "steps" / "consistency-default"
+    while not first.exists() and time.monotonic() < deadline:
+        os.read(ours, 65536)
+    os.close(ours)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    table = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    states = [step["state"] for step in table["steps"]]
+    assert states.count("done") >= 1 and states.count("pending") >= 2
+    done = run("review", "--resume", "r", cwd=tmp_path, program=FAKED)
+    assert done.returncode == 0, done.stderr
+
+
 # ------------------------------------------------------------------------------- arithmetic
 
 

@@ -104,6 +104,37 @@ def test_quick_is_the_shortened_suite_and_says_so(tmp_path: Path) -> None:
     assert result.quick and result.suite == suite.shortened() != suite
 
 
+def test_quick_is_refused_where_a_test_has_no_short_form(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="test consistency-default has no short form"):
+        review.run(FakeTarget, small_suite(), out=tmp_path / "r", quick=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_display_that_fails_stops_the_review_and_leaves_no_thread(tmp_path: Path) -> None:
+    class Broken(CtrlC):
+        def stopping(self) -> None:
+            raise OSError("the terminal has gone")
+
+    with pytest.raises(OSError, match="the terminal has gone"):
+        review.run(
+            lambda: FakeTarget(wall_s=30), small_suite(), out=tmp_path / "r", sink=Broken(1), jobs=2
+        )
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("review-")]
+    assert len(results.load(tmp_path / "r").missing) == 4
+
+
+def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
+    """Under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGHUP)).start()
+        folder = review.run(lambda: FakeTarget(wall_s=0.2), small_suite(), out=tmp_path / "r")
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert results.load(folder).missing == ()
+
+
 def test_a_real_drive_waits_in_real_time(tmp_path: Path) -> None:
     suite = suites.load("quick")
     for kind, expected in (("virtual", suite), ("file", suite.in_real_time())):
@@ -170,9 +201,16 @@ def test_a_second_worker_that_cannot_start_is_told(tmp_path: Path) -> None:
     assert results.load(tmp_path / "r").missing == ()
 
 
-def interrupt_after(seconds: float) -> None:
-    """Sends this process SIGINT a little later, as Ctrl-C would."""
-    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+class CtrlC(review.Silent):
+    """Sends this process SIGINT, as Ctrl-C would, when the test of that number begins."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def started(self, test_id: str) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.mark.parametrize("kind", ["virtual", "file"])
@@ -182,9 +220,8 @@ def test_ctrl_c_keeps_what_had_finished(tmp_path: Path, kind: Any) -> None:
 
     out = tmp_path / "it's mine"
     handler = signal.getsignal(signal.SIGINT)
-    interrupt_after(0.6)
     with pytest.raises(Interrupted) as caught:
-        review.run(make, small_suite(), out=out, jobs=1)
+        review.run(make, small_suite(), out=out, jobs=1, sink=CtrlC(2))
     assert caught.value.exit_code == 130
     assert caught.value.hint.startswith("go on with: drivebay review --resume '")
     assert signal.getsignal(signal.SIGINT) is handler

@@ -218,10 +218,12 @@ class Bars(Lines):
 
     def end(self) -> None:
         """Stops drawing and leaves the lines of the finished tests."""
-        self._live.stop()
+        with contextlib.suppress(OSError):
+            self._live.stop()
 
     def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, soft_wrap=True)
+        with contextlib.suppress(OSError):
+            self._console.print(line, markup=False, soft_wrap=True)
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 1))
@@ -259,8 +261,9 @@ def _cut(text: str, width: int) -> str:
 
 
 def say(line: str) -> None:
-    """A line on stderr, at once."""
-    print(line, file=sys.stderr, flush=True)
+    """A line on stderr, at once; a terminal that has gone is no reason to stop."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ A user's mistake prints two lines, `error:` and `hint:`. A bug prints its trace.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -57,10 +58,15 @@ def run(arguments: list[str]) -> int:
 
 def say_error(message: str, hint: str) -> None:
     """The two lines of a failure, never wrapped."""
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     red, dim, off = ("\033[1;31m", "\033[36m", "\033[0m") if colour else ("", "", "")
-    sys.stderr.write(f"{red}error:{off} {_one_line(message)}\n{dim}hint:{off} {_one_line(hint)}\n")
+    with contextlib.suppress(OSError):
+        sys.stderr.write(
+            f"{red}error:{off} {_one_line(message)}\n{dim}hint:{off} {_one_line(hint)}\n"
+        )
+        sys.stderr.flush()
 
 
 def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | None:

@@ -221,5 +221,10 @@ def _agree(factory: Callable[[], Target], suite: Suite, yes: bool) -> None:
             f"this will take about {how_long}, and there is no terminal to ask for consent",
             "give --yes if that is what you want, or --quick for a short form",
         )
-    if not typer.confirm(f"This will take about {how_long}. Begin?", err=True):
+    try:
+        agreed = typer.confirm(f"This will take about {how_long}. Begin?", err=True)
+    except typer.Abort:
+        display.say("")
+        raise
+    if not agreed:
         raise UserError("not begun", "--quick is the short form; --only TEST runs one test")

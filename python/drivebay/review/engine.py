@@ -35,6 +35,7 @@ from drivebay.targets.base import Cancelled, Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")
 JOBS_MAX = 256
+LOOK_EVERY_S = 0.05
 
 
 def run(
@@ -73,6 +74,8 @@ def run(
     if jobs is not None:
         _must_be_in_range("jobs", jobs, 1, JOBS_MAX)
     sink = sink or Silent()
+    if quick and not resume:
+        _must_have_short_forms(suite)
     suite = suite.shortened() if quick else suite
     with contextlib.closing(target_factory()) as target:
         if jobs is not None and jobs > 1 and target.kind != "virtual":
@@ -180,14 +183,12 @@ class _Crew:
         with _signals() as signalled:
             for thread in threads:
                 thread.start()
-            told = False
-            while any(thread.is_alive() for thread in threads):
+            try:
+                self._wait(threads, signalled)
+            finally:
+                self._cancel()  # nothing to cancel unless the waiting itself failed
                 for thread in threads:
-                    thread.join(0.05)
-                if signalled.is_set() and not told:
-                    told = True
-                    self._sink.stopping()
-                    self._cancel()
+                    thread.join()
         if self._errors:
             raise self._errors[0]
         if signalled.is_set() and any(
@@ -195,6 +196,17 @@ class _Crew:
         ):
             self._folder.log("interrupted")
             raise Interrupted("interrupted", f"go on with: {self._resume_command()}")
+
+    def _wait(self, threads: list[threading.Thread], signalled: threading.Event) -> None:
+        """Until all have ended; the first signal cancels what they are at."""
+        told = False
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(LOOK_EVERY_S)
+            if signalled.is_set() and not told:
+                told = True
+                self._cancel()
+                self._sink.stopping()
 
     def _worker(self, number: int) -> None:
         try:
@@ -279,7 +291,10 @@ class _Crew:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[threading.Event]:
-    """An event that is set by SIGINT, SIGTERM and SIGHUP instead of what they did before."""
+    """An event that is set by SIGINT, SIGTERM and SIGHUP instead of what they did before.
+
+    A signal that was ignored stays so: under nohup a review goes on when the terminal is closed.
+    """
     event = threading.Event()
 
     def hear(_number: int, _frame: FrameType | None) -> None:
@@ -288,12 +303,24 @@ def _signals() -> Iterator[threading.Event]:
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            before[number] = signal.signal(number, hear)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, hear)
     try:
         yield event
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _must_have_short_forms(suite: Suite) -> None:
+    """A figure is only labelled as shortened if it is."""
+    for test in suite.tests:
+        if test.quick is None:
+            raise UserError(
+                f"suite {suite.name}: test {test.id} has no short form",
+                f"leave out --quick, or leave that test out with --skip {test.id}, or add to it in "
+                "the suite's file: quick = { duration_s = 5 }",
+            )
 
 
 def _must_be_in_range(name: str, value: int, low: int, high: int) -> None:
