@@ -299,12 +299,13 @@ impl Device {
     /// A read: look-up, flash page by flash page, and up the link as each arrives.
     #[inline]
     fn read(&mut self, from: Nanos, io: Io, first: Lpn, last: Lpn, stages: &mut Stages) -> Nanos {
-        let pages = u64::from(last.0 - first.0 + 1);
-        let cost = self.costs.read_command.after(self.costs.read_page.times(pages));
-        let nominal = self.nominal.read_command.after(self.nominal.read_page.times(pages));
+        // A page that is not mapped is answered with zeros: no command goes to flash for it.
+        let mapped = (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count();
+        let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
+        let (cost, nominal) = (of(&self.costs), of(&self.nominal));
         let known = self.flash_core(from, cost, nominal, stages);
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let ready = if pages == 1 {
+        let ready = if first == last {
             let (end, parts) = self.fetch(known, self.ftl.look_up(first), 1);
             let ready = self.front.move_up(self.now, end, bytes);
             add_parts(stages, parts);

@@ -119,7 +119,7 @@ pub struct RawController {
     pub host_core_us: Number,
     /// Flash core, per read command.
     pub read_command_us: Number,
-    /// Flash core, per 4 KiB read.
+    /// Flash core, per 4 KiB read from flash: the command to the die.
     pub read_page_us: Number,
     /// Flash core, per write command.
     pub write_command_us: Number,
