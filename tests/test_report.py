@@ -308,7 +308,6 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
     sink = {"nand": {"read_ns": {"value": 1, "source": "a variant"}}}
     what_if = {"dies": {"value": 8, "source": "what-if, given by the user"}}
     changed: dict[str, tuple[dict[str, Any], str]] = {
-        "own": ({"drive": "./mine.toml"}, ""),
         "what-if": ({"profile": {**profile, "nand": what_if}}, "Changed: nand.dies = 8"),
         "variant": ({"profile": {**profile, **sink, "variants": {"sink": sink}}}, "Changed: sink"),
     }
@@ -317,6 +316,10 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
         folder = made_result.make(tmp_path / name, target=target, only=("random-read",))
         assert all(row.published is None for row in headline(results.load(folder)))
         assert label in Page(report.write([folder])).text
+    target = {**made_result.VIRTUAL, "drive": "./mine.toml"}
+    folder = made_result.make(tmp_path / "own", target=target, only=("random-read",))
+    assert any(row.published for row in headline(results.load(folder))), "a profile being fitted"
+    assert "Profile: ./mine.toml" in Page(report.write([folder])).text
     unused = {**profile, "variants": {"sink": sink}}
     target = {**made_result.VIRTUAL, "profile": unused}
     folder = made_result.make(tmp_path / "unused", target=target, only=("random-read",))

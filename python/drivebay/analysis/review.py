@@ -106,13 +106,13 @@ def phases_of(step: Step) -> list[PhaseData]:
 def published_drive(result: Result) -> str | None:
     """The drive of figures.csv that was tested, if it is one of them and unchanged.
 
-    A virtual drive counts when it was taken from the catalog by its name and not changed: a user's
-    own profile may say anything. A real one counts by its model number.
+    A virtual drive counts by its profile's name unless it was changed for a what-if; a profile that
+    somebody is still fitting counts too, and the report says that it is not the catalog's. A real
+    drive counts by its model number.
     """
     target = result.target
     if result.simulated:
         name = str(target.get("name"))
-        changed = changes(target) or target.get("drive") != name
         known = any(row.drive == name for row in published.figures().values())
-        return name if known and not changed else None
+        return name if known and not changes(target) else None
     return published.drive_of_model(str(target.get("model") or ""))

@@ -57,6 +57,9 @@ def chips(entry: Entry) -> list[Html]:
     else:
         what = "File on a real drive" if result.target["kind"] == "file" else "Real drive"
         labels = [el("span", f"{what}: figures are measured", class_="chip real")]
+    given = str(result.target["drive"])
+    if result.simulated and given != result.target["name"]:
+        labels.append(el("span", f"Profile: {given}", class_="chip"))
     if changed := changes(result.target):
         labels.append(el("span", f"Changed: {', '.join(changed)}", class_="chip warn"))
     if result.quick:
