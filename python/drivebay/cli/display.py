@@ -144,7 +144,8 @@ class Lines:
         if not plan.steps:
             return
         self._track = Track(plan, jobs=jobs)
-        say(f"review: {len(plan.steps)} tests, about {units.duration(plan.total_s / jobs)}")
+        tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
+        say(f"review: {tests}, about {units.duration(plan.total_s / jobs)}")
         self._thread = threading.Thread(target=self._repeat, daemon=True)
         self._thread.start()
 
