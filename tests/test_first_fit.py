@@ -1,7 +1,7 @@
 """The catalog's SM951 against the published figures: the real command, full size, full durations.
 
-The bound is 15 % for figures with a value; bounds ("over", "under") must hold. A drift beyond that is
-a change of the model and belongs into the changelog.
+The bound is 15 % for figures with a value; bounds ("over", "under") must hold. A drift beyond that
+is a change of the model and belongs into the changelog.
 """
 
 from __future__ import annotations
