@@ -27,6 +27,14 @@ MIB = 2**20
 SMALL = 64 * MIB
 
 
+@pytest.fixture(autouse=True)
+def keep_the_disk_free(tmp_path: Path) -> Iterator[None]:
+    """pytest keeps the folders of several runs; gigabytes are not worth keeping."""
+    yield
+    for image in tmp_path.glob("*.img"):
+        image.unlink()
+
+
 def a_test() -> Test:
     """A test that purges, fills and writes: everything that destroys."""
     load = {"pattern": "random", "read_percent": 0, "block_bytes": 4096, "queue_depth": 4}

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     folder = tmp_path_factory.mktemp("real")
     file = sparse(folder / "drive.img", 4 * GIB)
     backing = sparse(folder / "disk.img", 2 * GIB)
@@ -161,7 +162,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
             of_loop.start()
             of_loop.join()
     of_file.join()
-    return Ran(file, of_file, backing, of_loop, refused, untouched)
+    yield Ran(file, of_file, backing, of_loop, refused, untouched)
+    file.unlink()
+    backing.unlink()
 
 
 @pytest.mark.timeout(600)

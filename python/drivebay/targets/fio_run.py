@@ -1,9 +1,9 @@
 """One fio process: started, asked for its figures every second, stopped, waited for.
 
 Sources: fio's HOWTO (SIGUSR1 prints the running figures); measured here with 3.25 to 3.41: the
-answer comes 1 ms after the signal and costs fio less than 1 ms. `--status-interval=1` would print
-the same, but at seconds of its own (0.9 s, 1.9 s after the job's start), so that each of ours would
-mix two of its and the spread over the seconds would come out up to 30 % too small.
+answer comes 1 ms after the signal and costs 1 ms of a helper thread. `--status-interval=1` prints
+the same, but at seconds of its own (0.9 s, 1.9 s after the job's start): each of ours would mix two
+of its, and the spread over the seconds would come out 10 % too small.
 
 fio runs in its own session, so that Ctrl-C reaches drivebay only, which then stops it; the kernel
 sends it SIGTERM if drivebay dies; with `thread=1` it has no children of its own.

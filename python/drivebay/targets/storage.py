@@ -57,9 +57,7 @@ def _loop_facts(name: str) -> dict[str, Any]:
 
 
 def mount_facts(path: str) -> dict[str, Any]:
-    """File system, mount point and mount options of the file at this path."""
-    number = os.stat(path).st_dev
-    wanted = f"{os.major(number)}:{os.minor(number)}"
+    """File system, mount point and mount options of the file at this path, links resolved."""
     best: dict[str, Any] = {"filesystem": "unknown", "mount_point": "", "mount_options": ""}
     for line in read(PROC / "self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -68,10 +66,7 @@ def mount_facts(path: str) -> dict[str, Any]:
             continue
         point = unescape(fields[4])
         inside = path == point or path.startswith(point.rstrip("/") + "/")
-        # A later line hides an earlier one at the same point; btrfs mounts under another number.
-        if inside and (fields[2] == wanted or source[0] == "btrfs"):
-            if len(point) < len(best["mount_point"]):
-                continue
+        if inside and len(point) >= len(best["mount_point"]):  # a later line hides an earlier one
             options = dict.fromkeys([*fields[5].split(","), *source[2].split(",")])
             best = {
                 "filesystem": source[0],
