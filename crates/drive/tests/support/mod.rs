@@ -9,6 +9,7 @@ use drivebay_units::Nanos;
 pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml");
 
 /// A profile under construction: `set("nand.channels", 1)`.
+#[derive(Clone, Debug)]
 pub struct Profile(pub toml::Table);
 
 impl Profile {

@@ -1,0 +1,175 @@
+//! The oracle's map: dictionaries from pages to slots and back, and lists of superblocks.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use drivebay_drive::Spec;
+
+/// Write stream of the host.
+pub const HOST: usize = 0;
+
+/// What a superblock is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Open,
+    Sealed(u64),
+    Victim,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Superblock {
+    state: State,
+    valid: u32,
+    stream: usize,
+    /// Number of its first flash page in its stream.
+    first_page: u64,
+}
+
+/// A slot's place in its stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub stream: usize,
+    /// Number of the flash page in the stream.
+    pub page: u64,
+}
+
+/// Where each page lies.
+pub struct Map {
+    user: HashMap<u32, u32>,
+    back: HashMap<u32, u32>,
+    superblocks: Vec<Superblock>,
+    free: VecDeque<u32>,
+    /// Superblock and slots used of it, by stream.
+    open: [Option<(u32, u32)>; 2],
+    victim: Option<(u32, u32)>,
+    seals: u64,
+    slots: u32,
+    page_slots: u32,
+    oldest_first: bool,
+    pub copy_stream: usize,
+}
+
+impl Map {
+    pub fn new(spec: &Spec) -> Map {
+        let g = &spec.geometry;
+        let fresh = Superblock { state: State::Free, valid: 0, stream: 0, first_page: 0 };
+        let good = g.superblocks - g.bad_superblocks;
+        let policy = spec.raw.collection.policy.value.as_str();
+        assert!(policy == "greedy" || policy == "fifo", "the oracle knows no {policy}");
+        Map {
+            user: HashMap::new(),
+            back: HashMap::new(),
+            superblocks: vec![fresh; good as usize],
+            free: (0..good).collect(),
+            open: [None; 2],
+            victim: None,
+            seals: 0,
+            slots: g.superblock_slots,
+            page_slots: 1 << g.page_shift,
+            oldest_first: policy == "fifo",
+            copy_stream: usize::from(!spec.shared_frontier),
+        }
+    }
+
+    pub fn slot_of(&self, page: u32) -> Option<u32> {
+        self.user.get(&page).copied()
+    }
+
+    pub fn place_of(&self, slot: u32) -> Place {
+        let s = &self.superblocks[(slot / self.slots) as usize];
+        let page = s.first_page + u64::from(slot % self.slots / self.page_slots);
+        Place { stream: s.stream, page }
+    }
+
+    pub fn free_superblocks(&self) -> usize {
+        self.free.len()
+    }
+
+    pub fn room(&self, stream: usize) -> u32 {
+        self.open[stream].map_or(0, |(_, used)| self.slots - used)
+    }
+
+    /// Slots that are erased, or will be when what has been read of the victim is erased.
+    pub fn free_slots(&self) -> u64 {
+        let whole = self.free.len() as u64 * u64::from(self.slots);
+        let read = self.victim.map_or(0, |(_, read)| read);
+        whole + u64::from(self.room(0)) + u64::from(self.room(1)) + u64::from(read)
+    }
+
+    /// Seals a stream's superblock and opens the one that has been free longest.
+    pub fn open(&mut self, stream: usize, first_page: u64) {
+        assert_eq!(self.room(stream), 0);
+        if let Some((full, _)) = self.open[stream] {
+            self.superblocks[full as usize].state = State::Sealed(self.seals);
+            self.seals += 1;
+        }
+        let index = self.free.pop_front().expect("an erased superblock");
+        self.superblocks[index as usize] =
+            Superblock { state: State::Open, valid: 0, stream, first_page };
+        self.open[stream] = Some((index, 0));
+    }
+
+    /// Puts a page at a stream's frontier; returns its slot.
+    pub fn put(&mut self, stream: usize, page: u32) -> u32 {
+        if let Some(old) = self.user.remove(&page) {
+            self.back.remove(&old);
+            self.superblocks[(old / self.slots) as usize].valid -= 1;
+        }
+        let (index, used) = self.open[stream].expect("an open superblock");
+        assert!(used < self.slots);
+        self.open[stream] = Some((index, used + 1));
+        let slot = index * self.slots + used;
+        self.superblocks[index as usize].valid += 1;
+        self.user.insert(page, slot);
+        self.back.insert(slot, page);
+        slot
+    }
+
+    /// Chooses a victim if there is none and one is worth it.
+    fn choose(&mut self) {
+        let worth = |s: &Superblock| match s.state {
+            State::Sealed(age) if s.valid < self.slots => Some(age),
+            _ => None,
+        };
+        let rank = |index: u32| {
+            let s = &self.superblocks[index as usize];
+            worth(s).map(|age| (if self.oldest_first { 0 } else { s.valid }, age, index))
+        };
+        let best = (0..self.superblocks.len() as u32).filter_map(rank).min();
+        if let Some((_, _, index)) = best {
+            self.superblocks[index as usize].state = State::Victim;
+            self.victim = Some((index, 0));
+        }
+    }
+
+    /// The victim's next flash page with valid data: its slots and their pages.
+    pub fn next_source(&mut self) -> Option<BTreeMap<u32, u32>> {
+        if self.victim.is_none() {
+            self.choose();
+        }
+        let (index, read) = self.victim.as_mut()?;
+        while *read < self.slots {
+            let first = *index * self.slots + *read;
+            *read += self.page_slots;
+            let valid: BTreeMap<u32, u32> = (first..first + self.page_slots)
+                .filter_map(|slot| Some((slot, *self.back.get(&slot)?)))
+                .collect();
+            if !valid.is_empty() {
+                return Some(valid);
+            }
+        }
+        None
+    }
+
+    pub fn victim_is_done(&self) -> bool {
+        self.victim.is_some_and(|(_, read)| read == self.slots)
+    }
+
+    /// The victim is erased; returns it to the free ones.
+    pub fn retire(&mut self) {
+        let (index, _) = self.victim.take().expect("a victim");
+        assert_eq!(self.superblocks[index as usize].valid, 0);
+        self.superblocks[index as usize].state = State::Free;
+        self.free.push_back(index);
+    }
+}

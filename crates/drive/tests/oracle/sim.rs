@@ -1,0 +1,618 @@
+//! The oracle itself: a queue of events, servers, and the path of an I/O through them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use drivebay_drive::{Io, Op, Spec};
+use drivebay_units::Nanos;
+
+use crate::flash::{Die, Wish};
+use crate::map::{HOST, Map};
+
+/// Number of a request.
+type Id = usize;
+
+/// What a server works on, or a die reads for.
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    /// A command, or its data as a whole.
+    Command(Id),
+    /// A part of a read's data: of which request, from which die, how many bytes.
+    Part(Id, usize, u64),
+    /// A copy's data: which entry of which stream, from which die, how many bytes.
+    Copy(usize, u64, usize, u64),
+    /// A program's data on its way to a die.
+    Load(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Submit(Id),
+    Served(usize),
+    Die(usize, u64),
+    Core,
+    Done(Id),
+}
+
+/// One server and those who wait for it, in order of arrival.
+#[derive(Default)]
+struct Server {
+    queue: VecDeque<(u64, Job)>,
+}
+
+const INTERFACE: usize = 0;
+const HOST_CORE: usize = 1;
+const DOWN: usize = 2;
+const WRITE_PATH: usize = 3;
+const UP: usize = 4;
+const CHANNELS: usize = 5;
+
+struct Request {
+    io: Io,
+    at: u64,
+    parts: u32,
+}
+
+/// Slots that pass through a stream's buffer, in the order in which they were placed.
+struct Entry {
+    slot: u32,
+    left: u32,
+    arrived: bool,
+    of: Option<Id>,
+}
+
+/// A stream's buffer: flash pages take places in order and give them back when they are programmed.
+#[derive(Default)]
+struct Stream {
+    entries: VecDeque<Entry>,
+    /// Number of the first entry.
+    first: u64,
+    /// Flash pages placed so far.
+    begun: u64,
+    programmed: Vec<bool>,
+}
+
+/// What the flash core is doing.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Idle,
+    Command(Id),
+    /// Collecting in the foreground for a write of which so many pages are placed.
+    Foreground(Id, u32),
+    /// The slot behind a command: its end.
+    Slot(u64),
+}
+
+/// The simulated drive.
+pub struct Oracle {
+    spec: Spec,
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Packed)>>,
+    count: u64,
+    servers: Vec<Server>,
+    dies: Vec<Die<Job>>,
+    map: Map,
+    streams: [Stream; 2],
+    requests: Vec<Request>,
+    core_queue: VecDeque<Id>,
+    task: Task,
+    /// A source whose copy waits for a place.
+    held: Option<BTreeMap<u32, u32>>,
+    overdrawn: u64,
+    pages_256: i64,
+    slot_time: i64,
+    done: Vec<(Id, u64)>,
+    /// Pages copied so far.
+    pub copied: u64,
+    /// Superblocks collected in the foreground so far.
+    pub foreground: u64,
+}
+
+/// An event in the heap; events of one time go in the order in which they were set.
+#[derive(Clone, Copy, Debug)]
+struct Packed(Event);
+
+impl PartialEq for Packed {
+    fn eq(&self, _: &Packed) -> bool {
+        true
+    }
+}
+impl Eq for Packed {}
+impl PartialOrd for Packed {
+    fn partial_cmp(&self, other: &Packed) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Packed {
+    fn cmp(&self, _: &Packed) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+fn transfer(bytes: u64, fs_per_byte: u64) -> u64 {
+    (bytes * fs_per_byte + 500_000) / 1_000_000
+}
+
+impl Oracle {
+    pub fn new(spec: Spec) -> Oracle {
+        let (n, g) = (spec.nand, spec.geometry);
+        let die = || Die::new(n.read.0, n.suspend.0, n.cache_program);
+        Oracle {
+            now: 0,
+            events: BinaryHeap::new(),
+            count: 0,
+            servers: (0..=CHANNELS + g.channel_mask as usize).map(|_| Server::default()).collect(),
+            dies: (0..g.dies()).map(|_| die()).collect(),
+            map: Map::new(&spec),
+            streams: Default::default(),
+            requests: Vec::new(),
+            core_queue: VecDeque::new(),
+            task: Task::Idle,
+            held: None,
+            overdrawn: 0,
+            pages_256: 0,
+            slot_time: 0,
+            done: Vec::new(),
+            copied: 0,
+            foreground: 0,
+            spec,
+        }
+    }
+
+    /// Keeps `depth` of these requests outstanding until all are done; returns their latencies.
+    pub fn run(&mut self, depth: usize, ios: &[Io]) -> Vec<u64> {
+        let first = self.requests.len();
+        let mut next = ios.iter();
+        let mut latencies = vec![0; ios.len()];
+        let mut left = ios.len();
+        for &io in next.by_ref().take(depth) {
+            self.submit(io);
+        }
+        while left > 0 {
+            let Reverse((time, _, Packed(event))) =
+                self.events.pop().expect("something happens while a request is outstanding");
+            self.now = time;
+            self.handle(event);
+            while let Some((id, at)) = self.done.pop() {
+                latencies[id - first] = at - self.requests[id].at;
+                left -= 1;
+                if let Some(&io) = next.next() {
+                    self.submit(io);
+                }
+            }
+        }
+        latencies
+    }
+
+    fn submit(&mut self, io: Io) {
+        let id = self.requests.len();
+        self.requests.push(Request { io, at: self.now, parts: 0 });
+        self.set(self.now + self.spec.host_software.0, Event::Submit(id));
+    }
+
+    fn set(&mut self, at: u64, event: Event) {
+        assert!(at >= self.now);
+        self.count += 1;
+        self.events.push(Reverse((at, self.count, Packed(event))));
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Submit(id) => {
+                self.enter(INTERFACE, self.spec.interface_serial.0, Job::Command(id));
+            }
+            Event::Served(server) => self.served(server),
+            Event::Die(die, number) => self.with_die(die, |d, now, w| d.timer(now, number, w)),
+            Event::Core => self.core(),
+            Event::Done(id) => self.done.push((id, self.now)),
+        }
+    }
+
+    // Servers.
+
+    fn enter(&mut self, server: usize, len: u64, job: Job) {
+        self.servers[server].queue.push_back((len, job));
+        if self.servers[server].queue.len() == 1 {
+            self.set(self.now + len, Event::Served(server));
+        }
+    }
+
+    fn served(&mut self, server: usize) {
+        let queue = &mut self.servers[server].queue;
+        let (_, job) = queue.pop_front().expect("it was served");
+        if let Some(&(len, _)) = queue.front() {
+            self.set(self.now + len, Event::Served(server));
+        }
+        match (server, job) {
+            (INTERFACE, _) => self.enter(HOST_CORE, self.spec.throttle[0].costs.host_core.0, job),
+            (HOST_CORE, Job::Command(id)) if self.requests[id].io.op == Op::Write => {
+                self.enter(DOWN, transfer(self.bytes(id), self.spec.link_fs_per_byte), job);
+            }
+            (DOWN, Job::Command(id)) => {
+                let rate = self.spec.throttle[0].costs.write_path_fs_per_byte;
+                self.enter(WRITE_PATH, transfer(self.bytes(id), rate), job);
+            }
+            (HOST_CORE | WRITE_PATH, Job::Command(id)) => {
+                self.core_queue.push_back(id);
+                self.core_go_on();
+            }
+            (UP, Job::Part(id, ..)) => self.part_done(id),
+            (_, Job::Part(id, _, bytes)) => self.move_up(id, bytes),
+            (_, Job::Copy(stream, entry, ..)) => {
+                let s = &mut self.streams[stream];
+                let index = (entry - s.first) as usize;
+                s.entries[index].arrived = true;
+                self.store(stream);
+            }
+            (_, Job::Load(die)) => self.with_die(die, |d, now, w| d.loaded(now, w)),
+            (server, job) => unreachable!("server {server} has {job:?}"),
+        }
+    }
+
+    fn bytes(&self, id: Id) -> u64 {
+        u64::from(self.requests[id].io.sectors) * 512
+    }
+
+    /// First page, and how many.
+    fn pages(&self, id: Id) -> (u32, u32) {
+        let io = self.requests[id].io;
+        assert!(io.lba % 8 == 0 && io.sectors % 8 == 0, "the oracle knows whole pages only");
+        ((io.lba / 8) as u32, io.sectors / 8)
+    }
+
+    fn move_up(&mut self, id: Id, bytes: u64) {
+        self.enter(UP, transfer(bytes, self.spec.link_fs_per_byte), Job::Part(id, 0, bytes));
+    }
+
+    fn part_done(&mut self, id: Id) {
+        self.requests[id].parts -= 1;
+        if self.requests[id].parts == 0 {
+            self.set(self.now + self.spec.link_completion.0, Event::Done(id));
+        }
+    }
+
+    // Dies.
+
+    fn with_die(&mut self, die: usize, act: impl FnOnce(&mut Die<Job>, u64, &mut Vec<Wish<Job>>)) {
+        let mut wishes = Vec::new();
+        act(&mut self.dies[die], self.now, &mut wishes);
+        let fs_per_byte = self.spec.nand.channel_fs_per_byte;
+        let channel = CHANNELS + (die & self.spec.geometry.channel_mask as usize);
+        for wish in wishes {
+            match wish {
+                Wish::Timer(at, number) => self.set(at, Event::Die(die, number)),
+                Wish::Sensed(job) => {
+                    let (Job::Part(_, _, bytes) | Job::Copy(_, _, _, bytes)) = job else {
+                        unreachable!("{job:?} reads no flash");
+                    };
+                    self.enter(channel, transfer(bytes, fs_per_byte), job);
+                }
+                Wish::Load => {
+                    let g = &self.spec.geometry;
+                    let bytes = g.flash_page_bytes() << g.plane_shift;
+                    self.enter(channel, transfer(bytes, fs_per_byte), Job::Load(die));
+                }
+                Wish::Programmed(stream, newest) => self.programmed(stream, newest),
+            }
+        }
+    }
+
+    fn die_of(&self, slot: u32) -> usize {
+        (slot >> self.spec.geometry.page_shift) as usize % self.dies.len()
+    }
+
+    // The buffer.
+
+    fn has_place(&self, stream: usize, page: u64) -> bool {
+        let s = &self.streams[stream];
+        let before = page.checked_sub(u64::from(self.spec.buffer_pages));
+        before.is_none_or(|b| s.programmed.get(b as usize).copied().unwrap_or(false))
+    }
+
+    fn is_programmed(&self, slot: u32) -> bool {
+        let place = self.map.place_of(slot);
+        let programmed = &self.streams[place.stream].programmed;
+        programmed.get(place.page as usize).copied().unwrap_or(false)
+    }
+
+    /// Hands `left` slots from `slot` on to a stream's buffer.
+    fn fill(&mut self, stream: usize, entry: Entry) {
+        let page_slots = 1 << self.spec.geometry.page_shift;
+        let begun = (entry.slot..entry.slot + entry.left).filter(|s| s % page_slots == 0).count();
+        self.streams[stream].begun += begun as u64;
+        self.streams[stream].entries.push_back(entry);
+        self.store(stream);
+    }
+
+    /// Stores what has arrived and finds a place, in order.
+    fn store(&mut self, stream: usize) {
+        loop {
+            let Some(entry) = self.streams[stream].entries.front() else {
+                return;
+            };
+            let slot = entry.slot;
+            let place = self.map.place_of(slot);
+            if !entry.arrived || !self.has_place(stream, place.page) {
+                return;
+            }
+            let s = &mut self.streams[stream];
+            let entry = s.entries.front_mut().expect("there is one");
+            entry.slot += 1;
+            entry.left -= 1;
+            let (left, of) = (entry.left, entry.of);
+            if left == 0 {
+                s.entries.pop_front();
+                s.first += 1;
+                if let Some(id) = of {
+                    self.part_done(id);
+                }
+            }
+            self.program_if_full(stream, slot, place.page);
+        }
+    }
+
+    /// Programs a die's pages of all planes once the last slot of the last one is stored.
+    fn program_if_full(&mut self, stream: usize, slot: u32, number: u64) {
+        let g = &self.spec.geometry;
+        let page_slots = 1 << g.page_shift;
+        let (dies, planes) = (self.dies.len() as u32, 1u32 << g.plane_shift);
+        let page = slot / page_slots;
+        if slot % page_slots != page_slots - 1 || page / dies % planes != planes - 1 {
+            return;
+        }
+        let types = self.spec.nand.page_types;
+        let len = self.spec.nand.program[(page / dies / planes % types) as usize].0;
+        let die = (page % dies) as usize;
+        self.with_die(die, |d, now, w| d.program(now, len, (stream, number), w));
+    }
+
+    fn programmed(&mut self, stream: usize, newest: u64) {
+        let g = self.spec.geometry;
+        let programmed = &mut self.streams[stream].programmed;
+        if programmed.len() <= newest as usize {
+            programmed.resize(newest as usize + 1, false);
+        }
+        for plane in 0..1u64 << g.plane_shift {
+            programmed[(newest - plane * self.dies.len() as u64) as usize] = true;
+        }
+        self.store(stream);
+        if self.held.is_some() && matches!(self.task, Task::Foreground(..)) {
+            self.core();
+        }
+    }
+
+    // The flash core.
+
+    fn core_go_on(&mut self) {
+        if !matches!(self.task, Task::Idle) {
+            return;
+        }
+        let Some(id) = self.core_queue.pop_front() else {
+            return;
+        };
+        let (page, count) = self.pages(id);
+        let costs = self.spec.throttle[0].costs;
+        let mapped = (page..page + count).filter(|&p| self.map.slot_of(p).is_some()).count();
+        let len = match self.requests[id].io.op {
+            Op::Write => costs.write_command.0 + costs.write_page.0 * u64::from(count),
+            _ => costs.read_command.0 + costs.read_page.0 * mapped as u64,
+        };
+        self.task = Task::Command(id);
+        self.set(self.now + len, Event::Core);
+    }
+
+    fn core(&mut self) {
+        match self.task {
+            Task::Command(id) if self.requests[id].io.op == Op::Write => {
+                // One part more than the entries, so that none completes it too soon.
+                self.requests[id].parts = 1;
+                self.write(id, 0);
+            }
+            Task::Command(id) => {
+                self.read(id);
+                if self.spec.pacing.after_reads {
+                    self.begin_slot();
+                } else {
+                    self.idle();
+                }
+            }
+            Task::Foreground(id, placed) => self.foreground(id, placed),
+            Task::Slot(end) => self.slot(end),
+            Task::Idle => unreachable!("an idle core expects nothing"),
+        }
+    }
+
+    fn idle(&mut self) {
+        self.task = Task::Idle;
+        self.core_go_on();
+    }
+
+    /// Sends a read's flash pages to their dies.
+    fn read(&mut self, id: Id) {
+        let (first, count) = self.pages(id);
+        let page_slots = 1 << self.spec.geometry.page_shift;
+        let mut runs: Vec<(Option<u32>, u32)> = Vec::new();
+        for page in first..first + count {
+            let slot = self.map.slot_of(page);
+            match (runs.last_mut(), slot) {
+                (Some((None, len)), None) => *len += 1,
+                (Some((Some(begin), len)), Some(slot))
+                    if *begin + *len == slot && slot % page_slots != 0 =>
+                {
+                    *len += 1;
+                }
+                _ => runs.push((slot, 1)),
+            }
+        }
+        self.requests[id].parts = runs.len() as u32;
+        for (slot, len) in runs {
+            let bytes = u64::from(len) * 4096;
+            match slot.filter(|&s| self.is_programmed(s)) {
+                Some(slot) => {
+                    let die = self.die_of(slot);
+                    self.with_die(die, |d, now, w| d.read(now, Job::Part(id, die, bytes), w));
+                }
+                None => self.move_up(id, bytes),
+            }
+        }
+    }
+
+    /// Places what is left of a write, unless the foreground must make room first.
+    fn write(&mut self, id: Id, placed: u32) {
+        let (first, count) = self.pages(id);
+        let mut placed = placed;
+        while placed < count {
+            if self.map.room(HOST) == 0 {
+                if self.map.free_superblocks() <= self.spec.reserve_superblocks as usize {
+                    self.task = Task::Foreground(id, placed);
+                    return self.foreground(id, placed);
+                }
+                self.map.open(HOST, self.streams[HOST].begun);
+            }
+            let len = (count - placed).min(self.map.room(HOST));
+            let pages = first + placed..first + placed + len;
+            let slots: Vec<u32> = pages.map(|page| self.map.put(HOST, page)).collect();
+            self.requests[id].parts += 1;
+            let entry = Entry { slot: slots[0], left: len, arrived: true, of: Some(id) };
+            self.fill(HOST, entry);
+            placed += len;
+        }
+        self.part_done(id);
+        self.begin_slot();
+    }
+
+    // Collection.
+
+    /// Copies the rest of the victim without a pause, then goes on with the write.
+    fn foreground(&mut self, id: Id, placed: u32) {
+        let stream = self.map.copy_stream;
+        if let Some(source) = self.held.take().or_else(|| self.map.next_source()) {
+            if !self.has_place(stream, self.streams[stream].begun) {
+                self.held = Some(source);
+                return;
+            }
+            let cost = self.copy(source).1;
+            return self.set(self.now + cost, Event::Core);
+        }
+        assert!(self.map.victim_is_done(), "something to collect");
+        self.foreground += 1;
+        self.retire();
+        if self.map.free_superblocks() <= self.spec.reserve_superblocks as usize {
+            return self.foreground(id, placed);
+        }
+        self.task = Task::Command(id);
+        self.write(id, placed);
+    }
+
+    /// Length of the slot at this much free space, as a part of the full slot in 1/256.
+    fn factor_256(&self) -> u64 {
+        let (p, free) = (&self.spec.pacing, self.map.free_slots());
+        // Points of a polygon from much free space to little.
+        let points = [
+            (p.start_free, 0),
+            (p.full_free, 256),
+            (p.low_free.min(p.full_free), 256),
+            (p.critical_free, p.low_factor_256),
+        ];
+        if free >= p.start_free {
+            return 0;
+        }
+        for pair in points.windows(2) {
+            let [(high, less), (low, more)] = [pair[0], pair[1]];
+            if free > low && high > low {
+                return less + (more - less) * (high - free) / (high - low);
+            }
+        }
+        p.low_factor_256
+    }
+
+    fn begin_slot(&mut self) {
+        let p = &self.spec.pacing;
+        let factor = self.factor_256();
+        let slot = (self.spec.throttle[0].costs.slot.0 * factor) >> 8;
+        if slot == 0 {
+            return self.idle();
+        }
+        let credit = (p.slot_pages_256 * factor) >> 8;
+        self.pages_256 = (self.pages_256 + credit as i64).min(p.slot_pages_256 as i64);
+        self.slot_time = slot as i64 - self.overdrawn as i64;
+        self.task = Task::Slot(self.now + slot);
+        let begin = self.now + self.overdrawn.min(slot);
+        self.set(begin, Event::Core);
+    }
+
+    /// The next copy of the slot, if time, credit and flash allow one.
+    fn slot(&mut self, end: u64) {
+        if self.now == end && self.slot_time == i64::MIN {
+            return self.idle();
+        }
+        let stream = self.map.copy_stream;
+        while self.slot_time > 0 && self.pages_256 > 0 {
+            let no_space = self.map.room(stream) == 0 && self.map.free_superblocks() == 0;
+            if no_space || !self.has_place(stream, self.streams[stream].begun) {
+                break;
+            }
+            if let Some(source) = self.map.next_source() {
+                let (pages, cost) = self.copy(source);
+                self.pages_256 -= pages as i64 * 256;
+                self.slot_time -= cost as i64;
+                if self.slot_time > 0 && cost > 0 {
+                    return self.set(self.now + cost, Event::Core);
+                }
+            } else if self.map.victim_is_done() {
+                self.retire();
+            } else {
+                break;
+            }
+        }
+        self.overdrawn = self.slot_time.min(0).unsigned_abs();
+        self.slot_time = i64::MIN;
+        self.set(end, Event::Core);
+    }
+
+    /// Copies a source's pages; returns how many, and what they cost the core.
+    fn copy(&mut self, source: BTreeMap<u32, u32>) -> (u64, u64) {
+        let stream = self.map.copy_stream;
+        let count = source.len() as u64;
+        let first = *source.keys().next().expect("a source has a valid page");
+        let follows = |slot: &u32, page: &u32| {
+            slot.checked_sub(1).and_then(|s| source.get(&s)).is_some_and(|p| p + 1 == *page)
+        };
+        let runs = source.iter().filter(|(slot, page)| !follows(slot, page)).count() as u64;
+        let die = self.die_of(first);
+        let mut pages: VecDeque<u32> = source.into_values().collect();
+        while !pages.is_empty() {
+            if self.map.room(stream) == 0 {
+                self.map.open(stream, self.streams[stream].begun);
+            }
+            let len = pages.len().min(self.map.room(stream) as usize);
+            let slots: Vec<u32> = pages.drain(..len).map(|p| self.map.put(stream, p)).collect();
+            let s = &self.streams[stream];
+            let number = s.first + s.entries.len() as u64;
+            // The data comes once; parts of it that go to the next superblock follow for nothing.
+            let last = pages.is_empty();
+            let left = slots.len() as u32;
+            self.fill(stream, Entry { slot: slots[0], left, arrived: !last, of: None });
+            if last {
+                let job = Job::Copy(stream, number, die, count * 4096);
+                self.with_die(die, |d, now, w| d.read(now, job, w));
+            }
+        }
+        self.copied += count;
+        let costs = self.spec.throttle[0].costs;
+        (count, costs.copy_run.0 * runs + costs.copy_page.0 * count)
+    }
+
+    fn retire(&mut self) {
+        self.map.retire();
+        let len = self.spec.nand.erase.0;
+        for die in 0..self.dies.len() {
+            self.with_die(die, |d, now, w| d.erase(now, len, w));
+        }
+    }
+
+    /// The drive's clock.
+    pub fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+}

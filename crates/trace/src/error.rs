@@ -1,0 +1,99 @@
+//! Why a trace was refused, with the place.
+
+/// Why a trace was refused. Shown as `error:`; what follows the line break as `hint:`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// A line or record that cannot be read.
+    #[error("{file}, {unit} {number}: {problem}\nhint: {hint}")]
+    Place {
+        /// The file, as the user named it.
+        file: String,
+        /// "line" or "record".
+        unit: &'static str,
+        /// Counted from 1.
+        number: u64,
+        /// What is wrong there, and what is allowed.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The file as a whole.
+    #[error("{file}: {problem}\nhint: {hint}")]
+    File {
+        /// The file, as the user named it.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A format that is not among [`crate::Format::ALL`].
+    #[error("format '{0}' is unknown; must be one of {list}\nhint: leave it out to have it detected", list = crate::Format::list())]
+    UnknownFormat(String),
+    /// The machine: no such file, no permission, disk full.
+    #[error("{file}: {what}: {error}\nhint: {hint}")]
+    Io {
+        /// The file, as the user named it.
+        file: String,
+        /// What failed.
+        what: &'static str,
+        /// Why.
+        error: std::io::Error,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A request further back in time than the reorder window holds: needs [`crate::Order::Sort`].
+    #[error(
+        "{file}: a request lies {late_s:.6} s before one that came {window} or more requests earlier\nhint: sort it as a whole, through a temporary file"
+    )]
+    TooFarBack {
+        /// The file, as the user named it.
+        file: String,
+        /// How far back.
+        late_s: f64,
+        /// Length of the window in requests.
+        window: usize,
+    },
+    /// The caller asked to stop.
+    #[error("cancelled\nhint: give the same command again")]
+    Cancelled,
+}
+
+/// What a parser found wrong with one line; the reader adds the place.
+#[derive(Debug)]
+pub struct Problem {
+    /// What is wrong, and what is allowed.
+    pub what: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Problem {
+    /// With a hint of its own.
+    #[cold]
+    pub fn with_hint(what: impl Into<String>, hint: impl Into<String>) -> Problem {
+        Problem { what: what.into(), hint: hint.into() }
+    }
+
+    /// With the usual hint.
+    #[cold]
+    pub fn new(what: impl Into<String>) -> Problem {
+        Problem::with_hint(what, "mend or remove that line; is --format (or --from) the right one?")
+    }
+}
+
+/// The first bytes of what was found, printable, for messages.
+#[cold]
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const LONGEST: usize = 40;
+    let cut = &bytes[..bytes.len().min(LONGEST)];
+    let mut text: String = String::from_utf8_lossy(cut)
+        .chars()
+        .map(|c| if c.is_control() || c == char::REPLACEMENT_CHARACTER { '?' } else { c })
+        .collect();
+    if bytes.len() > LONGEST {
+        text.push_str("...");
+    }
+    format!("'{text}'")
+}

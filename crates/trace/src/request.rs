@@ -1,0 +1,57 @@
+//! One I/O of a trace.
+
+use drivebay_units::Nanos;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Data from the drive.
+    Read = 0,
+    /// Data to the drive.
+    Write = 1,
+    /// Data no longer needed (TRIM, discard, unmap).
+    Trim = 2,
+    /// Written data made durable; has no bytes of its own.
+    Flush = 3,
+}
+
+impl Op {
+    /// All, in the order of their numbers.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+    /// The word in CSV files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        }
+    }
+
+    /// Reads and writes: what moves data.
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        matches!(self, Op::Read | Op::Write)
+    }
+}
+
+/// One I/O of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// When the host issued it. Since the trace's first request, once a [`crate::Trace`] has ordered it;
+    /// on the recording's own clock before.
+    pub at: Nanos,
+    /// Byte address on its device; `offset_bytes + bytes` is at most 2^63 - 1.
+    pub offset_bytes: u64,
+    /// Length; 0 for a flush, 1 to 4 GiB - 1 for a read or write, at least 1 for a trim.
+    pub bytes: u64,
+    /// How long it took; None where the recording does not say.
+    pub response: Option<Nanos>,
+    /// The device, as the recording numbers it; in order of appearance where it has names.
+    pub device: u32,
+    /// What is asked.
+    pub op: Op,
+}
