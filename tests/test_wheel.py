@@ -47,6 +47,7 @@ def test_the_core_and_its_types_are_in_the_wheel(wheel_names: set[str]) -> None:
 
 
 def test_every_source_file_is_in_the_wheel(wheel_names: set[str]) -> None:
-    sources = (TOP / "python").rglob("*.py")
+    assets = (TOP / "python" / "drivebay" / "report" / "assets").iterdir()
+    sources = [*(TOP / "python").rglob("*.py"), *assets]
     missing = {str(path.relative_to(TOP / "python")) for path in sources} - wheel_names
     assert not missing

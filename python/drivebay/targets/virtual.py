@@ -32,7 +32,8 @@ from drivebay.targets.base import (
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
 LOOK_EVERY_S = 0.1
-IOS_PER_WALL_SECOND = 4e6  # what one core serves, for estimates only
+IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
+FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -84,9 +85,8 @@ class VirtualTarget:
         """Wall-clock seconds on one core, roughly."""
         fills = sum(step.passes for step in test.prepare if step.kind == "fill")
         load = sum(phase.workload.duration_s for phase in test.phases)
-        return (
-            fills * self.capacity_bytes / FILL_BLOCK_BYTES + load * GUESSED_IOPS
-        ) / IOS_PER_WALL_SECOND
+        fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
+        return fills * fill_s + load * GUESSED_IOPS / IOS_PER_WALL_SECOND
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
