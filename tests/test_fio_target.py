@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -33,8 +34,9 @@ GIB = 2**30
 
 
 def load(**changes: Any) -> Workload:
+    """A short load on little, as a file of 100,000 extents takes half a minute to delete."""
     given = {"pattern": "random", "read_percent": 0, "block_bytes": 4096, "queue_depth": 4}
-    return Workload.model_validate({**given, "duration_s": 0.4, **changes})
+    return Workload.model_validate({**given, "duration_s": 0.4, "span_bytes": 16 * MIB, **changes})
 
 
 def a_test(*phases: tuple[str, Workload], prepare: tuple[Prepare, ...] = ()) -> Test:
@@ -136,11 +138,10 @@ def test_counts_histogram_and_seconds_agree(file: Path) -> None:
         assert all(row[name] is None for row in rows for name in SERIES_SCHEMA.names[7:])
         mean = sum(row["latency_ns_mean"] * (row["reads"] + row["writes"]) for row in rows)
         outstanding = mean / 1e9 / result.duration_s
-        assert outstanding == pytest.approx(4, rel=0.25), "Little's law: four are outstanding"
-    (mixed_again,) = results(file, a_test(("mixed", mixed)))
-    assert mixed_again.reads / (mixed_again.reads + mixed_again.writes) == pytest.approx(
-        0.7, abs=0.02
-    )
+        assert 2 < outstanding < 4.4, "Little's law: at most four are outstanding"
+        if result.label == "mixed":
+            ios = result.reads + result.writes
+            assert result.reads / ios == pytest.approx(0.7, abs=5 * math.sqrt(0.7 * 0.3 / ios))
 
 
 def test_nothing_outside_the_span_is_written_and_the_size_stays(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_nothing_outside_the_span_is_written_and_the_size_stays(tmp_path: Path) 
 
     before = kept()
     assert len(before) >= 5
-    span = {"span_start_percent": 50.0, "span_percent": 25.0}
+    span = {"span_start_percent": 50.0, "span_percent": 25.0, "span_bytes": None}
     test = a_test(
         ("random", load(**span, queue_depth=32)),
         ("sequential", load(**span, pattern="sequential", block_bytes=MIB)),
@@ -184,18 +185,19 @@ def test_nothing_outside_the_span_is_written_and_the_size_stays(tmp_path: Path) 
 
 
 def test_random_writes_cover_their_span_evenly(file: Path) -> None:
-    test = a_test(("run", load(queue_depth=32, duration_s=2, span_percent=50.0)))
-    writes = results(file, test)[0].writes
-    stretches = data_stretches(file)
-    assert max(end for _, end in stretches) <= 512 * MIB
+    begin, pages = 256 * MIB, 64 * MIB // 4096
+    span = {"span_start_percent": 25.0, "span_percent": 50.0, "span_bytes": 64 * MIB}
+    writes = results(file, a_test(("run", load(**span))))[0].writes
     eighths = [0] * 8
-    for begin, end in stretches:
-        for page in range(begin // 4096, end // 4096):
-            eighths[page * 8 // (512 * MIB // 4096)] += 1
+    for low, high in data_stretches(file):
+        assert begin <= low < high <= begin + 64 * MIB
+        for page in range((low - begin) // 4096, (high - begin) // 4096):
+            eighths[page * 8 // pages] += 1
     # Distinct pages after `writes` draws with replacement of n: n (1 - (1 - 1/n)^writes).
-    pages = 512 * MIB // 4096
     expected = pages * (1 - (1 - 1 / pages) ** writes) / 8
-    assert eighths == pytest.approx([expected] * 8, rel=0.1)
+    assert expected > 100
+    assert eighths == pytest.approx([expected] * 8, abs=5 * math.sqrt(expected))
+    assert sum(eighths) == pytest.approx(8 * expected, abs=5 * math.sqrt(8 * expected))
 
 
 def test_written_data_is_incompressible_and_differs(file: Path) -> None:
@@ -258,8 +260,8 @@ def test_a_phase_ends_when_it_is_stable(file: Path) -> None:
     endless = load(duration_s=600, until_stable=rule, span_bytes=64 * MIB)
     begun = time.monotonic()
     (result,) = results(file, a_test(("run", endless)))
-    assert time.monotonic() - begun < 20
-    assert 2.9 < result.duration_s < 10
+    assert time.monotonic() - begun < 90
+    assert 2.9 < result.duration_s < 60
     rows = result.series.to_pylist()
     assert sum(row["writes"] for row in rows) == result.writes > 0
     assert sum(row["count"] for row in result.histogram.to_pylist()) == result.writes
@@ -267,9 +269,9 @@ def test_a_phase_ends_when_it_is_stable(file: Path) -> None:
 
 
 def test_a_phase_that_never_is_stable_runs_to_its_bound(file: Path) -> None:
-    rule = Stable(window_s=2, within_percent=0.0001, min_s=2)
-    (result,) = results(file, a_test(("run", load(duration_s=4, until_stable=rule))))
-    assert result.duration_s == pytest.approx(4, abs=0.2)
+    rule = Stable(window_s=4, within_percent=0.0001, min_s=4)
+    (result,) = results(file, a_test(("run", load(duration_s=5, until_stable=rule))))
+    assert result.duration_s == pytest.approx(5, abs=0.2)
     assert result.artefacts["run.exit-code.txt"] == b"0\n"
 
 
@@ -660,7 +662,7 @@ def test_a_frozen_file_system_shows_as_seconds_without_io(tmp_path: Path) -> Non
         worker.join(30)
     rows = found[0].series.to_pylist()
     quiet = [row["second"] for row in rows if row["writes"] <= 2]
-    assert len(quiet) in (2, 3) and quiet == list(range(quiet[0], quiet[-1] + 1))
+    assert 2 <= len(quiet) <= 4 and quiet == list(range(quiet[0], quiet[-1] + 1))
     assert max(row["latency_ns_max"] or 0 for row in rows) > 3_000_000_000
     assert sum(row["writes"] for row in rows) == found[0].writes
 
