@@ -2,7 +2,7 @@
 //!
 //! Write amplification: closed forms for uniform random page writes, single frontier, whole victims
 //! (FIFO: Menon 1995, Xiang and Kurkoski 2012; greedy: Desnoyers 2012; d-choices: Van Houdt 2013,
-//! values of the mean field as in docs/model.md). Bandwidths: the narrowest of link, channels, dies.
+//! values of the mean field as in docs/concepts/model.md). Bandwidths: the narrowest of link, channels, dies.
 
 mod support;
 
