@@ -7,16 +7,17 @@
 
 use drivebay_units::Nanos;
 
-/// "Not yet programmed".
-const PENDING: Nanos = Nanos(u64::MAX);
+use crate::nand::{Nand, Ticket};
 
 /// A ring of flash pages on their way.
 pub struct Buffer {
-    /// When each place is given back.
-    release: Vec<Nanos>,
+    /// The program that gives each place back.
+    programs: Vec<Ticket>,
     mask: u64,
     capacity: u64,
     next: u64,
+    /// Since when the newest page has its place.
+    ready: Nanos,
 }
 
 impl Buffer {
@@ -24,41 +25,51 @@ impl Buffer {
     pub fn new(capacity: u32) -> Buffer {
         let places = (u64::from(capacity) + 1).next_power_of_two();
         Buffer {
-            release: vec![Nanos::ZERO; places as usize],
+            programs: vec![Ticket::NONE; places as usize],
             mask: places - 1,
             capacity: u64::from(capacity),
             next: 0,
+            ready: Nanos::ZERO,
         }
     }
 
-    /// Takes the next place; returns the time from which it is free.
+    /// Takes the next place.
     #[inline]
-    pub fn take(&mut self) -> Nanos {
-        let page = self.next;
+    pub fn take(&mut self, nand: &Nand) {
+        let free_at = self.next_free_at(nand);
+        assert!(
+            free_at < Nanos(u64::MAX),
+            "a buffer of two rows holds no page that nobody programs"
+        );
+        self.ready = self.ready.max(free_at);
+        self.programs[(self.next & self.mask) as usize] = Ticket::NONE;
         self.next += 1;
-        let free_at = if page < self.capacity {
-            Nanos::ZERO
-        } else {
-            self.release[((page - self.capacity) & self.mask) as usize]
-        };
-        assert!(free_at != PENDING, "a buffer of two rows holds no page that nobody programs");
-        self.release[(page & self.mask) as usize] = PENDING;
-        free_at
     }
 
-    /// The page with this number is in flash at `at`.
+    /// Since when the newest page has its place; none before those taken earlier.
+    #[inline(always)]
+    pub fn ready(&self) -> Nanos {
+        self.ready
+    }
+
+    /// The page with this number is given to flash by this program.
     #[inline]
-    pub fn give_back(&mut self, page: u64, at: Nanos) {
-        self.release[(page & self.mask) as usize] = at;
+    pub fn give_back(&mut self, page: u64, program: Ticket) {
+        self.programs[(page & self.mask) as usize] = program;
     }
 
     /// When the next place will be free.
     #[inline]
-    pub fn next_free_at(&self) -> Nanos {
+    pub fn next_free_at(&self, nand: &Nand) -> Nanos {
         if self.next < self.capacity {
             return Nanos::ZERO;
         }
-        self.release[((self.next - self.capacity) & self.mask) as usize]
+        self.end_of(self.next - self.capacity, nand)
+    }
+
+    #[inline(always)]
+    fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
+        nand.end_of(self.programs[(page & self.mask) as usize])
     }
 
     /// How many pages have taken a place so far: the number of the next page.
@@ -69,28 +80,40 @@ impl Buffer {
 
     /// Whether this page can be read from the buffer at `at`.
     #[inline]
-    pub fn holds(&self, page: u64, at: Nanos) -> bool {
-        self.next.wrapping_sub(page) <= self.capacity
-            && self.release[(page & self.mask) as usize] > at
+    pub fn holds(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
+        self.next.wrapping_sub(page) <= self.capacity && self.end_of(page, nand) > at
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Spec;
 
     #[test]
     fn a_page_waits_for_the_one_a_full_ring_before_it() {
+        let text = include_str!("../../../drives/sm951-ahci-512.toml");
+        let spec = Spec::from_toml(text).expect("the catalog's profile is good");
+        let mut nand = Nand::new(spec.nand, &spec.geometry, 8);
         let mut buffer = Buffer::new(4);
+        let mut ends = Vec::new();
         for page in 0..4 {
-            assert_eq!(buffer.take(), Nanos::ZERO);
-            buffer.give_back(page, Nanos(100 + page));
+            buffer.take(&nand);
+            let program = nand.program(Nanos::ZERO, Nanos(100 * page), page as u32, 0);
+            buffer.give_back(page, program);
+            ends.push(nand.end_of(program));
         }
-        assert!(buffer.holds(0, Nanos(99)));
-        assert!(!buffer.holds(0, Nanos(100)));
-        assert_eq!(buffer.next_free_at(), Nanos(100));
-        assert_eq!(buffer.take(), Nanos(100));
-        assert!(!buffer.holds(0, Nanos(50)), "its place has been given away");
-        assert!(buffer.holds(4, Nanos(1_000_000)), "not yet programmed");
+        assert_eq!(buffer.ready(), Nanos::ZERO);
+        assert!(buffer.holds(0, Nanos(ends[0].0 - 1), &nand));
+        assert!(!buffer.holds(0, ends[0], &nand));
+        assert_eq!(buffer.next_free_at(&nand), ends[0]);
+        // A read that suspends the program keeps its place longer.
+        nand.sense(Nanos(ends[0].0 - 200_000), 0);
+        let later = ends[0].after(spec.nand.read);
+        assert_eq!(buffer.next_free_at(&nand), later);
+        buffer.take(&nand);
+        assert_eq!(buffer.ready(), later);
+        assert!(!buffer.holds(0, Nanos(50), &nand), "its place has been given away");
+        assert!(buffer.holds(4, Nanos(1_000_000_000), &nand), "not yet programmed");
     }
 }

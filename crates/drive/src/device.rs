@@ -163,7 +163,7 @@ impl Device {
             flash_core: FlashCore::new(),
             write_path: Fifo::default(),
             buffers: [Buffer::new(spec.buffer_pages), Buffer::new(spec.buffer_pages)],
-            nand: Nand::new(spec.nand, &spec.geometry),
+            nand: Nand::new(spec.nand, &spec.geometry, programs_pending_max(&spec)),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
             now: Nanos::ZERO,
@@ -384,7 +384,7 @@ impl Device {
         let (index, offset) = self.ftl.locate(slot);
         let superblock = self.ftl.superblock(index);
         let page = superblock.first_page + u64::from(offset >> self.spec.geometry.page_shift);
-        self.buffers[superblock.stream as usize].holds(page, at)
+        self.buffers[superblock.stream as usize].holds(page, at, &self.nand)
     }
 
     /// A write: down the link, through the write path, a place on flash for every page.
@@ -468,43 +468,41 @@ impl Device {
 
     /// Lets `len` slots from `slot` on pass through a stream's buffer and programs what is complete.
     ///
-    /// Returns when the last of them has found room. Cost: nothing inside a flash page; 1 ring entry at
-    /// its begin; 1 die and 1 calendar per die-wide program.
+    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 die and
+    /// 1 calendar per die-wide program.
     #[inline(always)]
     fn fill(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
         let last = (1u32 << self.spec.geometry.page_shift) - 1;
-        let begin = slot.0 & last;
-        if begin != 0 && begin + len <= last {
-            return from;
-        }
-        self.fill_pages(stream, slot, len, from)
-    }
-
-    fn fill_pages(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
-        let g = &self.spec.geometry;
-        let page_slots = 1u32 << g.page_shift;
-        let planes = 1u32 << g.plane_shift;
-        let buffer = &mut self.buffers[stream];
-        let mut clock = from;
-        let mut at = slot.0;
-        let end = slot.0 + len;
+        let (mut at, end, mut clock) = (slot.0, slot.0 + len, from);
         while at < end {
-            if at & (page_slots - 1) == 0 {
-                clock = clock.max(buffer.take());
+            if at & last == 0 {
+                self.buffers[stream].take(&self.nand);
             }
-            let page = at >> g.page_shift;
-            let page_end = (page + 1) << g.page_shift;
-            at = end.min(page_end);
-            if at == page_end && (page >> g.die_shift) & (planes - 1) == planes - 1 {
-                let row = page >> (g.die_shift + g.plane_shift);
-                let safe = self.nand.program(self.now, clock, page, row);
-                let newest = buffer.taken() - 1;
-                for earlier in 0..planes {
-                    buffer.give_back(newest - (u64::from(earlier) << g.die_shift), safe);
-                }
+            clock = clock.max(self.buffers[stream].ready());
+            let page_end = (at | last) + 1;
+            if end < page_end {
+                break;
             }
+            let page = at >> self.spec.geometry.page_shift;
+            let planes = 1u32 << self.spec.geometry.plane_shift;
+            if (page >> self.spec.geometry.die_shift) & (planes - 1) == planes - 1 {
+                self.program(stream, page, clock);
+            }
+            at = page_end;
         }
         clock
+    }
+
+    /// Programs the planes of a die, the last of which has just been filled, and frees their buffers.
+    fn program(&mut self, stream: usize, page: u32, at: Nanos) {
+        let g = &self.spec.geometry;
+        let row = page >> (g.die_shift + g.plane_shift);
+        let safe = self.nand.program(self.now, at, page, row);
+        let buffer = &mut self.buffers[stream];
+        let newest = buffer.taken() - 1;
+        for earlier in 0..1u64 << g.plane_shift {
+            buffer.give_back(newest - (earlier << g.die_shift), safe);
+        }
     }
 
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
@@ -536,6 +534,12 @@ impl Device {
         self.throttle_stage = self.thermal.advance(now, work);
         self.costs = self.spec.throttle[self.throttle_stage].costs;
     }
+}
+
+/// How many programs of a die the buffers can hold, and some erases.
+fn programs_pending_max(spec: &Spec) -> u32 {
+    let g = &spec.geometry;
+    2 * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
 }
 
 /// One buffer per write stream.

@@ -3,9 +3,9 @@
 //! Sources: ONFI 4.x for the order of operations (array read, then data out; data in, then array
 //! program; suspend and resume); times come from the profile.
 //! Model: a die does one array operation at a time. Reads overtake waiting programs, and suspend a
-//! running program or erase after at most `suspend`; what they take is added to its end. All planes
-//! of a die program together once the last plane's page is filled. Data of the next program may move
-//! during the running one (`cache_program`).
+//! running program or erase after at most `suspend`; it goes on when no read waits, and those behind
+//! it begin later. All planes of a die program together once the last plane's page is filled. Data of
+//! the next program may move during the running one (`cache_program`).
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
 //! with data out, as with cache read: latencies at high load are slightly low); read retry, errors.
 
@@ -17,17 +17,41 @@ use crate::timeline::Calendar;
 /// Least common multiple of one to four page types: a constant divides without a division.
 const ROWS_REPEAT: u32 = 12;
 
-/// One die's timeline.
+/// A program or erase that was asked of a die. Reads asked later may still move its end.
 #[derive(Clone, Copy, Debug, Default)]
+struct Write {
+    from: Nanos,
+    until: Nanos,
+    /// Nanoseconds that must lie between the end of the write before and this one: loading.
+    gap: u32,
+    /// Its number on its die.
+    number: u32,
+}
+
+/// One die's timeline: its reads, and the last programs and erases asked of it, in a ring.
+#[derive(Clone, Copy, Debug)]
 struct Die {
     /// When the reads asked so far have left the array.
     reads_until: Nanos,
-    /// Begin of the running block of programs and erases.
-    program_from: Nanos,
-    /// Its end.
-    program_until: Nanos,
-    /// When the last program took its data out of the register.
-    register_free: Nanos,
+    /// When the write that a read suspended last goes on, if no other read comes.
+    resumes_at: Nanos,
+    /// Number of the first write that reads may still move.
+    first: u32,
+    /// Number of the next write; the first is 1.
+    next: u32,
+}
+
+/// A program, by which to ask for its end: reads asked meanwhile may move it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    /// Its entry among the rings of all dies.
+    entry: u32,
+    number: u32,
+}
+
+impl Ticket {
+    /// Of a program that has not been asked for.
+    pub const NONE: Ticket = Ticket { entry: u32::MAX, number: 0 };
 }
 
 /// When the parts of a read were over.
@@ -47,10 +71,14 @@ pub struct Nand {
     /// tPROG by row, repeated to a length that all counts of page types divide.
     program: [Nanos; ROWS_REPEAT as usize],
     dies: Vec<Die>,
+    /// The rings of all dies.
+    writes: Vec<Write>,
+    ring_shift: u32,
     channels: Vec<Calendar>,
     die_mask: u32,
     channel_mask: u32,
-    program_bytes: u64,
+    /// Moving all planes' data to a die.
+    load: Nanos,
     /// Flash pages read so far.
     pub page_reads: u64,
     /// Die-wide programs so far.
@@ -60,17 +88,26 @@ pub struct Nand {
 }
 
 impl Nand {
-    /// All dies idle.
-    pub fn new(timing: NandTiming, geometry: &Geometry) -> Nand {
+    /// All dies idle, each able to remember `remembered` programs that wait or are asked for.
+    pub fn new(timing: NandTiming, geometry: &Geometry, remembered: u32) -> Nand {
         let dies = geometry.dies();
+        let ring_shift = remembered.next_power_of_two().ilog2();
         Nand {
             timing,
             program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
-            dies: vec![Die::default(); dies as usize],
+            dies: vec![
+                Die { reads_until: Nanos::ZERO, resumes_at: Nanos::ZERO, first: 1, next: 1 };
+                dies as usize
+            ],
+            writes: vec![Write::default(); (dies as usize) << ring_shift],
+            ring_shift,
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
             die_mask: dies - 1,
             channel_mask: geometry.channel_mask,
-            program_bytes: geometry.flash_page_bytes() << geometry.plane_shift,
+            load: transfer(
+                geometry.flash_page_bytes() << geometry.plane_shift,
+                timing.channel_fs_per_byte,
+            ),
             page_reads: 0,
             programs: 0,
             superblock_erases: 0,
@@ -92,25 +129,28 @@ impl Nand {
     #[inline]
     pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
         self.page_reads += 1;
-        let die = &mut self.dies[(page & self.die_mask) as usize];
-        let mut begin = from.max(die.reads_until);
-        if begin >= die.program_from && begin < die.program_until {
-            begin = begin.after(self.timing.suspend).min(die.program_until);
+        let (len, suspend) = (self.timing.read, self.timing.suspend);
+        let (die, ring) = self.die(page & self.die_mask);
+        die.sense(ring, from, len, suspend)
+    }
+
+    /// A die and its ring.
+    #[inline(always)]
+    fn die(&mut self, index: u32) -> (&mut Die, &mut [Write]) {
+        let begin = (index as usize) << self.ring_shift;
+        let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
+        (&mut self.dies[index as usize], ring)
+    }
+
+    /// When a program ends, or has ended, by what is known now. Cost: 1 ring entry.
+    #[inline(always)]
+    pub fn end_of(&self, program: Ticket) -> Nanos {
+        match self.writes.get(program.entry as usize) {
+            None => Nanos(u64::MAX),
+            Some(write) if write.number == program.number => write.until,
+            // Its entry was used again: it has ended.
+            Some(_) => Nanos::ZERO,
         }
-        let end = begin.after(self.timing.read);
-        if begin < die.program_until {
-            if begin >= die.program_from {
-                // Suspended: the program goes on when the read is over.
-                die.program_until = die.program_until.after(self.timing.read);
-            } else if end > die.program_from {
-                // The program has not begun: it begins later.
-                let delay = end.since(die.program_from);
-                die.program_from = end;
-                die.program_until = die.program_until.after(delay);
-            }
-        }
-        die.reads_until = end;
-        (begin, end)
     }
 
     /// The channel part of a read.
@@ -120,40 +160,121 @@ impl Nand {
         self.channels[(page & self.channel_mask) as usize].reserve(floor, from, len)
     }
 
-    /// Moves a die's pages in and programs all planes; returns when the data is safe.
+    /// Moves a die's pages in and programs all planes; `end_of` says when the data is safe.
     ///
     /// `row` selects the page type. Cost: 1 die, 1 calendar, once per `planes` pages.
     #[inline]
-    pub fn program(&mut self, floor: Nanos, from: Nanos, page: u32, row: u32) -> Nanos {
+    pub fn program(&mut self, floor: Nanos, from: Nanos, page: u32, row: u32) -> Ticket {
         self.programs += 1;
-        let len = transfer(self.program_bytes, self.timing.channel_fs_per_byte);
-        let die = &mut self.dies[(page & self.die_mask) as usize];
-        let register =
-            if self.timing.cache_program { die.register_free } else { die.program_until };
+        let len = self.load;
+        let time = self.program[(row % ROWS_REPEAT) as usize];
+        let index = page & self.die_mask;
+        let begin = (index as usize) << self.ring_shift;
+        let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
+        let die = &mut self.dies[index as usize];
+        let before = die.newest(ring);
+        let cached = self.timing.cache_program;
+        let (register, gap) = if cached { (before.from, 0) } else { (before.until, len.0 as u32) };
         let channel = &mut self.channels[(page & self.channel_mask) as usize];
         let loaded = channel.reserve(floor, from.max(register), len);
-        let time = self.program[(row % ROWS_REPEAT) as usize];
-        die.occupy(loaded, time)
+        let number = die.occupy(ring, loaded, time, gap);
+        let entry = begin + (number as usize & (ring.len() - 1));
+        Ticket { entry: entry as u32, number }
     }
 
-    /// Erases one block on every plane of every die; returns when the last die is done.
-    pub fn erase_superblock(&mut self, from: Nanos) -> Nanos {
+    /// Erases one block on every plane of every die.
+    pub fn erase_superblock(&mut self, from: Nanos) {
         self.superblock_erases += 1;
         let time = self.timing.erase;
-        self.dies.iter_mut().map(|die| die.occupy(from, time)).max().expect("a drive has dies")
+        for index in 0..self.dies.len() as u32 {
+            let (die, ring) = self.die(index);
+            die.occupy(ring, from, time, 0);
+        }
     }
 }
 
 impl Die {
-    /// Queues a program or erase behind those before it; returns its end.
+    /// The write asked for last; one that ended at zero if there was none.
     #[inline(always)]
-    fn occupy(&mut self, from: Nanos, len: Nanos) -> Nanos {
-        let begin = from.max(self.program_until).max(self.reads_until);
-        if self.program_until < begin {
-            self.program_from = begin;
+    fn newest(&self, ring: &[Write]) -> Write {
+        ring[(self.next - 1) as usize & (ring.len() - 1)]
+    }
+
+    /// Reads as soon as the reads before it are over and a running write can be suspended.
+    ///
+    /// Cost: one step per write that it delays.
+    #[inline]
+    fn sense(
+        &mut self,
+        ring: &mut [Write],
+        from: Nanos,
+        len: Nanos,
+        suspend: Nanos,
+    ) -> (Nanos, Nanos) {
+        let mask = ring.len() - 1;
+        let mut begin = from.max(self.reads_until);
+        self.first = self.first.max(self.next.saturating_sub(ring.len() as u32));
+        while self.first != self.next && ring[self.first as usize & mask].until <= begin {
+            self.first += 1;
         }
-        self.register_free = begin;
-        self.program_until = begin.after(len);
-        self.program_until
+        if self.first != self.next {
+            let running = &mut ring[self.first as usize & mask];
+            if running.from > begin {
+                self.push_from(ring, self.first, begin.after(len));
+            } else {
+                if begin != self.resumes_at {
+                    begin = begin.after(suspend).min(running.until);
+                }
+                let end = begin.after(len);
+                if begin < running.until {
+                    self.resumes_at = end;
+                    running.until = running.until.after(len);
+                    let until = running.until;
+                    let gap = ring[(self.first + 1) as usize & mask].gap;
+                    self.push_from(ring, self.first + 1, until.after(Nanos(u64::from(gap))));
+                } else {
+                    self.push_from(ring, self.first + 1, end);
+                }
+            }
+        }
+        self.reads_until = begin.after(len);
+        (begin, self.reads_until)
+    }
+
+    /// Moves the writes from number `first` on, which can go on at `earliest`.
+    #[inline(always)]
+    fn push_from(&self, ring: &mut [Write], first: u32, earliest: Nanos) {
+        let mask = ring.len() - 1;
+        let (mut number, mut earliest) = (first, earliest);
+        while number != self.next {
+            let write = &mut ring[number as usize & mask];
+            if write.from >= earliest {
+                break;
+            }
+            let delay = earliest.since(write.from);
+            write.from = earliest;
+            write.until = write.until.after(delay);
+            number += 1;
+            earliest = write.until.after(Nanos(u64::from(ring[number as usize & mask].gap)));
+        }
+    }
+
+    /// Queues a program or erase behind those before it; returns its number.
+    ///
+    /// When the ring is full of writes that have not ended by `from`, the newest two become one, which
+    /// can only delay those who wait for the earlier.
+    #[inline(always)]
+    fn occupy(&mut self, ring: &mut [Write], from: Nanos, len: Nanos, gap: u32) -> u32 {
+        let mask = ring.len() - 1;
+        let begin = from.max(self.newest(ring).until).max(self.reads_until);
+        let until = begin.after(len);
+        let number = self.next;
+        if ring[number as usize & mask].until > from {
+            ring[(number - 1) as usize & mask].until = until;
+            return number - 1;
+        }
+        ring[number as usize & mask] = Write { from: begin, until, gap, number };
+        self.next += 1;
+        number
     }
 }

@@ -17,6 +17,8 @@ use drivebay_units::{Nanos, Rng};
 use sim::Oracle;
 use support::Profile;
 
+/// Most pages outstanding.
+const OUTSTANDING_MAX: u64 = 256;
 /// Requests measured per case.
 const MEASURED: usize = 40_000;
 
@@ -40,16 +42,17 @@ impl Case {
         let dies = draw.one_of("dies_per_channel", [1, 2, 4]);
         let planes = draw.one_of("planes", [1, 2]);
         let row = channels * dies * planes * page_kib;
-        let pages = (4096 / row).clamp(8, 64);
+        let pages = 16384 / row;
         let superblock_slots = pages * row / 4;
         let blocks = draw.between("blocks", 24, 40);
         let spare = draw.between("spare_superblocks", 6, 10);
         let user_slots = (blocks - spare) * superblock_slots;
         let ahci = draw.between("ahci", 0, 1) == 1;
         let depth = draw.one_of("depth", [1, 2, 4, 8, 16, 32, 64, 128, 256]);
-        let depth = if ahci { depth.min(32) } else { depth };
         let block_pages = draw.one_of("block_pages", [1, 1, 2, 4, 8, 16, 32]);
-        let rows = draw.between("buffer_rows", 2, 8);
+        let depth = if ahci { depth.min(32) } else { depth }.min(OUTSTANDING_MAX / block_pages);
+        let least = (2 * depth * block_pages).div_ceil(row / 4);
+        let rows = draw.between("buffer_rows", 2, 8).max(least);
         let mb = |slots: u64| slots as f64 * 4096.0 / 1e6;
         let spare_slots = spare * superblock_slots;
         let low = 7 * superblock_slots / 2;
@@ -87,7 +90,7 @@ impl Case {
             .set("collection.low_mb", mb(low))
             .set("collection.critical_mb", mb(low / 2))
             .set("collection.slot_us", draw.between("slot", 20, 100) as f64)
-            .set("collection.slot_pages", draw.between("slot_pages", 7, 16) as f64)
+            .set("collection.slot_pages", (block_pages * draw.between("slot_pages", 8, 16)) as f64)
             .set("collection.slot_after_reads", draw.between("after_reads", 0, 1) == 1)
             .cool();
         let worn = draw.between("worn", 0, 1) == 1;
@@ -108,14 +111,17 @@ impl Case {
         let spec = self.profile.spec();
         let pages = u64::from(spec.geometry.user_pages);
         let io = |op, page, count| Io { op, lba: page * 8, sectors: count as u32 * 8 };
-        let fill = (0..pages)
-            .step_by(32)
-            .map(|page| io(Op::Write, page, 32.min(pages - page)))
-            .collect();
+        let fill =
+            (0..pages).step_by(32).map(|page| io(Op::Write, page, 32.min(pages - page))).collect();
         let mut random = |read_percent, block: u64, count| {
+            let mut written = 0;
             let mut draw = || {
-                let op = if rng.below(100) < read_percent { Op::Read } else { Op::Write };
-                io(op, rng.below(pages / block) * block, block)
+                let place = rng.below(pages / block) * block;
+                if rng.below(100) < read_percent {
+                    return io(Op::Read, place, block);
+                }
+                written = (written + block) % (pages / block * block);
+                io(Op::Write, if block >= 8 { written } else { place }, block)
             };
             (0..count).map(|_| draw()).collect()
         };
@@ -159,7 +165,7 @@ impl Draw {
 }
 
 /// Latencies of the last load on the model.
-fn by_timelines(case: &Case) -> Vec<u64> {
+fn by_timelines(case: &Case) -> (Vec<u64>, Device) {
     let mut device = Device::new(case.profile.spec(), 1).expect("memory for a small drive");
     let mut start = 0;
     let mut latencies = Vec::new();
@@ -174,7 +180,7 @@ fn by_timelines(case: &Case) -> Vec<u64> {
         }
         start = slots.into_iter().map(|Reverse(at)| at).max().expect("a queue has slots");
     }
-    latencies
+    (latencies, device)
 }
 
 /// Latencies of the last load on the oracle.
@@ -196,33 +202,67 @@ fn mean_and_p99(latencies: &[u64]) -> (f64, f64) {
 
 fn compare(case: &Case) -> bool {
     let begin = std::time::Instant::now();
-    let model = by_timelines(case);
+    let (model, device) = by_timelines(case);
     let t1 = begin.elapsed().as_millis();
     let (exact, oracle) = by_events(case);
     let t2 = begin.elapsed().as_millis() - t1;
     let loads = case.loads();
     let ios = &loads[2].1;
-    let mut line = format!("{:3} r{:3} b{:2} q{:3} w{}", case.seed, case.read_percent, case.block_pages, case.depth, u8::from(case.worn));
+    let mut line = format!(
+        "{:3} r{:3} b{:2} q{:3} w{}",
+        case.seed,
+        case.read_percent,
+        case.block_pages,
+        case.depth,
+        u8::from(case.worn)
+    );
     for kind in [None, Some(Op::Read), Some(Op::Write)] {
         let of = |l: &[u64]| -> Vec<u64> {
-            l.iter().zip(ios).skip(ios.len() / 10).filter(|(_, io)| kind.is_none_or(|k| k == io.op)).map(|(l, _)| *l).collect()
+            l.iter()
+                .zip(ios)
+                .skip(ios.len() / 10)
+                .filter(|(_, io)| kind.is_none_or(|k| k == io.op))
+                .map(|(l, _)| *l)
+                .collect()
         };
         let (m, e) = (of(&model), of(&exact));
-        if m.len() < 100 { continue }
+        if m.len() < 100 {
+            continue;
+        }
         let ((mm, mp), (em, ep)) = (mean_and_p99(&m), mean_and_p99(&e));
-        write!(line, " | {:5} {:9.1} {:+6.2}% {:9.1} {:+6.2}%", kind.map_or("all".into(), |k| format!("{k:?}")), em / 1e3, (mm / em - 1.0) * 100.0, ep / 1e3, (mp / ep - 1.0) * 100.0).unwrap();
+        write!(
+            line,
+            " | {:5} {:9.1} {:+6.2}% {:9.1} {:+6.2}%",
+            kind.map_or("all".into(), |k| format!("{k:?}")),
+            em / 1e3,
+            (mm / em - 1.0) * 100.0,
+            ep / 1e3,
+            (mp / ep - 1.0) * 100.0
+        )
+        .unwrap();
     }
-    println!("{line} cp {} fg {} {t1}/{t2}ms", oracle.copied, oracle.foreground);
+    println!(
+        "{line} cp {} {} fg {} {t1}/{t2}ms",
+        device.counters().copied_pages,
+        oracle.copied,
+        oracle.foreground
+    );
     true
 }
 
 #[test]
 fn scan() {
     let one: Option<u64> = std::env::var("ORACLE_CASE").ok().and_then(|s| s.parse().ok());
+    let wanted: Option<u64> = std::env::var("ORACLE_MIX").ok().and_then(|s| s.parse().ok());
     for mix in [100, 70, 30, 0] {
+        if wanted.is_some_and(|w| w != mix) {
+            continue;
+        }
         for seed in one.map_or(0..12, |s| s..s + 1) {
             let case = Case::new(seed, mix);
-            if one.is_some() { println!("{}", case.text); }
+            if one.is_some() {
+                println!("{}", case.text);
+            }
             compare(&case);
         }
     }

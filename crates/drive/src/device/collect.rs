@@ -93,7 +93,7 @@ impl Device {
     fn collection_must_wait(&self, at: Nanos) -> bool {
         let stream = self.ftl.collect_stream();
         (self.ftl.room(stream) == 0 && self.ftl.free_superblocks() == 0)
-            || self.buffers[stream].next_free_at() > at
+            || self.buffers[stream].next_free_at(&self.nand) > at
     }
 
     /// Copies what is valid in a flash page; returns what it costs the core.
@@ -156,7 +156,7 @@ impl Device {
             match self.ftl.next_source() {
                 Some(source) => {
                     let begin = self.flash_core.free_at();
-                    let wait = self.buffers[stream].next_free_at().since_or_zero(begin);
+                    let wait = self.buffers[stream].next_free_at(&self.nand).since_or_zero(begin);
                     let cost = self.copy(source, begin.after(wait));
                     self.flash_core.collect(wait.after(cost));
                 }

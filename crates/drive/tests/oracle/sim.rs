@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use drivebay_drive::{Io, Op, Spec};
-use drivebay_units::Nanos;
 
 use crate::flash::{Die, Wish};
 use crate::map::{HOST, Map};
@@ -17,10 +16,10 @@ type Id = usize;
 enum Job {
     /// A command, or its data as a whole.
     Command(Id),
-    /// A part of a read's data: of which request, from which die, how many bytes.
-    Part(Id, usize, u64),
-    /// A copy's data: which entry of which stream, from which die, how many bytes.
-    Copy(usize, u64, usize, u64),
+    /// A part of a read's data: of which request, how many bytes.
+    Part(Id, u64),
+    /// A copy's data: which entry of which stream, how many bytes.
+    Copy(usize, u64, u64),
     /// A program's data on its way to a die.
     Load(usize),
 }
@@ -56,6 +55,8 @@ struct Request {
 /// Slots that pass through a stream's buffer, in the order in which they were placed.
 struct Entry {
     slot: u32,
+    /// Number of its flash page in the stream.
+    page: u64,
     left: u32,
     arrived: bool,
     of: Option<Id>,
@@ -237,7 +238,7 @@ impl Oracle {
                 self.core_go_on();
             }
             (UP, Job::Part(id, ..)) => self.part_done(id),
-            (_, Job::Part(id, _, bytes)) => self.move_up(id, bytes),
+            (_, Job::Part(id, bytes)) => self.move_up(id, bytes),
             (_, Job::Copy(stream, entry, ..)) => {
                 let s = &mut self.streams[stream];
                 let index = (entry - s.first) as usize;
@@ -261,7 +262,7 @@ impl Oracle {
     }
 
     fn move_up(&mut self, id: Id, bytes: u64) {
-        self.enter(UP, transfer(bytes, self.spec.link_fs_per_byte), Job::Part(id, 0, bytes));
+        self.enter(UP, transfer(bytes, self.spec.link_fs_per_byte), Job::Part(id, bytes));
     }
 
     fn part_done(&mut self, id: Id) {
@@ -282,7 +283,7 @@ impl Oracle {
             match wish {
                 Wish::Timer(at, number) => self.set(at, Event::Die(die, number)),
                 Wish::Sensed(job) => {
-                    let (Job::Part(_, _, bytes) | Job::Copy(_, _, _, bytes)) = job else {
+                    let (Job::Part(_, bytes) | Job::Copy(_, _, bytes)) = job else {
                         unreachable!("{job:?} reads no flash");
                     };
                     self.enter(channel, transfer(bytes, fs_per_byte), job);
@@ -316,10 +317,11 @@ impl Oracle {
     }
 
     /// Hands `left` slots from `slot` on to a stream's buffer.
-    fn fill(&mut self, stream: usize, entry: Entry) {
+    fn fill(&mut self, stream: usize, slot: u32, left: u32, arrived: bool, of: Option<Id>) {
         let page_slots = 1 << self.spec.geometry.page_shift;
-        let begun = (entry.slot..entry.slot + entry.left).filter(|s| s % page_slots == 0).count();
+        let begun = (slot..slot + left).filter(|s| s % page_slots == 0).count();
         self.streams[stream].begun += begun as u64;
+        let entry = Entry { slot, page: self.map.place_of(slot).page, left, arrived, of };
         self.streams[stream].entries.push_back(entry);
         self.store(stream);
     }
@@ -330,14 +332,15 @@ impl Oracle {
             let Some(entry) = self.streams[stream].entries.front() else {
                 return;
             };
-            let slot = entry.slot;
-            let place = self.map.place_of(slot);
-            if !entry.arrived || !self.has_place(stream, place.page) {
+            let (slot, page) = (entry.slot, entry.page);
+            if !entry.arrived || !self.has_place(stream, page) {
                 return;
             }
+            let page_slots = 1 << self.spec.geometry.page_shift;
             let s = &mut self.streams[stream];
             let entry = s.entries.front_mut().expect("there is one");
             entry.slot += 1;
+            entry.page += u64::from(entry.slot % page_slots == 0);
             entry.left -= 1;
             let (left, of) = (entry.left, entry.of);
             if left == 0 {
@@ -347,7 +350,7 @@ impl Oracle {
                     self.part_done(id);
                 }
             }
-            self.program_if_full(stream, slot, place.page);
+            self.program_if_full(stream, slot, page);
         }
     }
 
@@ -450,7 +453,7 @@ impl Oracle {
             match slot.filter(|&s| self.is_programmed(s)) {
                 Some(slot) => {
                     let die = self.die_of(slot);
-                    self.with_die(die, |d, now, w| d.read(now, Job::Part(id, die, bytes), w));
+                    self.with_die(die, |d, now, w| d.read(now, Job::Part(id, bytes), w));
                 }
                 None => self.move_up(id, bytes),
             }
@@ -473,8 +476,7 @@ impl Oracle {
             let pages = first + placed..first + placed + len;
             let slots: Vec<u32> = pages.map(|page| self.map.put(HOST, page)).collect();
             self.requests[id].parts += 1;
-            let entry = Entry { slot: slots[0], left: len, arrived: true, of: Some(id) };
-            self.fill(HOST, entry);
+            self.fill(HOST, slots[0], len, true, Some(id));
             placed += len;
         }
         self.part_done(id);
@@ -592,9 +594,9 @@ impl Oracle {
             // The data comes once; parts of it that go to the next superblock follow for nothing.
             let last = pages.is_empty();
             let left = slots.len() as u32;
-            self.fill(stream, Entry { slot: slots[0], left, arrived: !last, of: None });
+            self.fill(stream, slots[0], left, !last, None);
             if last {
-                let job = Job::Copy(stream, number, die, count * 4096);
+                let job = Job::Copy(stream, number, count * 4096);
                 self.with_die(die, |d, now, w| d.read(now, job, w));
             }
         }
@@ -609,10 +611,5 @@ impl Oracle {
         for die in 0..self.dies.len() {
             self.with_die(die, |d, now, w| d.erase(now, len, w));
         }
-    }
-
-    /// The drive's clock.
-    pub fn now(&self) -> Nanos {
-        Nanos(self.now)
     }
 }
