@@ -181,6 +181,25 @@ def test_mounted_and_bearing_a_file_system(tmp_path: Path) -> None:
 
 
 @needs_root
+def test_mounted_where_we_cannot_see_it(tmp_path: Path) -> None:
+    """In another mount namespace, as in a container."""
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    run("mkfs.ext4", "-q", str(backing))
+    (tmp_path / "place").mkdir()
+    script = f'mount "$0" {tmp_path}/place && echo mounted && read line'
+    with loop(backing) as device:
+        other = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", script, device],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert other.stdout is not None and other.stdout.readline() == b"mounted\n"
+        words = refusal(device, str(backing))
+        other.communicate(b"\n")
+    assert "is held by the kernel" in words and "is mounted" not in words
+
+
+@needs_root
 def test_partitions(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SMALL)
     with loop(backing, "--partscan") as device, partition(device) as part:

@@ -267,9 +267,12 @@ def interface(name: str) -> str:
         return "loop"
     where = str(folder.resolve())
     if "/nvme" in where:
-        pci = folder / "device/device"
-        speed, width = read(pci / "current_link_speed"), read(pci / "current_link_width")
-        return f"NVMe, {speed} x{width}" if speed and width else "NVMe"
+        # With the kernel's multipath the device belongs to a subsystem, and that has controllers.
+        for pci in (folder / "device/device", *sorted(folder.glob("device/nvme*/device"))):
+            speed, width = read(pci / "current_link_speed"), read(pci / "current_link_width")
+            if speed and width:
+                return f"NVMe, {speed} x{width}"
+        return "NVMe"
     for part, words in (("/usb", "USB"), ("/ata", "SATA"), ("/mmc", "MMC"), ("/virtio", "virtio")):
         if part in where:
             return words
