@@ -41,9 +41,9 @@ PYTHON_ROOMS: dict[str, set[str]] = {
 RUST_ROOMS: dict[str, set[str]] = {
     "units": set(),
     "drive": {"units"},
-    "trace": set(),
+    "trace": {"units"},
     "run": {"drive", "trace", "units"},
-    "py": {"run", "drive", "units"},
+    "py": {"run", "drive", "trace", "units"},
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

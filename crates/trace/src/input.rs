@@ -34,11 +34,9 @@ pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
     let unpacked: Bytes = match &start[..len] {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
         [b'B', b'Z', b'h', b'1'..=b'9'] => Box::new(bzip2::bufread::MultiBzDecoder::new(counted)),
-        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Box::new(Zstd {
-            packed: counted,
-            decoder: FrameDecoder::new(),
-            inside: false,
-        }),
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
+            Box::new(Zstd { packed: counted, decoder: FrameDecoder::new(), inside: false })
+        }
         _ => return Ok(Box::new(counted)),
     };
     Ok(Box::new(Guard { inner: unpacked, packed, unpacked: 0 }))

@@ -2,3 +2,23 @@
 //!
 //! A trace streams: memory is bounded whatever its length, see `docs/concepts/traces.md`. Text is parsed
 //! by hand, without allocation per line. This crate must not know drives, runs, wall clocks or Python.
+
+mod error;
+mod formats;
+mod input;
+mod jobs;
+mod order;
+mod reader;
+mod request;
+mod stats;
+mod write;
+
+pub use error::TraceError;
+pub use formats::{Format, LeftOut};
+pub use input::{LINE_BYTES_MAX, UNPACK_FREE_BYTES, UNPACK_RATIO_MAX};
+pub use jobs::{Summary, convert, info};
+pub use order::{GoOn, Order, RUN, Trace, WINDOW};
+pub use reader::Reader;
+pub use request::{Op, Request};
+pub use stats::{Info, PAGE_BYTES, STREAMS, Shares, Stats, TooManyDevices};
+pub use write::{CSV_HEADER, Kind, Writer};

@@ -17,8 +17,8 @@ fn lines_of(bytes: &[u8]) -> Vec<(u64, String)> {
 #[test]
 fn every_line_end_counts_once() {
     let found = lines_of(b"a\nb\r\nc\rd\n\r\n\ne");
-    let expected =
-        [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, ""), (6, ""), (7, "e")].map(|(n, s)| (n, s.to_string()));
+    let expected = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, ""), (6, ""), (7, "e")]
+        .map(|(n, s)| (n, s.to_string()));
     assert_eq!(found, expected);
 }
 
@@ -39,9 +39,12 @@ fn lines_longer_than_what_is_read_at_once_are_whole() {
     let text: String = (0..50_000).map(|i| format!("line number {i}\r\n")).collect();
     let found = lines_of(text.as_bytes());
     assert_eq!(found.len(), 50_000);
-    assert!(found.iter().enumerate().all(|(i, (n, s))| {
-        *n == i as u64 + 1 && *s == format!("line number {i}")
-    }));
+    assert!(
+        found
+            .iter()
+            .enumerate()
+            .all(|(i, (n, s))| { *n == i as u64 + 1 && *s == format!("line number {i}") })
+    );
 }
 
 fn packed(bytes: &[u8]) -> [Vec<u8>; 3] {
@@ -62,19 +65,22 @@ fn unpacked(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
 
 #[test]
 fn each_compression_unpacks_also_in_several_parts() {
-    let text: Vec<u8> = (0..20_000).flat_map(|i: u32| format!("{}\n", i * 7919).into_bytes()).collect();
+    let text: Vec<u8> =
+        (0..20_000).flat_map(|i: u32| format!("{}\n", i * 7919).into_bytes()).collect();
     assert_eq!(unpacked(text.clone()).expect("plain"), text);
     for (one, two) in packed(&text).into_iter().zip(packed(b"more\n")) {
         let both = [&text[..], b"more\n"].concat();
         assert_eq!(unpacked([one, two].concat()).expect("two parts"), both);
     }
-    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3], &packed(&text)[2][..]].concat();
+    let skippable =
+        [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3], &packed(&text)[2][..]].concat();
     assert_eq!(unpacked(skippable).expect("a skippable frame first"), text);
 }
 
 #[test]
 fn a_cut_compressed_file_is_an_error_everywhere() {
-    let text: Vec<u8> = (0..3_000).flat_map(|i: u32| format!("{}\n", i * 7919).into_bytes()).collect();
+    let text: Vec<u8> =
+        (0..3_000).flat_map(|i: u32| format!("{}\n", i * 7919).into_bytes()).collect();
     for whole in packed(&text) {
         for len in [5, 6, 9, 15, whole.len() / 2, whole.len() - 5, whole.len() - 1] {
             assert!(unpacked(whole[..len].to_vec()).is_err(), "{len} of {}", whole.len());

@@ -1,0 +1,318 @@
+//! Formats that are comma-separated columns, one request per line.
+//!
+//! Sources: the header or README that each collection is published with. MSR Cambridge (SNIA IOTTA 388),
+//! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
+//! CloudPhysics (as libCacheSim reads it), SPC trace file format specification 1.0.1.
+//! Not read: MSR's host name (a file has one host). Effect: files of several hosts put into one mix
+//! disks of the same number.
+
+use std::marker::PhantomData;
+
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use super::number::{decimal_ns, device, scaled, split, trimmed, whole};
+use super::{Out, Parse};
+use crate::error::{Problem, shown};
+use crate::request::{Op, Request};
+
+/// Columns of one format.
+pub(crate) trait Row {
+    /// How its header begins, lower case.
+    const HEADER: &'static [u8];
+    /// Names of the columns, for messages.
+    const COLUMNS: &'static str;
+    /// How many there must be at least, and may be at most.
+    const COUNT: (usize, usize);
+
+    fn row(fields: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem>;
+}
+
+/// What a row held.
+pub(crate) enum Found {
+    Request(Request),
+    /// Left out and counted.
+    Nothing,
+}
+
+/// Parser for a format of columns: headers and comments are passed over anywhere, since people put
+/// files together.
+pub(crate) struct Csv<R>(PhantomData<R>);
+
+impl<R> Default for Csv<R> {
+    fn default() -> Csv<R> {
+        Csv(PhantomData)
+    }
+}
+
+impl<R: Row> Parse for Csv<R> {
+    #[inline]
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let (fields, count) = split::<8>(line, b',');
+        if count < R::COUNT.0 || count > R::COUNT.1 {
+            return not_a_row::<R>(line, count);
+        }
+        match R::row(&fields, out) {
+            Ok(Found::Request(request)) => out.take(request),
+            Ok(Found::Nothing) => Ok(false),
+            Err(problem) => {
+                if is_header::<R>(line) {
+                    Ok(false)
+                } else {
+                    Err(problem)
+                }
+            }
+        }
+    }
+}
+
+#[cold]
+fn not_a_row<R: Row>(line: &[u8], count: usize) -> Result<bool, Problem> {
+    if is_header::<R>(line) {
+        return Ok(false);
+    }
+    let wanted = R::COUNT.0;
+    Err(Problem::new(format!(
+        "{count} columns in {}; must be {wanted}: {}",
+        shown(line),
+        R::COLUMNS
+    )))
+}
+
+fn is_header<R: Row>(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.is_empty()
+        || line[0] == b'#'
+        || line.get(..R::HEADER.len()).is_some_and(|start| start.eq_ignore_ascii_case(R::HEADER))
+}
+
+#[cold]
+fn wrong_op(field: &[u8], must: &str) -> Problem {
+    Problem::new(format!("the kind of request is {}; must be {must}", shown(field)))
+}
+
+/// R or W, in either case.
+#[inline]
+fn letter(field: &[u8]) -> Result<Op, Problem> {
+    match trimmed(field) {
+        b"R" | b"r" => Ok(Op::Read),
+        b"W" | b"w" => Ok(Op::Write),
+        other => Err(wrong_op(other, "R or W")),
+    }
+}
+
+/// MSR Cambridge: times in 100 ns (Windows file time), stamped at issue.
+pub(crate) struct Msr;
+
+impl Row for Msr {
+    const HEADER: &'static [u8] = b"timestamp";
+    const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+    const COUNT: (usize, usize) = (7, 7);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+        let at = scaled(f[0], 100, "Timestamp")?;
+        let op = match f[3] {
+            b"Read" => Op::Read,
+            b"Write" => Op::Write,
+            other => match trimmed(other) {
+                word if word.eq_ignore_ascii_case(b"read") => Op::Read,
+                word if word.eq_ignore_ascii_case(b"write") => Op::Write,
+                word => return Err(wrong_op(word, "Read or Write")),
+            },
+        };
+        Ok(Found::Request(Request {
+            at: Nanos(at),
+            offset_bytes: whole(f[4], "Offset")?,
+            bytes: whole(f[5], "Size")?,
+            response: Some(Nanos(scaled(f[6], 100, "ResponseTime")?)),
+            device: device(f[2], "DiskNumber")?,
+            op,
+        }))
+    }
+}
+
+/// SYSTOR '17: seconds; stamped at issue, logged at completion, so not in order. Fields may be empty:
+/// without a response the request counts, without anything else the line is left out.
+pub(crate) struct Systor;
+
+impl Row for Systor {
+    const HEADER: &'static [u8] = b"timestamp";
+    const COLUMNS: &'static str = "Timestamp,Response,IOType,LUN,Offset,Size";
+    const COUNT: (usize, usize) = (6, 6);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem> {
+        const SECOND: u64 = 1_000_000_000;
+        if [0, 2, 3, 4, 5].iter().any(|at| trimmed(f[*at]).is_empty()) {
+            out.left_out.incomplete += 1;
+            return Ok(Found::Nothing);
+        }
+        let response = match trimmed(f[1]) {
+            b"" => None,
+            field => Some(Nanos(decimal_ns(field, SECOND, "Response")?)),
+        };
+        Ok(Found::Request(Request {
+            at: Nanos(decimal_ns(f[0], SECOND, "Timestamp")?),
+            offset_bytes: whole(f[4], "Offset")?,
+            bytes: whole(f[5], "Size")?,
+            response,
+            device: device(f[3], "LUN")?,
+            op: letter(f[2])?,
+        }))
+    }
+}
+
+/// Alibaba: microseconds, bytes.
+pub(crate) struct Alibaba;
+
+impl Row for Alibaba {
+    const HEADER: &'static [u8] = b"device_id";
+    const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
+    const COUNT: (usize, usize) = (5, 5);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+        Ok(Found::Request(Request {
+            at: Nanos(scaled(f[4], 1_000, "timestamp")?),
+            offset_bytes: whole(f[2], "offset")?,
+            bytes: whole(f[3], "length")?,
+            response: None,
+            device: device(f[0], "device_id")?,
+            op: letter(f[1])?,
+        }))
+    }
+}
+
+/// Tencent: whole seconds, sectors of 512 bytes, 0 = read, 1 = write; not in order.
+pub(crate) struct Tencent;
+
+impl Row for Tencent {
+    const HEADER: &'static [u8] = b"timestamp";
+    const COLUMNS: &'static str = "timestamp,offset,size,io_type,volume_id";
+    const COUNT: (usize, usize) = (5, 5);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+        let op = match trimmed(f[3]) {
+            b"0" => Op::Read,
+            b"1" => Op::Write,
+            other => return Err(wrong_op(other, "0 (read) or 1 (write)")),
+        };
+        Ok(Found::Request(Request {
+            at: Nanos(scaled(f[0], 1_000_000_000, "timestamp")?),
+            offset_bytes: scaled(f[1], SECTOR_BYTES, "offset")?,
+            bytes: scaled(f[2], SECTOR_BYTES, "size")?,
+            response: None,
+            device: device(f[4], "volume_id")?,
+            op,
+        }))
+    }
+}
+
+/// CloudPhysics: microseconds, SCSI opcodes in hexadecimal, bytes, sectors of 512 bytes.
+pub(crate) struct Vscsi;
+
+/// What a SCSI opcode asks (SBC-3); None for what moves no blocks.
+pub(crate) fn scsi_op(code: u64) -> Option<Op> {
+    match code {
+        0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
+        0x0a | 0x2a | 0xaa | 0x8a => Some(Op::Write),
+        0x35 | 0x91 => Some(Op::Flush),
+        _ => None,
+    }
+}
+
+impl Row for Vscsi {
+    const HEADER: &'static [u8] = b"version";
+    const COLUMNS: &'static str = "version,time,op,size,lbn";
+    const COUNT: (usize, usize) = (5, 5);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem> {
+        let version = trimmed(f[0]);
+        if !matches!(version, b"1" | b"2") {
+            return Err(Problem::new(format!("version is {}; must be 1 or 2", shown(version))));
+        }
+        let code = trimmed(f[2]);
+        let hex = code.strip_prefix(b"0x").unwrap_or(code);
+        let code = match std::str::from_utf8(hex).ok().filter(|text| text.len() == 2) {
+            Some(text) => u64::from_str_radix(text, 16).ok(),
+            None => None,
+        };
+        let code = code.ok_or_else(|| wrong_op(f[2], "a SCSI opcode as two hexadecimal digits"))?;
+        let request = Request {
+            at: Nanos(scaled(f[1], 1_000, "time")?),
+            offset_bytes: scaled(f[4], SECTOR_BYTES, "lbn")?,
+            bytes: whole(f[3], "size")?,
+            response: None,
+            device: 0,
+            op: Op::Read,
+        };
+        let Some(op) = scsi_op(code) else {
+            out.left_out.other_events += 1;
+            return Ok(Found::Nothing);
+        };
+        Ok(Found::Request(for_op(Request { op, ..request })))
+    }
+}
+
+/// A flush has neither place nor bytes.
+pub(crate) fn for_op(request: Request) -> Request {
+    match request.op {
+        Op::Flush => Request { offset_bytes: 0, bytes: 0, ..request },
+        _ => request,
+    }
+}
+
+/// SPC: sectors of 512 bytes, bytes, seconds; optional columns after them are not read.
+pub(crate) struct Spc;
+
+impl Row for Spc {
+    const HEADER: &'static [u8] = b"asu";
+    const COLUMNS: &'static str = "ASU,LBA,Size,Opcode,Timestamp";
+    const COUNT: (usize, usize) = (5, usize::MAX);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+        Ok(Found::Request(Request {
+            op: letter(f[3])?,
+            at: Nanos(decimal_ns(f[4], 1_000_000_000, "Timestamp")?),
+            offset_bytes: scaled(f[1], SECTOR_BYTES, "LBA")?,
+            bytes: whole(f[2], "Size")?,
+            response: None,
+            device: device(f[0], "ASU")?,
+        }))
+    }
+}
+
+/// This program's own: everything a request has.
+pub(crate) struct Own;
+
+impl Row for Own {
+    const HEADER: &'static [u8] = b"at_ns";
+    const COLUMNS: &'static str = crate::write::CSV_HEADER;
+    const COUNT: (usize, usize) = (6, 6);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+        let op = match trimmed(f[1]) {
+            b"read" => Op::Read,
+            b"write" => Op::Write,
+            b"trim" => Op::Trim,
+            b"flush" => Op::Flush,
+            other => return Err(wrong_op(other, "read, write, trim or flush")),
+        };
+        let response = match trimmed(f[5]) {
+            b"" => None,
+            field => Some(Nanos(whole(field, "response_ns")?)),
+        };
+        Ok(Found::Request(Request {
+            at: Nanos(whole(f[0], "at_ns")?),
+            offset_bytes: whole(f[2], "offset_bytes")?,
+            bytes: whole(f[3], "bytes")?,
+            response,
+            device: device(f[4], "device")?,
+            op,
+        }))
+    }
+}

@@ -1,0 +1,199 @@
+//! Numbers and fields in text, by hand: no allocation unless something is wrong.
+
+use crate::error::{Problem, shown};
+
+/// A field without the blanks around it.
+#[inline]
+pub(crate) fn trimmed(field: &[u8]) -> &[u8] {
+    match field {
+        [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => field.trim_ascii(),
+        _ => field,
+    }
+}
+
+/// Digits only, in u64.
+#[inline]
+fn digits(field: &[u8]) -> Option<u64> {
+    if field.is_empty() || field.len() > 20 {
+        return None;
+    }
+    let mut value: u64 = 0;
+    if field.len() < 20 {
+        for byte in field {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            value = value * 10 + u64::from(digit);
+        }
+        return Some(value);
+    }
+    for byte in field {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// A whole number, 0 to 2^64 - 1.
+#[inline]
+pub(crate) fn whole(field: &[u8], name: &str) -> Result<u64, Problem> {
+    let field = trimmed(field);
+    digits(field).ok_or_else(|| wrong_number(field, name, "a whole number, 0 or more"))
+}
+
+/// A whole number times a unit.
+#[inline]
+pub(crate) fn scaled(field: &[u8], unit: u64, name: &str) -> Result<u64, Problem> {
+    let count = whole(field, name)?;
+    count.checked_mul(unit).ok_or_else(|| too_large(field, name))
+}
+
+/// A number of a device.
+#[inline]
+pub(crate) fn device(field: &[u8], name: &str) -> Result<u32, Problem> {
+    u32::try_from(whole(field, name)?).map_err(|_| too_large(field, name))
+}
+
+/// A decimal fraction of a unit of `unit_ns` (a power of ten) in whole nanoseconds, rounded down.
+#[inline]
+pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, Problem> {
+    let field = trimmed(field);
+    let wrong = || wrong_number(field, name, "a decimal number, 0 or more");
+    let point = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
+    let (head, tail) = (&field[..point], field.get(point + 1..).unwrap_or_default());
+    if head.is_empty() && tail.is_empty() {
+        return Err(wrong());
+    }
+    let units = if head.is_empty() { 0 } else { digits(head).ok_or_else(wrong)? };
+    let mut ns = units.checked_mul(unit_ns).ok_or_else(|| too_large(field, name))?;
+    let mut place = unit_ns;
+    for byte in tail {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(wrong());
+        }
+        place /= 10;
+        ns = ns.checked_add(place * u64::from(digit)).ok_or_else(|| too_large(field, name))?;
+    }
+    Ok(ns)
+}
+
+/// A hexadecimal number with 0x before it, or a decimal one.
+pub(crate) fn hex_or_whole(field: &[u8], name: &str) -> Result<u64, Problem> {
+    let field = trimmed(field);
+    match field {
+        [b'0', b'x' | b'X', hex @ ..] => {
+            let text = std::str::from_utf8(hex).ok().filter(|text| !text.starts_with('+'));
+            text.and_then(|text| u64::from_str_radix(text, 16).ok())
+                .ok_or_else(|| wrong_number(field, name, "a number, 0 or more"))
+        }
+        _ => whole(field, name),
+    }
+}
+
+#[cold]
+fn wrong_number(field: &[u8], name: &str, must: &str) -> Problem {
+    if field.is_empty() {
+        return Problem::new(format!("{name} is empty; must be {must}"));
+    }
+    if let [b'-', rest @ ..] = field
+        && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    {
+        return Problem::new(format!("{name} is negative ({}); must be {must}", shown(field)));
+    }
+    if field.len() >= 20 && field.iter().all(u8::is_ascii_digit) {
+        return too_large(field, name);
+    }
+    Problem::new(format!("{name} is {}; must be {must}", shown(field)))
+}
+
+#[cold]
+fn too_large(field: &[u8], name: &str) -> Problem {
+    Problem::new(format!("{name} is too large ({})", shown(field)))
+}
+
+/// The fields of a line between separators; those beyond `N` are counted and dropped.
+#[inline]
+pub(crate) fn split<const N: usize>(line: &[u8], separator: u8) -> ([&[u8]; N], usize) {
+    let mut fields = [&line[..0]; N];
+    let (mut count, mut start) = (0, 0);
+    for end in memchr::memchr_iter(separator, line).chain([line.len()]) {
+        if let Some(field) = fields.get_mut(count) {
+            *field = &line[start..end];
+        }
+        count += 1;
+        start = end + 1;
+    }
+    (fields, count)
+}
+
+/// The words of a line between blanks; those beyond `N` are counted and dropped.
+pub(crate) fn words<const N: usize>(line: &[u8]) -> ([&[u8]; N], usize) {
+    let mut fields = [&line[..0]; N];
+    let mut count = 0;
+    for word in line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+        if let Some(field) = fields.get_mut(count) {
+            *field = word;
+        }
+        count += 1;
+    }
+    (fields, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_to_the_last() {
+        assert_eq!(whole(b"0", "x").expect("zero"), 0);
+        assert_eq!(whole(b" 18446744073709551615\t", "x").expect("the last"), u64::MAX);
+        for (field, message) in [
+            (&b"18446744073709551616"[..], "x is too large"),
+            (b"99999999999999999999999999", "x is too large"),
+            (b"", "x is empty"),
+            (b"-5", "x is negative"),
+            (b"+5", "x is '+5'"),
+            (b"5.0", "x is '5.0'"),
+            (b"4\x000", "x is '4?0'"),
+        ] {
+            let problem = whole(field, "x").expect_err("refused");
+            assert!(problem.what.starts_with(message), "{}", problem.what);
+        }
+    }
+
+    #[test]
+    fn decimals_become_whole_nanoseconds() {
+        let s = |field: &[u8]| decimal_ns(field, 1_000_000_000, "t");
+        assert_eq!(s(b"1456095145.133076000").expect("systor"), 1_456_095_145_133_076_000);
+        assert_eq!(s(b"0.0000000019").expect("rounded down"), 1);
+        assert_eq!(s(b"7").expect("whole"), 7_000_000_000);
+        assert_eq!(s(b".5").expect("no head"), 500_000_000);
+        assert_eq!(decimal_ns(b"1.5", 1_000_000, "t").expect("ms"), 1_500_000);
+        for bad in [&b"."[..], b"", b"-1.0", b"1.2.3", b"1e5", b"nan", b"18446744073710"] {
+            assert!(s(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(decimal_ns(b"12.9", 1, "t").expect("in nanoseconds"), 12);
+    }
+
+    #[test]
+    fn hexadecimal_where_it_says_so() {
+        assert_eq!(hex_or_whole(b" 0x1F000", "x").expect("hex"), 0x1f000);
+        assert_eq!(hex_or_whole(b"10", "x").expect("decimal"), 10);
+        for bad in [&b"0x"[..], b"0x+1", b"0xg", b"1F", b"0x11111111111111111"] {
+            assert!(hex_or_whole(bad, "x").is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn fields_and_words() {
+        assert_eq!(split::<3>(b"a,,c", b','), ([&b"a"[..], b"", b"c"], 3));
+        assert_eq!(split::<2>(b"a,b,c", b',').1, 3);
+        assert_eq!(split::<2>(b"", b',').1, 1);
+        assert_eq!(words::<2>(b"  a \t b  "), ([&b"a"[..], b"b"], 2));
+    }
+}

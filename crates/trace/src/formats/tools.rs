@@ -1,0 +1,220 @@
+//! Text of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
+//!
+//! Sources: bcc's tools/biosnoop.py (the time printed is that of the completion); xperf's own header
+//! lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion); DiskSim 4.0
+//! manual, section on ASCII traces, and MQSim's README; fio's HOWTO, section "Trace file format v3", and
+//! fio 3.33 as it runs for the unit, microseconds.
+//! Not read: xperf's DiskFlush (its columns are not published). Effect: Windows traces have no flushes.
+
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use super::columns::for_op;
+use super::kernel::rwbs_op;
+use super::number::{decimal_ns, device, hex_or_whole, scaled, split, trimmed, whole, words};
+use super::{Names, Out, Parse, ended};
+use crate::error::{Problem, shown};
+use crate::request::{Op, Request};
+
+/// bcc's biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`.
+#[derive(Default)]
+pub(crate) struct Biosnoop {
+    disks: Names,
+    has_queue_time: bool,
+}
+
+impl Parse for Biosnoop {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"TIME") || line.starts_with(b"Tracing") {
+            self.has_queue_time = memchr::memmem::find(line, b"QUE(").is_some();
+            return Ok(false);
+        }
+        // From the right: a command's name may hold blanks.
+        let mut from_right = line.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let mut next = || from_right.next().ok_or_else(|| too_few(line));
+        let latency = next()?;
+        if self.has_queue_time {
+            next()?;
+        }
+        let (bytes, sector, letters, disk, pid) = (next()?, next()?, next()?, next()?, next()?);
+        whole(pid, "PID")?;
+        let time = line.split(u8::is_ascii_whitespace).next().ok_or_else(|| too_few(line))?;
+        if time.as_ptr() == pid.as_ptr() {
+            return Err(too_few(line));
+        }
+        let end_ns = decimal_ns(time, 1_000_000_000, "TIME(s)")?;
+        let (at, response) = ended(end_ns, decimal_ns(latency, 1_000_000, "LAT(ms)")?)?;
+        let bytes = whole(bytes, "BYTES")?;
+        let known = letters.iter().all(|l| b"RWDFNSMABEZ".contains(l));
+        if !known {
+            let what = format!("T is {}; must be letters like R or W", shown(letters));
+            return Err(Problem::new(what));
+        }
+        let Some(op) = rwbs_op(letters, bytes / SECTOR_BYTES) else {
+            out.left_out.other_events += 1;
+            return Ok(true);
+        };
+        let offset_bytes = match op {
+            Op::Flush => 0,
+            _ if bytes == 0 => 0,
+            _ => scaled(sector, SECTOR_BYTES, "SECTOR")?,
+        };
+        let device = self.disks.number(disk)?;
+        out.take(for_op(Request { at, offset_bytes, bytes, response, device, op }))
+    }
+}
+
+#[cold]
+fn too_few(line: &[u8]) -> Problem {
+    Problem::new(format!("{} has too few words", shown(line)))
+}
+
+/// xperf's text of disk events; all other events are passed over.
+#[derive(Default)]
+pub(crate) struct Etw;
+
+impl Parse for Etw {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let start = line.trim_ascii_start();
+        let comma = memchr::memchr(b',', start).unwrap_or(start.len());
+        let op = match start[..comma].trim_ascii_end() {
+            b"DiskRead" => Op::Read,
+            b"DiskWrite" => Op::Write,
+            b"DiskFlush" => {
+                out.left_out.other_events += 1;
+                return Ok(true);
+            }
+            _ if line.iter().all(|byte| *byte >= b' ' || *byte == b'\t') => return Ok(false),
+            _ => return Err(Problem::new(format!("{} is no text", shown(line)))),
+        };
+        let rest = start.get(comma + 1..).ok_or_else(|| breaks_off(line))?;
+        let comma = memchr::memchr(b',', rest).ok_or_else(|| breaks_off(line))?;
+        let time = trimmed(&rest[..comma]);
+        if time == b"TimeStamp" {
+            return Ok(true); // the header's line for this event
+        }
+        // The process ends with ")," and may itself hold commas.
+        let process = memchr::memmem::find(&rest[comma + 1..], b"),");
+        let process = process.ok_or_else(|| breaks_off(line))?;
+        let (f, count) = split::<6>(&rest[comma + 1 + process + 2..], b',');
+        if count < 6 {
+            return Err(breaks_off(line));
+        }
+        let end_ns = scaled(time, 1_000, "TimeStamp")?;
+        let (at, response) = ended(end_ns, scaled(f[4], 1_000, "ElapsedTime")?)?;
+        out.take(Request {
+            at,
+            offset_bytes: hex_or_whole(f[2], "ByteOffset")?,
+            bytes: hex_or_whole(f[3], "IOSize")?,
+            response,
+            device: device(f[5], "DiskNum")?,
+            op,
+        })
+    }
+}
+
+#[cold]
+fn breaks_off(line: &[u8]) -> Problem {
+    Problem::new(format!("{} breaks off", shown(line)))
+}
+
+/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a point in
+/// DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
+#[derive(Default)]
+pub(crate) struct DiskSim<const MS: bool>;
+
+impl<const MS: bool> Parse for DiskSim<MS> {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let (f, count) = words::<5>(line);
+        if count == 0 || f[0][0] == b'#' {
+            return Ok(false);
+        }
+        if count != 5 {
+            let line = shown(line);
+            return Err(Problem::new(format!(
+                "{count} columns in {line}; must be 5: time device LBA size type"
+            )));
+        }
+        let at = if MS { decimal_ns(f[0], 1_000_000, "time")? } else { whole(f[0], "time")? };
+        let op = match whole(f[4], "type")? {
+            // DiskSim's other flag bits (B_ASYNC and so on) stand above the lowest.
+            flags if MS || flags <= 1 => {
+                if flags & 1 == 1 {
+                    Op::Read
+                } else {
+                    Op::Write
+                }
+            }
+            _ => {
+                let what = format!("type is {}; must be 1 (read) or 0 (write)", shown(f[4]));
+                return Err(Problem::new(what));
+            }
+        };
+        out.take(Request {
+            at: Nanos(at),
+            offset_bytes: scaled(f[2], SECTOR_BYTES, "LBA")?,
+            bytes: scaled(f[3], SECTOR_BYTES, "size")?,
+            response: None,
+            device: device(f[1], "device")?,
+            op,
+        })?;
+        // Without a point it may be MQSim's as well: no sign of DiskSim.
+        Ok(!MS || f[0].contains(&b'.'))
+    }
+}
+
+/// fio's iolog, version 3: `timestamp file action [offset length]`.
+#[derive(Default)]
+pub(crate) struct Iolog {
+    files: Names,
+    begun: bool,
+}
+
+impl Parse for Iolog {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let (f, count) = words::<5>(line);
+        if line.starts_with(b"fio version ") {
+            self.begun = true;
+            return match f[2] {
+                b"3" => Ok(false),
+                b"2" => Err(Problem::with_hint(
+                    "iolog version 2 has no times, and its waits mean different things in \
+                     different versions of fio",
+                    "record it again with fio 3.31 or newer, which writes version 3: --write_iolog=FILE",
+                )),
+                other => Err(Problem::new(format!("iolog version {}; must be 3", shown(other)))),
+            };
+        }
+        if !self.begun {
+            return Err(Problem::new("the first line must be: fio version 3 iolog"));
+        }
+        if count == 0 {
+            return Ok(false);
+        }
+        let at = scaled(f[0], 1_000, "timestamp")?;
+        let op = match (f[2], count) {
+            (b"add" | b"open" | b"close", 3) => return Ok(false),
+            (b"wait", _) => {
+                out.left_out.other_events += 1;
+                return Ok(true);
+            }
+            (b"read", 5) => Op::Read,
+            (b"write", 5) => Op::Write,
+            (b"trim", 5) => Op::Trim,
+            (b"sync" | b"datasync", 3 | 5) => Op::Flush,
+            _ => {
+                return Err(Problem::new(format!(
+                    "{} is no action; must be: timestamp file read|write|trim|sync|datasync \
+                     offset length, or add, open, close",
+                    shown(line)
+                )));
+            }
+        };
+        let device = self.files.number(f[1])?;
+        let (offset_bytes, bytes) = match op {
+            Op::Flush => (0, 0),
+            _ => (whole(f[3], "offset")?, whole(f[4], "length")?),
+        };
+        out.take(Request { at: Nanos(at), offset_bytes, bytes, response: None, device, op })
+    }
+}

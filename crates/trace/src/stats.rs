@@ -1,0 +1,334 @@
+//! A trace's statistics in one pass over its requests, in bounded memory.
+//!
+//! Definitions: `docs/concepts/traces.md`; the buckets are those of the published tables of the
+//! AnandTech Storage Bench. Reads and writes count; trims and flushes only keep the drive busy.
+//! Bounds: outstanding requests 8 MiB; sequential streams 32 MiB (65,536 devices); pages touched about
+//! 620 MiB at most (4,194,304 regions of 2 MiB). Beyond those regions footprint and overwrites are null.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::formats::DEVICES_MAX;
+use crate::request::{Op, Request};
+
+/// How many of the last I/Os of the same kind and device may be continued by a sequential one: the depth
+/// of SATA's queue, so that as many streams as a drive can see at once are told apart.
+pub const STREAMS: usize = 32;
+/// A page of the footprint.
+pub const PAGE_BYTES: u64 = 4096;
+/// Most outstanding requests that are counted; the soonest to end is forgotten beyond it.
+const OUTSTANDING_MAX: usize = 1 << 20;
+/// Most regions of 2 MiB that are remembered.
+const REGIONS_MAX: usize = 1 << 22;
+/// Share of requests with a response time from which on depths and idle time are given.
+const ANSWERED_PERCENT: u64 = 90;
+
+const SIZES: [&str; 8] = ["<4KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "other"];
+const DEPTHS: [&str; 8] = ["1", "2", "3", "4-5", "6-10", "11-20", "21-32", ">32"];
+
+/// Shares of buckets, from 0 to 1, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    names: [&'static str; 8],
+    /// In the order of the published tables.
+    pub values: [f64; 8],
+}
+
+impl Serialize for Shares {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.names.len()))?;
+        for (name, value) in self.names.iter().zip(self.values) {
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
+    }
+}
+
+/// A trace's statistics. None where the trace does not say, or has no such I/O.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Info {
+    /// Number of reads.
+    pub reads: u64,
+    /// Number of writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Shares of reads and writes by size.
+    pub size_share: Option<Shares>,
+    /// Shares by outstanding requests at arrival, itself included.
+    pub queue_depth_share: Option<Shares>,
+    /// Mean of these.
+    pub queue_depth_mean: Option<f64>,
+    /// Share that begins where one of the last [`STREAMS`] of its kind and device ended.
+    pub sequential_share: Option<f64>,
+    /// Seconds with nothing outstanding.
+    pub idle_s: Option<f64>,
+    /// Seconds from the first arrival to the last arrival or completion.
+    pub duration_s: f64,
+    /// Bytes of the distinct 4 KiB pages read or written.
+    pub footprint_bytes: Option<u64>,
+    /// Share of page writes to pages that the trace had written before.
+    pub overwrite_share: Option<f64>,
+}
+
+/// Gathers [`Info`] from requests in the order of their times.
+pub struct Stats {
+    counts: [u64; 2],
+    bytes: [u64; 2],
+    sizes: [u64; 8],
+    depths: [u64; 8],
+    depth_sum: u64,
+    outstanding: BinaryHeap<Reverse<u64>>,
+    answered: u64,
+    sequential: u64,
+    idle_ns: u64,
+    busy_until_ns: u64,
+    began_ns: Option<u64>,
+    devices: HashMap<u32, u32>,
+    last_device: Option<(u32, u32)>,
+    streams: Vec<[Ends; 2]>,
+    pages: Option<Pages>,
+}
+
+/// Where the last I/Os of one kind on one device ended.
+#[derive(Clone)]
+struct Ends {
+    at: [u64; STREAMS],
+    next: u8,
+}
+
+impl Default for Stats {
+    fn default() -> Stats {
+        Stats {
+            counts: [0; 2],
+            bytes: [0; 2],
+            sizes: [0; 8],
+            depths: [0; 8],
+            depth_sum: 0,
+            outstanding: BinaryHeap::new(),
+            answered: 0,
+            sequential: 0,
+            idle_ns: 0,
+            busy_until_ns: 0,
+            began_ns: None,
+            devices: HashMap::new(),
+            last_device: None,
+            streams: Vec::new(),
+            pages: Some(Pages::default()),
+        }
+    }
+}
+
+/// More devices than a trace can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyDevices;
+
+impl Stats {
+    /// Takes the next requests.
+    ///
+    /// # Errors
+    /// If there are more than 65,536 devices.
+    pub fn add(&mut self, requests: &[Request]) -> Result<(), TooManyDevices> {
+        requests.iter().try_for_each(|request| self.one(request))
+    }
+
+    /// Cost: a heap's push and pop, a scan of 32 numbers, a hash look-up per 2 MiB touched.
+    fn one(&mut self, request: &Request) -> Result<(), TooManyDevices> {
+        let at = request.at.0;
+        if self.began_ns.is_none() {
+            self.began_ns = Some(at);
+            self.busy_until_ns = at;
+        }
+        self.idle_ns += at.saturating_sub(self.busy_until_ns);
+        let end = at.saturating_add(request.response.map_or(0, |response| response.0));
+        self.busy_until_ns = self.busy_until_ns.max(end);
+        if !request.op.moves_data() {
+            return Ok(());
+        }
+        let kind = usize::from(request.op == Op::Write);
+        self.counts[kind] += 1;
+        self.bytes[kind] += request.bytes;
+        self.sizes[size_bucket(request.bytes)] += 1;
+        self.depth(at, end, request.response.is_some());
+        let device = self.device(request.device)?;
+        let ends = &mut self.streams[device as usize][kind];
+        self.sequential += u64::from(ends.at.contains(&request.offset_bytes));
+        ends.at[usize::from(ends.next)] = request.offset_bytes + request.bytes;
+        ends.next = (ends.next + 1) % STREAMS as u8;
+        if let Some(pages) = &mut self.pages
+            && !pages.touch(device, request)
+        {
+            self.pages = None;
+        }
+        Ok(())
+    }
+
+    fn depth(&mut self, at: u64, end: u64, answered: bool) {
+        while self.outstanding.peek().is_some_and(|Reverse(end)| *end <= at) {
+            self.outstanding.pop();
+        }
+        let depth = self.outstanding.len() as u64 + 1;
+        self.depths[depth_bucket(depth)] += 1;
+        self.depth_sum += depth;
+        if answered {
+            self.answered += 1;
+            self.outstanding.push(Reverse(end));
+            if self.outstanding.len() > OUTSTANDING_MAX {
+                self.outstanding.pop();
+            }
+        }
+    }
+
+    /// A small number for the device.
+    fn device(&mut self, device: u32) -> Result<u32, TooManyDevices> {
+        if let Some((known, number)) = self.last_device
+            && known == device
+        {
+            return Ok(number);
+        }
+        let count = self.devices.len() as u32;
+        let number = *self.devices.entry(device).or_insert(count);
+        if number == count {
+            if self.devices.len() > DEVICES_MAX {
+                return Err(TooManyDevices);
+            }
+            // No I/O begins at 2^64 - 1: offsets end at 2^63 - 1.
+            let none = Ends { at: [u64::MAX; STREAMS], next: 0 };
+            self.streams.push([none.clone(), none]);
+        }
+        self.last_device = Some((device, number));
+        Ok(number)
+    }
+
+    /// The statistics so far.
+    #[must_use]
+    pub fn info(&self) -> Info {
+        let ios = self.counts[0] + self.counts[1];
+        let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let shares = |names, counts: [u64; 8]| {
+            (ios > 0).then(|| Shares { names, values: counts.map(|n| n as f64 / ios as f64) })
+        };
+        let answered = ios > 0 && self.answered * 100 >= ios * ANSWERED_PERCENT;
+        let began = self.began_ns.unwrap_or(0);
+        Info {
+            reads: self.counts[0],
+            writes: self.counts[1],
+            read_bytes: self.bytes[0],
+            written_bytes: self.bytes[1],
+            size_share: shares(SIZES, self.sizes),
+            queue_depth_share: shares(DEPTHS, self.depths).filter(|_| answered),
+            queue_depth_mean: share(self.depth_sum, ios).filter(|_| answered),
+            sequential_share: share(self.sequential, ios),
+            idle_s: answered.then_some(self.idle_ns as f64 / 1e9),
+            duration_s: (self.busy_until_ns - began) as f64 / 1e9,
+            footprint_bytes: self.pages.as_ref().map(|pages| pages.touched * PAGE_BYTES),
+            overwrite_share: self.pages.as_ref().and_then(|p| share(p.overwrites, p.writes)),
+        }
+    }
+}
+
+fn size_bucket(bytes: u64) -> usize {
+    match bytes {
+        0..4_096 => 0,
+        4_096 => 1,
+        8_192 => 2,
+        16_384 => 3,
+        32_768 => 4,
+        65_536 => 5,
+        131_072 => 6,
+        _ => 7,
+    }
+}
+
+fn depth_bucket(depth: u64) -> usize {
+    match depth {
+        0..=3 => depth.saturating_sub(1) as usize,
+        4..=5 => 3,
+        6..=10 => 4,
+        11..=20 => 5,
+        21..=32 => 6,
+        _ => 7,
+    }
+}
+
+/// Pages of a region: two bitmaps of 64 bytes.
+const REGION_PAGES: u64 = 512;
+const WORDS: usize = 8;
+/// Regions allocated at once, so that growing copies nothing.
+const SLAB: usize = 1024;
+
+#[derive(Clone, Copy, Default)]
+struct Region {
+    touched: [u64; WORDS],
+    written: [u64; WORDS],
+}
+
+/// Which pages were touched, and which written.
+#[derive(Default)]
+struct Pages {
+    by_key: HashMap<u64, u32>,
+    last: Option<(u64, u32)>,
+    slabs: Vec<Box<[Region]>>,
+    touched: u64,
+    writes: u64,
+    overwrites: u64,
+}
+
+impl Pages {
+    /// Marks the pages of a request; false if there are too many regions to remember.
+    fn touch(&mut self, device: u32, request: &Request) -> bool {
+        let first = request.offset_bytes / PAGE_BYTES;
+        let last = (request.offset_bytes + request.bytes - 1) / PAGE_BYTES;
+        let write = request.op == Op::Write;
+        for number in first / REGION_PAGES..=last / REGION_PAGES {
+            // 2^63 bytes are 2^42 regions; a device's number has 16 bits.
+            let Some(index) = self.index(u64::from(device) << 42 | number) else { return false };
+            let region = &mut self.slabs[index / SLAB][index % SLAB];
+            let base = number * REGION_PAGES;
+            let from = first.max(base) - base;
+            let to = last.min(base + REGION_PAGES - 1) - base;
+            for word in from / 64..=to / 64 {
+                let low = from.max(word * 64) % 64;
+                let high = to.min(word * 64 + 63) % 64;
+                let mask = (u64::MAX >> (63 - (high - low))) << low;
+                let touched = &mut region.touched[word as usize];
+                self.touched += u64::from((mask & !*touched).count_ones());
+                *touched |= mask;
+                if write {
+                    let written = &mut region.written[word as usize];
+                    self.writes += u64::from(mask.count_ones());
+                    self.overwrites += u64::from((mask & *written).count_ones());
+                    *written |= mask;
+                }
+            }
+        }
+        true
+    }
+
+    fn index(&mut self, key: u64) -> Option<usize> {
+        if let Some((known, index)) = self.last
+            && known == key
+        {
+            return Some(index as usize);
+        }
+        let count = self.by_key.len();
+        let index = match self.by_key.get(&key) {
+            Some(index) => *index,
+            None if count == REGIONS_MAX => return None,
+            None => {
+                if count.is_multiple_of(SLAB) {
+                    self.slabs.push(vec![Region::default(); SLAB].into());
+                }
+                self.by_key.insert(key, count as u32);
+                count as u32
+            }
+        };
+        self.last = Some((key, index));
+        Some(index as usize)
+    }
+}

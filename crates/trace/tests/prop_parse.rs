@@ -1,0 +1,179 @@
+//! No bytes make a parser panic, loop or take memory; what is written is read back the same.
+
+mod support;
+
+use drivebay_trace::{Format, Kind, Op, Order, Request, Stats, Trace, Writer};
+use drivebay_units::Nanos;
+use proptest::prelude::*;
+use support::{drain, ordered, reader};
+
+/// Pieces of all formats, so that random lines come close to real ones.
+const PIECES: &[&str] = &[
+    "1",
+    "0",
+    "8",
+    "4096",
+    "-1",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9223372036854775807",
+    "1.5",
+    "0.000001",
+    ".",
+    "R",
+    "W",
+    "Read",
+    "Write",
+    "read",
+    "trim",
+    "flush",
+    "sync",
+    "28",
+    "2a",
+    "0x10",
+    "8,0",
+    "D",
+    "C",
+    "FF",
+    "N",
+    "+",
+    "[x]",
+    "()",
+    "(",
+    ")",
+    "block_rq_issue: ",
+    "block_rq_complete: ",
+    "[LOST 5 EVENTS]",
+    ":",
+    "DiskRead",
+    "DiskWrite",
+    "System ( 4)",
+    "TimeStamp",
+    "TIME(s)",
+    "QUE(ms)",
+    "fio version 3 iolog",
+    "add",
+    "open",
+    "hm",
+    "Timestamp",
+    "at_ns",
+    "version",
+    "#",
+    "é",
+    "\u{0}",
+];
+
+const MAGIC: &[&[u8]] =
+    &[b"\x1f\x8b\x08\x00", b"BZh9\x31\x41\x59\x26\x53\x59", b"\x28\xb5\x2f\xfd"];
+
+fn dirty_line() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(PIECES);
+    let gap = prop::sample::select(&[",", " ", ", ", "\t", ""][..]);
+    prop::collection::vec((piece, gap), 0..12)
+        .prop_map(|parts| parts.iter().flat_map(|(piece, gap)| [*piece, *gap]).collect())
+}
+
+fn dirty_text() -> impl Strategy<Value = Vec<u8>> {
+    let end = prop::sample::select(&["\n", "\r\n", "\r", "\n\n"][..]);
+    prop::collection::vec((dirty_line(), end), 0..20).prop_map(|lines| {
+        lines.into_iter().flat_map(|(line, end)| (line + end).into_bytes()).collect()
+    })
+}
+
+/// Reads it in every format; whatever comes out must be within the bounds and countable.
+fn survives(bytes: &[u8]) {
+    let lines = bytes.len() + 1;
+    let formats = Format::ALL.iter().map(|(_, name)| Some(*name)).chain([None]);
+    for format in formats {
+        let Ok(reader) = reader(bytes, format) else { continue };
+        let Ok(requests) = drain(Trace::sized(reader, Order::Window, 8, 8)) else { continue };
+        assert!(requests.len() <= lines);
+        for request in &requests {
+            assert!(request.offset_bytes + request.bytes <= i64::MAX as u64);
+            assert!(request.bytes > 0 || request.op == Op::Flush);
+        }
+        let mut stats = Stats::default();
+        stats.add(&requests).expect("few devices");
+        let info = stats.info();
+        assert_eq!(
+            info.reads + info.writes,
+            requests.iter().filter(|r| r.op.moves_data()).count() as u64
+        );
+    }
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let op = prop::sample::select(&Op::ALL[..]);
+    let response = prop::option::of(0..1u64 << 61);
+    (op, 0..1u64 << 62, 1..1u64 << 32, 0..4u32, response, 0..1u64 << 40).prop_map(
+        |(op, offset, bytes, device, response, at)| {
+            let (offset_bytes, bytes) = if op == Op::Flush { (0, 0) } else { (offset, bytes) };
+            Request {
+                at: Nanos(at),
+                offset_bytes,
+                bytes,
+                response: response.map(Nanos),
+                device,
+                op,
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        survives(&bytes);
+    }
+
+    #[test]
+    fn no_text_makes_a_parser_panic(text in dirty_text()) {
+        survives(&text);
+    }
+
+    #[test]
+    fn no_damage_to_compressed_data_makes_a_reader_panic(
+        magic in prop::sample::select(MAGIC),
+        rest in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
+        survives(&[magic, &rest].concat());
+    }
+
+    #[test]
+    fn csv_is_read_back_the_same(mut requests in prop::collection::vec(any_request(), 1..60)) {
+        requests.sort_by_key(|request| request.at);
+        let origin = requests[0].at;
+        for request in &mut requests {
+            request.at = request.at.since(origin);
+        }
+        let mut writer = Writer::new(Vec::new(), Kind::Csv).expect("in memory");
+        writer.write(&requests).expect("in memory");
+        let text = writer.finish().expect("in memory");
+        prop_assert_eq!(ordered(&text, None).expect("readable"), requests);
+    }
+
+    #[test]
+    fn an_iolog_is_read_back_but_for_what_it_cannot_hold(
+        mut requests in prop::collection::vec(any_request(), 1..60),
+    ) {
+        requests.sort_by_key(|request| request.at);
+        let mut writer = Writer::new(Vec::new(), Kind::Iolog).expect("in memory");
+        writer.write(&requests).expect("in memory");
+        let text = writer.finish().expect("in memory");
+        prop_assert!(text.starts_with(b"fio version 3 iolog\n"));
+        let mut seen: Vec<u32> = Vec::new();
+        let origin_us = requests[0].at.0 / 1_000;
+        let expected: Vec<Request> = requests
+            .iter()
+            .map(|request| {
+                let device = seen.iter().position(|d| *d == request.device).unwrap_or_else(|| {
+                    seen.push(request.device);
+                    seen.len() - 1
+                }) as u32;
+                let at = Nanos((request.at.0 / 1_000 - origin_us) * 1_000);
+                Request { at, response: None, device, ..*request }
+            })
+            .collect();
+        prop_assert_eq!(ordered(&text, None).expect("readable"), expected);
+    }
+}
