@@ -39,3 +39,34 @@ class VirtualDrive:
 
 def check_profile(profile_json: str) -> tuple[int, int]:
     """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
+
+class TraceFileError(CoreError):
+    """A trace's file cannot be opened, read or written: the machine, not the trace."""
+
+class TraceOrderError(CoreError):
+    """A trace is too far out of order to stream: open it again with `sort`."""
+
+class TraceBatches:
+    """A trace in order of time, as batches of columns; reading releases the interpreter lock.
+
+    `from_` is one of `trace_formats()`, None to detect it; `sort` sorts through a temporary file.
+    """
+
+    def __init__(self, path: str, from_: str | None, sort: bool, /) -> None: ...
+    def next(self) -> dict[str, Any] | None:
+        """The next columns, shape (n,), n up to 262,144; None at the end.
+
+        at_ns (uint64, from 0), op (uint8: 0 read, 1 write, 2 trim, 3 flush), offset_bytes, bytes
+        (uint64), device (uint32), response_ns (int64, -1 where it is not known).
+        """
+    def summary(self) -> dict[str, Any]:
+        """format: str; requests: int, given so far; notes: list of str, what was left out."""
+
+def trace_formats() -> list[str]:
+    """Names of the formats that are read."""
+
+def trace_info(path: str, from_: str | None, /) -> tuple[str, dict[str, Any]]:
+    """A trace's statistics as JSON, and a summary as of `TraceBatches.summary`."""
+
+def trace_convert(path: str, from_: str | None, out: str, to: str, /) -> dict[str, Any]:
+    """Writes a trace into `out` as "iolog" or "csv"; returns a summary."""

@@ -3,6 +3,8 @@
 //! Errors become `drivebay._core.CoreError` with the message and hint of the core; the interpreter lock
 //! is released while a drive runs.
 
+mod trace;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Counters, Device, Spec, Stage};
@@ -214,6 +216,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyControl>()?;
     m.add_function(wrap_pyfunction!(check_profile, m)?)?;
     m.add("CoreError", m.py().get_type::<CoreError>())?;
+    trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())
 }

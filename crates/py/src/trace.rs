@@ -1,0 +1,181 @@
+//! Traces at the border: statistics and conversion by path, and batches of columns. Conversion only.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use drivebay_trace::{Format, Kind, LeftOut, Order, Request, Summary, Trace, TraceError};
+use numpy::IntoPyArray;
+use pyo3::create_exception;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::CoreError;
+
+create_exception!(_core, TraceFileError, CoreError, "The machine: no such file, disk full.");
+create_exception!(_core, TraceOrderError, CoreError, "Too far out of order to stream: sort it.");
+
+fn trace_error(error: TraceError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        TraceError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        TraceError::Io { .. } => TraceFileError::new_err(text),
+        TraceError::TooFarBack { .. } => TraceOrderError::new_err(text),
+        _ => CoreError::new_err(text),
+    }
+}
+
+/// Whether to go on: Ctrl-C says no.
+fn go_on() -> bool {
+    Python::attach(|py| py.check_signals().is_ok())
+}
+
+fn format(name: Option<&str>) -> PyResult<Option<Format>> {
+    name.map(Format::from_name).transpose().map_err(trace_error)
+}
+
+fn summary_dict<'py>(
+    py: Python<'py>,
+    format: Format,
+    requests: u64,
+    left_out: &LeftOut,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("format", format.name())?;
+    dict.set_item("requests", requests)?;
+    dict.set_item("notes", left_out.notes())?;
+    Ok(dict)
+}
+
+/// Names of the formats that are read.
+#[pyfunction]
+fn trace_formats() -> Vec<&'static str> {
+    Format::ALL.iter().map(|(_, name)| *name).collect()
+}
+
+/// (statistics as JSON, what was read).
+#[pyfunction]
+fn trace_info<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    from: Option<&str>,
+) -> PyResult<(String, Bound<'py, PyDict>)> {
+    let from = format(from)?;
+    let (info, summary) =
+        py.detach(|| drivebay_trace::info(&path, from, &mut go_on)).map_err(trace_error)?;
+    let json = serde_json::to_string(&info).expect("numbers and names");
+    let Summary { format, requests, left_out } = summary;
+    Ok((json, summary_dict(py, format, requests, &left_out)?))
+}
+
+/// Writes `path` into `out`, made or emptied, as "iolog" or "csv"; returns what was read.
+#[pyfunction]
+fn trace_convert<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    from: Option<&str>,
+    out: PathBuf,
+    to: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let kind = match to {
+        "iolog" => Kind::Iolog,
+        "csv" => Kind::Csv,
+        other => {
+            let text = format!("--to: {other} is not written here\nhint: --to csv");
+            return Err(CoreError::new_err(text));
+        }
+    };
+    let from = format(from)?;
+    let summary = py
+        .detach(|| drivebay_trace::convert(&path, from, &out, kind, &mut go_on))
+        .map_err(trace_error)?;
+    summary_dict(py, summary.format, summary.requests, &summary.left_out)
+}
+
+/// A trace as batches of columns, in order of time.
+#[pyclass(frozen)]
+struct TraceBatches(Mutex<Batches>);
+
+struct Batches {
+    trace: Trace,
+    requests: u64,
+}
+
+#[pymethods]
+impl TraceBatches {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        from: Option<&str>,
+        sort: bool,
+    ) -> PyResult<TraceBatches> {
+        let from = format(from)?;
+        let order = if sort { Order::Sort } else { Order::Window };
+        let trace = py.detach(|| Trace::open(&path, from, order)).map_err(trace_error)?;
+        Ok(TraceBatches(Mutex::new(Batches { trace, requests: 0 })))
+    }
+
+    /// The next columns, see `_core.pyi`; None at the end.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let columns = py.detach(|| {
+            let mut batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let block = batches.trace.next_block(&mut go_on).map_err(trace_error)?;
+            let columns = block.map(Columns::new);
+            batches.requests += columns.as_ref().map_or(0, |columns| columns.op.len() as u64);
+            Ok::<_, PyErr>(columns)
+        })?;
+        columns.map(|columns| columns.dict(py)).transpose()
+    }
+
+    /// What was read so far.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let trace = &batches.trace;
+        summary_dict(py, trace.format(), batches.requests, &trace.left_out())
+    }
+}
+
+struct Columns {
+    at_ns: Vec<u64>,
+    offset_bytes: Vec<u64>,
+    bytes: Vec<u64>,
+    response_ns: Vec<i64>,
+    device: Vec<u32>,
+    op: Vec<u8>,
+}
+
+impl Columns {
+    fn new(block: &[Request]) -> Columns {
+        Columns {
+            at_ns: block.iter().map(|r| r.at.0).collect(),
+            offset_bytes: block.iter().map(|r| r.offset_bytes).collect(),
+            bytes: block.iter().map(|r| r.bytes).collect(),
+            response_ns: block.iter().map(|r| r.response.map_or(-1, |t| t.0 as i64)).collect(),
+            device: block.iter().map(|r| r.device).collect(),
+            op: block.iter().map(|r| r.op as u8).collect(),
+        }
+    }
+
+    fn dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("at_ns", self.at_ns.into_pyarray(py))?;
+        dict.set_item("op", self.op.into_pyarray(py))?;
+        dict.set_item("offset_bytes", self.offset_bytes.into_pyarray(py))?;
+        dict.set_item("bytes", self.bytes.into_pyarray(py))?;
+        dict.set_item("device", self.device.into_pyarray(py))?;
+        dict.set_item("response_ns", self.response_ns.into_pyarray(py))?;
+        Ok(dict)
+    }
+}
+
+/// Enters this file's part into the module.
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<TraceBatches>()?;
+    m.add_function(wrap_pyfunction!(trace_formats, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_info, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_convert, m)?)?;
+    m.add("TraceFileError", m.py().get_type::<TraceFileError>())?;
+    m.add("TraceOrderError", m.py().get_type::<TraceOrderError>())?;
+    Ok(())
+}
