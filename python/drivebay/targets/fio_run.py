@@ -49,6 +49,8 @@ FIRST_ASK_S = 0.05
 SHORTEST_S = 0.3
 NEVER = float("inf")
 ANSWER_S = 0.001
+ANSWER_MAX_S = 0.05
+"""How long an answer takes: at first, and at most; learnt in between."""
 EARLY_MS = 50
 """An answer this much before a second's end serves as that second's."""
 KILL_AFTER_S = 60.0
@@ -185,7 +187,7 @@ def run(
     """
     recorder = Recorder()
     last: Document | None = None
-    asked_ms = 0
+    asked_ms, answer_s = 0, ANSWER_S
     waiting = False
     zero = time.monotonic()  # of the job's clock, as far as we know
     next_ask = zero + FIRST_ASK_S if asks_until_ms(recorder) > 1000 * SHORTEST_S else NEVER
@@ -216,8 +218,11 @@ def run(
                 continue
             ms = runtime_ms(document)
             recorder.add(document, asked_ms=answers_ms)
+            if answers_ms:
+                answer_s += (ms - answers_ms) / 2000
+                answer_s = min(max(answer_s, 0.0), ANSWER_MAX_S)
             asked_ms = ((ms + EARLY_MS) // 1000 + 1) * 1000
-            zero = came - ANSWER_S - ms / 1000
+            zero = came - answer_s - ms / 1000
             next_ask = zero + asked_ms / 1000
             if each_second(recorder):
                 running.stop()
