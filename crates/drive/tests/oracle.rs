@@ -1,4 +1,32 @@
-//! The timelines against an exact event simulation of the same drive.
+//! The timelines against an exact event simulation of the same drive (`oracle/`).
+//!
+//! Both get the same profile and the same requests in a closed loop. The simulation has a queue of
+//! events; links, channels and cores that serve in order of arrival; dies on which reads suspend
+//! programs; a write buffer, collection slots and a map of dictionaries. It shares the `Spec` with the
+//! model, nothing else. Random drives and loads from fixed seeds.
+//!
+//! The aim is 1 % in the mean and 2 % at the 99th percentile. Sequential writes meet it in all cases.
+//! Where the timelines miss it, the test has a bound of its own, and this is how far they are off:
+//! - Reads: means within 0.1 %; 99th percentile within 2 % in 14 of 16 cases, else up to 8 % too low. A
+//!   saturated link or channel serves in the order of asking, not of arrival.
+//! - Random writes during collection: means within 1.1 %, 99th percentile within 2 %.
+//! - Mixed 4 KiB during collection: means within 1 % in two thirds of the cases, else up to 2.4 % too
+//!   high, mostly at queue depths 1 and 2; 99th percentile up to 7 % too high. Cause not yet found.
+//!
+//! Outside, with what was seen there:
+//! - Collection while the dies, not the cores, are the bottleneck, and collection in the foreground: the
+//!   model gives a die its programs in the order of the commands, so copies queue behind programs of
+//!   writes that still wait for the buffer. Means 5 to 15 % off, reads beside them more.
+//! - The first requests after collection begins or before it ends (fresh drives under random writes,
+//!   worn ones under reads only): p99 up to 20 % off, means mostly within 2 %, at worst 5 %.
+//! - Mixed requests of more than 4 KiB: the model's flash core serves reads behind writes that came
+//!   before them but are still on the write path. 8 and 16 KiB: means up to 6 %, p99 up to 41 %; from
+//!   32 KiB on means up to 10 %, p99 of reads up to three times too high.
+//! - A slow link (PCIe 2, two lanes) that reads saturate: means exact, p99 up to 24 % too low.
+//! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 % off.
+//! - `cache_program = false` under writes: loading is booked too early when reads delay programs.
+//!   Most means within 3 %, p99 within 9 %; while collection begins, reads to twice too slow.
+//! - Not compared: partial pages, trim, heat, a shared frontier, other policies than greedy.
 
 #[path = "oracle/flash.rs"]
 mod flash;
@@ -17,92 +45,49 @@ use drivebay_units::{Nanos, Rng};
 use sim::Oracle;
 use support::Profile;
 
+/// A 99th percentile on a step of the distribution is one side of it or the other by chance: it counts
+/// as met between the quantiles so many thousandths below and above. Four times the sampling error.
+const RANK: usize = 2;
+/// Seeds of each kind of load.
+const SEEDS: u64 = 16;
 /// Most pages outstanding.
 const OUTSTANDING_MAX: u64 = 256;
 /// Requests measured per case.
 const MEASURED: usize = 40_000;
 
+/// A kind of load.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    read_percent: u64,
+    /// Sizes of requests in pages.
+    blocks: [u64; 6],
+    sequential: bool,
+    /// Whether collection is at work.
+    worn: bool,
+    /// Allowed differences of mean and 99th percentile, percent.
+    allowed: (f64, f64),
+}
+
 /// A random small drive and a load for it.
-#[derive(Clone, Debug)]
 struct Case {
     seed: u64,
-    text: String,
+    kind: Kind,
     profile: Profile,
-    read_percent: u64,
     block_pages: u64,
     depth: usize,
-    worn: bool,
+    text: String,
 }
 
 impl Case {
-    fn new(seed: u64, read_percent: u64) -> Case {
+    fn new(seed: u64, kind: Kind) -> Case {
         let mut draw = Draw { rng: Rng::new(seed).fork("oracle"), text: String::new() };
-        let page_kib = draw.one_of("page_kib", [4, 8, 16]);
-        let channels = draw.one_of("channels", [1, 2, 4]);
-        let dies = draw.one_of("dies_per_channel", [1, 2, 4]);
-        let planes = draw.one_of("planes", [1, 2]);
-        let row = channels * dies * planes * page_kib;
-        let pages = 16384 / row;
-        let superblock_slots = pages * row / 4;
-        let blocks = draw.between("blocks", 24, 40);
-        let spare = draw.between("spare_superblocks", 6, 10);
-        let user_slots = (blocks - spare) * superblock_slots;
+        let block_pages = draw.one_of("block_pages", kind.blocks);
         let ahci = draw.between("ahci", 0, 1) == 1;
         let depth = draw.one_of("depth", [1, 2, 4, 8, 16, 32, 64, 128, 256]);
-        let block_pages = draw.one_of("block_pages", [1, 1, 2, 4, 8, 16, 32]);
         let depth = if ahci { depth.min(32) } else { depth }.min(OUTSTANDING_MAX / block_pages);
-        let least = (2 * depth * block_pages).div_ceil(row / 4);
-        let rows = draw.between("buffer_rows", 2, 8).max(least);
-        let mb = |slots: u64| slots as f64 * 4096.0 / 1e6;
-        let spare_slots = spare * superblock_slots;
-        let low = 7 * superblock_slots / 2;
-        let profile = Profile::sm951()
-            .set("interface.protocol", if ahci { "ahci" } else { "nvme" })
-            .set("interface.serial_us", draw.tenths("serial", if ahci { (25, 60) } else { (0, 5) }))
-            .set("interface.queue_depth_max", if ahci { 32 } else { 256 })
-            .set("host.software_us", draw.tenths("software", (1, 30)))
-            .set("link.generation", draw.between("generation", 2, 3) as i64)
-            .set("link.lanes", draw.one_of("lanes", [2, 4]) as i64)
-            .set("controller.host_core_us", draw.tenths("host_core", (10, 40)))
-            .set("controller.read_command_us", draw.tenths("read_command", (10, 40)))
-            .set("controller.read_page_us", draw.tenths("read_page", (1, 10)))
-            .set("controller.write_command_us", draw.tenths("write_command", (20, 100)))
-            .set("controller.write_page_us", draw.tenths("write_page", (2, 25)))
-            .set("controller.write_path_mb_per_s", draw.between("path", 800, 3000) as f64)
-            .set("buffer.size_kib", (rows * row) as i64)
-            .set("nand.channels", channels as i64)
-            .set("nand.dies_per_channel", dies as i64)
-            .set("nand.planes", planes as i64)
-            .set("nand.page_kib", page_kib as i64)
-            .set("nand.blocks_per_plane", blocks as i64)
-            .set("nand.pages_per_block", pages as i64)
-            .set("nand.bad_superblocks", 0)
-            .set("nand.read_us", draw.between("read", 20, 90) as f64)
-            .set("nand.program_us", draw.programs())
-            .set("nand.erase_us", draw.between("erase", 1000, 5000) as f64)
-            .set("nand.suspend_us", draw.between("suspend", 5, 100) as f64)
-            .set("nand.channel_mb_per_s", draw.between("channel", 150, 800) as f64)
-            .set("nand.cache_program", draw.between("cache_program", 0, 1) == 1)
-            .set("drive.capacity_sectors", (user_slots * 8) as i64)
-            .set("collection.frontiers", "separate")
-            .set("collection.pool_mb", mb(spare_slots / 10))
-            .set("collection.ramp_mb", mb(spare_slots / 10))
-            .set("collection.low_mb", mb(low))
-            .set("collection.critical_mb", mb(low / 2))
-            .set("collection.slot_us", draw.between("slot", 20, 100) as f64)
-            .set("collection.slot_pages", (block_pages * draw.between("slot_pages", 8, 16)) as f64)
-            .set("collection.slot_after_reads", draw.between("after_reads", 0, 1) == 1)
-            .cool();
-        let worn = draw.between("worn", 0, 1) == 1;
-        Case {
-            seed,
-            profile,
-            read_percent,
-            block_pages,
-            depth: depth as usize,
-            worn,
-            text: draw.text,
-        }
+        let profile = firmware(Profile::sm951().cool(), &mut draw, ahci, block_pages);
+        let profile = flash(profile, &mut draw, kind, depth * block_pages);
+        Case { seed, kind, profile, block_pages, depth: depth as usize, text: draw.text }
     }
 
     /// Loads to bring the drive into its state, and the one that is measured last: depth and requests.
@@ -113,6 +98,7 @@ impl Case {
         let io = |op, page, count| Io { op, lba: page * 8, sectors: count as u32 * 8 };
         let fill =
             (0..pages).step_by(32).map(|page| io(Op::Write, page, 32.min(pages - page))).collect();
+        let sequential = self.kind.sequential;
         let mut random = |read_percent, block: u64, count| {
             let mut written = 0;
             let mut draw = || {
@@ -121,19 +107,79 @@ impl Case {
                     return io(Op::Read, place, block);
                 }
                 written = (written + block) % (pages / block * block);
-                io(Op::Write, if block >= 8 { written } else { place }, block)
+                io(Op::Write, if sequential { written } else { place }, block)
             };
             (0..count).map(|_| draw()).collect()
         };
         let spare = spec.geometry.usable_slots() - pages;
-        let wear = if self.worn { spare as usize } else { 0 };
+        let wear = if self.kind.worn { spare as usize } else { 0 };
         let measured = if self.block_pages > 8 { MEASURED / 2 } else { MEASURED };
         vec![
             (2, fill),
             (8, random(0, 1, wear)),
-            (self.depth, random(self.read_percent, self.block_pages, measured)),
+            (self.depth, random(self.kind.read_percent, self.block_pages, measured)),
         ]
     }
+}
+
+/// Interface, link, cores and collection.
+fn firmware(profile: Profile, draw: &mut Draw, ahci: bool, block_pages: u64) -> Profile {
+    profile
+        .set("interface.protocol", if ahci { "ahci" } else { "nvme" })
+        .set("interface.serial_us", draw.tenths("serial", if ahci { (25, 60) } else { (0, 5) }))
+        .set("interface.queue_depth_max", if ahci { 32 } else { 256 })
+        .set("host.software_us", draw.tenths("software", (1, 30)))
+        .set("link.generation", 3)
+        .set("link.lanes", 4)
+        .set("controller.host_core_us", draw.tenths("host_core", (10, 40)))
+        .set("controller.read_command_us", draw.tenths("read_command", (10, 40)))
+        .set("controller.read_page_us", draw.tenths("read_page", (1, 10)))
+        .set("controller.write_command_us", draw.tenths("write_command", (20, 100)))
+        .set("controller.write_page_us", draw.tenths("write_page", (2, 25)))
+        .set("controller.write_path_mb_per_s", draw.between("path", 800, 3000) as f64)
+        .set("collection.frontiers", "separate")
+        .set("collection.slot_us", draw.between("slot", 20, 100) as f64)
+        .set("collection.slot_pages", (block_pages * draw.between("slot_pages", 8, 16)) as f64)
+        .set("collection.slot_after_reads", draw.between("after_reads", 0, 1) == 1)
+}
+
+/// Geometry, flash timing, buffer and spare space for so many pages outstanding.
+fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Profile {
+    let reads = kind.read_percent == 100;
+    let page_kib = draw.one_of("page_kib", [4, 8, 16]);
+    let channels = draw.one_of("channels", if reads { [1, 2, 4] } else { [4, 4, 8] });
+    let dies = draw.one_of("dies_per_channel", if reads { [1, 2, 4] } else { [2, 4, 4] });
+    let planes = draw.one_of("planes", [1, 2]);
+    let row = channels * dies * planes * page_kib;
+    let pages = 16_384 / row;
+    let slots = pages * row / 4;
+    let blocks = draw.between("blocks", 24, 40);
+    let spare = draw.between("spare_superblocks", 6, 10);
+    let rows = draw.between("buffer_rows", 3, 8).max((2 * outstanding).div_ceil(row / 4));
+    let mb = |slots: u64| slots as f64 * 4096.0 / 1e6;
+    profile
+        .set("nand.channels", channels as i64)
+        .set("nand.dies_per_channel", dies as i64)
+        .set("nand.planes", planes as i64)
+        .set("nand.page_kib", page_kib as i64)
+        .set("nand.blocks_per_plane", blocks as i64)
+        .set("nand.pages_per_block", pages as i64)
+        .set("nand.bad_superblocks", 0)
+        .set("nand.read_us", draw.between("read", 20, 90) as f64)
+        .set("nand.program_us", draw.programs())
+        .set("nand.erase_us", draw.between("erase", 1000, 5000) as f64)
+        .set("nand.suspend_us", draw.between("suspend", 5, 100) as f64)
+        .set(
+            "nand.channel_mb_per_s",
+            draw.between("channel", if reads { 150 } else { 300 }, 800) as f64,
+        )
+        .set("nand.cache_program", true)
+        .set("buffer.size_kib", (rows * row) as i64)
+        .set("drive.capacity_sectors", ((blocks - spare) * slots * 8) as i64)
+        .set("collection.pool_mb", mb(spare * slots / 10))
+        .set("collection.ramp_mb", mb(spare * slots / 10))
+        .set("collection.low_mb", mb(7 * slots / 2))
+        .set("collection.critical_mb", mb(7 * slots / 4))
 }
 
 struct Draw {
@@ -160,12 +206,12 @@ impl Draw {
 
     fn programs(&mut self) -> Vec<f64> {
         let types = self.between("page_types", 1, 3);
-        (0..types).map(|i| (self.between("program", 200, 700) * (i + 1)) as f64).collect()
+        (0..types).map(|i| (self.between("program", 100, 250) * (i + 1)) as f64).collect()
     }
 }
 
 /// Latencies of the last load on the model.
-fn by_timelines(case: &Case) -> (Vec<u64>, Device) {
+fn by_timelines(case: &Case) -> Vec<u64> {
     let mut device = Device::new(case.profile.spec(), 1).expect("memory for a small drive");
     let mut start = 0;
     let mut latencies = Vec::new();
@@ -180,90 +226,99 @@ fn by_timelines(case: &Case) -> (Vec<u64>, Device) {
         }
         start = slots.into_iter().map(|Reverse(at)| at).max().expect("a queue has slots");
     }
-    (latencies, device)
+    latencies
 }
 
 /// Latencies of the last load on the oracle.
-fn by_events(case: &Case) -> (Vec<u64>, Oracle) {
+fn by_events(case: &Case) -> Vec<u64> {
     let mut oracle = Oracle::new(case.profile.spec());
     let mut latencies = Vec::new();
     for (depth, ios) in case.loads() {
         latencies = oracle.run(depth, &ios);
     }
-    (latencies, oracle)
+    latencies
 }
 
-fn mean_and_p99(latencies: &[u64]) -> (f64, f64) {
-    let mut sorted = latencies.to_vec();
+/// Latencies in order of size, without the first tenth of the requests.
+fn sorted(latencies: &[u64]) -> Vec<u64> {
+    let mut sorted = latencies[latencies.len() / 10..].to_vec();
     sorted.sort_unstable();
-    let mean = sorted.iter().map(|&ns| ns as f64).sum::<f64>() / sorted.len() as f64;
-    (mean, sorted[sorted.len() * 99 / 100] as f64)
+    sorted
 }
 
-fn compare(case: &Case) -> bool {
-    let begin = std::time::Instant::now();
-    let (model, device) = by_timelines(case);
-    let t1 = begin.elapsed().as_millis();
-    let (exact, oracle) = by_events(case);
-    let t2 = begin.elapsed().as_millis() - t1;
-    let loads = case.loads();
-    let ios = &loads[2].1;
-    let mut line = format!(
-        "{:3} r{:3} b{:2} q{:3} w{}",
-        case.seed,
-        case.read_percent,
-        case.block_pages,
-        case.depth,
-        u8::from(case.worn)
+fn mean(sorted: &[u64]) -> f64 {
+    sorted.iter().map(|&ns| ns as f64).sum::<f64>() / sorted.len() as f64
+}
+
+/// The quantile of so many in a thousand.
+fn quantile(sorted: &[u64], thousandth: usize) -> f64 {
+    sorted[sorted.len() * thousandth / 1000] as f64
+}
+
+/// Percent that `got` lies above `high` or below `low`.
+fn off(got: f64, low: f64, high: f64) -> f64 {
+    100.0 * (got / got.clamp(low, high) - 1.0)
+}
+
+/// Compares one case; returns what is wrong with it.
+fn compare(case: &Case, name: &str) -> Option<String> {
+    let (model, exact) = (sorted(&by_timelines(case)), sorted(&by_events(case)));
+    let (exact_mean, exact_p99) = (mean(&exact), quantile(&exact, 990));
+    let off_mean = off(mean(&model), exact_mean, exact_mean);
+    let near = [990 - RANK, 990 + RANK].map(|rank| quantile(&exact, rank));
+    let off_p99 = off(quantile(&model, 990), near[0], near[1]);
+    let seed = case.seed;
+    let line = format!(
+        "{name} seed {seed}: mean {:.1} us, off {off_mean:+.2} %; p99 {:.1} us, off {off_p99:+.2} %",
+        exact_mean / 1e3,
+        exact_p99 / 1e3
     );
-    for kind in [None, Some(Op::Read), Some(Op::Write)] {
-        let of = |l: &[u64]| -> Vec<u64> {
-            l.iter()
-                .zip(ios)
-                .skip(ios.len() / 10)
-                .filter(|(_, io)| kind.is_none_or(|k| k == io.op))
-                .map(|(l, _)| *l)
-                .collect()
-        };
-        let (m, e) = (of(&model), of(&exact));
-        if m.len() < 100 {
-            continue;
-        }
-        let ((mm, mp), (em, ep)) = (mean_and_p99(&m), mean_and_p99(&e));
-        write!(
-            line,
-            " | {:5} {:9.1} {:+6.2}% {:9.1} {:+6.2}%",
-            kind.map_or("all".into(), |k| format!("{k:?}")),
-            em / 1e3,
-            (mm / em - 1.0) * 100.0,
-            ep / 1e3,
-            (mp / ep - 1.0) * 100.0
-        )
-        .unwrap();
-    }
-    println!(
-        "{line} cp {} {} fg {} {t1}/{t2}ms",
-        device.counters().copied_pages,
-        oracle.copied,
-        oracle.foreground
-    );
-    true
+    println!("{line}");
+    let good = off_mean.abs() <= case.kind.allowed.0 && off_p99.abs() <= case.kind.allowed.1;
+    let again = format!("ORACLE_SEED={seed} cargo test -p drivebay-drive --test oracle {name}");
+    (!good).then(|| format!("{line}\n ({})\n  replay: {again}\n", case.text))
+}
+
+/// All seeds of a kind, or the one of the environment.
+#[track_caller]
+fn check(name: &str, kind: Kind) {
+    let one = std::env::var("ORACLE_SEED").ok().map(|s| s.parse().expect("ORACLE_SEED: a number"));
+    let seeds = one.map_or(0..SEEDS, |seed: u64| seed..seed + 1);
+    let wrong: String = seeds.filter_map(|s| compare(&Case::new(s, kind), name)).collect();
+    let (mean, p99) = kind.allowed;
+    assert!(wrong.is_empty(), "allowed: mean {mean} %, p99 {p99} %\n{wrong}");
+}
+
+const SMALL: [u64; 6] = [1, 1, 1, 2, 2, 4];
+
+const LARGE_TOO: [u64; 6] = [1, 2, 4, 8, 16, 32];
+const WORN: Kind =
+    Kind { read_percent: 0, blocks: [1; 6], sequential: false, worn: true, allowed: (3.0, 8.0) };
+const FRESH: Kind =
+    Kind { read_percent: 0, blocks: LARGE_TOO, sequential: true, worn: false, allowed: (1.0, 2.0) };
+
+#[test]
+fn reads() {
+    let allowed = (1.0, 8.0);
+    check("reads", Kind { read_percent: 100, sequential: false, allowed, ..FRESH });
 }
 
 #[test]
-fn scan() {
-    let one: Option<u64> = std::env::var("ORACLE_CASE").ok().and_then(|s| s.parse().ok());
-    let wanted: Option<u64> = std::env::var("ORACLE_MIX").ok().and_then(|s| s.parse().ok());
-    for mix in [100, 70, 30, 0] {
-        if wanted.is_some_and(|w| w != mix) {
-            continue;
-        }
-        for seed in one.map_or(0..12, |s| s..s + 1) {
-            let case = Case::new(seed, mix);
-            if one.is_some() {
-                println!("{}", case.text);
-            }
-            compare(&case);
-        }
-    }
+fn mixed_70() {
+    check("mixed_70", Kind { read_percent: 70, ..WORN });
+}
+
+#[test]
+fn mixed_30() {
+    check("mixed_30", Kind { read_percent: 30, ..WORN });
+}
+
+#[test]
+fn random_writes() {
+    check("random_writes", Kind { blocks: SMALL, allowed: (1.5, 2.0), ..WORN });
+}
+
+#[test]
+fn sequential_writes() {
+    check("sequential_writes", FRESH);
 }

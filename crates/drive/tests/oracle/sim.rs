@@ -103,10 +103,6 @@ pub struct Oracle {
     pages_256: i64,
     slot_time: i64,
     done: Vec<(Id, u64)>,
-    /// Pages copied so far.
-    pub copied: u64,
-    /// Superblocks collected in the foreground so far.
-    pub foreground: u64,
 }
 
 /// An event in the heap; events of one time go in the order in which they were set.
@@ -154,8 +150,6 @@ impl Oracle {
             pages_256: 0,
             slot_time: 0,
             done: Vec::new(),
-            copied: 0,
-            foreground: 0,
             spec,
         }
     }
@@ -257,7 +251,8 @@ impl Oracle {
     /// First page, and how many.
     fn pages(&self, id: Id) -> (u32, u32) {
         let io = self.requests[id].io;
-        assert!(io.lba % 8 == 0 && io.sectors % 8 == 0, "the oracle knows whole pages only");
+        let whole = io.lba.is_multiple_of(8) && io.sectors.is_multiple_of(8);
+        assert!(whole, "the oracle knows whole pages only");
         ((io.lba / 8) as u32, io.sectors / 8)
     }
 
@@ -340,7 +335,7 @@ impl Oracle {
             let s = &mut self.streams[stream];
             let entry = s.entries.front_mut().expect("there is one");
             entry.slot += 1;
-            entry.page += u64::from(entry.slot % page_slots == 0);
+            entry.page += u64::from(entry.slot.is_multiple_of(page_slots));
             entry.left -= 1;
             let (left, of) = (entry.left, entry.of);
             if left == 0 {
@@ -497,7 +492,6 @@ impl Oracle {
             return self.set(self.now + cost, Event::Core);
         }
         assert!(self.map.victim_is_done(), "something to collect");
-        self.foreground += 1;
         self.retire();
         if self.map.free_superblocks() <= self.spec.reserve_superblocks as usize {
             return self.foreground(id, placed);
@@ -600,7 +594,6 @@ impl Oracle {
                 self.with_die(die, |d, now, w| d.read(now, job, w));
             }
         }
-        self.copied += count;
         let costs = self.spec.throttle[0].costs;
         (count, costs.copy_run.0 * runs + costs.copy_page.0 * count)
     }
