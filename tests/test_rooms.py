@@ -27,6 +27,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "data": set(),
     "_core": set(),
     "suites": set(),
+    "traces": {"_core"},
     "catalog": {"_core"},
     "targets": {"_core", "catalog", "suites"},
     "results": {"suites", "targets"},
@@ -34,7 +35,17 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "report": {"analysis", "results", "suites"},
     "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
     "bench": {"_core", "catalog", "suites", "targets"},
-    "cli": {"analysis", "bench", "catalog", "report", "results", "review", "suites", "targets"},
+    "cli": {
+        "analysis",
+        "bench",
+        "catalog",
+        "report",
+        "results",
+        "review",
+        "suites",
+        "targets",
+        "traces",
+    },
 }
 
 # Crate -> crates of ours that it may name as dependencies.

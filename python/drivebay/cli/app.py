@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from drivebay.cli.trace_app import trace
+
 app = typer.Typer(
     name="drivebay",
     add_completion=False,
@@ -14,6 +16,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+app.add_typer(trace)
 
 
 def _version(wanted: bool) -> None:

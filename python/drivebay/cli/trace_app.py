@@ -1,0 +1,97 @@
+"""The verbs of `drivebay trace` and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+trace = typer.Typer(
+    name="trace",
+    rich_markup_mode=None,
+    help="Describe and convert block traces.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  drivebay trace info trace.csv.gz
+  drivebay trace convert trace.csv.gz trace.iolog""",
+)
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  drivebay trace info trace.csv.gz
+  drivebay trace info trace.txt --format blkparse --json
+  drivebay trace info trace.csv --png trace.png
+
+\b
+Formats: msr, systor, alibaba, tencent, vscsi, vscsi-binary, spc, mqsim, disksim, blkparse, ftrace,
+biosnoop, etw, iolog, csv; each also compressed by gzip, bzip2 or zstd."""
+)
+def info(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The trace.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="F", show_default=False, help="Its format. [default: detected]"
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            show_default=False,
+            help="Draw addresses and rate over time, and sizes, into this PNG file.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace PICTURE if it exists.")] = False,
+) -> None:
+    """Describe a trace: volumes, sizes, queue depths, sequential share, footprint.
+
+    Shares are from 0 to 1; a figure that the trace cannot tell is null. What was left out of a
+    trace is said on stderr.
+    """
+    from drivebay.cli import tracing
+
+    tracing.info(file, from_=from_, as_json=as_json, png=png, force=force)
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  drivebay trace convert trace.csv.gz trace.iolog
+  drivebay trace convert trace.txt trace.parquet --from blkparse
+  drivebay trace convert trace.csv out --to csv --force
+
+\b
+The output is in order of time. It appears when it is complete; after an error nothing is left."""
+)
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", show_default=False, help="The trace.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", show_default=False, help="File to make.")],
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="F",
+            show_default=False,
+            help="Its format, as for: drivebay trace info. [default: detected]",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="iolog|csv|parquet",
+            show_default=False,
+            help="What to write: fio's iolog version 3, CSV or Parquet. [default: as OUT ends]",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+) -> None:
+    """Write a trace in another format."""
+    from drivebay.cli import tracing
+
+    tracing.convert(source, out, from_=from_, to=to, force=force)

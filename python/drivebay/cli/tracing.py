@@ -1,0 +1,67 @@
+"""What `drivebay trace` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from drivebay import traces, units
+from drivebay.cli.display import say
+from drivebay.cli.show import number, table
+
+
+def info(file: Path, *, from_: str | None, as_json: bool, png: Path | None, force: bool) -> None:
+    """The statistics of a trace, and its picture."""
+    described = traces.info(file, from_=from_)
+    if png is not None:
+        traces.picture(file, described, png, from_=from_, force=force)
+    _notes(described.summary)
+    if as_json:
+        print(json.dumps(described.figures, indent=1))
+        return
+    table(("figure", "value"), _rows(described), right=(1,))
+    for key, title in (("size_share", "size"), ("queue_depth_share", "queue depth")):
+        if (shares := described.figures[key]) is not None:
+            print()
+            cells = [(bucket, f"{share:.1%}") for bucket, share in shares.items()]
+            table((title, "share of reads and writes"), cells, right=(1,))
+
+
+def convert(source: Path, out: Path, *, from_: str | None, to: str | None, force: bool) -> None:
+    """A trace in another format; prints the file's name."""
+    summary = traces.convert(source, out, from_=from_, to=to, force=force)
+    _notes(summary)
+    say(f"converted: {summary.requests:,} requests, read as {summary.format}")
+    print(out)
+
+
+def _notes(summary: traces.Summary) -> None:
+    for note in summary.notes:
+        say(f"note: {note}")
+
+
+def _rows(described: traces.Described) -> list[tuple[str, str]]:
+    figures: Mapping[str, Any] = described.figures
+
+    def known(key: str, unit: str = "", share: bool = False) -> str:
+        value = figures[key]
+        if value is None:
+            return "not known"
+        return f"{value:.1%}" if share else f"{number(value)}{unit}"
+
+    footprint = figures["footprint_bytes"]
+    return [
+        ("format", described.summary.format),
+        ("reads", f"{figures['reads']:,}"),
+        ("writes", f"{figures['writes']:,}"),
+        ("read", units.si_bytes(figures["read_bytes"])),
+        ("written", units.si_bytes(figures["written_bytes"])),
+        ("footprint", "not known" if footprint is None else units.si_bytes(footprint)),
+        ("overwrites", known("overwrite_share", share=True)),
+        ("sequential", known("sequential_share", share=True)),
+        ("mean queue depth", known("queue_depth_mean")),
+        ("duration", known("duration_s", " s")),
+        ("idle", known("idle_s", " s")),
+    ]

@@ -1,0 +1,159 @@
+"""Traces out: fio's iolog and CSV by the core, Parquet by pyarrow, each whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from drivebay import _core
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.traces.read import OPS, Summary, check_source, core_errors, in_order, summary_of
+
+KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
+"""What is written, and the ending of a file's name that asks for it."""
+
+
+def convert(
+    source: Path,
+    out: Path,
+    *,
+    from_: str | None = None,
+    to: str | None = None,
+    force: bool = False,
+) -> Summary:
+    """Writes a trace in another format.
+
+    Parameters
+    ----------
+    source : the trace, compressed or not.
+    out : the file to make; it appears when it is complete, and not at all on an error.
+    from_ : one of `formats()`; None to detect it.
+    to : one of `KINDS`; None to go by the ending of `out`.
+    force : replace `out` if it exists.
+
+    Raises
+    ------
+    UserError
+        If `out` exists, `to` is unknown, or the trace is refused; with the line.
+    EnvironmentProblem
+        If a file cannot be read or written.
+    """
+    kind = to or _kind_by_name(out)
+    if kind not in KINDS:
+        raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
+    check_source(source)
+    with whole_file(out, force=force, option="OUT") as part:
+        if kind == "parquet":
+            return in_order(source, from_, lambda trace: _parquet(trace, part))
+        with core_errors():
+            return summary_of(_core.trace_convert(str(source), from_, str(part), kind))
+
+
+def _kind_by_name(out: Path) -> str:
+    for kind, ending in KINDS.items():
+        if out.name.endswith(ending):
+            return kind
+    raise UserError(
+        f"what to write into {out} is not clear from its name",
+        f"--to {'|'.join(KINDS)}, or end the name with {', '.join(KINDS.values())}",
+    )
+
+
+@contextlib.contextmanager
+def whole_file(out: Path, *, force: bool, option: str) -> Iterator[Path]:
+    """A file beside `out` to write into; it becomes `out` at the end, or goes."""
+    _check_place(out, force=force, option=option)
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{out.name[:100]}.", suffix=".part", dir=out.parent
+        )
+    except OSError as problem:
+        raise _cannot_write(out, problem) from None
+    part = Path(name)
+    try:
+        os.fchmod(handle, 0o666 & ~_umask())
+        os.close(handle)
+        try:
+            yield part
+        except OSError as problem:
+            raise _cannot_write(out, problem) from None
+        try:
+            _into_place(part, out, force=force)
+        except FileExistsError:
+            _check_place(out, force=force, option=option)
+        except OSError as problem:
+            raise _cannot_write(out, problem) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _check_place(out: Path, *, force: bool, option: str) -> None:
+    if out.is_dir():
+        raise UserError(f"{option}: {out} is a directory; must be a file", f"{out}/trace.csv")
+    if out.exists() and not out.is_file():
+        raise UserError(f"{option}: {out} is no regular file", "name a file to make")
+    if os.path.lexists(out) and not force:
+        raise UserError(
+            f"{option}: {out} exists already", "take another name, or replace it with --force"
+        )
+    if not out.parent.is_dir():
+        raise UserError(
+            f"{option}: the folder {out.parent} does not exist",
+            f"mkdir -p {shlex.quote(str(out.parent))}",
+        )
+
+
+def _into_place(part: Path, out: Path, *, force: bool) -> None:
+    descriptor = os.open(part, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if force:
+        part.replace(out)
+    else:
+        os.link(part, out)  # unlike a rename, fails if another file has taken the name meanwhile
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _cannot_write(out: Path, problem: OSError) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"{out} cannot be written: {problem.strerror or problem}",
+        "write it elsewhere, where there is room and permission",
+    )
+
+
+def _parquet(trace: _core.TraceBatches, part: Path) -> Summary:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            ("at_ns", pa.uint64()),
+            ("op", pa.dictionary(pa.int8(), pa.string())),
+            ("offset_bytes", pa.uint64()),
+            ("bytes", pa.uint64()),
+            ("device", pa.uint32()),
+            ("response_ns", pa.int64()),
+        ]
+    )
+    with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+        while (columns := trace.next()) is not None:
+            response = columns["response_ns"]
+            arrays: dict[str, Any] = {
+                **columns,
+                "op": pa.DictionaryArray.from_arrays(columns["op"].astype("int8"), list(OPS)),
+                "response_ns": pa.array(response, mask=response < 0),
+            }
+            writer.write_table(pa.table(arrays, schema=schema))
+    return summary_of(trace.summary())
