@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from loops import digest, loop, needs_root, sparse
+from real_files import fios_of
 
 from drivebay import results, suites
 from drivebay.results import Result
@@ -76,19 +77,6 @@ def drivebay(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-def fios_of(pid: int) -> list[int]:
-    """fio processes of this drivebay."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if f"DRIVEBAY_TARGET=/proc/{pid}/fd/".encode() in environment:
-            found.append(int(process.name))
-    return found
 
 
 def gone(pids: list[int]) -> bool:

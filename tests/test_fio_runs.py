@@ -1,0 +1,258 @@
+"""Runs of the real fio: what is kept of them, when they end, what stops them.
+
+Needs fio (`make test` installs it); a full and a frozen file system need root too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from loops import loop, mounted, needs_root, run, sparse
+from real_files import (
+    GIB,
+    MIB,
+    a_test,
+    file,
+    fios_of,
+    keep_the_disk_free,
+    load,
+    refusal,
+    results,
+    wait_until,
+)
+
+from drivebay.errors import DrivebayError, EnvironmentProblem
+from drivebay.suites import Prepare, Stable
+from drivebay.targets import fio_tool
+from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.targets.fio import FioTarget
+
+__all__ = ["file", "keep_the_disk_free"]
+
+
+def test_everything_about_a_run_is_kept(file: Path) -> None:
+    prepare = (
+        Prepare(kind="purge"),
+        Prepare(kind="fill", span_bytes=4 * MIB),
+        Prepare(kind="rest", seconds=0.2),
+    )
+    test = a_test(("qd4", load()), ("qd1", load(queue_depth=1)), prepare=prepare)
+    first, second = results(file, test)
+    for result, name in ((first, "qd4"), (second, "qd1"), (first, "prepare-2-fill-1")):
+        kept = result.artefacts
+        assert kept[f"{name}.exit-code.txt"] == b"0\n"
+        assert kept["fio-version.txt"].startswith(b"fio-3.")
+        assert f"[{name}]" in kept[f"{name}.fio"].decode()
+        command = kept[f"{name}.command.txt"].decode()
+        assert f"'{file}'".replace(":", "\\:") in command
+        assert command.endswith(f"< {name}.fio\n")
+        assert f"{name}.stderr.txt" in kept
+        assert json.loads(kept[f"{name}.json"])["jobs"][0]["jobname"] == name
+        assert gzip.decompress(kept[f"{name}.stdout.gz"]).count(b'"fio version"') >= 1
+    records = json.loads(first.artefacts["prepare.json"])
+    assert [record["kind"] for record in records] == ["purge", "fill", "rest"]
+    assert "prepare.json" not in second.artefacts
+    # The kept job can be run again as the command says.
+    job, command = first.artefacts["qd4.fio"], first.artefacts["qd4.command.txt"].decode()
+    again = file.parent / "again"
+    again.mkdir()
+    (again / "qd4.fio").write_bytes(job)
+    assert '"error" : 0' in run("sh", "-c", f"cd {again} && {command}")
+
+
+def test_a_phase_ends_when_it_is_stable(file: Path) -> None:
+    rule = Stable(window_s=2, within_percent=100, min_s=3)
+    endless = load(duration_s=600, until_stable=rule, span_bytes=64 * MIB)
+    begun = time.monotonic()
+    (result,) = results(file, a_test(("run", endless)))
+    assert time.monotonic() - begun < 90
+    assert 2.9 < result.duration_s < 60
+    rows = result.series.to_pylist()
+    assert sum(row["writes"] for row in rows) == result.writes > 0
+    assert sum(row["count"] for row in result.histogram.to_pylist()) == result.writes
+    assert result.artefacts["run.exit-code.txt"] in (b"0\n", b"128\n")
+
+
+def test_a_phase_that_never_is_stable_runs_to_its_bound(file: Path) -> None:
+    rule = Stable(window_s=4, within_percent=0.0001, min_s=4)
+    (result,) = results(file, a_test(("run", load(duration_s=5, until_stable=rule))))
+    assert result.duration_s == pytest.approx(5, abs=0.2)
+    assert result.artefacts["run.exit-code.txt"] == b"0\n"
+
+
+def test_progress_rises_to_what_was_planned(file: Path) -> None:
+    seen: list[tuple[str, float, float, dict[str, float]]] = []
+    prepare = (Prepare(kind="purge"), Prepare(kind="fill"), Prepare(kind="rest", seconds=0.5))
+    test = a_test(("qd4", load(duration_s=2)), prepare=prepare)
+    target = FioTarget(file)
+    target.run_test(test, seed=1, progress=Progress(lambda *report: seen.append(report)))
+    target.close()
+    assert list(dict.fromkeys(what for what, *_ in seen)) == ["purge", "fill", "rest", "qd4"]
+    done = [seconds for _, seconds, *_ in seen]
+    assert done == sorted(done)
+    assert all(0 <= seconds <= planned for _, seconds, planned, _ in seen)
+    figures = [figures for what, *_, figures in seen if what == "qd4" and figures]
+    assert figures and all(each["iops"] > 0 for each in figures)
+
+
+@pytest.mark.parametrize("step", ["fill", "rest", "phase"])
+def test_cancel_stops_at_once_and_leaves_no_fio(file: Path, step: str) -> None:
+    prepare = {
+        "fill": (Prepare(kind="fill", passes=10),),
+        "rest": (Prepare(kind="rest", seconds=600),),
+        "phase": (),
+    }[step]
+    target = FioTarget(file)
+    progress = Progress()
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            target.run_test(
+                a_test(("run", load(duration_s=600)), prepare=prepare), seed=1, progress=progress
+            )
+        except BaseException as problem:
+            ended.append(problem)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    if step == "rest":
+        time.sleep(1)
+    else:
+        wait_until(lambda: fios_of(os.getpid()), seconds=10)
+        time.sleep(1)
+    progress.cancel()
+    worker.join(10)
+    assert not worker.is_alive()
+    assert isinstance(ended[0], Cancelled)
+    assert fios_of(os.getpid()) == []
+    target.close()
+    assert file.stat().st_size == GIB
+
+
+def test_a_killed_drivebay_leaves_no_fio(file: Path) -> None:
+    program = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from real_files import *\n"
+        "results(Path(sys.argv[1]), a_test(('run', load(duration_s=600))))"
+    )
+    paths = [str(Path(__file__).parent), *sys.path]
+    other = subprocess.Popen([sys.executable, "-c", program, str(file), *paths])
+    wait_until(lambda: fios_of(other.pid), seconds=30)
+    time.sleep(1)
+    assert fios_of(other.pid)
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    wait_until(lambda: not fios_of(other.pid), seconds=10)
+
+
+def test_a_fio_stopped_by_others_gives_an_error_not_a_result(file: Path) -> None:
+    caught: list[DrivebayError] = []
+
+    def work() -> None:
+        try:
+            results(file, a_test(("run", load(duration_s=600))))
+        except DrivebayError as problem:
+            caught.append(problem)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    wait_until(lambda: fios_of(os.getpid()), seconds=10)
+    time.sleep(1)
+    for pid in fios_of(os.getpid()):
+        os.kill(pid, signal.SIGTERM)
+    worker.join(10)
+    assert not worker.is_alive()
+    assert caught[0].exit_code == 3
+    assert "run: fio failed (exit code 128)" in caught[0].message
+
+
+def test_fio_failing_in_a_phase_says_why(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fio_tool.working_tool(str(file), shown="file")
+    fake = tmp_path / "bin" / "fio"
+    fake.parent.mkdir()
+    fake.write_text(
+        f'#!/bin/bash\nif [ "$1" = --version ]; then exec {real.path} --version; fi\n'
+        'job=$(cat)\nif [[ $job == *runtime* ]]; then echo; echo "fio: it broke" >&2; '
+        f'echo "more" >&2; exit 1; fi\nexec {real.path} "$@" <<< "$job"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    with pytest.raises(EnvironmentProblem) as caught:
+        results(file, a_test(("run", load())))
+    assert caught.value.message == "run: fio failed (exit code 1): fio: it broke"
+
+
+def test_libaio_stands_in_where_io_uring_is_refused(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fio_tool.working_tool(str(file), shown="file")
+    fake = tmp_path / "bin" / "fio"
+    fake.parent.mkdir()
+    fake.write_text(
+        f'#!/bin/bash\nif [ "$1" = --version ]; then exec {real.path} --version; fi\n'
+        "job=$(cat)\n"
+        'if [[ $job == *io_uring* ]]; then echo "fio: Operation not permitted" >&2; exit 1; fi\n'
+        f'exec {real.path} "$@" <<< "$job"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    (result,) = results(file, a_test(("run", load())))
+    assert b"ioengine=libaio" in result.artefacts["run.fio"]
+    assert result.writes > 0
+
+
+@needs_root
+def test_too_little_space_is_told_before_and_a_full_disk_during(tmp_path: Path) -> None:
+    image = sparse(tmp_path / "disk.img", 1400 * MIB)
+    run("mkfs.ext4", "-q", "-m", "0", str(image))
+    with loop(image) as device, mounted(device, tmp_path / "mnt") as folder:
+        path = sparse(folder / "drive.img", GIB)
+        test = a_test(("run", load()), prepare=(Prepare(kind="fill"),))
+        target = FioTarget(path)
+        target.check((test,))
+        run("fallocate", "-l", "600M", str(folder / "other"))
+        problem = refusal(path, test)
+        assert problem.exit_code == 3
+        assert "of free space are missing" in problem.message
+        with pytest.raises(EnvironmentProblem) as caught:
+            target.run_test(test, seed=1, progress=Progress())
+        assert "the file system of the tested file is full" in caught.value.message
+        assert caught.value.exit_code == 3
+        target.close()
+        assert path.stat().st_size == GIB
+
+
+@needs_root
+def test_a_frozen_file_system_shows_as_seconds_without_io(tmp_path: Path) -> None:
+    """A drive that stalls: nothing completes for some seconds, and the series must show it."""
+    image = sparse(tmp_path / "disk.img", 1400 * MIB)
+    run("mkfs.ext4", "-q", "-m", "0", str(image))
+    with loop(image) as device, mounted(device, tmp_path / "mnt") as folder:
+        path = sparse(folder / "drive.img", GIB)
+        found: list[PhaseResult] = []
+        test = a_test(("run", load(duration_s=8, queue_depth=2, span_bytes=16 * MIB)))
+        worker = threading.Thread(target=lambda: found.extend(results(path, test)))
+        worker.start()
+        wait_until(lambda: fios_of(os.getpid()), seconds=10)
+        time.sleep(2.5)
+        run("fsfreeze", "--freeze", str(folder))
+        time.sleep(3.2)
+        run("fsfreeze", "--unfreeze", str(folder))
+        worker.join(30)
+    rows = found[0].series.to_pylist()
+    quiet = [row["second"] for row in rows if row["writes"] <= 2]
+    assert 2 <= len(quiet) <= 4 and quiet == list(range(quiet[0], quiet[-1] + 1))
+    assert max(row["latency_ns_max"] or 0 for row in rows) > 3_000_000_000
+    assert sum(row["writes"] for row in rows) == found[0].writes
