@@ -6,8 +6,8 @@
 //! docs/adr/0002-interval-calendar.md for why not bins.
 //!
 //! Not modelled: the order of requests that wait for the same gap is the order of asking, not of
-//! arrival; a transfer may be split by an earlier-reserved one. Both keep the mean; single
-//! transfers can end up to one transfer time too late.
+//! arrival; a transfer may be split by an earlier-reserved one. Both keep the mean; tails of a saturated
+//! link come out up to a quarter too low (`tests/oracle.rs`).
 
 use drivebay_units::Nanos;
 

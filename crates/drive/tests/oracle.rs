@@ -10,7 +10,7 @@
 //! - Reads: means within 0.1 %; 99th percentile within 2 % in 14 of 16 cases, else up to 8 % too low. A
 //!   saturated link or channel serves in the order of asking, not of arrival.
 //! - Random writes during collection: means within 1.1 %, 99th percentile within 2 %.
-//! - Mixed 4 KiB during collection: means within 1 % in two thirds of the cases, else up to 2.4 % too
+//! - Mixed 4 KiB during collection: means within 1 % in three quarters of the cases, else up to 2.4 % too
 //!   high, mostly at queue depths 1 and 2; 99th percentile up to 7 % too high. Cause not yet found.
 //!
 //! Outside, with what was seen there:
