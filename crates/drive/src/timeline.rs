@@ -48,8 +48,7 @@ struct Busy {
 
 /// A shared resource that may be asked for any future time and never idles while somebody waits.
 ///
-/// Busy intervals are disjoint, do not touch, and are kept in time order in a ring.
-/// Cost: usually one to three steps from the back of the ring.
+/// Busy intervals are disjoint and kept in time order in a ring; those that touch are mostly joined.
 #[derive(Clone, Debug)]
 pub struct Calendar {
     ring: [Busy; INTERVALS_MAX],

@@ -14,7 +14,7 @@ use super::{Device, DeviceError};
 use crate::ftl::{HOST, Source};
 use crate::spec::{PAGE_BYTES, Pacing};
 
-/// Credit of the paced collector and the source page it is in.
+/// What the paced collector may still spend, and when its copies will be at hand.
 #[derive(Debug, Default)]
 pub struct Collector {
     /// Core time overdrawn by the slots so far, nanoseconds; never above zero between slots.
