@@ -7,7 +7,6 @@ is computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis import published as prints
@@ -51,7 +50,7 @@ def rows_of(
 ) -> tuple[Headline, ...]:
     """Headline rows of one test: what its kind always shows, and all with a published figure."""
     compared = {row.metric: row for row in _mapped(measured, suite, drive) if row.primary}
-    keys = list(_always(measured))
+    keys = list(measured.main)
     keys += [key for key in compared if key not in keys]
     order = list(measured.figures)
     keys.sort(key=lambda key: order.index(key) if key in order else len(order))
@@ -79,18 +78,6 @@ def _mapped(measured: Measured, suite: str, drive: str | None) -> list[prints.Ma
         for row in prints.mapped()
         if row.published.drive == drive and (row.suite, row.test) == (suite, measured.test.id)
     ]
-
-
-def _always(measured: Measured) -> Sequence[str]:
-    if measured.test.kind == "consistency":
-        return ("mean_iops", "sd_iops", "mean_over_sd")
-    if measured.test.kind == "thermal":
-        return ("throttle_after_s", "initial_rate", "throttled_rate")
-    small = all(phase.workload.block_bytes <= 8192 for phase in measured.phases)
-    deepest = max((step.queue_depth for step in measured.steps), default=0)
-    if len(measured.steps) == 1:
-        return (f"rate_qd{deepest}",)
-    return ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
 
 
 def _row(

@@ -6,7 +6,7 @@ be computed is there with value None and a note that says why, never left out in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +16,14 @@ from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
 from drivebay.analysis import thermal as thermals
+from drivebay.analysis.stages import OverTime
 from drivebay.suites import Test, Workload
 
 SAMPLES = "1 s samples"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
+SMALL_BLOCK_BYTES = 8192
+"""Up to this size a load is known by its IOPS, above it by its data rate."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +72,21 @@ class PhaseFigures:
     stages: tuple[stages.StageShare, ...]
     step: ladders.Step
     throttled_s: float | None = None
+    stages_over_time: OverTime | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One test's figures; exactly one of `consistency`, `ladder`, `thermal` fits its kind.
+    """One test's figures, by key, in the order to be read; `main` are those of the short table.
 
-    They are None where the run was too short for a single full second.
+    `consistency`, `thermal` and `depth_mean` are there for tests of that kind alone, and None where
+    the run was too short for a single full second.
     """
 
     test: Test
     phases: tuple[PhaseFigures, ...]
     figures: Mapping[str, Figure]
+    main: tuple[str, ...] = ()
     consistency: consistencies.Consistency | None = None
     thermal: thermals.Thermal | None = None
     depth_mean: ladders.DepthMean | None = None
@@ -97,24 +103,51 @@ class Measured:
 
 
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
-    """All figures of a test."""
+    """All figures of a test; a kind without a function of its own has those of its phases."""
     computed = tuple(_phase(phase) for phase in phases)
-    if test.kind == "consistency":
-        found = (
-            consistencies.consistency(computed[0].timeline, window_s=test.metric_window_s or 0)
-            if computed
-            else None
-        )
-        rows = _of_consistency(found) + _of_phases(computed)
-        return Measured(test, computed, _by_key(rows), consistency=found)
-    if test.kind == "thermal":
-        heat = thermals.thermal(computed[0].timeline) if computed else None
-        rows = _of_thermal(heat) + _of_phases(computed)
-        return Measured(test, computed, _by_key(rows), thermal=heat)
-    steps = [phase.step for phase in computed]
+    return KINDS.get(test.kind, _any_kind)(test, computed)
+
+
+def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    window_s = test.metric_window_s or 0
+    found = consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
+    rows = _of_consistency(found) + _of_phases(phases)
+    main = ("mean_iops", "sd_iops", "mean_over_sd")
+    return Measured(test, phases, _by_key(rows), main, consistency=found)
+
+
+def _thermal(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    heat = thermals.thermal(phases[0].timeline) if phases else None
+    rows = _of_thermal(heat) + _of_phases(phases)
+    main = ("throttle_after_s", "initial_rate", "throttled_rate")
+    return Measured(test, phases, _by_key(rows), main, thermal=heat)
+
+
+def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    steps = [phase.step for phase in phases]
     mean = ladders.mean_over(steps, test.metric_queue_depths)
     rows = _of_ladder(steps, mean, test.metric_queue_depths)
-    return Measured(test, computed, _by_key(rows), depth_mean=mean)
+    small = all(phase.workload.block_bytes <= SMALL_BLOCK_BYTES for phase in phases)
+    deepest = max((step.queue_depth for step in steps), default=0)
+    whole = ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
+    main = whole if len(steps) > 1 else (f"rate_qd{deepest}",)
+    return Measured(test, phases, _by_key(rows), main, depth_mean=mean)
+
+
+def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """Rate and mean latency of every phase; of a lone phase all that is known."""
+    rows = [row for phase in phases for row in _of_any_phase(phase, alone=len(phases) == 1)]
+    rows += _of_phases(phases)
+    main = tuple(row.key for row in rows if row.unit == "MB/s")
+    return Measured(test, phases, _by_key(rows), main)
+
+
+KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
+    "consistency": _consistency,
+    "ladder": _ladder,
+    "thermal": _thermal,
+}
+"""What computes each kind of test; a new kind is one function and one line here."""
 
 
 def _phase(phase: PhaseData) -> PhaseFigures:
@@ -133,7 +166,10 @@ def _phase(phase: PhaseData) -> PhaseFigures:
     )
     where = stages.shares(phase.stages, total_ios=total)
     throttled = phase.metrics.get("throttled_s")
-    return PhaseFigures(phase.label, phase.workload, seconds, counts, where, step, throttled)
+    over_time = stages.over_time(phase.stages, seconds.ios)
+    return PhaseFigures(
+        phase.label, phase.workload, seconds, counts, where, step, throttled, over_time
+    )
 
 
 def _mean_latency_ns(series: pa.Table) -> float | None:
@@ -365,4 +401,43 @@ def _of_ladder(
                 ios.n if ios else 0,
             ),
         ]
+    return rows
+
+
+def _of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
+    step = phase.step
+    key, of = ("", "") if alone else (f"_{phase.label}", f", {phase.label}")
+    rows = [
+        Figure(
+            f"rate{key}",
+            f"Data rate{of}",
+            step.rate_mb_s,
+            "MB/s",
+            step.rate.sd if step.rate else None,
+            SD,
+            step.rate.n if step.rate else 0,
+        ),
+        Figure(
+            f"iops{key}",
+            f"IOPS{of}",
+            step.iops,
+            "IOPS",
+            step.ios.sd if step.ios else None,
+            SD,
+            step.ios.n if step.ios else 0,
+        ),
+    ]
+    if not alone:  # a lone phase has it among the figures of its phase
+        mean = step.latency_mean_us
+        rows.append(
+            Figure(
+                f"latency_mean{key}",
+                f"Mean latency{of}",
+                mean,
+                "µs",
+                n=step.total_ios,
+                n_kind=IOS,
+                note=_absent(mean),
+            )
+        )
     return rows

@@ -6,9 +6,14 @@ stages of one I/O add up to its latency. A real drive gives nothing of the kind.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
 
 # In the order an I/O passes them; what the drive itself does not know by name comes after.
 ORDER: tuple[str, ...] = (
@@ -35,6 +40,8 @@ MEANING: dict[str, str] = {
     "collection": "garbage collection in the way",
     "throttle": "slowed by heat",
 }
+STRETCHES_MAX = 120
+"""Into how many stretches a phase is cut to be looked at over time."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,45 @@ class StageShare:
     stage: str
     share_percent: float
     mean_us: float
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """The stages of a phase in stretches of equal length.
+
+    `second`: float array, shape (n,), where each stretch begins. `ios`: I/Os completed in it.
+    `mean_us`: stage to float array, shape (n,): mean per I/O of the stretch, NaN where none ended.
+    """
+
+    second: Floats
+    ios: Floats
+    mean_us: dict[str, Floats]
+    stretch_s: int
+
+    def share_percent(self, stage: str) -> Floats:
+        """A stage's share of each stretch's latency, in percent; NaN where no I/O ended."""
+        whole = np.sum(list(self.mean_us.values()), axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(100 * self.mean_us[stage] / whole)
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Stages in the order an I/O passes them, unknown ones last.
+
+    >>> ordered({"nand", "host", "zeta"})
+    ['host', 'nand', 'zeta']
+    """
+    known = set(names)
+    return [name for name in ORDER if name in known] + sorted(known - set(ORDER))
+
+
+def meaning(stage: str) -> str:
+    """A stage in words.
+
+    >>> meaning("die"), meaning("zeta")
+    ('waiting for the flash die', 'zeta')
+    """
+    return MEANING.get(stage, stage)
 
 
 def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]:
@@ -56,10 +102,39 @@ def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]
     ):
         sums[name] = sums.get(name, 0) + ns
     total = sum(sums.values())
-    names = [name for name in ORDER if name in sums]
-    names += sorted(name for name in sums if name not in ORDER)
     return tuple(
         StageShare(name, 100 * sums[name] / total, sums[name] / total_ios / 1e3)
-        for name in names
+        for name in ordered(sums)
         if sums[name] > 0
     )
+
+
+def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
+    """Mean time per I/O of each stage in at most `STRETCHES_MAX` stretches; None where unknown.
+
+    Parameters
+    ----------
+    stages : columns as in `drivebay.targets.base.STAGES_SCHEMA`.
+    ios : float array, shape (n,): I/Os completed in each full second of the phase.
+    """
+    n = len(ios)
+    if stages is None or stages.num_rows == 0 or n == 0:
+        return None
+    stretch_s = -(-n // STRETCHES_MAX)
+    starts = np.arange(0, n, stretch_s)
+    second = np.asarray(stages.column("second").to_numpy(), dtype=np.int64)
+    ns = np.asarray(stages.column("ns").to_numpy(), dtype=float)
+    names = np.asarray(stages.column("stage").to_pylist())
+    inside = (second >= 0) & (second < n)
+    counts = np.add.reduceat(ios, starts)
+    mean: dict[str, Floats] = {}
+    for name in ordered(set(names[inside].tolist())):
+        sums = np.zeros(n)
+        rows = inside & (names == name)
+        np.add.at(sums, second[rows], ns[rows])
+        if sums.any():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean[name] = np.where(
+                    counts > 0, np.add.reduceat(sums, starts) / counts / 1e3, np.nan
+                )
+    return OverTime(starts.astype(float), counts, mean, stretch_s) if mean else None

@@ -7,7 +7,8 @@ completed has no row with some targets: it counts as zero I/Os. Unknown values a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,10 @@ import pyarrow as pa
 Floats = npt.NDArray[np.float64]
 MB = 1e6
 
+_KNOWN = {
+    *("second", "phase", "reads", "writes", "read_bytes", "write_bytes"),
+    *("latency_ns_mean", "latency_ns_max", "temperature_c", "power_w", "throttle_stage"),
+}
 _PARTIAL_S = 0.05  # a row that covers at least 0.95 s counts as a full second
 
 
@@ -25,7 +30,8 @@ class Timeline:
 
     `ios` and `rate_mb_s` are I/Os and 10^6 bytes completed in that second. `latency_ms_mean`,
     `latency_ms_max`, `temperature_c`, `power_w` and `throttle_stage` are NaN where unknown.
-    `seconds_total` is the length of the phase, partial second included.
+    `seconds_total` is the length of the phase, partial second included. `more` has whatever else a
+    target wrote for each second, by its column's name.
     """
 
     ios: Floats
@@ -36,6 +42,7 @@ class Timeline:
     power_w: Floats
     throttle_stage: Floats
     seconds_total: float
+    more: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -90,7 +97,17 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
         power_w=values("power_w"),
         throttle_stage=values("throttle_stage"),
         seconds_total=duration_s,
+        more={name: values(name) for name in _further_columns(series)},
     )
+
+
+def _further_columns(series: pa.Table) -> list[str]:
+    return [
+        one.name
+        for one in series.schema
+        if one.name not in _KNOWN
+        and (pa.types.is_integer(one.type) or pa.types.is_floating(one.type))
+    ]
 
 
 def joined(parts: list[Timeline]) -> Timeline:
@@ -99,6 +116,11 @@ def joined(parts: list[Timeline]) -> Timeline:
     def all_of(name: str) -> Floats:
         return np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0)])
 
+    further = list(dict.fromkeys(name for part in parts for name in part.more))
+    more = {
+        name: np.concatenate([part.more.get(name, np.full(part.n, np.nan)) for part in parts])
+        for name in further
+    }
     return Timeline(
         ios=all_of("ios"),
         rate_mb_s=all_of("rate_mb_s"),
@@ -108,6 +130,7 @@ def joined(parts: list[Timeline]) -> Timeline:
         power_w=all_of("power_w"),
         throttle_stage=all_of("throttle_stage"),
         seconds_total=sum(part.seconds_total for part in parts),
+        more=more,
     )
 
 
