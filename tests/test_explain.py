@@ -1,4 +1,4 @@
-"""Explain: stages add up, differences are theirs, and the sentences say only what the numbers say."""
+"""Explain: stages add up, and the sentences say only what the numbers say."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ class Page(html.parser.HTMLParser):
         self.addresses: list[str] = []
         self.ids: list[str] = []
         self._in = ""
+        self._data = -1
         self.source = path.read_text(encoding="utf-8")
         self.feed(self.source)
 
@@ -43,6 +44,8 @@ class Page(html.parser.HTMLParser):
         self._in = tag if tag in ("script", "style") else ""
         if tag == "script":
             self.scripts.append("")
+            if ("id", "data") in attrs:
+                self._data = len(self.scripts) - 1
         for name, value in attrs:
             if name in ("src", "href") and value:
                 self.addresses.append(value)
@@ -60,7 +63,8 @@ class Page(html.parser.HTMLParser):
 
     @property
     def data(self) -> dict[str, Any]:
-        return dict(json.loads(next(one for one in self.scripts if one.startswith('{"charts"'))))
+        """The charts' data, as the page's script reads them."""
+        return {"charts": json.loads(self.scripts[self._data])}
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ def test_switches_change_test_and_axis(tab: Tab) -> None:
         tab.page.locator("label")
     ).click()
     assert tab.chart(name, seen)[:2] == [False, True]
-    tab.page.locator("label[for=performance-consistency-axis-log]").click()
+    tab.page.locator("label[for=performance-consistency-whole-axis-log]").click()
     assert tab.chart(name, "chart._fullLayout.yaxis.type") == "log"
     caption = tab.page.locator(f"figure:has([data-chart={name}]) figcaption")
     assert "Logarithmic axis, does not start at zero." in caption.inner_text()

@@ -138,6 +138,16 @@ def share_slower_percent(histogram: Histogram, limit_ns: int) -> float:
     return 100 * int(histogram.count[histogram.high_ns > limit_ns].sum()) / total if total else 0.0
 
 
+def slower_percent(histogram: Histogram) -> npt.NDArray[np.float64]:
+    """For each bin, the share of I/Os at or above its upper edge, in percent.
+
+    >>> slower_percent(Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 3]))).tolist()
+    [75.0, 0.0]
+    """
+    total = max(histogram.total, 1)
+    return np.asarray(100 * (total - np.cumsum(histogram.count)) / total, dtype=float)
+
+
 def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram:
     """The same counts in bins as wide as an eye can part: adjacent bins are added, none is split.
 

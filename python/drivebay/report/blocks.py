@@ -1,4 +1,4 @@
-"""The blocks that sections are put together from: a figure's bars, a test's facts, shared charts.
+"""The blocks that every kind of test is put together from: bars, facts, and the charts all have.
 
 Every block takes the runs that it shows, of one review or of several; its numbers come from
 analysis.
@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from drivebay.analysis import stages as stage_names
+from drivebay.analysis import explain
 from drivebay.analysis.measure import SD
-from drivebay.report import captions, charts_load, charts_time
+from drivebay.analysis.stages import meaning
+from drivebay.report import captions, charts_latency, charts_stages, charts_time
 from drivebay.report.charts import Chart
-from drivebay.report.charts_load import OTHER_STAGE
-from drivebay.report.entries import Entry, Run
-from drivebay.report.markup import Html, el
-from drivebay.report.parts import Bar, Key, bars, facts, figure, legend, switch, table, when
+from drivebay.report.charts_stages import OTHER_STAGE
+from drivebay.report.entries import Entry, Run, by_drive
+from drivebay.report.markup import Child, Html, el
+from drivebay.report.panels import Note, Panel, Switch, panel
+from drivebay.report.parts import Bar, Key, bars, facts, table
 from drivebay.report.themes import STAGES
 from drivebay.report.words import DASH, GAP, number
-from drivebay.suites import Test
+
+LINEAR_FIRST = (("linear", "Linear"), ("log", "Log"))
+LOG_FIRST = (("log", "Log"), ("linear", "Linear"))
 
 
 @dataclass
@@ -28,11 +32,29 @@ class Book:
 
     entries: tuple[Entry, ...]
     charts: dict[str, Chart] = field(default_factory=dict)
+    panels: list[Panel] = field(default_factory=list)
 
-    def keep(self, chart: Chart) -> Chart:
-        """Adds a chart to the page."""
-        self.charts[chart.id] = chart
-        return chart
+    def show(self, shown: Sequence[Panel]) -> list[Child]:
+        """Adds charts to the page; narrow ones that follow each other stand side by side."""
+        body: list[Child] = []
+        row: list[Html] = []
+        for one in shown:
+            self.charts[one.chart.id] = one.chart
+            self.panels.append(one)
+            if one.wide:
+                body += _side_by_side(row)
+                row = []
+                body.append(one.html())
+            else:
+                row.append(one.html())
+        return body + _side_by_side(row)
+
+
+def _side_by_side(row: list[Html]) -> list[Html]:
+    return [el("div", row[at : at + 2], class_="pair") for at in range(0, len(row), 2)]
+
+
+# --- bars and facts -------------------------------------------------------------------------------
 
 
 def published_bars(run: Run, key: str) -> list[Bar]:
@@ -62,16 +84,19 @@ def figure_bars(
         if one is None:
             rows.append(Bar(_bar_name(run), None, run.colour, detail="run too short for it"))
             continue
-        kind = " sd" if one.spread_kind == SD else ""
-        detail = (
-            f"±{GAP}{number(one.spread)}{kind}, n{GAP}={GAP}{one.n:,}"
-            if one.spread is not None
-            else ""
+        detail = spread_words(one.spread, one.spread_kind, one.n) or (
+            f"n{GAP}={GAP}{one.n:,}" if one.value is not None and one.n else one.note
         )
-        detail = detail or (f"n{GAP}={GAP}{one.n:,}" if one.value is not None else one.note)
         rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail))
         rows += published_bars(run, key)
     return bars(title, unit, rows, better=better)
+
+
+def spread_words(spread: float | None, kind: str, n: int) -> str:
+    """ "± 48.9 sd, n = 400", empty where there is no spread."""
+    if spread is None:
+        return ""
+    return f"±{GAP}{number(spread)}{' sd' if kind == SD else ''}, n{GAP}={GAP}{n:,}"
 
 
 def _bar_name(run: Run) -> str:
@@ -81,9 +106,11 @@ def _bar_name(run: Run) -> str:
     return "reproduced" if run.entry.kind == "virtual" else "measured"
 
 
-def facts_of(found: Sequence[Run]) -> Html:
+def facts_of(found: Sequence[Run]) -> Html | None:
     """What stands in no chart: in one line for one run, as a table for several."""
     pairs = [dict(captions.test_facts(run.measured)) for run in found]
+    if not any(pairs):
+        return None
     if len(found) == 1:
         return facts(list(pairs[0].items()))
     names = list(dict.fromkeys(name for one in pairs for name in one))
@@ -91,7 +118,20 @@ def facts_of(found: Sequence[Run]) -> Html:
         [run.name, *(one.get(name, DASH) for name in names)]
         for run, one in zip(found, pairs, strict=True)
     ]
-    return table(["", *names], rows, kind="data facts-table")
+    return table(["", *names], rows, caption="Besides", kind="data facts-table")
+
+
+# --- charts that every kind has -------------------------------------------------------------------
+
+
+def names_of(found: Sequence[Run]) -> list[str]:
+    """The runs' names, as panels want them."""
+    return [run.name for run in found]
+
+
+def run_key(found: Sequence[Run], shape: str = "line") -> list[Key]:
+    """The runs' colours."""
+    return [Key(run.name, run.colour, shape) for run in found]
 
 
 def with_heat(found: Sequence[Run]) -> str:
@@ -101,85 +141,118 @@ def with_heat(found: Sequence[Run]) -> str:
     return f", with {' and '.join(known)}" if known else ""
 
 
-def _stage_key(found: Sequence[Run]) -> Html | None:
-    names = {s.stage for run in found for phase in run.measured.phases for s in phase.stages}
-    ordered = [name for name in stage_names.ORDER if name in names]
-    ordered += sorted(names - set(ordered))
-    return legend(
-        [
-            Key(name, STAGES.get(name, OTHER_STAGE), meaning=stage_names.MEANING.get(name, name))
-            for name in ordered
-        ]
-    )
-
-
-def run_key(found: Sequence[Run], shape: str = "line") -> Html | None:
-    """The runs' colours, where there are several."""
-    return legend([Key(run.name, run.colour, shape) for run in found])
-
-
-def time_chart(book: Book, test: Test, found: Sequence[Run]) -> Html:
-    """Rate, temperature and power of every second, all phases one after the other."""
-    chart = book.keep(charts_time.over_time(f"{test.id}-time", found))
-    length = [f"n = {run.measured.whole.n:,} s" for run in found]
-    return figure(
+def time_panel(prefix: str, found: Sequence[Run]) -> Panel:
+    """Rate, temperature, power and all else that is known of every second."""
+    return panel(
         "Data rate over time" + with_heat(found),
-        chart,
-        f"One point per second, joined. {captions.named(found, length)}",
+        charts_time.over_time(f"{prefix}-time", found),
+        names_of(found),
+        [f"n = {run.measured.whole.n:,} s" for run in found],
         "The rate axis starts at zero.",
         captions.heat(found),
         captions.throttling(found),
+        lead="One point per second, joined.",
         key=run_key(found),
     )
 
 
-def inside(book: Book, name: str, found: Sequence[Run]) -> Html | None:
-    """The distribution of latencies and, for virtual drives, where the time went."""
-    spread = charts_load.distribution(f"{name}-spread", found)
-    where = charts_load.stages(f"{name}-stages", found)
-    total = [
+def inside_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """How latencies are spread and, for virtual drives, where the time went."""
+    ios = [
         f"n = {sum(phase.histogram.total for phase in run.measured.phases):,} I/Os" for run in found
     ]
-    parts: list[Html] = []
-    if spread is not None:
-        book.keep(spread)
-        parts.append(
-            figure(
+    names = names_of(found)
+    panels = []
+    where = charts_stages.stages(f"{prefix}-stages", found)
+    if any(run.colour == "@self" for run in found):
+        panels += _tail(prefix, found, ios)
+    elif (spread := charts_latency.distribution(f"{prefix}-spread", found)) is not None:
+        panels.append(
+            panel(
                 "Distribution of latency",
                 spread,
-                "Each row is as high as its own peak; marks at p50, p99, p99.9 and p99.99. "
-                + captions.named(found, total),
-                when("log", "Height is the logarithm of the count, so that rare I/Os are seen."),
-                when("share", "Height is the share of I/Os."),
+                names,
+                ios,
+                Note("Height is the logarithm of the count, so that rare I/Os are seen.", "log"),
+                Note("Height is the share of I/Os.", "share"),
                 "The latency axis is logarithmic and does not start at zero.",
+                lead="Each row is as high as its own peak; marks at p50, p99, p99.9 and p99.99.",
+                switches=[Switch("height", "Height", (("log", "Log count"), ("share", "Share")))],
                 wide=where is None,
-                controls=switch(
-                    f"{name}-spread-height",
-                    "Height",
-                    (("log", "Log count"), ("share", "Share")),
-                    charts=[spread.id],
-                    slot=0,
-                ),
             )
         )
-    if where is not None:
-        book.keep(where)
-        parts.append(
-            figure(
-                "Where the time went",
-                where,
-                "Mean over all I/Os of a bar; the stages add up to the mean latency. "
-                + captions.named(found, total),
+    if where is None:
+        return panels
+    units = Switch("unit", "Show", charts_stages.UNITS)
+    panels.append(
+        panel(
+            "Where the time went",
+            where,
+            names,
+            ios,
+            captions.ZERO,
+            lead="Mean over all I/Os of a bar; the stages add up to the mean latency.",
+            switches=[units],
+            key=stage_key(found),
+            wide=False,
+        )
+    )
+    lone = len(found) == 1
+    over = charts_stages.over_time(f"{prefix}-stages-time", found) if lone else None
+    if over is not None and not by_drive(found):
+        stretch = max(
+            p.stages_over_time.stretch_s for p in found[0].measured.phases if p.stages_over_time
+        )
+        panels.append(
+            panel(
+                "Where the time went, over the run",
+                over,
+                names,
+                ios,
                 captions.ZERO,
-                wide=False,
-                key=_stage_key(found),
-                controls=switch(
-                    f"{name}-stage-unit",
-                    "Show",
-                    (("time", "Time"), ("share", "Share")),
-                    charts=[where.id],
-                    slot=0,
-                ),
+                lead=f"Mean per I/O of stretches of {stretch} s.",
+                switches=[units],
+                key=stage_key(found),
             )
         )
-    return el("div", parts, class_="pair") if parts else None
+    return panels
+
+
+def _tail(prefix: str, found: Sequence[Run], ios: Sequence[str]) -> list[Panel]:
+    tail = charts_latency.tail(f"{prefix}-tail", found)
+    if tail is None:
+        return []
+    return [
+        panel(
+            "I/Os slower than",
+            tail,
+            names_of(found),
+            ios,
+            "Both axes are logarithmic and do not start at zero.",
+            lead="The share of I/Os that took longer, from exact counts.",
+            switches=[Switch("phase", "Load", tuple((name, name) for name in tail.views))],
+            wide=False,
+        )
+    ]
+
+
+def stage_key(found: Sequence[Run]) -> list[Key]:
+    """The stages' colours."""
+    return [
+        Key(name, STAGES.get(name, OTHER_STAGE), meaning=meaning(name))
+        for name in charts_stages.stage_names(found)
+    ]
+
+
+def explained(found: Sequence[Run]) -> Html | None:
+    """The sentences that follow from where the time went, of each run and between drives."""
+    known = [(run, explain.explain(run.measured)) for run in found]
+    lines = [
+        f"{run.name}: {line}" if run.name else line for run, one in known for line in one.sentences
+    ]
+    if len(known) == 2 and found[0].entry is not found[1].entry:
+        (_, a), (_, b) = known
+        lines += explain.compared(a, b, a_name=found[0].name, b_name=found[1].name)
+    if not lines:
+        return None
+    return el("ul", [el("li", line) for line in lines], class_="explained")

@@ -24,13 +24,15 @@ HEADROOM = 1.06
 
 @dataclass
 class Chart:
-    """One chart. `views` maps positions of the switches, joined by "|", to a view."""
+    """One chart. `views` maps positions of the switches, joined by "|", to a view. `data` is what
+    its CSV holds where the traces are outlines: columns' names, then rows."""
 
     id: str
     height: int
     traces: list[Json] = field(default_factory=list)
     layout: Json = field(default_factory=dict)
     views: dict[str, Json] = field(default_factory=dict)
+    data: list[list[Any]] | None = None
 
     def add_view(self, key: str, shown: Iterable[int] | None = None, **layout: Any) -> None:
         """A view that shows the traces of these numbers; double underscores are dots."""
@@ -43,12 +45,13 @@ class Chart:
 
     def encoded(self) -> Json:
         """As the page reads it."""
-        return {
+        out: Json = {
             "traces": self.traces,
             "layout": self.layout,
             "height": self.height,
             "views": self.views,
         }
+        return out if self.data is None else {**out, "data": self.data}
 
 
 def rounded(values: npt.NDArray[Any] | Sequence[float]) -> list[float | int | None]:
@@ -114,3 +117,8 @@ def wrapped(name: str, width: int = 16) -> str:
     'Default over-<br>provisioning'
     """
     return "<br>".join(chart_text(line) for line in textwrap.wrap(name, width))
+
+
+def row_height(least: int, names: Sequence[str]) -> int:
+    """Pixels that a row needs for its name, which is broken into lines."""
+    return max(least, *(22 + 16 * (1 + wrapped(name).count("<br>")) for name in names))

@@ -13,13 +13,14 @@ import numpy as np
 
 from drivebay.analysis.timeline import Floats, Timeline, throttle_spans
 from drivebay.report.charts import Chart, Json, from_zero, log_range, rounded, unit_label
-from drivebay.report.entries import Run
+from drivebay.report.entries import Run, by_drive, phase_name
 from drivebay.report.markup import chart_text
 
 ALL = "all"
 TEMPERATURE_FROM_C = 20.0
 SHAPES_MAX = 200
 FEW = 60
+FURTHER_MAX = 6
 ALONE = {"temperature_c": "@heat", "power_w": "@power"}
 
 
@@ -39,6 +40,7 @@ def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool) -> Chart:
             values = getattr(run.measured.phases[0].timeline, attribute)[part]
             mode = "markers" if attribute == "ios" else "lines"
             trace = _trace(run, values, part.start, panel, mode)
+            trace["meta"] = _unit(attribute)
             trace["hovertemplate"] = f"%{{y:,.5~g}} {_unit(attribute)} at %{{x:,}} s"
             chart.traces.append(trace)
     tests = list(dict.fromkeys(run.measured.test.id for run in runs))
@@ -70,17 +72,37 @@ def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool) -> Chart:
     return chart
 
 
+def scatter_both(chart_id: str, run: Run) -> Chart:
+    """The scatter of one run for the Bench, whole or its last seconds.
+
+    Views: "whole|AXIS", "last|AXIS" with AXIS "linear", "log" or "close".
+    """
+    chart = scatter(chart_id, [run], whole=True)
+    timeline = run.measured.phases[0].timeline
+    chart.views.clear()
+    for part, window in (("whole", slice(0, timeline.n)), ("last", _window(run, False))):
+        for name, (kind, limits) in _ranges([timeline.ios[window]]).items():
+            chart.add_view(
+                f"{part}|{name}",
+                yaxis__type=kind,
+                yaxis__range=limits,
+                xaxis__range=[window.start, window.stop],
+            )
+    return chart
+
+
 def over_time(chart_id: str, runs: Sequence[Run]) -> Chart:
     """Data rate, temperature and power of each second, all phases one after the other."""
-    panels = [("rate_mb_s", "MB/s, each second"), *_heat_panels(runs)]
+    panels = [("rate_mb_s", "MB/s, each second"), *_heat_panels(runs), *_further_panels(runs)]
     chart = Chart(chart_id, 330 + 110 * (len(panels) - 1))
     wholes = {id(run): run.measured.whole for run in runs}
     for panel, (attribute, _) in enumerate(panels):
         for run in runs:
-            values = getattr(wholes[id(run)], attribute)
+            values = _values(wholes[id(run)], attribute)
             trace = _trace(run, values, 0, panel, "lines")
-            if len(runs) == 1:
+            if not by_drive(runs):
                 trace["line"]["color"] = ALONE.get(attribute, run.colour)
+            trace["meta"] = _unit(attribute)
             trace["hovertemplate"] = f"%{{y:,.5~g}} {_unit(attribute)} at %{{x:,}} s"
             chart.traces.append(trace)
     chart.layout = _layout([title for _, title in panels])
@@ -89,7 +111,8 @@ def over_time(chart_id: str, runs: Sequence[Run]) -> Chart:
     chart.layout["yaxis"]["range"] = from_zero(top)
     chart.layout["xaxis"]["range"] = [0, length]
     if len(runs) == 1:
-        chart.layout["shapes"] = _shading(wholes[id(runs[0])])
+        if not by_drive(runs):
+            chart.layout["shapes"] = _shading(wholes[id(runs[0])])
         _mark_phases(chart, runs[0])
     return chart
 
@@ -108,8 +131,22 @@ def _heat_panels(runs: Sequence[Run]) -> list[tuple[str, str]]:
     return [panel for panel in panels if reports(runs, panel[0])]
 
 
+def _further_panels(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Whatever else a target told of each second, under its own name."""
+    names = dict.fromkeys(n for r in runs for p in r.measured.phases for n in p.timeline.more)
+    return [(name, name.replace("_", " ")) for name in names][:FURTHER_MAX]
+
+
+def _values(timeline: Timeline, attribute: str) -> Floats:
+    known = getattr(timeline, attribute, None)
+    if known is not None and attribute not in timeline.more:
+        return np.asarray(known)
+    return timeline.more.get(attribute, np.full(timeline.n, np.nan))
+
+
 def _unit(attribute: str) -> str:
-    return {"ios": "IOPS", "rate_mb_s": "MB/s", "temperature_c": "°C", "power_w": "W"}[attribute]
+    units = {"ios": "IOPS", "rate_mb_s": "MB/s", "temperature_c": "°C", "power_w": "W"}
+    return units.get(attribute, attribute.replace("_", " "))
 
 
 def _window(run: Run, whole: bool) -> slice:
@@ -217,7 +254,7 @@ def _mark_phases(chart: Chart, run: Run) -> None:
                     "layer": "below",
                 }
             )
-        label = unit_label(f"QD {phase.workload.queue_depth}")
+        label = unit_label(phase_name(run, phase))
         label |= {"xref": "x", "x": start + phase.timeline.n / 2, "xanchor": "center"}
         chart.layout["annotations"].append(label)
         start += phase.timeline.n

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from drivebay import units
 from drivebay.analysis import Measured, Review
 from drivebay.analysis.changed import changes
+from drivebay.analysis.measure import PhaseFigures
 from drivebay.report.themes import SERIES
 from drivebay.suites import Test
 
@@ -49,6 +50,22 @@ class Run:
     measured: Measured
     name: str
     colour: str
+
+
+SELF = "@self"
+NAME = "@name"
+"""Colour and name of a run that the Bench lays over others: it gives each drive its own there."""
+
+
+def by_drive(found: Sequence[Run]) -> bool:
+    """True if runs are told apart by their drive's colour: several of them, or on the Bench."""
+    return len(found) > 1 or any(run.colour == SELF for run in found)
+
+
+def bench_run(review: Review, measured: Measured) -> Run:
+    """A run to be laid over those of other drives."""
+    title = drive_title(review)
+    return Run(Entry("", title, title, SELF, review), measured, NAME, SELF)
 
 
 def drive_title(review: Review) -> str:
@@ -119,3 +136,26 @@ def short_title(test: Test) -> str:
 def capacity(review: Review) -> str:
     """The user capacity, such as "512.1 GB"."""
     return units.si_bytes(float(review.result.target["capacity_bytes"]))
+
+
+def phase_name(run: Run, phase: PhaseFigures) -> str:
+    """A phase as charts call it: by its queue depth where that tells it apart, else its label."""
+    phases = run.measured.phases
+    depths = {one.workload.queue_depth for one in phases}
+    return f"QD {phase.workload.queue_depth}" if len(depths) == len(phases) else phase.label
+
+
+def labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:
+    """Every phase with its run and its label; the same phase of several runs is adjacent."""
+    apart = by_drive(runs)
+    rows: list[tuple[int, Run, str, PhaseFigures]] = []
+    for run in runs:
+        for place, phase in enumerate(run.measured.phases):
+            name = phase_name(run, phase)
+            if len(run.measured.phases) == 1:
+                label = run.name if apart else ""
+            else:
+                label = f"{name} · {run.name}" if apart else name
+            rows.append((place, run, label, phase))
+    rows.sort(key=lambda row: row[0])
+    return [(run, label, phase) for _, run, label, phase in rows]

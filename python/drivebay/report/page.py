@@ -17,23 +17,33 @@ from drivebay.report.blocks import Book
 from drivebay.report.entries import Entry
 from drivebay.report.markup import Child, Html, el, script_json
 from drivebay.report.parts import table
-from drivebay.report.sections import page_title, section
+from drivebay.report.sections import SHORT, in_order, page_title, power, section
 from drivebay.suites import Test
 
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "default-src 'none'; script-src 'unsafe-inline' 'self' file:; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
 
 
-def render(all_entries: Sequence[Entry]) -> str:
-    """The whole document."""
+def render(
+    all_entries: Sequence[Entry], *, library: str | None = None, bench: str | None = None
+) -> str:
+    """The whole document.
+
+    Parameters
+    ----------
+    library : where Plotly's script lies beside the page; None puts it into the page.
+    bench : the address of the Bench that the page belongs to.
+    """
     book = Book(tuple(all_entries))
     pages = _pages(all_entries)
-    body = [section(book, page, tests) for page, tests in pages.items()]
+    body: list[Child] = [section(book, page, tests) for page, tests in pages.items()]
+    body.append(watts := power(book))
     title = " and ".join(entry.name for entry in all_entries)
     links = [("summary", "Summary"), ("specification", "Specification")]
-    links += [(f"page-{page}", page_title(page)) for page in pages]
+    links += [(f"page-{page}", SHORT.get(page) or page_title(page)) for page in pages]
+    links += [("page-power", "Power")] if watts is not None else []
     links += [("about", "About")]
     main = el(
         "main",
@@ -45,27 +55,40 @@ def render(all_entries: Sequence[Entry]) -> str:
         _about(all_entries),
         id="top",
     )
-    data = {
-        "charts": {chart.id: chart.encoded() for chart in book.charts.values()},
-        "themes": {"light": themes.LIGHT, "dark": themes.DARK},
-    }
-    head = el(
+    scripts = [
+        el(
+            "script",
+            script_json({chart.id: chart.encoded() for chart in book.charts.values()}),
+            type="application/json",
+            id="data",
+        ),
+        el("script", plotly()) if library is None else el("script", src=library),
+        el("script", Html(chart_script() + asset("page.js"))),
+    ]
+    home = el("a", "The Bench", href=bench) if bench else None
+    body_of = el("body", _bar(links, home), main, scripts)
+    page = el("html", head(f"{title} — drivebay review", POLICY), body_of, lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def head(title: str, policy: str) -> Html:
+    """The document's head: policy, style, and the reader's choice of colours before all else."""
+    return el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("meta", name="generator", content="drivebay"),
-        el("title", f"{title} — drivebay review"),
+        el("title", title),
         el("style", Html(themes.style_sheet() + asset("page.css"))),
         el("script", Html(asset("theme.js"))),
     )
-    scripts = [
-        el("script", script_json(data), type="application/json", id="data"),
-        el("script", plotly()),
-        el("script", Html(asset("page.js"))),
-    ]
-    page = el("html", head, el("body", _bar(links), main, scripts), lang="en")
-    return f"<!doctype html>\n{page}\n"
+
+
+def chart_script() -> str:
+    """What draws charts, with the themes' colours."""
+    colours = script_json({"light": themes.LIGHT, "dark": themes.DARK})
+    return f"const DRIVEBAY_THEMES = {colours};\n{asset('charts.js')}"
 
 
 def _pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
@@ -77,11 +100,12 @@ def _pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
             if test.id not in known:
                 known.add(test.id)
                 pages.setdefault(test.page, []).append(test)
-    return pages
+    return {page: pages[page] for page in in_order(pages)}
 
 
-def _bar(links: Sequence[tuple[str, str]]) -> Html:
-    items = [el("li", el("a", words, href=f"#{target}")) for target, words in links]
+def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:
+    items = [el("li", home)] if home else []
+    items += [el("li", el("a", words, href=f"#{target}")) for target, words in links]
     button = el("button", "Dark", type="button", id="theme", aria_label="Dark or light colours")
     return el("nav", el("ul", items), button, aria_label="Sections")
 
@@ -94,7 +118,7 @@ def _summary(all_entries: Sequence[Entry]) -> Html:
     return el(
         "section",
         el("h2", "Summary"),
-        summary.agreement(all_entries),
+        summary.findings(all_entries),
         summary.headline_table(all_entries),
         el(
             "p",

@@ -34,12 +34,16 @@ class Bar:
 def bars(title: str, unit: str, rows: Sequence[Bar], *, better: str = "higher") -> Html:
     """Horizontal bars on one scale from zero; rows without a value say so."""
     top = max((abs(row.value) + (row.spread or 0) for row in rows if row.value), default=1.0)
+    words = [word for word in (unit, f"{better} is better" if better else "") if word]
     caption = el(
         "caption",
         el("strong", title),
-        el("span", f"{unit + ', ' if unit else ''}{better} is better", class_="unit"),
+        el("span", ", ".join(words), class_="unit"),
     )
-    return el("table", caption, el("tbody", [_bar(row, top) for row in rows]), class_="bars")
+    save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {title}")
+    body = el("tbody", [_bar(row, top) for row in rows])
+    table = el("table", caption, body, class_="bars", data_title=title, data_unit=unit)
+    return el("div", table, el("p", save, class_="save"), class_="bars-box")
 
 
 def _bar(row: Bar, top: float) -> Html:
@@ -62,7 +66,12 @@ def _bar(row: Bar, top: float) -> Html:
     text = el(
         "span", el("b", row.words or number(row.value)), el("small", row.detail), class_="value"
     )
-    return el("tr", label, el("td", track, text))
+    exact = {"data_value": repr(row.value), "data_spread": _exact(row.spread)}
+    return el("tr", label, el("td", track, text), **exact)
+
+
+def _exact(value: float | None) -> str | None:
+    return None if value is None else repr(value)
 
 
 def figure(
@@ -88,7 +97,19 @@ def figure(
         ),
         key,
         el("figcaption", [el("span", caption) for caption in captions if caption]),
+        el("p", [_save(form, title, chart.id) for form in ("CSV", "PNG", "SVG")], class_="save"),
         class_="chart wide" if wide else "chart",
+    )
+
+
+def _save(form: str, title: str, chart_id: str) -> Html:
+    return el(
+        "button",
+        form,
+        type="button",
+        data_save=form.lower(),
+        data_of=chart_id,
+        aria_label=f"Save as {form}: {title}",
     )
 
 

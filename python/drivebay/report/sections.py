@@ -1,71 +1,96 @@
-"""The report's sections, one per page of the suite: bars first, then lines, then scatter.
+"""The report's sections, one per page of the suite, in the order of the reviews.
 
-A section gets the tests of its page and the runs of them; it asks analysis for every number.
+A section gets the tests of its page and the runs of them; what is shown of a test is its kind's
+business (`kinds`), in what order is this module's: bars, facts, charts, what follows from them,
+what is missing, the method, all figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from drivebay.report import captions, charts_load, charts_time
-from drivebay.report.blocks import (
-    Book,
-    facts_of,
-    figure_bars,
-    inside,
-    run_key,
-    time_chart,
-    with_heat,
-)
-from drivebay.report.charts_load import SHADES
+from drivebay.report import captions, kinds
+from drivebay.report.blocks import Book, explained, facts_of, figure_bars
 from drivebay.report.entries import Run, run_differently, runs, short_title
+from drivebay.report.kinds.base import BarOf
+from drivebay.report.kinds.ladder import power_panel
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.parts import Key, figure, legend, switch, when
 from drivebay.suites import Test
 
 PAGES = {
     "performance-consistency": "Performance consistency",
+    "destroyer": "Storage Bench: The Destroyer",
+    "heavy": "Storage Bench: Heavy",
+    "light": "Storage Bench: Light",
+    "storage-bench": "Storage Bench",
     "random": "Random performance",
     "sequential": "Sequential performance",
+    "mixed": "Mixed loads",
+    "mixed-random": "Mixed random",
+    "mixed-sequential": "Mixed sequential",
+    "atto": "ATTO-style",
+    "as-ssd": "AS-SSD-style",
     "thermal": "Thermal throttling",
+    "trim": "TRIM",
 }
+"""Headings, in the order in which the reviews had them; pages not named here come after."""
+SHORT = {
+    "performance-consistency": "Consistency",
+    "random": "Random",
+    "sequential": "Sequential",
+    "thermal": "Thermal",
+    "destroyer": "Destroyer",
+    "heavy": "Heavy",
+    "light": "Light",
+}
+"""What the bar on top calls a page where its heading is long."""
 DIFFERENT = (
     "The reviews ran this test differently (another suite, or a shortened run): its figures must "
     "not be compared."
 )
-AXES = (("linear", "Linear"), ("log", "Log"))
 
 
 def page_title(page: str) -> str:
     """A page's heading.
 
-    >>> page_title("mixed-random")
-    'Mixed random'
+    >>> page_title("queue-sweep")
+    'Queue sweep'
     """
     return PAGES.get(page, page.replace("-", " ").capitalize())
 
 
+def in_order(pages: Iterable[str]) -> list[str]:
+    """Pages in the reviews' order, others after them as they come.
+
+    >>> in_order(["mine", "thermal", "random"])
+    ['random', 'thermal', 'mine']
+    """
+    known = list(PAGES)
+    return sorted(pages, key=lambda page: known.index(page) if page in known else len(known))
+
+
 def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
-    """One page of the suite. The consistency tests of a lone review share their charts."""
+    """One page of the suite. Tests of some kinds share their charts in a lone review."""
     heading = page_title(page)
     body: list[Child] = []
+    together = [test for test in tests if kinds.of(test.kind).together]
     apart = list(tests)
-    together = [test for test in tests if test.kind == "consistency"]
     if together and len(book.entries) == 1:
-        body.append(_consistency(book, page, together))
+        body.append(_together(book, page, together))
         apart = [test for test in tests if test not in together]
     for test in apart:
         title = short_title(test) if test.title.startswith(heading) else test.title
+        found = runs(book.entries, [test.id])
+        different = run_differently(book.entries, test.id)
         body.append(
             el(
                 "section",
                 el("h3", title),
-                el("p", DIFFERENT, class_="note")
-                if run_differently(book.entries, test.id)
-                else None,
-                _one_test(book, test),
+                el("p", DIFFERENT, class_="note") if different else None,
+                _shown(book, test.id, found),
                 missing(book, test),
                 captions.method(test),
+                kinds.of(test.kind).table(found) if found else None,
                 id=test.id,
                 class_="test",
             )
@@ -73,15 +98,67 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
     return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
 
 
-def _one_test(book: Book, test: Test) -> Child:
-    found = runs(book.entries, [test.id])
+def _together(book: Book, page: str, tests: Sequence[Test]) -> list[Child]:
+    found = runs(book.entries, [test.id for test in tests])
+    anchors = [el("span", id=test.id, class_="anchor") for test in tests]
+    gaps = [line for test in tests for line in missing(book, test)]
+    methods = [captions.method(test) for test in tests]
+    table = kinds.of(tests[0].kind).table(found) if found else None
+    return [anchors, _shown(book, page, found), gaps, methods, table]
+
+
+def _shown(book: Book, prefix: str, found: Sequence[Run]) -> list[Child]:
+    """Bars, facts and charts of these runs, which are of one kind."""
     if not found:
+        return []
+    kind = kinds.of(found[0].measured.test.kind)
+    return [
+        bars_of(kind.bars(found[0].measured), found),
+        [_note(run, key) for key in kind.notes for run in found],
+        facts_of(found),
+        kind.shared(prefix, found),
+        book.show(kind.panels(prefix, found)),
+        explained(found),
+    ]
+
+
+def bars_of(shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
+    """The bars; those that are half as wide side by side."""
+    body: list[Child] = []
+    halves: list[Html] = []
+    for one in shown:
+        html = figure_bars(one.title, one.unit, found, one.key, better=one.better)
+        (halves if one.half else body).append(html)
+    pairs = [el("div", halves[at : at + 2], class_="pair") for at in range(0, len(halves), 2)]
+    return [*body, *pairs]
+
+
+def power(book: Book) -> Html | None:
+    """Power by queue depth of every ladder, on one page, as the reviews had it."""
+    tests: dict[str, Test] = {}
+    for entry in book.entries:
+        for test in entry.review.result.suite.tests:
+            if test.kind == "ladder" and len(test.phases) > 1:
+                tests.setdefault(test.id, test)
+    shown = []
+    for test in tests.values():
+        found = runs(book.entries, [test.id])
+        one = power_panel(test.id, found) if found else None
+        if one is not None:
+            shown.append((test, one))
+    if not shown:
         return None
-    if test.kind == "consistency":
-        return _consistency_charts(book, test.id, found)
-    if test.kind == "thermal":
-        return _thermal(book, test, found)
-    return _ladder(book, test, found)
+    body = [
+        el("div", el("h3", test.title), book.show([one]), class_="narrow-test")
+        for test, one in shown
+    ]
+    return el(
+        "section",
+        el("h2", "Power by queue depth"),
+        el("div", body, class_="pair"),
+        id="page-power",
+        class_="page",
+    )
 
 
 def missing(book: Book, test: Test) -> list[Html]:
@@ -97,171 +174,6 @@ def missing(book: Book, test: Test) -> list[Html]:
             why = f": {found[0].error}" if found[0].error else ""
             lines.append(f"{who}{test.title} {state}{why}.")
     return [el("p", line, class_="missing") for line in lines]
-
-
-# --- performance consistency ----------------------------------------------------------------------
-
-
-def _consistency(book: Book, page: str, tests: Sequence[Test]) -> list[Child]:
-    found = runs(book.entries, [test.id for test in tests])
-    body: list[Child] = []
-    if found:
-        body = _consistency_charts(book, page, found)
-    gaps = [line for test in tests for line in missing(book, test)]
-    anchors = [el("span", id=test.id, class_="anchor") for test in tests]
-    return [anchors, body, gaps, [captions.method(test) for test in tests]]
-
-
-def _consistency_charts(book: Book, page: str, found: Sequence[Run]) -> list[Child]:
-    windows = {run.measured.figures["mean_iops"].n for run in found}
-    last = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
-    whole = book.keep(charts_time.scatter(f"{page}-whole", found, whole=True))
-    end = book.keep(charts_time.scatter(f"{page}-end", found, whole=False))
-    ids = [whole.id, end.id]
-    tests = list(dict.fromkeys(run.measured.test.id for run in found))
-    names = {run.measured.test.id: short_title(run.measured.test) for run in found}
-    choices = [(test, names[test]) for test in tests]
-    choices += [(charts_time.ALL, "All")] if len(tests) > 1 else []
-    which = switch(f"{page}-which", "Test", choices, charts=ids, slot=0)
-    axis = switch(f"{page}-axis", "Axis", AXES, charts=[whole.id], slot=1)
-    axis_end = switch(
-        f"{page}-axis-end", "Axis", (*AXES, ("close", "Close-up")), charts=[end.id], slot=1
-    )
-    seconds = [captions.spread(run.measured.steps[0].ios, "IOPS") for run in found]
-    last_seconds = [
-        captions.spread(found_one.window if found_one else None, "IOPS")
-        for found_one in (run.measured.consistency for run in found)
-    ]
-    notes = [when("linear", captions.ZERO), when("log", captions.LOG)]
-    return [
-        figure_bars(f"Mean, {last}", "IOPS", found, "mean_iops"),
-        el(
-            "div",
-            figure_bars(f"Standard deviation, {last}", "IOPS", found, "sd_iops", better="lower"),
-            figure_bars(f"Mean over standard deviation, {last}", "", found, "mean_over_sd"),
-            class_="pair",
-        ),
-        facts_of(found),
-        el(
-            "div",
-            which,
-            figure(
-                "The whole run: IOPS of each second" + with_heat(found),
-                whole,
-                f"One point per second. {captions.named(found, seconds)}",
-                *notes,
-                captions.heat(found),
-                captions.throttling(found),
-                key=run_key(found, ""),
-                controls=axis,
-            ),
-            figure(
-                f"{last[:1].upper()}{last[1:]}: IOPS of each second",
-                end,
-                f"One point per second. {captions.named(found, last_seconds)}",
-                *notes,
-                when("close", captions.CLOSE),
-                key=run_key(found, ""),
-                controls=axis_end,
-            ),
-            class_="group",
-        ),
-        inside(book, page, found),
-        captions.figures_table(found),
-    ]
-
-
-# --- ladders --------------------------------------------------------------------------------------
-
-
-def _ladder(book: Book, test: Test, found: Sequence[Run]) -> list[Child]:
-    body: list[Child] = []
-    steps = max(len(run.measured.steps) for run in found)
-    if steps > 1:
-        depths = ", ".join(map(str, test.metric_queue_depths))
-        body.append(figure_bars(f"Mean of queue depths {depths}", "MB/s", found, "mean_rate"))
-        body.append(_depth_charts(book, test, found))
-    else:
-        depth = test.phases[0].workload.queue_depth
-        body.append(
-            figure_bars(f"Data rate at queue depth {depth}", "MB/s", found, f"rate_qd{depth}")
-        )
-    body.append(time_chart(book, test, found))
-    body.append(inside(book, test.id, found))
-    body.append(captions.ladder_table(found))
-    return body
-
-
-def _depth_charts(book: Book, test: Test, found: Sequence[Run]) -> Html:
-    rate = book.keep(charts_load.rate(f"{test.id}-rate", found))
-    slow = book.keep(charts_load.depth_latency(f"{test.id}-latency", found))
-    keys = [("mean", "Mean"), *((f"p{q:g}", f"p{q:g}") for q in SHADES)]
-    several = len(found) > 1
-    which = (
-        switch(f"{test.id}-percentile", "Latency", keys, charts=[slow.id], slot=0)
-        if several
-        else None
-    )
-    axis = switch(
-        f"{test.id}-latency-axis",
-        "Axis",
-        tuple(reversed(AXES)),
-        charts=[slow.id],
-        slot=1 if several else 0,
-    )
-    samples = [
-        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} 1 s samples"
-        for run in found
-    ]
-    ios = [f"n = {sum(step.total_ios for step in run.measured.steps):,} I/Os" for run in found]
-    return el(
-        "div",
-        figure(
-            "Data rate and IOPS by queue depth",
-            rate,
-            f"Whiskers: standard deviation of 1 s samples. {captions.named(found, samples)}",
-            "Both axes start at zero.",
-            key=run_key(found),
-            wide=False,
-        ),
-        figure(
-            "Latency by queue depth",
-            slow,
-            captions.named(found, ios),
-            captions.PERCENTILES,
-            when("linear", captions.ZERO),
-            when("log", captions.LOG),
-            wide=False,
-            key=run_key(found) if several else _percentile_key(),
-            controls=[which, axis],
-        ),
-        class_="pair",
-    )
-
-
-def _percentile_key() -> Html | None:
-    keys = [Key("mean", "@ink", "line dotted")]
-    return legend(keys + [Key(f"p{q:g}", shade, "line") for q, shade in SHADES.items()])
-
-
-# --- thermal --------------------------------------------------------------------------------------
-
-
-def _thermal(book: Book, test: Test, found: Sequence[Run]) -> list[Child]:
-    return [
-        figure_bars("Time until the rate falls", "s", found, "throttle_after_s"),
-        el(
-            "div",
-            figure_bars("Data rate before", "MB/s", found, "initial_rate"),
-            figure_bars("Data rate after", "MB/s", found, "throttled_rate"),
-            class_="pair",
-        ),
-        [_note(run, "throttle_after_s") for run in found],
-        facts_of(found),
-        time_chart(book, test, found),
-        inside(book, test.id, found),
-        captions.figures_table(found),
-    ]
 
 
 def _note(run: Run, key: str) -> Html | None:

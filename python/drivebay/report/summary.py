@@ -12,7 +12,9 @@ from typing import Any
 from drivebay import units
 from drivebay.analysis import Headline
 from drivebay.analysis.changed import changes
+from drivebay.analysis.moved import moved
 from drivebay.analysis.published import said, specification
+from drivebay.report import prose
 from drivebay.report.entries import Entry, capacity, run_differently
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table
@@ -107,16 +109,30 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
 # --- the headline table ---------------------------------------------------------------------------
 
 
-def agreement(all_entries: Sequence[Entry]) -> list[Html]:
-    """How many of the published figures are met, in a sentence for each review that has any."""
-    lines = []
+def findings(all_entries: Sequence[Entry]) -> list[Html | None]:
+    """The summary in sentences: published figures met, what each test found, what differs."""
+    body: list[Html | None] = []
     for entry in all_entries:
-        met, compared = entry.review.agreement
-        if compared:
-            who = f"{entry.name}: " if len(all_entries) > 1 else ""
-            words = f"{who}{met} of {compared} published figures are met within their tolerance."
-            lines.append(el("p", words, class_="agreement"))
-    return lines
+        who = f"{entry.name}: " if len(all_entries) > 1 else ""
+        lines = prose.agreement(entry)
+        body += [el("p", who + line, class_="agreement") for line in lines]
+    if len(all_entries) == 1:
+        body.append(prose.of_review(all_entries[0]))
+    if len(all_entries) == 2:
+        first, other = all_entries
+        if lines := prose.difference(first, other):
+            body.append(
+                el(
+                    "p",
+                    "What differs most, from ",
+                    el("strong", first.name),
+                    " to ",
+                    el("strong", other.name),
+                    ":",
+                )
+            )
+            body.append(el("ul", [el("li", line) for line in lines], class_="findings"))
+    return body
 
 
 def headline_table(all_entries: Sequence[Entry]) -> Html:
@@ -131,11 +147,12 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     compared = single and any(row.verdict for found in rows.values() for row in found.values())
     word = "Reproduced" if all_entries[0].kind == "virtual" else "Measured"
     heads = [word, "Published", "Error"] if compared else [word]
+    differences = moved(*(e.review for e in all_entries)) if len(all_entries) == 2 else {}
     if not single:
-        heads = [entry.name for entry in all_entries]
+        heads = [entry.name for entry in all_entries] + (["Difference"] if differences else [])
     body: list[Html] = []
     last = ""
-    for (test_id, _), found in rows.items():
+    for (test_id, key), found in rows.items():
         any_row = next(iter(found.values()))
         if test_id != last:
             link: list[Child] = [el("a", any_row.test_title, href=f"#{test_id}")]
@@ -151,6 +168,9 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
             if single
             else [_value(found.get(entry.key), published=True) for entry in all_entries]
         )
+        if differences:
+            one = differences.get((test_id, key))
+            cells.append(el("td", el("span", percent(one.percent) if one else DASH, class_="num")))
         body.append(el("tr", el("th", any_row.label, scope="row"), cells))
     head = el("tr", el("th", "", scope="col"), [el("th", name, scope="col") for name in heads])
     kind = "single" if single else "few" if len(all_entries) <= 3 else "many-drives"

@@ -1,45 +1,14 @@
-// Draws the charts whose data stand in the page, and turns switches into views.
-//
-// Nothing is computed here: a view names the traces to show and the settings of the layout. Charts
-// are drawn when they come near the window, so that the text can be read at once.
+// The report of one review: draws the charts whose data stand in the page, turns switches into
+// views. Charts are drawn when they come near the window, so that the text can be read at once.
 "use strict";
 (() => {
-  const { charts, themes } = JSON.parse(document.getElementById("data").textContent);
+  const { draw, themeName, prefersDark, csv, barsCsv, picture, save, setPrinting } = DrivebayCharts;
+  const charts = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
-  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-  const touch = matchMedia("(pointer: coarse)").matches;
   const drawn = new Set();
-  let printing = false;
 
   const boxes = new Map();
   for (const box of document.querySelectorAll("[data-chart]")) boxes.set(box.dataset.chart, box);
-
-  const themeName = () => {
-    if (printing) return "light";
-    return root.dataset.theme || (prefersDark.matches ? "dark" : "light");
-  };
-
-  // A copy with "@name" replaced by the theme's colour. Arrays of numbers are shared, not copied.
-  const painted = (value, theme) => {
-    if (typeof value === "string") return value[0] === "@" ? theme[value.slice(1)] || value : value;
-    if (Array.isArray(value)) {
-      const plain = value.length && typeof value[0] !== "object" && typeof value[0] !== "string";
-      return plain ? value : value.map((one) => painted(one, theme));
-    }
-    if (value && typeof value === "object") {
-      const copy = {};
-      for (const key of Object.keys(value)) copy[key] = painted(value[key], theme);
-      return copy;
-    }
-    return value;
-  };
-
-  const set = (object, path, value) => {
-    const keys = path.split(".");
-    const last = keys.pop();
-    for (const key of keys) object = object[key] = object[key] || {};
-    object[last] = value;
-  };
 
   // What the switches of a chart stand at, in the order of their slots.
   const positions = (id) => {
@@ -51,69 +20,17 @@
     return found;
   };
 
-  const viewOf = (chart, at) => {
-    const known = Object.keys(chart.views);
-    if (!known.length) return null;
-    // A switch with one choice is not shown: its part of the key is the first one there is.
-    const parts = known[0].split("|").map((first, slot) => at[slot] || first);
-    return chart.views[parts.join("|")] || chart.views[known[0]];
-  };
-
-  const build = (id) => {
-    const chart = charts[id];
-    const theme = themes[themeName()];
-    const layout = painted(structuredClone(chart.layout), theme);
-    const traces = chart.traces.map((trace) => painted(trace, theme));
-    const view = viewOf(chart, positions(id));
-    if (view) {
-      for (const [path, value] of Object.entries(painted(view.layout, theme))) set(layout, path, value);
-      if (view.show) view.show.forEach((shown, i) => { traces[i].visible = shown; });
-    }
-    layout.font = { family: getComputedStyle(document.body).fontFamily, size: 13, color: theme.ink };
-    layout.paper_bgcolor = "rgba(0,0,0,0)";
-    layout.plot_bgcolor = "rgba(0,0,0,0)";
-    layout.height = chart.height;
-    layout.width = Math.floor(boxes.get(id).clientWidth) || 640;
-    layout.margin = { l: 52, r: layout.yaxis2 && layout.yaxis2.side === "right" ? 48 : 14, t: 30, b: 44, ...layout.margin };
-    layout.hovermode = "closest";
-    layout.dragmode = touch ? false : "zoom";
-    layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
-    layout.showlegend = false;
-    for (const key of Object.keys(layout)) {
-      if (!/^[xy]axis\d*$/.test(key)) continue;
-      layout[key] = {
-        gridcolor: theme.grid, zerolinecolor: theme.rule, linecolor: theme.rule,
-        tickfont: { color: theme.muted, size: 12 }, zeroline: true, fixedrange: touch,
-        showline: key.startsWith("x"), ...layout[key],
-      };
-      const title = layout[key].title;
-      if (title) title.font = { size: 12, color: theme.muted };
-    }
-    return { traces, layout };
-  };
-
-  const config = {
-    displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d"],
-    toImageButtonOptions: { format: "png", scale: 2 },
-  };
-
-  const draw = (id) => {
-    const box = boxes.get(id);
-    const { traces, layout } = build(id);
-    if (!drawn.has(id)) box.replaceChildren();
+  const show = (id) => {
     drawn.add(id);
-    Plotly.react(box, traces, layout, { ...config, toImageButtonOptions: { ...config.toImageButtonOptions, filename: id } });
-    box.dataset.drawn = themeName();
+    draw(boxes.get(id), charts[id], positions(id));
   };
-
-  const redraw = () => drawn.forEach(draw);
+  const redraw = () => drawn.forEach(show);
 
   const near = new IntersectionObserver((seen) => {
     for (const one of seen) {
       if (!one.isIntersecting) continue;
       near.unobserve(one.target);
-      draw(one.target.dataset.chart);
+      show(one.target.dataset.chart);
     }
   }, { rootMargin: "300px" });
 
@@ -129,10 +46,25 @@
     field.addEventListener("change", () => {
       for (const id of field.dataset.charts.split(" ")) {
         captions(id);
-        if (drawn.has(id)) draw(id);
+        if (drawn.has(id)) show(id);
       }
     });
   }
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-save]");
+    if (!button) return;
+    const form = button.dataset.save;
+    if (form === "bars") {
+      const table = button.closest(".bars-box").querySelector("table");
+      save(`${table.dataset.title}.csv`, barsCsv(table), "text/csv");
+      return;
+    }
+    const id = button.dataset.of;
+    const title = button.closest("figure").querySelector("h4").textContent;
+    if (form === "csv") save(`${id}.csv`, csv(charts[id]), "text/csv");
+    else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
+  });
 
   const button = document.getElementById("theme");
   const nameButton = () => { button.textContent = themeName() === "dark" ? "Light" : "Dark"; };
@@ -147,7 +79,7 @@
   let width = innerWidth;
   let waiting = 0;
   addEventListener("resize", () => {
-    if (innerWidth === width || printing) return;
+    if (innerWidth === width || document.body.classList.contains("printing")) return;
     width = innerWidth;
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 120);
@@ -156,13 +88,13 @@
   // On paper every chart is drawn, in light colours, and everything folded is open.
   const folded = [];
   addEventListener("beforeprint", () => {
-    printing = true;
+    setPrinting(true);
     for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; folded.push(one); }
     document.body.classList.add("printing");
-    for (const id of boxes.keys()) draw(id);
+    for (const id of boxes.keys()) show(id);
   });
   addEventListener("afterprint", () => {
-    printing = false;
+    setPrinting(false);
     document.body.classList.remove("printing");
     for (const one of folded.splice(0)) one.open = false;
     redraw();
@@ -170,7 +102,7 @@
 
   // The section that is being read, in the bar on top.
   const links = new Map();
-  for (const link of document.querySelectorAll("nav a")) links.set(link.hash.slice(1), link);
+  for (const link of document.querySelectorAll("nav a[href^='#']")) links.set(link.hash.slice(1), link);
   const reading = new IntersectionObserver((seen) => {
     for (const one of seen) {
       if (!one.isIntersecting) continue;

@@ -1,0 +1,224 @@
+// Charts as Python made them: paints them in a theme, picks a view, lays drives over each other,
+// and saves them. Shared by the report of a review and by the Bench.
+//
+// No figure is computed here: a view names the traces to show and the settings of the layout, and
+// laying charts over each other joins their traces and widens their axes.
+"use strict";
+const DrivebayCharts = ((themes) => {
+  const root = document.documentElement;
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const touch = matchMedia("(pointer: coarse)").matches;
+  let printing = false;
+
+  const themeName = () => {
+    if (printing) return "light";
+    return root.dataset.theme || (prefersDark.matches ? "dark" : "light");
+  };
+
+  // A copy with "@name" replaced by the theme's colour. Arrays of numbers are shared, not copied.
+  const painted = (value, theme) => {
+    if (typeof value === "string") return value[0] === "@" ? theme[value.slice(1)] || value : value;
+    if (Array.isArray(value)) {
+      const plain = value.length && typeof value[0] !== "object" && typeof value[0] !== "string";
+      return plain ? value : value.map((one) => painted(one, theme));
+    }
+    if (value && typeof value === "object") {
+      const copy = {};
+      for (const key of Object.keys(value)) copy[key] = painted(value[key], theme);
+      return copy;
+    }
+    return value;
+  };
+
+  const set = (object, path, value) => {
+    const keys = path.split(".");
+    const last = keys.pop();
+    for (const key of keys) object = object[key] = object[key] || {};
+    object[last] = value;
+  };
+
+  // A switch with one choice is not shown: its part of the key is the first one there is.
+  const viewOf = (chart, at) => {
+    const known = Object.keys(chart.views);
+    if (!known.length) return null;
+    const parts = known[0].split("|").map((first, slot) => at[slot] || first);
+    return chart.views[parts.join("|")] || chart.views[known[0]];
+  };
+
+  // Traces and layout as Plotly takes them.
+  const build = (chart, at, width, name = themeName()) => {
+    const theme = themes[name];
+    const layout = painted(structuredClone(chart.layout), theme);
+    const traces = chart.traces.map((trace) => painted(trace, theme));
+    const view = viewOf(chart, at);
+    if (view) {
+      for (const [path, value] of Object.entries(painted(view.layout, theme))) set(layout, path, value);
+      if (view.show) view.show.forEach((shown, i) => { traces[i].visible = shown; });
+    }
+    layout.font = { family: getComputedStyle(document.body).fontFamily, size: 13, color: theme.ink };
+    layout.paper_bgcolor = "rgba(0,0,0,0)";
+    layout.plot_bgcolor = "rgba(0,0,0,0)";
+    layout.height = chart.height;
+    layout.width = Math.floor(width) || 640;
+    layout.margin = { l: 52, r: layout.yaxis2 && layout.yaxis2.side === "right" ? 48 : 14, t: 30, b: 44, ...layout.margin };
+    layout.hovermode = "closest";
+    layout.dragmode = touch ? false : "zoom";
+    layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
+    layout.showlegend = false;
+    for (const key of Object.keys(layout)) {
+      if (!/^[xy]axis\d*$/.test(key)) continue;
+      layout[key] = {
+        gridcolor: theme.grid, zerolinecolor: theme.rule, linecolor: theme.rule,
+        tickfont: { color: theme.muted, size: 12 }, zeroline: true, fixedrange: touch,
+        showline: key.startsWith("x"), ...layout[key],
+      };
+      const title = layout[key].title;
+      if (title) title.font = { size: 12, color: theme.muted };
+    }
+    return { traces, layout };
+  };
+
+  const config = { displaylogo: false, displayModeBar: false };
+
+  const draw = (box, chart, at) => {
+    const { traces, layout } = build(chart, at, box.clientWidth);
+    if (!box.dataset.drawn) box.replaceChildren();
+    Plotly.react(box, traces, layout, config);
+    box.dataset.drawn = themeName();
+  };
+
+  // --- several drives in one chart ----------------------------------------------------------------
+
+  const widest = (a, b) => [Math.min(a[0], b[0]), Math.max(a[1], b[1])];
+
+  const named = (value, drive) => {
+    if (value === "@self") return drive.colour;
+    if (typeof value === "string") return value.replaceAll("@name", drive.name);
+    if (Array.isArray(value)) {
+      return value.length && typeof value[0] === "number" ? value : value.map((one) => named(one, drive));
+    }
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, named(one, drive)]));
+    }
+    return value;
+  };
+
+  // One chart of the charts of several drives: [{ chart, drive: { name, colour, dash } }].
+  const merge = (parts) => {
+    const charts = parts.map(({ chart, drive }) => ({ ...chart, traces: chart.traces.map((trace) => {
+      const own = named(trace, drive);
+      return own.line && own.line.width && drive.dash ? { ...own, line: { ...own.line, dash: drive.dash } } : own;
+    }) }));
+    const all = {
+      traces: charts.flatMap((chart) => chart.traces),
+      layout: structuredClone(charts.reduce((a, b) => (Object.keys(b.layout).length > Object.keys(a.layout).length ? b : a)).layout),
+      height: Math.max(...charts.map((chart) => chart.height)),
+      views: {},
+    };
+    for (const { layout } of charts) {
+      for (const [key, axis] of Object.entries(layout)) {
+        if (/axis/.test(key) && axis.range && all.layout[key]) {
+          all.layout[key].range = widest(all.layout[key].range || axis.range, axis.range);
+        }
+        if (/axis/.test(key) && axis.tickvals && axis.type === "log" && all.layout[key].ticktext) {
+          const ticks = [...new Set([...all.layout[key].tickvals, ...axis.tickvals])].sort((a, b) => a - b);
+          Object.assign(all.layout[key], { tickvals: ticks, ticktext: ticks.map(String) });
+        }
+      }
+    }
+    const bars = all.traces.filter((trace) => trace.type === "bar");
+    if (bars.length) {
+      // The same load of every drive under each other.
+      const lists = charts.map((chart) => (chart.traces[0] ? chart.traces[0].y : []));
+      const order = [];
+      for (let row = 0; row < Math.max(...lists.map((list) => list.length)); row += 1) {
+        for (const list of lists) if (row < list.length) order.push(list[row]);
+      }
+      Object.assign(all.layout.yaxis, { categoryorder: "array", categoryarray: order });
+      all.height = 90 + 34 * order.length;
+    }
+    const keys = [...new Set(charts.flatMap((chart) => Object.keys(chart.views)))];
+    for (const key of keys) {
+      const view = { layout: {}, show: [] };
+      for (const chart of charts) {
+        const own = chart.views[key];
+        view.show.push(...chart.traces.map((_, i) => Boolean(own) && (!own.show || own.show[i])));
+        for (const [path, value] of Object.entries(own ? own.layout : {})) {
+          if (path === "shapes") continue;
+          view.layout[path] = path.endsWith(".range") && view.layout[path] ? widest(view.layout[path], value) : value;
+        }
+      }
+      all.views[key] = view;
+    }
+    return all;
+  };
+
+  // --- saving -------------------------------------------------------------------------------------
+
+  const save = (name, content, type) => {
+    const link = document.createElement("a");
+    link.download = name;
+    link.href = content.startsWith("data:") ? content : URL.createObjectURL(new Blob([content], { type }));
+    link.click();
+    if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+
+  const field = (value) => {
+    let text = value === null || value === undefined ? "" : String(value);
+    if (typeof value === "string") {
+      const node = document.createElement("textarea");
+      node.innerHTML = text.replaceAll("<br>", " ");
+      text = node.value;
+      if (/^[=+@-]/.test(text)) text = `'${text}`; // a spreadsheet must not take a name for a formula
+    }
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+
+  const lines = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
+
+  const csv = (chart) => {
+    if (chart.data) return lines(chart.data);
+    const unit = (chart.layout.annotations || []).map((one) => one.text)[0] || "value";
+    const over = (chart.layout.xaxis && chart.layout.xaxis.title || {}).text || "x";
+    const flat = chart.traces.some((trace) => trace.orientation === "h");
+    const rows = [["series", "unit", flat ? "load" : over, "value", "spread"]];
+    for (const trace of chart.traces) {
+      const place = flat ? trace.y : trace.x;
+      (flat ? trace.x : trace.y || []).forEach((value, i) => {
+        const at = place ? place[i] : trace.x0 + i * trace.dx;
+        const spread = trace.error_y && trace.error_y.array ? trace.error_y.array[i] : null;
+        rows.push([trace.name || "", trace.meta || unit, at, value, spread]);
+      });
+    }
+    return lines(rows);
+  };
+
+  const barsCsv = (table) => {
+    const rows = [["figure", "unit", "name", "value", "spread"]];
+    for (const row of table.querySelectorAll("tbody tr")) {
+      const { value, spread } = row.dataset;
+      rows.push([table.dataset.title, table.dataset.unit, row.querySelector("th").textContent,
+        value === undefined ? null : Number(value), spread === undefined ? null : Number(spread)]);
+    }
+    return lines(rows);
+  };
+
+  // A picture for a slide or a page: light, on white, with its title.
+  const picture = async (chart, at, title, format) => {
+    const { traces, layout } = build(chart, at, 960, "light");
+    const plain = document.createElement("span");
+    plain.textContent = title;
+    layout.title = { text: plain.innerHTML, x: 0.01, xanchor: "left", y: 0.98, yanchor: "top", font: { size: 16 } };
+    layout.margin.t += 34;
+    layout.height += 34;
+    layout.paper_bgcolor = layout.plot_bgcolor = "#ffffff";
+    const named = traces.filter((trace) => trace.name && trace.visible !== false && (trace.x || trace.y).length);
+    layout.showlegend = new Set(named.map((trace) => trace.name)).size > 1;
+    layout.legend = { orientation: "h", y: -0.16 };
+    return Plotly.toImage({ data: traces, layout, config }, { format, width: layout.width, height: layout.height + 40, scale: format === "png" ? 2 : 1 });
+  };
+
+  const setPrinting = (on) => { printing = on; };
+
+  return { themes, themeName, prefersDark, build, draw, merge, csv, barsCsv, picture, save, setPrinting };
+})(DRIVEBAY_THEMES);
