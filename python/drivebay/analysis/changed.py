@@ -2,7 +2,8 @@
 
 A changed drive is not the one that was reviewed: its figures stand under its changes' names and are
 not compared with published ones. A profile keeps its variants ("heatsink") beside its values, and a
-value that a user gave has "what-if" as its source, so that both can be seen from the profile alone.
+value that a user gave has "what-if" as its source, with the user's words where one word changed
+several values, so that both can be seen from the profile alone.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
         if isinstance(leaves, Mapping) and _in_force(profile, leaves)
     ]
     given = [
-        f"{path} = {leaf['value']}"
+        str(leaf["source"]).partition(": ")[2] or f"{path} = {leaf['value']}"
         for path, leaf in _leaves(
             {key: value for key, value in profile.items() if key != "variants"}
         )
         if str(leaf.get("source", "")).startswith(WHAT_IF)
     ]
-    return (*named, *given)
+    return tuple(dict.fromkeys([*named, *given]))
 
 
 def _in_force(profile: Mapping[str, Any], leaves: Mapping[str, Any]) -> bool:

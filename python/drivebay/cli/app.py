@@ -83,6 +83,7 @@ Examples:
   drivebay review /dev/sdX --destroy-data SERIAL      a device; ALL ITS DATA IS LOST
   drivebay review --resume drivebay-results/NAME      go on after an interruption
   drivebay review sm951-ahci-512 --only random-read --json
+  drivebay review sm951-ahci-512 --with heatsink --with ambient_c=30      what if?
 
 \b
 A review that is interrupted keeps every test that has finished. The result is a folder: its
@@ -160,6 +161,25 @@ def review(
         list[str] | None,
         typer.Option(metavar="TEST", show_default=False, help="Leave this test out; repeatable."),
     ] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="CHANGE",
+            show_default=False,
+            help="Change a virtual drive: heatsink, over_provisioning=25%, link=pcie2x4, or any "
+            "value of its profile, heat.ambient_c=30; repeatable.",
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help="With --with: the original's result, to be shown beside the changed drive's. "
+            "[default: one of the same suite, seed and length beside the new folder]",
+        ),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before a long test of a real drive.")
     ] = False,
@@ -182,6 +202,8 @@ def review(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         yes=yes,
+        what_if=tuple(what_if or ()),
+        beside=beside,
     )
     reviewing.review(options, as_json=as_json)
 

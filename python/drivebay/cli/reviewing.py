@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
@@ -11,20 +12,25 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import typer
 
 from drivebay import analysis, catalog, results, suites, units
 from drivebay import review as engine
+from drivebay.analysis.changed import changes
+from drivebay.catalog.what_if import changed
 from drivebay.cli import display, reporting, show
-from drivebay.errors import UserError
+from drivebay.errors import DrivebayError, UserError
 from drivebay.suites import Suite
 from drivebay.targets.base import Target
 
 DEFAULT_SUITE = "anandtech-2015"
 DEFAULT_SEED = 1
 ASK_ABOVE_S = 600
+BESIDE = "beside-original.html"
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
@@ -42,23 +48,29 @@ class Options:
     only: tuple[str, ...]
     skip: tuple[str, ...]
     yes: bool
+    what_if: tuple[str, ...] = ()
+    beside: Path | None = None
 
 
 def review(options: Options, *, as_json: bool) -> None:
     """Runs or resumes a review, writes its report, prints the headline figures."""
     folder = _resume(options) if options.resume is not None else _start(options)
     page = reporting.report([folder], None)
+    both = _beside_the_original(folder, options.beside)
     figures = analysis.headline(results.load(folder))
     if as_json:
         summary = {
             "result": str(folder),
             "report": str(page),
+            **({"beside_original": str(both)} if both else {}),
             "headline": [asdict(figure) for figure in figures],
         }
         print(json.dumps(summary, indent=1))
     else:
         show.headline(figures)
         print(f"result  {show.short(folder)}\nreport  {show.short(page)}")
+        if both is not None:
+            print(f"beside  {show.short(both)}")
 
 
 def _start(options: Options) -> Path:
@@ -68,7 +80,9 @@ def _start(options: Options) -> Path:
             "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
     suite = _select(suites.load(options.suite or DEFAULT_SUITE), options.only, options.skip)
-    factory = target_factory(options.drive, options.destroy_serial)
+    factory = target_factory(options.drive, options.destroy_serial, options.what_if)
+    if options.beside is not None:
+        _must_be_comparable(options)
     _agree(factory, suite.shortened() if options.quick else suite, options.yes)
     with display.sink() as sink:
         return engine.run(
@@ -86,8 +100,13 @@ def _start(options: Options) -> Path:
 def _resume(options: Options) -> Path:
     folder = options.resume
     assert folder is not None
-    if options.out is not None or options.only or options.skip:
-        given = "--out" if options.out is not None else "--only" if options.only else "--skip"
+    refused = {
+        "--out": options.out,
+        "--only": options.only,
+        "--skip": options.skip,
+        "--with": options.what_if,
+    }
+    if given := next((name for name, value in refused.items() if value), None):
         raise UserError(
             f"{given} cannot be given with --resume, which goes on with what was started",
             f"leave it out: drivebay review --resume {shlex.quote(str(folder))}",
@@ -96,6 +115,9 @@ def _resume(options: Options) -> Path:
     drive = options.drive or str(made.target["drive"])
     left = {entry.id for entry in made.steps if entry.state != "done"}
     factory = target_factory(drive, options.destroy_serial)
+    if changes(made.target) and options.drive is None:
+        profile = catalog.from_resolved(made.target["profile"])
+        factory = partial(_virtual, profile)
     suite = made.suite
     if options.suite is not None:
         suite = suites.load(options.suite)
@@ -117,7 +139,9 @@ def _resume(options: Options) -> Path:
         )
 
 
-def target_factory(drive: str, destroy_serial: str | None) -> Callable[[], Target]:
+def target_factory(
+    drive: str, destroy_serial: str | None, what_if: tuple[str, ...] = ()
+) -> Callable[[], Target]:
     """What makes the target that DRIVE means: a catalog name before a path, as `./NAME` is at hand
     for a file of that name.
 
@@ -133,8 +157,13 @@ def target_factory(drive: str, destroy_serial: str | None) -> Callable[[], Targe
                 f"--destroy-data has no meaning for the virtual drive {drive}",
                 "leave it out: a virtual drive has no data to lose",
             )
-        profile = catalog.load(drive)
-        return lambda: _virtual(profile)
+        profile = changed(catalog.load(drive), what_if)
+        return partial(_virtual, profile)
+    if what_if:
+        raise UserError(
+            f"--with {what_if[0]}: only a virtual drive can be changed, and {drive} is not one",
+            "leave --with out, or name a drive of the catalog: drivebay drives",
+        )
     path = Path(drive)
     if "/" not in drive and not path.exists():
         close = difflib.get_close_matches(drive, catalog.names(), n=1)
@@ -144,6 +173,49 @@ def target_factory(drive: str, destroy_serial: str | None) -> Callable[[], Targe
         )
     _must_be_testable(path)
     return lambda: _real(path, destroy_serial)
+
+
+def _must_be_comparable(options: Options) -> None:
+    """Refuses a wrong --beside before an hour of work and not after it."""
+    assert options.beside is not None
+    if not options.what_if:
+        raise UserError(
+            "--beside has no meaning without --with",
+            "to show two results side by side: drivebay report DIR DIR --out both.html",
+        )
+    results.read_manifest(options.beside)
+
+
+def _beside_the_original(folder: Path, given: Path | None) -> Path | None:
+    """A changed drive's report beside the original's, where there is one; None without a change."""
+    made = results.read_manifest(folder)
+    if not changes(made.target):
+        return None
+    original = given or _original(folder, made)
+    if original is None:
+        display.say(
+            "hint: to see it beside the unchanged drive, review that too: "
+            f"drivebay review {shlex.quote(str(made.target['drive']))}"
+        )
+        return None
+    return reporting.report([original, folder], folder / BESIDE)
+
+
+def _original(folder: Path, made: results.Manifest) -> Path | None:
+    """The newest whole review of the unchanged drive in the same way, beside the folder."""
+    found = []
+    for path in folder.absolute().parent.glob(f"*/{MANIFEST}"):
+        with contextlib.suppress(DrivebayError, OSError):
+            other = results.read_manifest(path.parent)
+            same = (other.suite.name, other.seed, other.quick, other.target["drive"]) == (
+                made.suite.name,
+                made.seed,
+                made.quick,
+                made.target["drive"],
+            )
+            if same and not changes(other.target) and all(s.state == "done" for s in other.steps):
+                found.append((path.stat().st_mtime, path.parent))
+    return max(found)[1] if found else None
 
 
 def _virtual(profile: catalog.Profile) -> Target:

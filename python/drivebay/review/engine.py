@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from drivebay.analysis.changed import changes
 from drivebay.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
 from drivebay.results import Folder, Manifest, StepEntry, provenance
 from drivebay.results.manifest import Tool
@@ -143,7 +144,8 @@ def _open_folder(
     )
     if out is not None:
         return Folder.create(out, content)
-    stem = f"{_slug(target.name)}-{suite.name}{'-quick' if quick else ''}"
+    name = "-".join([target.name, *changes(block)])
+    stem = f"{_slug(name)}-{suite.name}{'-quick' if quick else ''}"
     for number in itertools.count(1):
         path = DEFAULT_OUT / f"{stem}-{number}"
         if not path.exists():

@@ -1,0 +1,121 @@
+"""What-ifs: what a person may type, what the drive becomes, and what is refused with what hint."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivebay import catalog
+from drivebay.analysis.changed import changes
+from drivebay.catalog.what_if import changed
+from drivebay.errors import UserError
+
+TOP = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def drive() -> catalog.Profile:
+    return catalog.load("sm951-ahci-512")
+
+
+def test_nothing_changes_nothing(drive: catalog.Profile) -> None:
+    assert changed(drive, []) is drive
+    assert changes({"profile": drive.raw}) == ()
+
+
+def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Profile) -> None:
+    words = ["heatsink", "over_provisioning=25%", "link=pcie2x4", "ambient_c=30"]
+    made = changed(drive, words)
+    assert made.capacity_bytes == pytest.approx(drive.capacity_bytes * 0.75, rel=1e-6)
+    assert made.capacity_bytes % 4096 == 0
+    assert made.interface == "AHCI, PCIe 2.0 x4"
+    assert made.raw["heat"]["resistance_k_per_w"]["value"] == 4
+    assert made.raw["heat"]["ambient_c"]["value"] == 30
+    assert set(changes({"profile": made.raw})) == {
+        "heatsink",
+        "over_provisioning = 25 %",
+        "link = PCIe 2.0 x4",
+        "heat.ambient_c = 30",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "path", "value"),
+    [
+        ("nand.program_us=[500, 900]", ("nand", "program_us"), [500, 900]),
+        ("cache_program=false", ("nand", "cache_program"), False),
+        ("collection.policy=fifo", ("collection", "policy"), "fifo"),
+        ("low_factor = 10", ("collection", "low_factor"), 10),
+    ],
+)
+def test_any_value_by_its_name(
+    drive: catalog.Profile, word: str, path: tuple[str, str], value: Any
+) -> None:
+    assert changed(drive, [word]).raw[path[0]][path[1]]["value"] == value
+
+
+def test_a_value_in_a_list(drive: catalog.Profile) -> None:
+    made = changed(drive, ["heat.throttle.0.on_c=60"])
+    assert made.raw["heat"]["throttle"][0]["on_c"]["value"] == 60
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "hint"),
+    [
+        ("heatsnk", "no such variant", "did you mean heatsink?"),
+        ("link", "a value is missing", "--with link=pcie2x4"),
+        ("link=sata", "must be pcieGxL", "--with link=pcie2x4"),
+        ("link=pcie3x3", "lanes: 3 is not allowed", "link=pcie2x4"),
+        ("over_provisioning=95%", "from 0% to 90%", "over_provisioning=25%"),
+        ("over_provisioning=much", "from 0% to 90%", "over_provisioning=25%"),
+        ("ambient_c=warm", "must be a number", "--with heat.ambient_c=25"),
+        ("ambient_c=9000", "not allowed", "--with heat.ambient_c=25"),
+        ("cache_program=1", "must be true or false", "--with nand.cache_program=true"),
+        ("ambient=30", "no such value", "did you mean ambient_c?"),
+        ("on_c=60", "more than one section", "--with heat.throttle.0.on_c=60"),
+        ("variants.heatsink=1", "no such value", "--with"),
+        ("", "no such variant", "--with heatsink"),
+    ],
+)
+def test_what_is_no_change_is_refused_with_something_to_type(
+    drive: catalog.Profile, word: str, message: str, hint: str
+) -> None:
+    with pytest.raises(UserError) as problem:
+        changed(drive, [word])
+    assert message in problem.value.message and hint in problem.value.hint
+    assert "\n" not in problem.value.message + problem.value.hint
+
+
+def drivebay(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(TOP / "python"), "NO_COLOR": "1"}
+    command = [sys.executable, "-c", "from drivebay.cli import main; main()", *words]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_path: Path) -> None:
+    plain = ["review", "sm951-nvme-256", "--suite", "quick", "--quick", "--only", "random-read"]
+    alone = drivebay(*plain, "--with", "link=pcie1x1", cwd=tmp_path)
+    assert alone.returncode == 0 and "drivebay review sm951-nvme-256" in alone.stderr
+    assert drivebay(*plain, cwd=tmp_path).returncode == 0
+    done = drivebay(*plain, "--with", "link=pcie1x1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert "link-pcie-1.0-x1" in summary["result"]
+    page = (tmp_path / summary["beside_original"]).read_text()
+    assert "Changed: link = PCIe 1.0 x1" in page and "What differs most" in page
+    again = drivebay("review", "--resume", summary["result"], cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    for refused in (
+        ["review", "--resume", summary["result"], "--with", "heatsink"],
+        ["review", "./disk.img", "--with", "heatsink"],
+        [*plain, "--beside", summary["result"]],
+        [*plain, "--with", "link=pcie1x1", "--beside", "nowhere"],
+    ):
+        wrong = drivebay(*refused, cwd=tmp_path)
+        assert wrong.returncode == 2 and "hint:" in wrong.stderr, refused
