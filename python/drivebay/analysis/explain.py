@@ -194,12 +194,12 @@ def _weighted(over: OverTime, stage: str, part: slice) -> float:
 def _of_the_gap(parts: Sequence[Part], slower: str) -> str:
     """Percent where all stages pull one way; microseconds where some pull back."""
     against = [part for part in parts if part.percent <= -WORTH_PERCENT][:NAMED_MAX]
-    if not against:
+    if not against and all(part.percent <= 100 for part in parts):
         return f"of the gap between these two, {_of_the_whole(parts)}"
     along = [part for part in parts if part.percent >= WORTH_PERCENT][:NAMED_MAX]
     more = _joined([f"{_us(abs(part.us))} more on {meaning(part.stage)}" for part in along])
     less = _joined([f"{_us(abs(part.us))} less on {meaning(part.stage)}" for part in against])
-    return f"{slower} spends {more}, but {less}"
+    return f"{slower} spends {more}" + (f", but {less}" if less else "")
 
 
 def _of_the_whole(parts: Sequence[Part]) -> str:

@@ -268,6 +268,22 @@ def say(line: str) -> None:
 
 
 @contextlib.contextmanager
+def counted(words: str, whole: int) -> Iterator[Callable[[int], None]]:
+    """A line that counts up on a terminal; silent elsewhere, and for what is done at once."""
+    shown = whole > 1 and sys.stderr.isatty()
+
+    def tell(done: int) -> None:
+        if shown:
+            print(f"\r{words.format(done, whole)}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
 def sink() -> Iterator[Lines]:
     """The display that suits this stderr, ended whatever happens."""
     on_terminal = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", None)

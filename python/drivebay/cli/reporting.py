@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from drivebay.cli import display
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.results import load
 
@@ -29,9 +30,10 @@ def report(folders: list[Path], out: Path | None) -> Path:
                 f"{folder} has no finished test, so there is nothing to report",
                 f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
             )
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        with display.counted("report: {} of {} reviews", len(folders)) as progress:
+            return drivebay.report.write_bench(folders, out, progress=progress)
     page = out or (folders[0] / "report.html" if len(folders) == 1 else SEVERAL)
-    if page.is_dir():
-        raise UserError(f"--out: {page} is a directory; must be a file", f"--out {page}/bench.html")
     try:
         return drivebay.report.write(folders, page)
     except OSError as problem:

@@ -1,21 +1,22 @@
-"""Report: results as one HTML file that opens anywhere, offline.
+"""Report: results as HTML that opens anywhere, offline: one file, or the Bench, a folder of pages.
 
 This room must not know how a test is run, and computes no figure: every number comes from analysis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivebay import results
 from drivebay.analysis import review
 from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.report import site
 from drivebay.report.entries import entries
 from drivebay.report.page import render
 from drivebay.results import files
 
-__all__ = ["write"]
+__all__ = ["write", "write_bench"]
 
 NAME = "report.html"
 SIDE_BY_SIDE = "drivebay-report.html"
@@ -40,8 +41,8 @@ def write(dirs: Sequence[Path], out: Path | None = None) -> Path:
     """
     if not 1 <= len(dirs) <= DRIVES_MAX:
         raise UserError(
-            f"{len(dirs)} result folders given; must be 1 to {DRIVES_MAX}",
-            "give the folders that reviews have written: drivebay report DIR DIR",
+            f"{len(dirs)} result folders given; must be 1 to {DRIVES_MAX} for one file",
+            "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
         )
     place = _place(dirs, out)
     reviews = [review(results.load(folder)) for folder in dirs]
@@ -55,6 +56,46 @@ def write(dirs: Sequence[Path], out: Path | None = None) -> Path:
             "choose another place with: --out FILE.html",
         ) from None
     return place
+
+
+def write_bench(
+    dirs: Sequence[Path],
+    out: Path,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Path:
+    """Writes the Bench of these reviews into a folder and returns the path of its first page.
+
+    Parameters
+    ----------
+    dirs : result folders; a folder given twice counts once.
+    out : the folder to write; it is new, empty, or holds a Bench, which is replaced.
+    progress : told how many reviews are written.
+
+    Raises
+    ------
+    UserError
+        If a folder holds no result or a damaged one, there are none, or `out` holds other files.
+    EnvironmentProblem
+        If the folder cannot be written.
+    """
+    unique = list({folder.resolve(): folder for folder in dirs}.values())
+    if not unique:
+        raise UserError("no result folders given", "drivebay report DIR... --out bench")
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / site.MARK).is_file()):
+        raise UserError(
+            f"--out: {out} is not a Bench, and would be written over",
+            f"give a new folder, for example: --out {out}-bench",
+        )
+    reviews = entries([review(results.load(folder)) for folder in unique])
+    names = [folder.resolve().name for folder in unique]
+    try:
+        return site.write(reviews, names, out, progress=progress)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"the Bench {out} cannot be written: {problem.strerror or problem}",
+            "choose another place with: --out FOLDER",
+        ) from None
 
 
 def _place(dirs: Sequence[Path], out: Path | None) -> Path:

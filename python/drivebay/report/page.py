@@ -71,7 +71,7 @@ def render(
     return f"<!doctype html>\n{page}\n"
 
 
-def head(title: str, policy: str) -> Html:
+def head(title: str, policy: str, style: str = "") -> Html:
     """The document's head: policy, style, and the reader's choice of colours before all else."""
     return el(
         "head",
@@ -80,7 +80,7 @@ def head(title: str, policy: str) -> Html:
         el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("meta", name="generator", content="drivebay"),
         el("title", title),
-        el("style", Html(themes.style_sheet() + asset("page.css"))),
+        el("style", Html(themes.style_sheet() + asset("page.css") + style)),
         el("script", Html(asset("theme.js"))),
     )
 

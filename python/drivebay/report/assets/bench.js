@@ -1,0 +1,412 @@
+// The Bench: a list of reviews to choose from, bars in rank order, and the chosen drives laid over
+// each other in every chart. The choice is in the address, so that a link keeps it.
+//
+// Figures come as they are from data/index.js; the series of a test are loaded when it is looked
+// at. Nothing is computed here but order and places.
+"use strict";
+const DrivebayBench = (() => {
+  const { themeName, prefersDark, draw, merge, csv, picture, save, setPrinting } = DrivebayCharts;
+  const CHOSEN_MAX = 12;
+  const SHOWN_FIRST = 12;
+  const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
+  const DASHES = ["", "dash"];
+  const LIBRARY = "assets/plotly.min.js";
+
+  let reviews = [];
+  let tests = [];
+  const byKey = new Map();
+  const state = { drives: [], q: "", kind: "", sort: "", bars: "all" };
+  const parts = new Map(); // "review/test" -> promise of its data
+  const waiting = new Map(); // "review/test" -> resolve
+  const live = new Map(); // figure's box -> { chart, at }
+
+  // --- small tools --------------------------------------------------------------------------------
+
+  const el = (tag, attributes = {}, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === true) node.setAttribute(name, "");
+      else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+    }
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+
+  const script = (src) => new Promise((done, failed) => {
+    document.head.append(el("script", { src, onload: done, onerror: () => failed(new Error(src)) }));
+  });
+  let library = null;
+  const plotly = () => { library = library || script(LIBRARY); return library; };
+
+  const load = (review, test) => {
+    const name = `${review}/${test}`;
+    if (!parts.has(name)) {
+      parts.set(name, new Promise((done, failed) => {
+        waiting.set(name, done);
+        script(`data/${review}/${test}.js`).catch(failed);
+      }));
+    }
+    return parts.get(name);
+  };
+
+  const say = (words) => { document.getElementById("said").textContent = words; };
+  const cssColour = (name) => `var(--${name.slice(1)})`;
+  const slot = (key) => {
+    const place = state.drives.indexOf(key);
+    return { colour: COLOURS[place % COLOURS.length], dash: DASHES[Math.floor(place / COLOURS.length) % DASHES.length] };
+  };
+
+  // --- the choice, in the address -----------------------------------------------------------------
+
+  const read = () => {
+    const given = new URLSearchParams(location.hash.slice(1));
+    state.drives = [...new Set((given.get("drives") || "").split(","))].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
+    for (const name of ["q", "kind", "sort"]) state[name] = given.get(name) || "";
+    state.bars = given.get("bars") === "chosen" ? "chosen" : "all";
+  };
+
+  const write = () => {
+    const kept = new URLSearchParams();
+    if (state.drives.length) kept.set("drives", state.drives.join(","));
+    for (const name of ["q", "kind", "sort"]) if (state[name]) kept.set(name, state[name]);
+    if (state.bars !== "all") kept.set("bars", state.bars);
+    const text = kept.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
+    history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  };
+
+  const choose = (drives) => {
+    if (drives.length > CHOSEN_MAX) {
+      say(`At most ${CHOSEN_MAX} drives can be compared at once.`);
+      drives = drives.slice(0, CHOSEN_MAX);
+    } else {
+      say(`${drives.length} chosen`);
+    }
+    state.drives = drives;
+    write();
+    showList();
+    showChosen();
+    showResults();
+  };
+
+  const toggle = (key) => choose(state.drives.includes(key) ? state.drives.filter((one) => one !== key) : [...state.drives, key]);
+
+  // --- the list -----------------------------------------------------------------------------------
+
+  const valueOf = (review, test, figure) => ((review.values[test] || {})[figure] || [])[0];
+
+  const filtered = () => {
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+    return reviews.filter((review) => (!state.kind || review.kind === state.kind) && words.every((word) => review.search.includes(word)));
+  };
+
+  const ranked = (list, test, figure, better) => {
+    const known = list.filter((review) => typeof valueOf(review, test, figure) === "number");
+    const sign = better === "lower" ? 1 : -1;
+    return known.sort((a, b) => sign * (valueOf(a, test, figure) - valueOf(b, test, figure)));
+  };
+
+  const sortBy = () => {
+    const [test, figure] = state.sort.split("/");
+    const found = tests.find((one) => one.key === test);
+    const bar = found && found.bars.find((one) => one.key === figure);
+    return bar ? { test, bar } : null;
+  };
+
+  const showChooser = () => {
+    const box = document.getElementById("chooser");
+    const options = tests.map((test) => el("optgroup", { label: test.title },
+      test.bars.map((bar) => el("option", { value: `${test.key}/${bar.key}` }, bar.unit ? `${bar.title} (${bar.unit})` : bar.title))));
+    const set = (name) => (event) => { state[name] = event.target.value; write(); showList(); showResults(); };
+    const drives = (label) => [el("option", { value: "" }, label), ...[...reviews].sort((a, b) => a.name.localeCompare(b.name)).map((r) => el("option", { value: r.key }, r.name))];
+    const pick = (place) => (event) => {
+      const next = [...state.drives];
+      if (event.target.value) next[place] = event.target.value;
+      else next.splice(place, 1);
+      choose([...new Set(next.filter(Boolean))]);
+    };
+    box.replaceChildren(
+      el("div", { class: "pick" },
+        el("div", {}, el("label", { for: "first" }, "Compare"), el("select", { id: "first", onchange: pick(0) }, drives("a drive"))),
+        el("div", {}, el("label", { for: "second" }, "with"), el("select", { id: "second", onchange: pick(1) }, drives("another drive")))),
+      el("div", { class: "controls" },
+        el("div", {}, el("label", { for: "q" }, "Filter"), el("input", { id: "q", type: "search", placeholder: "name, suite, label", oninput: set("q") })),
+        el("div", {}, el("label", { for: "kind" }, "Figures"), el("select", { id: "kind", onchange: set("kind") },
+          el("option", { value: "" }, "simulated and measured"), el("option", { value: "virtual" }, "simulated only"), el("option", { value: "real" }, "measured only"))),
+        el("div", {}, el("label", { for: "sort" }, "Sort by"), el("select", { id: "sort", onchange: set("sort") }, el("option", { value: "" }, "name"), options)),
+        el("div", {}, el("label", { for: "bars" }, "Bars"), el("select", { id: "bars", onchange: set("bars") },
+          el("option", { value: "all" }, "all drives, in rank order"), el("option", { value: "chosen" }, "chosen drives only"))),
+        el("button", { type: "button", onclick: () => choose([]) }, "Choose none")),
+      el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "Drives to choose from" }, el("table", { id: "list" })));
+  };
+
+  const showList = () => {
+    for (const name of ["q", "kind", "sort", "bars"]) {
+      const input = document.getElementById(name);
+      if (input.value !== state[name]) input.value = state[name];
+    }
+    document.getElementById("first").value = state.drives[0] || "";
+    document.getElementById("second").value = state.drives[1] || "";
+    const by = sortBy();
+    let list = filtered();
+    if (by) {
+      const known = ranked(list, by.test, by.bar.key, by.bar.better);
+      list = [...known, ...list.filter((review) => !known.includes(review))];
+    } else {
+      list.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+    }
+    const focused = document.activeElement && document.activeElement.id;
+    const rows = list.map((review) => {
+      const id = `choose-${review.key}`;
+      const on = state.drives.includes(review.key);
+      const value = by && (review.values[by.test] || {})[by.bar.key];
+      return el("tr", { class: on ? "on" : null },
+        el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
+        el("th", { scope: "row" }, el("label", { for: id }, review.name), review.labels.length ? el("small", {}, review.labels.join("; ")) : null),
+        el("td", {}, review.suite), el("td", {}, review.capacity),
+        el("td", {}, el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")),
+        by ? el("td", { class: "figure" }, value ? `${value[2]} ${by.bar.unit}`.trim() : "–") : null);
+    });
+    document.getElementById("list").replaceChildren(
+      el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
+      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Suite", "Capacity", "Review"].map((head) => el("th", { scope: "col" }, head)),
+        by ? el("th", { scope: "col", class: "figure" }, by.bar.title) : null)),
+      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: 6 }, "No review has these words. Clear the filter to see all."))));
+    if (focused && focused.startsWith("choose-")) {
+      const again = document.getElementById(focused);
+      if (again) again.focus();
+    }
+  };
+
+  const showChosen = () => {
+    document.getElementById("chosen").replaceChildren(...state.drives.map((key) => {
+      const review = byKey.get(key);
+      return el("span", { class: "chip" }, el("i", { style: `--bar:${cssColour(slot(key).colour)}` }), el("span", { title: review.name }, review.name),
+        el("button", { type: "button", "aria-label": `Remove ${review.name}`, onclick: () => toggle(key) }, "×"));
+    }));
+  };
+
+  // --- bars in rank order -------------------------------------------------------------------------
+
+  const barRow = (review, test, bar, top, place) => {
+    const [value, spread, words, detail, printed, said] = review.values[test.key][bar.key];
+    const on = state.drives.includes(review.key);
+    const width = Math.max(0, Math.min(100, (100 * value) / top));
+    const fill = el("i", { class: "fill", style: `width:${width.toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--muted)"}` });
+    const low = Math.max(0, value - spread);
+    const whisker = spread && (200 * spread) / top >= 0.5
+      ? el("i", { class: "whisker", style: `left:${((100 * low) / top).toFixed(2)}%;width:${((100 * (value + spread - low)) / top).toFixed(2)}%` }) : null;
+    const rows = [el("tr", { class: on ? "on" : null },
+      el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, review.name),
+      el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, fill, whisker), el("span", { class: "value" }, el("b", {}, words), el("small", {}, detail))))];
+    if (on && typeof printed === "number") {
+      const share = Math.max(0, Math.min(100, (100 * printed) / top));
+      rows.push(el("tr", {}, el("th", { scope: "row", class: "published" }, "published"),
+        el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, el("i", { class: "fill published", style: `width:${share.toFixed(2)}%;--bar:var(--published-fill)` })),
+          el("span", { class: "value" }, el("b", {}, said)))));
+    }
+    return rows;
+  };
+
+  const rank = (test, bar, full) => {
+    const list = ranked(filtered(), test.key, bar.key, bar.better);
+    const places = new Map(list.map((review, place) => [review.key, place + 1]));
+    for (const key of state.drives) {
+      const review = byKey.get(key);
+      if (!list.includes(review) && typeof valueOf(review, test.key, bar.key) === "number") list.push(review);
+    }
+    const chosen = list.filter((review) => state.drives.includes(review.key));
+    let shown = list;
+    if (state.bars === "chosen" && chosen.length) shown = chosen;
+    else if (!full) shown = list.filter((review, place) => place < SHOWN_FIRST || chosen.includes(review));
+    const top = Math.max(1e-9, ...shown.map((review) => {
+      const [value, spread, , , printed] = review.values[test.key][bar.key];
+      return Math.max(value + (spread || 0), state.drives.includes(review.key) ? printed || 0 : 0);
+    }));
+    const better = bar.better ? `${bar.better} is better` : "";
+    const box = el("div", { class: "rank" });
+    const table = el("table", { class: "bars", "data-title": bar.title },
+      el("caption", {}, el("strong", {}, bar.title), el("span", { class: "unit" }, [bar.unit, better].filter(Boolean).join(", "))),
+      el("tbody", {}, shown.flatMap((review) => barRow(review, test, bar, top, list.length > 1 ? places.get(review.key) : 0))));
+    box.append(table);
+    if (shown.length < list.length && state.bars !== "chosen") {
+      box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
+    }
+    return shown.length ? box : null;
+  };
+
+  // --- charts of the chosen drives ----------------------------------------------------------------
+
+  const positions = (figure) => [...figure.querySelectorAll("fieldset")].map((field) => field.querySelector("input:checked").value);
+
+  const paint = (figure) => {
+    const { chart, box } = live.get(figure);
+    const at = positions(figure);
+    for (const note of figure.querySelectorAll("[data-when]")) note.hidden = !at.includes(note.dataset.when);
+    const before = box.style.height;
+    box.style.height = `${chart.height}px`;
+    if (before || box.clientWidth) draw(box, chart, at);
+  };
+
+  const switchOf = (id, name, label, options) => el("fieldset", { class: "switch" }, el("legend", {}, label),
+    options.flatMap(([value, words], place) => {
+      const own = `${id}-${name}-${place}`;
+      return [el("input", { type: "radio", name: `${id}-${name}`, id: own, value, checked: place === 0 }), el("label", { for: own }, words)];
+    }));
+
+  const figureOf = (test, panels) => {
+    const first = panels[0].panel;
+    const id = `${test.key}${first.id}`.replaceAll(".", "-");
+    const chart = merge(panels.map(({ panel, review }) => ({ chart: panel.chart, drive: { name: review.plot, ...slot(review.key) } })));
+    const switches = first.switches.map(([name, label, options]) => {
+      const every = new Map();
+      for (const { panel } of panels) for (const [, , own] of panel.switches.filter(([other]) => other === name)) for (const [value, words] of own) every.set(value, words);
+      return switchOf(id, name, label, every.size ? [...every] : options);
+    });
+    const box = el("div", { class: "plot", role: "img", "aria-label": `${first.title}: ${panels.map(({ review }) => review.name).join(", ")}` });
+    const stageKey = first.key.filter(([, colour]) => colour !== "@self");
+    const samples = panels.map(({ panel, review }) => (panels.length > 1 ? `${review.name}: ${panel.samples}` : panel.samples)).join("; ");
+    const buttons = ["csv", "png", "svg"].map((form) => el("button", { type: "button", "aria-label": `Save as ${form.toUpperCase()}: ${first.title}`,
+      onclick: async () => {
+        if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
+        else save(`${id}.${form}`, await picture(chart, positions(figure), `${test.title}: ${first.title}`, form));
+      } }, form.toUpperCase()));
+    const figure = el("figure", { class: first.wide ? "chart wide" : "chart", "data-panel": id },
+      el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
+      stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
+        el("li", { title: meaning || null }, el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name))) : null,
+      el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
+        first.notes.map(([words, at]) => el("span", at ? { "data-when": at } : {}, words))),
+      el("p", { class: "save" }, buttons));
+    figure.addEventListener("change", () => paint(figure));
+    live.set(figure, { chart, box });
+    return figure;
+  };
+
+  const sentences = (loaded) => {
+    const own = loaded.flatMap(({ data, review }) => [...data.notes, ...data.sentences].map((line) => (loaded.length > 1 ? `${review.name}: ${line}` : line)));
+    const gaps = [];
+    for (const { data } of loaded) for (const { review } of loaded) gaps.push(...((data.against || {})[review.key] || []));
+    const lines = [...gaps, ...own];
+    return lines.length ? el("ul", { class: "explained" }, lines.map((line) => el("li", {}, line))) : null;
+  };
+
+  const factsOf = (loaded) => {
+    const names = [...new Set(loaded.flatMap(({ data }) => data.facts.map(([name]) => name)))];
+    if (!names.length) return null;
+    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Further figures" }, el("table", { class: "data facts-table" },
+      el("thead", {}, el("tr", {}, ["Drive", ...names].map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, loaded.map(({ data, review }) => el("tr", {}, el("th", { scope: "row" }, review.name),
+        names.map((name) => el("td", {}, (data.facts.find(([own]) => own === name) || ["", "–"])[1])))))));
+  };
+
+  const fill = async (section, test, drives) => {
+    const box = section.querySelector(".charts");
+    const wanted = drives.join(",");
+    try {
+      await plotly();
+      const loaded = await Promise.all(drives.map(async (key) => ({ review: byKey.get(key), data: await load(key, test.key) })));
+      if (section.dataset.drives !== wanted) return; // another choice was made meanwhile
+      const ids = [...new Set(loaded.flatMap(({ data }) => data.panels.map((panel) => panel.id)))];
+      const figures = ids.map((id) => figureOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
+      box.replaceChildren(...[factsOf(loaded), el("div", { class: "panels" }, figures), sentences(loaded)].filter(Boolean));
+      figures.forEach(paint);
+      section.dataset.ready = wanted;
+    } catch (problem) {
+      box.replaceChildren(el("p", { class: "missing" }, `${problem.message} could not be loaded: is the folder complete?`));
+    }
+  };
+
+  const near = new IntersectionObserver((seen) => {
+    for (const { isIntersecting, target } of seen) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      build(target, tests.find((test) => test.key === target.dataset.test));
+    }
+  }, { rootMargin: "400px" });
+
+  const build = (section, test) => {
+    const drives = state.drives.filter((key) => byKey.get(key).tests.includes(test.key));
+    const without = state.drives.filter((key) => !drives.includes(key)).map((key) => byKey.get(key).name);
+    section.dataset.drives = drives.join(",");
+    section.replaceChildren(el("h3", {}, test.title), ...test.bars.map((bar) => rank(test, bar, false)).filter(Boolean),
+      without.length ? el("p", { class: "missing" }, `Has no figures of this test: ${without.join("; ")}.`) : "",
+      el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Choose drives to see their charts here.")),
+      el("details", { class: "method" }, el("summary", {}, `Method: ${test.title}`), el("p", {}, test.method), el("p", { class: "small" }, `Source: ${test.source}`)));
+    section.dataset.built = "yes";
+    if (drives.length) fill(section, test, drives);
+  };
+
+  const showResults = () => {
+    live.clear();
+    const results = document.getElementById("results");
+    if (!results.childElementCount) {
+      for (const page of [...new Set(tests.map((test) => test.page))]) {
+        const own = tests.filter((test) => test.page === page);
+        const id = `page-${results.childElementCount}`;
+        document.querySelector("nav ul").append(el("li", {}, el("a", { href: `#${id}` }, page.replace(/ performance$|^Performance /, ""))));
+        results.append(el("section", { class: "page", id }, el("h2", {}, page),
+          own.map((test) => el("section", { class: "test", id: `test-${test.key}`, "data-test": test.key }))));
+      }
+    }
+    for (const section of results.querySelectorAll("[data-test]")) {
+      if (!section.dataset.built) section.style.minHeight = "30rem"; // far ones must stay far
+      near.unobserve(section);
+      near.observe(section);
+    }
+  };
+
+  // --- colours, width, paper ----------------------------------------------------------------------
+
+  const repaint = () => { for (const figure of live.keys()) if (figure.isConnected) paint(figure); };
+  const button = document.getElementById("theme");
+  const nameButton = () => { button.textContent = themeName() === "dark" ? "Light" : "Dark"; };
+  button.addEventListener("click", () => {
+    document.documentElement.dataset.theme = themeName() === "dark" ? "light" : "dark";
+    try { localStorage.setItem("drivebay-theme", themeName()); } catch (e) { /* no storage */ }
+    nameButton();
+    repaint();
+  });
+  prefersDark.addEventListener("change", () => { nameButton(); repaint(); });
+  let width = innerWidth;
+  let later = 0;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    clearTimeout(later);
+    later = setTimeout(repaint, 120);
+  });
+  addEventListener("beforeprint", () => { setPrinting(true); repaint(); });
+  addEventListener("afterprint", () => { setPrinting(false); repaint(); });
+  addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); });
+  // The address belongs to the choice: links within the page only move.
+  document.querySelector("nav").addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    const target = link && document.getElementById(link.hash.slice(1));
+    if (!target) return;
+    event.preventDefault();
+    target.scrollIntoView();
+    target.setAttribute("tabindex", "-1");
+    target.focus({ preventScroll: true });
+  });
+  nameButton();
+
+  return {
+    // Called by data/index.js.
+    index(data) {
+      ({ reviews, tests } = data);
+      for (const review of reviews) {
+        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", review.capacity, ...review.labels].join(" ").toLowerCase();
+        byKey.set(review.key, review);
+      }
+      read();
+      showChooser();
+      showList();
+      showChosen();
+      showResults();
+      document.documentElement.dataset.ready = "yes";
+    },
+    // Called by data/REVIEW/TEST.js.
+    part([review, test, data]) { waiting.get(`${review}/${test}`)(data); },
+  };
+})();

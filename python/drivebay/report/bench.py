@@ -1,0 +1,219 @@
+"""The Bench's data: what its page reads at once, and what it loads when a test is looked at.
+
+At once (`index`): every review's name, labels and the figures that are shown as bars. When looked
+at (`part`): one test of one review, its charts, facts and sentences. A test that two reviews ran in
+different ways, by another suite or shortened, is two tests here, so that nothing is compared in
+silence that must not be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.analysis import Measured, explain
+from drivebay.analysis.changed import changes
+from drivebay.report import captions, kinds
+from drivebay.report.blocks import spread_words
+from drivebay.report.entries import Entry, bench_run, capacity, drive_title
+from drivebay.report.kinds.ladder import power_panel
+from drivebay.report.markup import chart_text
+from drivebay.report.panels import Panel
+from drivebay.report.sections import PAGES, in_order, page_title
+from drivebay.report.words import number
+from drivebay.suites import Test
+
+Json = dict[str, Any]
+PAIRS_MAX = 24
+"""Up to so many reviews the Bench holds what sets every two of them apart, in sentences."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A test as some reviews ran it; `key` is its name on the Bench."""
+
+    key: str
+    test: Test
+    suite: str
+    shortened: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One review on the Bench, with the key of each of its finished tests by id."""
+
+    key: str
+    entry: Entry
+    ways: dict[str, str]
+
+
+def shown(entries: Sequence[Entry], folders: Sequence[str]) -> tuple[list[Shown], list[Way]]:
+    """Gives every review a key that may stand in an address, and every way of a test one."""
+    ways: dict[tuple[str, str], Way] = {}
+    found = []
+    taken: set[str] = set()
+    for entry, folder in zip(entries, folders, strict=True):
+        result = entry.review.result
+        own = {}
+        for test_id, measured in entry.review.tests.items():
+            if not measured.phases:
+                continue
+            how = _how(measured.test)
+            if (test_id, how) not in ways:
+                count = sum(1 for known, _ in ways if known == test_id)
+                key = test_id if not count else f"{test_id}.{count + 1}"
+                ways[test_id, how] = Way(key, measured.test, result.suite.title, result.quick)
+            own[test_id] = ways[test_id, how].key
+        key = _key(folder, taken)
+        taken.add(key)
+        found.append(Shown(key, entry, own))
+    return found, list(ways.values())
+
+
+def index(reviews: Sequence[Shown], ways: Sequence[Way]) -> Json:
+    """What the page reads at once."""
+    twice = {way.test.id for way in ways if sum(w.test.id == way.test.id for w in ways) > 1}
+    order = {page: place for place, page in enumerate(in_order({w.test.page for w in ways}))}
+    known = list(PAGES)
+    tests = [
+        {
+            "key": way.key,
+            "page": page_title(way.test.page),
+            "title": _title(way, several=way.test.id in twice),
+            "method": " ".join(way.test.method.split()),
+            "source": way.test.source,
+            "bars": _bars(way, reviews),
+        }
+        for way in sorted(
+            ways,
+            key=lambda w: (
+                known.index(w.test.page) if w.test.page in known else len(known),
+                order[w.test.page],
+            ),
+        )
+    ]
+    return {"reviews": [_review(one) for one in reviews], "tests": tests}
+
+
+def part(one: Shown, test_id: str) -> Json:
+    """One test of one review: its charts, each for this drive alone, its facts and sentences."""
+    measured = one.entry.review.tests[test_id]
+    kind = kinds.of(measured.test.kind)
+    run = bench_run(one.entry.review, measured)
+    panels: list[Panel | None] = list(kind.panels("", [run]))
+    if len(measured.steps) > 1:
+        panels.append(power_panel("", [run]))
+    return {
+        "panels": [panel.encoded() for panel in panels if panel is not None],
+        "facts": captions.test_facts(measured),
+        "notes": [
+            found.note
+            for key in kind.notes
+            if (found := measured.figures.get(key)) is not None and found.note
+        ],
+        "sentences": list(explain.explain(measured).sentences),
+    }
+
+
+def against(one: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
+    """Sentences on the gap between this review and each later one that ran the test this way."""
+    mine = one.entry.review.tests[test_id]
+    lines = {}
+    for other in others:
+        if other.ways.get(test_id) != one.ways[test_id]:
+            continue
+        found = explain.compared(
+            explain.explain(mine),
+            explain.explain(other.entry.review.tests[test_id]),
+            a_name=one.entry.name,
+            b_name=other.entry.name,
+        )
+        if found:
+            lines[other.key] = list(found)
+    return lines
+
+
+def _review(one: Shown) -> Json:
+    review = one.entry.review
+    result = review.result
+    labels = [f"Changed: {', '.join(changed)}"] if (changed := changes(result.target)) else []
+    labels += ["shortened run"] if result.quick else []
+    if result.missing:
+        labels.append(f"{len(result.done)} of {len(result.steps)} tests")
+    met, compared = review.agreement
+    return {
+        "key": one.key,
+        "name": one.entry.name,
+        "plot": chart_text(_lines(one.entry.name)),
+        "drive": drive_title(review),
+        "kind": one.entry.kind,
+        "suite": result.suite.title,
+        "capacity": capacity(review),
+        "bytes": int(result.target["capacity_bytes"]),
+        "labels": labels,
+        "met": f"{met} of {compared} published figures met" if compared else "",
+        "tests": list(one.ways.values()),
+        "values": {one.ways[m.test.id]: _values(one, m) for m in review.tests.values() if m.phases},
+    }
+
+
+def _values(one: Shown, measured: Measured) -> dict[str, list[Any]]:
+    """By figure: value, spread, its words, samples in words, published value and words."""
+    printed = {
+        row.key: (row.published, row.published_text)
+        for row in one.entry.review.headline
+        if row.test_id == measured.test.id and row.published is not None
+    }
+    values = {}
+    for bar in kinds.of(measured.test.kind).bars(measured):
+        found = measured.figures.get(bar.key)
+        if found is None:
+            continue
+        detail = spread_words(found.spread, found.spread_kind, found.n)
+        detail = detail or (f"n = {found.n:,}" if found.value is not None and found.n else "")
+        row: list[Any] = [found.value, found.spread, number(found.value), detail or found.note]
+        values[bar.key] = row + list(printed.get(bar.key, ()))
+    return values
+
+
+def _bars(way: Way, reviews: Sequence[Shown]) -> list[Json]:
+    """The figures of a test as bars, in the order of the first review that has them."""
+    rows: dict[str, Json] = {}
+    for one in reviews:
+        measured = one.entry.review.tests.get(way.test.id)
+        if measured is None or one.ways.get(way.test.id) != way.key:
+            continue
+        for bar in kinds.of(measured.test.kind).bars(measured):
+            row = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
+            rows.setdefault(bar.key, row)
+    return list(rows.values())
+
+
+def _title(way: Way, *, several: bool) -> str:
+    if not several:
+        return way.test.title
+    return f"{way.test.title} ({way.suite}{', shortened' if way.shortened else ''})"
+
+
+def _how(test: Test) -> str:
+    """What must be the same for two runs to be compared."""
+    fields = {"kind", "prepare", "phases", "metric_window_s", "metric_queue_depths"}
+    return json.dumps(test.model_dump(mode="json", include=fields), sort_keys=True)
+
+
+def _key(folder: str, taken: set[str]) -> str:
+    """A name that is safe in an address and a path, and not taken yet."""
+    stem = re.sub(r"[^a-z0-9-]+", "-", folder.lower()).strip("-") or "review"
+    key, count = stem, 1
+    while key in taken:
+        count += 1
+        key = f"{stem}-{count}"
+    return key
+
+
+def _lines(name: str) -> str:
+    """A name for a chart's axis, not longer than there is room for."""
+    return name if len(name) <= 40 else f"{name[:39]}…"
