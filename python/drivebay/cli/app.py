@@ -212,7 +212,9 @@ def review(
     epilog="""\b
 Examples:
   drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
-  drivebay report drivebay-results/* --out bench.html"""
+  drivebay report drivebay-results/* --out bench          the Bench: choose, sort, compare
+  drivebay report DIR DIR --out both.html                 side by side in one file
+  drivebay report DIR --png pictures                      every chart as PNG, SVG and CSV"""
 )
 def report(
     folders: Annotated[
@@ -222,19 +224,64 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
+            metavar="FILE_OR_SITE",
             show_default=False,
-            help="The page to write. [default: DIR/report.html; drivebay-report.html for several]",
+            help="The page to write, if it ends in .html; else a folder for the Bench, a site over "
+            "all these reviews. [default: DIR/report.html; drivebay-report.html for several]",
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option(
+            "--png",
+            metavar="FOLDER",
+            show_default=False,
+            help="Write every chart there as PNG and SVG, and its data as CSV.",
         ),
     ] = None,
 ) -> None:
-    """Make one review's report, or one of several.
+    """Make one review's report, or the Bench of many.
 
-    The report is an HTML file that works offline.
+    Both work offline, opened as files.
     """
     from drivebay.cli import reporting
 
-    typer.echo(reporting.report(folders, out))
+    if png is not None:
+        for path in reporting.pictures(folders, png):
+            typer.echo(path)
+    if png is None or out is not None:
+        typer.echo(reporting.report(folders, out))
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay explain drivebay-results/NAME random-read
+  drivebay explain DIR random-read --against OTHER_DIR
+  drivebay explain DIR thermal-write --json"""
+)
+def explain(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", show_default=False, help="A review's result folder.")
+    ],
+    test: Annotated[
+        str,
+        typer.Argument(metavar="TEST", show_default=False, help="A test of it: random-read, ..."),
+    ],
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", show_default=False, help="Another result, side by side."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """Explain where the time of a test went, stage by stage.
+
+    Only a virtual drive can be seen into. The report has the same as charts, under each test, and
+    two drives side by side: drivebay report DIR DIR --out both.html
+    """
+    from drivebay.cli import explaining
+
+    explaining.explain(folder, test, against=against, as_json=as_json)
 
 
 @app.command(

@@ -42,3 +42,10 @@ def report(folders: list[Path], out: Path | None) -> Path:
             "write it elsewhere: drivebay report "
             f"{' '.join(shlex.quote(str(folder)) for folder in folders)} --out FILE",
         ) from None
+
+
+def pictures(folders: list[Path], out: Path) -> list[Path]:
+    """Writes every chart as PNG, SVG and CSV into a folder and returns the pictures' paths."""
+    import drivebay.report
+
+    return drivebay.report.write_pictures(folders, out)

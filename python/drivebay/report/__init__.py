@@ -16,7 +16,7 @@ from drivebay.report.entries import entries
 from drivebay.report.page import render
 from drivebay.results import files
 
-__all__ = ["write", "write_bench"]
+__all__ = ["write", "write_bench", "write_pictures"]
 
 NAME = "report.html"
 SIDE_BY_SIDE = "drivebay-report.html"
@@ -95,6 +95,28 @@ def write_bench(
         raise EnvironmentProblem(
             f"the Bench {out} cannot be written: {problem.strerror or problem}",
             "choose another place with: --out FOLDER",
+        ) from None
+
+
+def write_pictures(dirs: Sequence[Path], out: Path) -> list[Path]:
+    """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths.
+
+    Raises
+    ------
+    UserError
+        If a folder holds no result or a damaged one.
+    EnvironmentProblem
+        If the folder cannot be written.
+    """
+    from drivebay.report import pictures  # matplotlib takes half a second to load
+
+    reviews = [review(results.load(folder)) for folder in dirs]
+    try:
+        return pictures.write(entries(reviews), out)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"the pictures in {out} cannot be written: {problem.strerror or problem}",
+            "choose another place with: --png FOLDER",
         ) from None
 
 

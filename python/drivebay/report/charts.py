@@ -7,6 +7,7 @@ the layout. All of it is worked out here; the page only looks views up.
 
 from __future__ import annotations
 
+import html
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -122,3 +123,18 @@ def wrapped(name: str, width: int = 16) -> str:
 def row_height(least: int, names: Sequence[str]) -> int:
     """Pixels that a row needs for its name, which is broken into lines."""
     return max(least, *(22 + 16 * (1 + wrapped(name).count("<br>")) for name in names))
+
+
+def plain(value: Any) -> Any:
+    """Chart text as it is read: line breaks become spaces, escapes their signs."""
+    if not isinstance(value, str):
+        return value
+    return html.unescape(value.replace("<br>", " ")).replace("\u200b", "")
+
+
+def points(trace: Json) -> tuple[list[Any], list[Any]]:
+    """Where a trace's points lie: x, y."""
+    y = trace.get("y") or []
+    if "x0" in trace:
+        return [trace["x0"] + place * trace["dx"] for place in range(len(y))], y
+    return trace.get("x") or [], y

@@ -77,6 +77,15 @@ def drive_title(review: Review) -> str:
     return str(target["name"])
 
 
+def who_of(entry: Entry) -> str:
+    """The drive as a picture that stands by itself must name it, with what kind of figures it has.
+
+    A changed drive and a shortened run are named so too.
+    """
+    kind = "simulated" if entry.kind == "virtual" else "measured"
+    return ", ".join([entry.full_name, kind, *_what_differs(entry.review)])
+
+
 def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     """Names that differ, in the order given: drives with one title get seed, then a number."""
     titles = [drive_title(review) for review in reviews]

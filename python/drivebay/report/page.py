@@ -14,11 +14,11 @@ from plotly.offline import get_plotlyjs
 from drivebay import units
 from drivebay.report import summary, themes
 from drivebay.report.blocks import Book
-from drivebay.report.entries import Entry
+from drivebay.report.entries import Entry, who_of
 from drivebay.report.markup import Child, Html, el, script_json
 from drivebay.report.parts import table
-from drivebay.report.sections import SHORT, in_order, page_title, power, section
-from drivebay.suites import Test
+from drivebay.report.sections import SHORT, page_title, power, section
+from drivebay.report.sections import pages as pages_of
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'self' file:; style-src 'unsafe-inline'; "
@@ -37,7 +37,7 @@ def render(
     bench : the address of the Bench that the page belongs to.
     """
     book = Book(tuple(all_entries))
-    pages = _pages(all_entries)
+    pages = pages_of(all_entries)
     body: list[Child] = [section(book, page, tests) for page, tests in pages.items()]
     body.append(watts := power(book))
     title = " and ".join(entry.name for entry in all_entries)
@@ -62,11 +62,14 @@ def render(
             type="application/json",
             id="data",
         ),
-        el("script", plotly()) if library is None else el("script", src=library),
+        el("script", plotly(), type="text/plain", id="plotly")
+        if library is None
+        else el("script", src=library),
         el("script", Html(chart_script() + asset("page.js"))),
     ]
+    who = "; ".join(who_of(entry) for entry in all_entries)
     home = el("a", "The Bench", href=bench) if bench else None
-    body_of = el("body", _bar(links, home), main, scripts)
+    body_of = el("body", _bar(links, home), main, scripts, data_who=who)
     page = el("html", head(f"{title} — drivebay review", POLICY), body_of, lang="en")
     return f"<!doctype html>\n{page}\n"
 
@@ -89,18 +92,6 @@ def chart_script() -> str:
     """What draws charts, with the themes' colours."""
     colours = script_json({"light": themes.LIGHT, "dark": themes.DARK})
     return f"const DRIVEBAY_THEMES = {colours};\n{asset('charts.js')}"
-
-
-def _pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
-    """The suites' tests by page, in the order they first come up."""
-    pages: dict[str, list[Test]] = {}
-    known: set[str] = set()
-    for entry in all_entries:
-        for test in entry.review.result.suite.tests:
-            if test.id not in known:
-                known.add(test.id)
-                pages.setdefault(test.page, []).append(test)
-    return {page: pages[page] for page in in_order(pages)}
 
 
 def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:

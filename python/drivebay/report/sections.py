@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from drivebay.report import captions, kinds
 from drivebay.report.blocks import Book, explained, facts_of, figure_bars
-from drivebay.report.entries import Run, run_differently, runs, short_title
+from drivebay.report.entries import Entry, Run, run_differently, runs, short_title
 from drivebay.report.kinds.base import BarOf
 from drivebay.report.kinds.ladder import power_panel
 from drivebay.report.markup import Child, Html, el
@@ -67,6 +67,18 @@ def in_order(pages: Iterable[str]) -> list[str]:
     """
     known = list(PAGES)
     return sorted(pages, key=lambda page: known.index(page) if page in known else len(known))
+
+
+def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
+    """The suites' tests by page, pages in the reviews' order, tests as they come."""
+    found: dict[str, list[Test]] = {}
+    known: set[str] = set()
+    for entry in all_entries:
+        for test in entry.review.result.suite.tests:
+            if test.id not in known:
+                known.add(test.id)
+                found.setdefault(test.page, []).append(test)
+    return {page: found[page] for page in in_order(found)}
 
 
 def section(book: Book, page: str, tests: Sequence[Test]) -> Html:

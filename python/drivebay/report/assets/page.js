@@ -20,7 +20,20 @@
     return found;
   };
 
+  // The library is large: it stands in the page as text and is started when the first chart is
+  // near, or when the browser has nothing else to do, so that the page can be used before.
+  const library = () => {
+    const text = document.getElementById("plotly");
+    if (!text || text.dataset.started) return;
+    text.dataset.started = "yes";
+    const script = document.createElement("script");
+    script.textContent = text.textContent;
+    document.head.append(script);
+    script.remove();
+  };
+
   const show = (id) => {
+    library();
     drawn.add(id);
     draw(boxes.get(id), charts[id], positions(id));
   };
@@ -61,7 +74,7 @@
       return;
     }
     const id = button.dataset.of;
-    const title = button.closest("figure").querySelector("h4").textContent;
+    const title = `${button.closest("figure").querySelector("h4").textContent}: ${document.body.dataset.who}`;
     if (form === "csv") save(`${id}.csv`, csv(charts[id]), "text/csv");
     else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
   });
@@ -113,6 +126,7 @@
   }, { rootMargin: "-20% 0px -70% 0px" });
   for (const page of document.querySelectorAll(".page")) reading.observe(page);
 
+  if (window.requestIdleCallback && boxes.size) requestIdleCallback(library, { timeout: 2000 });
   nameButton();
   for (const [id, box] of boxes) { captions(id); near.observe(box); }
 })();
