@@ -18,15 +18,17 @@ from drivebay.analysis import Measured, explain
 from drivebay.analysis.changed import changes
 from drivebay.report import captions, kinds
 from drivebay.report.blocks import spread_words
+from drivebay.report.charts import wrapped
 from drivebay.report.entries import Entry, bench_run, capacity, drive_title
 from drivebay.report.kinds.ladder import power_panel
-from drivebay.report.markup import chart_text
 from drivebay.report.panels import Panel
 from drivebay.report.sections import PAGES, in_order, page_title
 from drivebay.report.words import number
 from drivebay.suites import Test
 
 Json = dict[str, Any]
+NAME_WIDTH = 22
+"""Where a drive's name is broken into lines beside a chart, in signs."""
 PAIRS_MAX = 24
 """Up to so many reviews the Bench holds what sets every two of them apart, in sentences."""
 
@@ -147,7 +149,7 @@ def _review(one: Shown) -> Json:
     return {
         "key": one.key,
         "name": one.entry.name,
-        "plot": chart_text(_lines(one.entry.name)),
+        "plot": wrapped(one.entry.name, NAME_WIDTH),
         "drive": drive_title(review),
         "kind": one.entry.kind,
         "suite": result.suite.title,
@@ -212,8 +214,3 @@ def _key(folder: str, taken: set[str]) -> str:
         count += 1
         key = f"{stem}-{count}"
     return key
-
-
-def _lines(name: str) -> str:
-    """A name for a chart's axis, not longer than there is room for."""
-    return name if len(name) <= 40 else f"{name[:39]}…"

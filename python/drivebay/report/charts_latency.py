@@ -31,7 +31,7 @@ from drivebay.report.words import latency as latency_words
 MEAN = "mean"
 SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
 LABEL_ROOM = 0.17  # of the axis: what a percentile's name needs in the narrowest chart
-TAIL_FLOOR_PERCENT = 1e-5
+TAIL_FLOOR_PERCENT = 1e-4
 
 
 def depth_latency(chart_id: str, runs: Sequence[Run]) -> Chart:
@@ -227,15 +227,17 @@ def tail(chart_id: str, runs: Sequence[Run]) -> Chart | None:
     chart = Chart(chart_id, 320)
     for run, name, phase in rows:
         drawn = latency.for_drawing(phase.histogram)
-        slower = latency.slower_percent(drawn)
-        kept = slower > TAIL_FLOOR_PERCENT
+        # From all of them, before the fastest, down to none, after the slowest.
+        edges = np.concatenate([drawn.low_ns[:1], drawn.high_ns]) / 1e6
+        slower = np.concatenate([[100.0], latency.slower_percent(drawn)])
+        slower[-1] = TAIL_FLOOR_PERCENT
         chart.traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": chart_text(run.name or name),
-                "x": rounded(drawn.high_ns[kept] / 1e6),
-                "y": rounded(slower[kept]),
+                "x": rounded(edges),
+                "y": rounded(slower),
                 "line": {"color": run.colour, "width": 2, "shape": "hv"},
                 "hovertemplate": "%{y:.3~g} % slower than %{x:,.4~g} ms",
             }
@@ -253,7 +255,12 @@ def tail(chart_id: str, runs: Sequence[Run]) -> Chart | None:
             "tickformat": "~g",
             "dtick": "D2" if high < 3000 * low else 1,
         },
-        "yaxis": {"type": "log", "range": log_range(1e-4, 100), "tickformat": "~g", "dtick": 1},
+        "yaxis": {
+            "type": "log",
+            "range": log_range(TAIL_FLOOR_PERCENT, 100),
+            "tickformat": "~g",
+            "dtick": 1,
+        },
         "annotations": [unit_label("% of I/Os slower, logarithmic")],
     }
     return chart

@@ -164,7 +164,7 @@ def labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:
             if len(run.measured.phases) == 1:
                 label = run.name if apart else ""
             else:
-                label = f"{name} · {run.name}" if apart else name
+                label = name if not apart else f"{name} · {run.name}"
             rows.append((place, run, label, phase))
     rows.sort(key=lambda row: row[0])
     return [(run, label, phase) for _, run, label, phase in rows]

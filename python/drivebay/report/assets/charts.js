@@ -135,7 +135,8 @@ const DrivebayCharts = ((themes) => {
         for (const list of lists) if (row < list.length) order.push(list[row]);
       }
       Object.assign(all.layout.yaxis, { categoryorder: "array", categoryarray: order });
-      all.height = 90 + 34 * order.length;
+      const lines = Math.max(1, ...order.map((name) => name.split("<br>").length));
+      all.height = 90 + Math.max(34, 12 + 17 * lines) * order.length;
     }
     const keys = [...new Set(charts.flatMap((chart) => Object.keys(chart.views)))];
     for (const key of keys) {

@@ -1,0 +1,83 @@
+"""Pages in a real browser: opened from a file, offline, with all that they complain of kept.
+
+Chromium comes from the system (`make test` installs it); Playwright only drives it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WITHOUT = "Chromium is not installed: apt-get install chromium"
+SERIOUS = ("serious", "critical")
+
+
+def installed() -> bool:
+    """Whether there is a browser to test with."""
+    return Path(CHROMIUM).exists()
+
+
+def barriers(page: Any) -> list[str]:
+    """What axe-core finds that would keep somebody out, one line each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
+        for one in found
+        if one["impact"] in SERIOUS
+    ]
+
+
+class Tab:
+    """A page that was opened offline, with all that it complained of and all that it asked for."""
+
+    def __init__(self, browser: Any, path: Path | str, **options: Any) -> None:
+        self.context = browser.new_context(
+            **{"offline": True, "viewport": {"width": 1280, "height": 900}, **options}
+        )
+        self.page = self.context.new_page()
+        self.troubles: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda line: self.troubles.append(f"{line.type}: {line.text}"))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", self._dialog)
+        self.page.goto(path if isinstance(path, str) else path.as_uri())
+
+    def _dialog(self, dialog: Any) -> None:
+        self.troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def see_all(self) -> None:
+        """Looks at one chart after the other, so that every one is drawn."""
+        self.page.evaluate(
+            """async () => {
+                for (const box of document.querySelectorAll("[data-chart]")) {
+                    box.scrollIntoView({ block: "center" });
+                    while (!box.dataset.drawn) await new Promise((go) => setTimeout(go, 5));
+                }
+            }"""
+        )
+
+    def chart(self, chart_id: str, what: str) -> Any:
+        """Something of a drawn chart's Plotly object, as a JavaScript expression of `chart`."""
+        return self.page.evaluate(
+            f"(() => {{ const chart = document.querySelector('[data-chart=\"{chart_id}\"]'); "
+            f"return {what}; }})()"
+        )
+
+    def close(self) -> None:
+        self.context.close()

@@ -1,0 +1,175 @@
+"""The Bench as files: what is written, what is compared with what, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import made_result
+import pytest
+
+from drivebay import report, results, suites
+from drivebay.errors import UserError
+from drivebay.suites import Suite
+
+ONLY = ("consistency-default", "random-read", "thermal-write")
+
+
+def called(path: Path) -> Any:
+    """What a data script hands to the page."""
+    found = re.fullmatch(r"DrivebayBench\.(?:index|part)\((.*)\);\n", path.read_text("ascii"), re.S)
+    assert found, path
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    base = tmp_path_factory.mktemp("reviews")
+    return [
+        made_result.make(base / "first", only=ONLY),
+        made_result.make(base / "second", only=ONLY, seed=2, speed=0.5),
+        made_result.make(base / "real", only=ONLY, target=made_result.REAL),
+        made_result.make(base / "quick", only=("random-read",), quick=True),
+    ]
+
+
+@pytest.fixture(scope="module")
+def site(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    told: list[int] = []
+    page = report.write_bench(folders, tmp_path_factory.mktemp("site") / "s", progress=told.append)
+    assert told == [1, 2, 3, 4]
+    return page.parent
+
+
+def test_every_review_has_its_report_and_every_test_its_series(site: Path) -> None:
+    index = called(site / "data" / "index.js")
+    assert [one["key"] for one in index["reviews"]] == ["first", "second", "real", "quick"]
+    for one in index["reviews"]:
+        page = (site / "reviews" / f"{one['key']}.html").read_text()
+        assert '<script src="../assets/plotly.min.js">' in page and len(page) < 3_000_000
+        for test in one["tests"]:
+            review, way, data = called(site / "data" / one["key"] / f"{test}.js")
+            assert (review, way) == (one["key"], test)
+            assert data["panels"] and all(panel["samples"] for panel in data["panels"])
+    assert (site / "assets" / "plotly.min.js").stat().st_size > 1_000_000
+
+
+def test_a_test_that_was_run_in_two_ways_is_two_tests(site: Path) -> None:
+    index = called(site / "data" / "index.js")
+    titles = {test["key"]: test["title"] for test in index["tests"]}
+    assert titles["random-read"] == "4 KiB random read (AnandTech 2015 Client SSD Suite)"
+    assert titles["random-read.2"].endswith("(AnandTech 2015 Client SSD Suite, shortened)")
+    by_key = {one["key"]: one for one in index["reviews"]}
+    assert by_key["quick"]["tests"] == ["random-read.2"]
+    assert (
+        "random-read" in by_key["first"]["values"] and "shortened run" in by_key["quick"]["labels"]
+    )
+
+
+def test_figures_are_analysis_own_with_what_was_published(site: Path) -> None:
+    index = called(site / "data" / "index.js")
+    first, second, real, _ = (one["values"] for one in index["reviews"])
+    value, spread, words, detail, published, said = first["random-read"]["mean_rate"]
+    assert (round(value, 3), words, published, said) == (101.744, "101.7", 108, "108 MB/s")
+    assert spread > 0 and "n\u00a0=\u00a0540" in detail
+    assert second["random-read"]["mean_rate"][0] == pytest.approx(value / 2, rel=0.01)
+    assert len(real["random-read"]["mean_rate"]) == 4, "another drive's published figures"
+
+
+def test_what_sets_two_drives_apart_is_said(site: Path) -> None:
+    _, _, data = called(site / "data" / "first" / "random-read.js")
+    assert set(data["against"]) == {"second"}, "a real drive cannot be seen into"
+    assert "per I/O" in data["against"]["second"][0]
+    assert data["sentences"]
+
+
+def test_a_kind_that_nobody_wrote_a_page_for_has_a_sound_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = suites.load("anandtech-2015").selected(("random-read", "thermal-write"))
+    strange = [
+        test.model_copy(update={"kind": "tea-leaves", "page": "leaves"}) for test in suite.tests
+    ]
+    shown = Suite.model_construct(**{**dict(suite), "tests": tuple(strange)})
+    folder = made_result.make(tmp_path / "strange", suite=suite)
+    made = results.load(folder)
+    steps = tuple(
+        type(step)(**{**step.__dict__, "test": test})
+        for step, test in zip(made.steps, strange, strict=True)
+    )
+    other = type(made)(**{**made.__dict__, "suite": shown, "steps": steps})
+    monkeypatch.setattr(results, "load", lambda _: other)
+    page = report.write([folder]).read_text()
+    for words in ("Leaves", "Data rate by phase", "Data rate, qd32", "Mean latency by phase"):
+        assert words in page, words
+    bench = report.write_bench([folder], tmp_path / "bench").parent
+    keys = [bar["key"] for test in called(bench / "data/index.js")["tests"] for bar in test["bars"]]
+    assert "rate_qd32" in keys and "rate" in keys
+    assert report.write_pictures([folder], tmp_path / "pictures")
+
+
+def test_names_are_safe_in_paths_addresses_and_scripts(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script>\u2028"
+    target = {**made_result.REAL, "model": evil}
+    folders = [
+        made_result.make(tmp_path / one / "Ärger & <b>", target=target, only=("random-read",))
+        for one in ("a", "b")
+    ]
+    site = report.write_bench(folders, tmp_path / "site").parent
+    index = called(site / "data" / "index.js")
+    assert [one["key"] for one in index["reviews"]] == ["rger-b", "rger-b-2"]
+    for path in [*site.glob("data/**/*.js"), *site.glob("**/*.html")]:
+        assert "<script>alert" not in path.read_text(), path
+    assert index["reviews"][0]["drive"] == evil.strip()
+
+
+def test_the_bench_is_written_again_without_what_is_gone(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "site"
+    report.write_bench(folders[:2], out)
+    report.write_bench(folders[1:2], out)
+    assert [path.name for path in (out / "reviews").iterdir()] == ["second.html"]
+    assert [path.name for path in (out / "data").iterdir() if path.is_dir()] == ["second"]
+
+
+def test_a_folder_of_others_is_not_written_over(folders: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    for out in (tmp_path, tmp_path / "thesis.tex"):
+        with pytest.raises(UserError) as problem:
+            report.write_bench(folders, out)
+        assert "--out" in problem.value.hint
+    with pytest.raises(UserError):
+        report.write_bench([], tmp_path / "new")
+
+
+def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) -> None:
+    paths = report.write_pictures(folders[:1], tmp_path)
+    names = {path.name for path in paths}
+    assert {
+        "performance-consistency-whole-consistency-default.png",
+        "performance-consistency-end-consistency-default.svg",
+        "random-read-rate.png",
+        "random-read-latency.svg",
+        "random-read-spread.png",
+        "random-read-stages-time.png",
+        "random-read-power.svg",
+        "thermal-write-time.png",
+    } <= names
+    for path in paths:
+        content = path.read_bytes()
+        assert content.startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml"), path
+    assert "simulated" in (tmp_path / "random-read-rate.svg").read_text()
+    rows = (tmp_path / "random-read-rate.csv").read_text().splitlines()
+    assert rows[0] == "series,unit,queue depth,value,spread" and len(rows) == 7
+    seconds = (tmp_path / "thermal-write-time.csv").read_text().splitlines()
+    assert len(seconds) == 1 + 3 * 433
+    bins = (tmp_path / "random-read-spread.csv").read_text().splitlines()
+    assert bins[0] == "load,from_ns,below_ns,ios"
+    again = tmp_path / "again"
+    report.write_pictures(folders[:1], again)
+    assert (again / "random-read-rate.svg").read_bytes() == (
+        tmp_path / "random-read-rate.svg"
+    ).read_bytes()

@@ -1,0 +1,194 @@
+"""The Bench in a real browser, offline: choose, sort, filter, compare; links keep the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import made_result
+import pytest
+from browsing import Tab, barriers
+
+from drivebay import report
+
+ONLY = ("consistency-default", "random-read")
+EVIL = "<img src=x onerror=alert(1)> <b>Bold</b> %{x}"
+DRAWN = "document.querySelectorAll('#test-random-read [data-panel] .main-svg').length > 0"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("bench")
+    evil = {**made_result.REAL, "model": EVIL}
+    folders = [
+        made_result.make(base / "first", only=ONLY),
+        made_result.make(base / "second", only=ONLY, seed=2, speed=0.5),
+        made_result.make(base / "evil", only=("random-read",), target=evil, speed=0.7),
+    ]
+    return report.write_bench(folders, base / "site")
+
+
+@pytest.fixture
+def tab(browser: Any, site: Path) -> Iterator[Tab]:
+    opened = Tab(browser, f"{site.as_uri()}#drives=first,second")
+    opened.page.wait_for_selector("html[data-ready]")
+    yield opened
+    assert opened.troubles == []
+    outside = ("data:", "blob:", site.parent.as_uri())
+    assert [url for url in opened.requests if not url.startswith(outside)] == []
+    opened.close()
+
+
+def show(tab: Tab, test: str = "random-read") -> None:
+    """Scrolls to a test and waits for its charts."""
+    tab.page.evaluate(f"document.getElementById('test-{test}').scrollIntoView()")
+    tab.page.wait_for_function(f"document.querySelector('#test-{test}[data-ready]')")
+
+
+def names(tab: Tab) -> list[str]:
+    return [name.split(" (")[0] for name in tab.page.locator("#list tbody label").all_inner_texts()]
+
+
+def test_the_link_keeps_the_choice(tab: Tab, browser: Any) -> None:
+    checked = tab.page.locator("#list input:checked")
+    assert checked.count() == 2
+    tab.page.locator("#choose-evil").check()
+    tab.page.locator("#sort").select_option("random-read/mean_rate")
+    tab.page.locator("#q").fill("sm951")
+    again = Tab(browser, tab.page.url)
+    again.page.wait_for_selector("html[data-ready]")
+    assert again.page.locator("#chosen .chip").count() == 3
+    assert again.page.locator("#sort").input_value() == "random-read/mean_rate"
+    assert again.page.locator("#q").input_value() == "sm951"
+    assert again.page.locator("#list tbody tr").count() == 2
+    again.close()
+
+
+def test_the_list_sorts_and_filters(tab: Tab) -> None:
+    tab.page.locator("#sort").select_option("random-read/mean_rate")
+    values = tab.page.locator("#list td.figure").all_inner_texts()
+    assert values == ["101.7 MB/s", "71.22 MB/s", "50.87 MB/s"]
+    tab.page.locator("#kind").select_option("real")
+    assert names(tab) == [EVIL]
+    tab.page.locator("#kind").select_option("")
+    tab.page.locator("#q").fill("no such drive")
+    assert "Clear the filter" in tab.page.locator("#list").inner_text()
+
+
+def test_series_are_loaded_when_they_are_looked_at(tab: Tab) -> None:
+    show(tab)
+    asked = [url.rsplit("/data/")[-1] for url in tab.requests if "/data/" in url]
+    assert {"first/random-read.js", "second/random-read.js"} <= set(asked)
+    assert not any(url.startswith("evil/") for url in asked)
+    tab.page.locator("#choose-evil").check()
+    tab.page.wait_for_function(
+        "document.querySelector('#test-random-read').dataset.ready?.includes('evil')"
+    )
+    asked = [url.rsplit("/data/")[-1] for url in tab.requests if "/data/" in url]
+    assert asked.count("first/random-read.js") == 1, "what was loaded is not loaded again"
+    assert "evil/random-read.js" in asked
+
+
+def test_chosen_drives_lie_over_each_other_in_every_chart(tab: Tab) -> None:
+    show(tab)
+    chart = "document.querySelector('[data-panel=random-read-rate] .plot')"
+    assert tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length).length") == 2
+    colours = tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length).map((t) => t.line.color)")
+    assert len(set(colours)) == 2
+    tops = tab.page.evaluate(f"{chart}._fullLayout.yaxis.range")
+    highest = tab.page.evaluate(f"Math.max(...{chart}.data.flatMap((t) => [...t.y]))")
+    assert tops[0] == 0 and tops[1] > highest
+    figure = tab.page.locator("[data-panel=random-read-latency]")
+    figure.get_by_text("Linear", exact=True).click()
+    box = "document.querySelector('[data-panel=random-read-latency] .plot')"
+    assert tab.page.evaluate(f"{box}._fullLayout.yaxis.type") == "linear"
+    assert "The axis starts at zero." in figure.locator("figcaption").inner_text()
+    rows = tab.page.locator("[data-panel=random-read-stages] .ytick").count()
+    assert rows == 12
+    text = tab.page.locator("#test-random-read").inner_text()
+    assert "per I/O" in text and "published" in text
+
+
+def test_drop_downs_and_keyboard_choose_too(tab: Tab) -> None:
+    tab.page.locator("#second").select_option("evil")
+    assert "drives=first,evil" in tab.page.url
+    tab.page.locator("#choose-second").focus()
+    tab.page.keyboard.press("Space")
+    assert "drives=first,evil,second" in tab.page.url
+    assert tab.page.evaluate("document.activeElement.id") == "choose-second"
+    tab.page.get_by_role("button", name="Choose none").click()
+    assert tab.page.locator("#chosen .chip").count() == 0
+    assert "drives=" not in tab.page.url
+
+
+def test_links_within_the_page_leave_the_choice_in_the_address(tab: Tab) -> None:
+    tab.page.locator("nav a", has_text="Random").click()
+    assert "drives=first,second" in tab.page.url
+
+
+def test_bars_stand_in_rank_order_and_markup_is_text(tab: Tab) -> None:
+    tab.page.locator("#choose-evil").check()
+    show(tab)
+    bars = tab.page.locator("#test-random-read .rank").first.locator(
+        "tbody tr:not(:has(.published))"
+    )
+    heads = [row.split("\n")[0] for row in bars.locator("th").all_inner_texts()]
+    assert [head.split(".")[0] for head in heads] == ["1", "2", "3"]
+    assert EVIL in heads[1]
+    tab.page.wait_for_function(
+        "document.querySelector('#test-random-read').dataset.ready?.includes('evil')"
+    )
+    assert tab.page.locator("main img, main b:text-is('Bold')").count() == 0
+
+
+def test_a_phone_needs_no_sideways_scrolling(browser: Any, site: Path) -> None:
+    tab = Tab(
+        browser,
+        f"{site.as_uri()}#drives=first,evil",
+        viewport={"width": 390, "height": 800},
+        has_touch=True,
+        color_scheme="dark",
+    )
+    tab.page.wait_for_selector("html[data-ready]")
+    show(tab)
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == 390
+    assert tab.troubles == []
+    tab.close()
+
+
+def test_a_missing_file_is_said_and_a_wrong_link_does_no_harm(browser: Any, site: Path) -> None:
+    tab = Tab(browser, f"{site.as_uri()}#drives=nobody,first&sort=x/y&kind=<b>&bars=7")
+    tab.page.wait_for_selector("html[data-ready]")
+    assert tab.page.locator("#chosen .chip").count() == 1
+    tab.close()
+    gone = site.parent / "data" / "evil" / "random-read.js"
+    kept = gone.read_bytes()
+    gone.unlink()
+    try:
+        tab = Tab(browser, f"{site.as_uri()}#drives=evil")
+        tab.page.evaluate("document.getElementById('test-random-read').scrollIntoView()")
+        tab.page.wait_for_selector("text=could not be loaded")
+        tab.close()
+    finally:
+        gone.write_bytes(kept)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_keeps_anybody_out(browser: Any, site: Path, theme: str) -> None:
+    pytest.importorskip("axe_playwright_python")
+    tab = Tab(browser, f"{site.as_uri()}#drives=first,second", color_scheme=theme)
+    tab.page.wait_for_selector("html[data-ready]")
+    show(tab)
+    assert barriers(tab.page) == []
+    tab.close()
+
+
+def test_a_review_of_the_bench_leads_back_to_it(browser: Any, site: Path) -> None:
+    tab = Tab(browser, site.parent / "reviews" / "first.html")
+    tab.page.locator("[data-chart=random-read-rate]").scroll_into_view_if_needed()
+    tab.page.wait_for_selector("[data-chart=random-read-rate] .points path")
+    tab.page.get_by_role("link", name="The Bench").click()
+    tab.page.wait_for_selector("html[data-ready]")
+    assert tab.troubles == []
+    tab.close()
