@@ -72,7 +72,7 @@ def test_figures_are_analysis_own_with_what_was_published(site: Path) -> None:
     index = called(site / "data" / "index.js")
     first, second, real, _ = (one["values"] for one in index["reviews"])
     value, spread, words, detail, published, said = first["random-read"]["mean_rate"]
-    assert (round(value, 3), words, published, said) == (101.744, "101.7", 108, "108 MB/s")
+    assert (round(value, 3), words, published, said) == (101.738, "101.7", 108, "108 MB/s")
     assert spread > 0 and "n\u00a0=\u00a0540" in detail
     assert second["random-read"]["mean_rate"][0] == pytest.approx(value / 2, rel=0.01)
     assert len(real["random-read"]["mean_rate"]) == 4, "another drive's published figures"
@@ -173,3 +173,20 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
     assert (again / "random-read-rate.svg").read_bytes() == (
         tmp_path / "random-read-rate.svg"
     ).read_bytes()
+
+
+def test_a_bad_folder_among_good_ones_is_left_out_and_named(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    unfinished = made_result.make(tmp_path / "unfinished", only=())
+    told: list[str] = []
+    bad = [tmp_path / "empty", unfinished]
+    report.write_bench(
+        [*bad, folders[0]], tmp_path / "site", left_out=lambda one: told.append(one.message)
+    )
+    assert "holds no result" in told[0] and "no finished test" in told[1]
+    with pytest.raises(UserError):
+        report.write_bench([*bad, folders[0]], tmp_path / "other")
+    with pytest.raises(UserError, match="none of the folders"):
+        report.write_bench(bad, tmp_path / "other", left_out=lambda _: None)

@@ -10,13 +10,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from drivebay import units
 from drivebay.review.plan import Plan
@@ -24,6 +25,10 @@ from drivebay.targets.base import Target
 
 LINE_EVERY_S = 5.0
 REFRESH_PER_S = 5
+SPARKS_MAX = 24
+BLOCKS = "▁▂▃▄▅▆▇█"
+MIDDLE, WIDE = 76, 110
+"""Widths of a terminal from which there is room for more columns."""
 TRUST_AFTER_SHARE = 0.02
 """From this share of the work on, the time left is reckoned from the progress made."""
 
@@ -37,6 +42,8 @@ class Test:
     share: float = 0.0
     what: str = "starting"
     figures: Mapping[str, float] = field(default_factory=dict)
+    rates: tuple[float, ...] = ()
+    """The latest data rates of the test's load, oldest first, for the sparkline."""
 
 
 class Track:
@@ -65,7 +72,10 @@ class Track:
         share = min(1.0, max(0.0, done_s / planned_s)) if planned_s > 0 else 0.0
         with self._mutex:
             if (test := self._running.get(test_id)) is not None:
-                self._running[test_id] = Test(max(test.share, share), what, dict(figures))
+                rates = test.rates if test.what == what else ()
+                if (rate := figures.get("bytes_per_s")) is not None:
+                    rates = (*rates, rate)[-SPARKS_MAX:]
+                self._running[test_id] = Test(max(test.share, share), what, dict(figures), rates)
 
     def end(self, test_id: str, *, done: bool) -> float:
         """A test has ended; returns the seconds that it took."""
@@ -129,6 +139,19 @@ def figures_text(figures: Mapping[str, float]) -> str:
         iops = figures["iops"]
         parts.append(f"{iops / 1000:.1f} K IOPS" if iops >= 1000 else f"{iops:.0f} IOPS")
     return "  ".join(parts)
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """The latest values as blocks from zero to the highest of them, at most `width` of them.
+
+    >>> sparkline([0, 1, 2, 4, 8], 4)
+    '▂▃▅█'
+    """
+    shown = values[-width:]
+    top = max(shown, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(BLOCKS[min(7, int(8 * value / top))] for value in shown)
 
 
 class Lines:
@@ -232,29 +255,36 @@ class Bars(Lines):
             return table
         width = self._console.width
         share, left = self._track.total()
-        rows = [
-            (name, test.share, test.what, test.figures, s)
-            for name, test, s in self._track.running()
-        ]
-        for name, part, what, figures, seconds in [*rows, ("total", share, "", {}, left)]:
-            cells: list[str | ProgressBar] = [_cut(name, _name_width(width))]
-            if width >= 60:
-                cells.append(ProgressBar(total=1.0, completed=part, width=max(8, width // 6)))
-            cells.append(f"{part:4.0%}")
-            if width >= 50:
-                cells.append(left_text(seconds))
-            cells.append(what)
-            if width >= 80:
-                cells.append(figures_text(figures))
-            table.add_row(*cells)
+        whole = Test(share, "")
+        for name, test, seconds in [*self._track.running(), ("total", whole, left)]:
+            table.add_row(*self._cells(name, test, seconds, width))
         return table
+
+    def _cells(
+        self, name: str, test: Test, left: float | None, width: int
+    ) -> list[Text | ProgressBar]:
+        """What fits the terminal: share and heat always, then time left, sparkline, bar."""
+        cells: list[Text | ProgressBar] = [Text(_cut(name, _name_width(width)))]
+        if width >= WIDE:
+            cells.append(ProgressBar(total=1.0, completed=test.share, width=width // 6))
+        cells.append(Text(f"{test.share:4.0%}"))
+        if width >= MIDDLE:
+            cells.append(Text(left_text(left), no_wrap=True))
+            wide = SPARKS_MAX if width >= WIDE else 8
+            unicode = self._console.encoding.startswith("utf")
+            cells.append(Text(sparkline(test.rates, wide) if unicode else "", style="cyan"))
+        cells.append(Text(_cut(test.what, 8), no_wrap=True))
+        short = {"temperature_c"} if width < MIDDLE else {"temperature_c", "bytes_per_s"}
+        shown = {k: v for k, v in test.figures.items() if width >= WIDE or k in short}
+        cells.append(Text(figures_text(shown), no_wrap=True, overflow="ellipsis"))
+        return cells
 
 
 def _name_width(width: int) -> int:
     """What a test's name may take of a line, beside the other columns that fit."""
-    if width >= 80:
-        return width // 4
-    return max(8, width - (46 if width >= 60 else 34 if width >= 50 else 16))
+    if width >= WIDE:
+        return width // 5
+    return max(8, width - (61 if width >= MIDDLE else 22))
 
 
 def _cut(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from drivebay.cli import display
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.results import load
 
 SEVERAL = Path("drivebay-report.html")
@@ -24,15 +24,17 @@ def report(folders: list[Path], out: Path | None) -> Path:
     """
     import drivebay.report
 
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        with display.counted("report: {} of {} reviews", len(folders)) as progress:
+            return drivebay.report.write_bench(
+                folders, out, progress=progress, left_out=_left_out if len(folders) > 1 else None
+            )
     for folder in folders:
         if not load(folder).done:
             raise UserError(
                 f"{folder} has no finished test, so there is nothing to report",
                 f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
             )
-    if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        with display.counted("report: {} of {} reviews", len(folders)) as progress:
-            return drivebay.report.write_bench(folders, out, progress=progress)
     page = out or (folders[0] / "report.html" if len(folders) == 1 else SEVERAL)
     try:
         return drivebay.report.write(folders, page)
@@ -42,6 +44,11 @@ def report(folders: list[Path], out: Path | None) -> Path:
             "write it elsewhere: drivebay report "
             f"{' '.join(shlex.quote(str(folder)) for folder in folders)} --out FILE",
         ) from None
+
+
+def _left_out(problem: DrivebayError) -> None:
+    """One bad folder among many does not keep the others from being shown."""
+    display.say(f"warning: left out: {problem.message}")
 
 
 def pictures(folders: list[Path], out: Path) -> list[Path]:

@@ -5,12 +5,13 @@ This room must not know how a test is run, and computes no figure: every number 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivebay import results
-from drivebay.analysis import review
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.analysis import Review, review
+from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.report import site
 from drivebay.report.entries import entries
 from drivebay.report.page import render
@@ -63,19 +64,21 @@ def write_bench(
     out: Path,
     *,
     progress: Callable[[int], None] = lambda _: None,
+    left_out: Callable[[DrivebayError], None] | None = None,
 ) -> Path:
     """Writes the Bench of these reviews into a folder and returns the path of its first page.
 
     Parameters
     ----------
     dirs : result folders; a folder given twice counts once.
+    left_out : told of each folder that cannot be shown; without it the first one is an error.
     out : the folder to write; it is new, empty, or holds a Bench, which is replaced.
     progress : told how many reviews are written.
 
     Raises
     ------
     UserError
-        If a folder holds no result or a damaged one, there are none, or `out` holds other files.
+        If a folder holds no result or a damaged one, none is left, or `out` holds other files.
     EnvironmentProblem
         If the folder cannot be written.
     """
@@ -87,15 +90,34 @@ def write_bench(
             f"--out: {out} is not a Bench, and would be written over",
             f"give a new folder, for example: --out {out}-bench",
         )
-    reviews = entries([review(results.load(folder)) for folder in unique])
-    names = [folder.resolve().name for folder in unique]
+    found = []
+    for folder in unique:
+        try:
+            found.append((folder.resolve().name, _reviewed(folder)))
+        except DrivebayError as problem:
+            if left_out is None:
+                raise
+            left_out(problem)
+    if not found:
+        raise UserError("none of the folders can be shown", "drivebay report DIR... --out bench")
+    names = [name for name, _ in found]
     try:
-        return site.write(reviews, names, out, progress=progress)
+        return site.write(entries([one for _, one in found]), names, out, progress=progress)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the Bench {out} cannot be written: {problem.strerror or problem}",
             "choose another place with: --out FOLDER",
         ) from None
+
+
+def _reviewed(folder: Path) -> Review:
+    result = results.load(folder)
+    if not result.done:
+        raise UserError(
+            f"{folder} has no finished test, so there is nothing to report",
+            f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
+        )
+    return review(result)
 
 
 def write_pictures(dirs: Sequence[Path], out: Path) -> list[Path]:
