@@ -10,7 +10,7 @@ import made_result
 import pytest
 from browsing import Tab, barriers
 
-from drivebay import report
+from drivebay import report, suites
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> Path:
-    return report.write([made_result.make(folder / "whole")])
+    kinds = ("consistency-default", "consistency-25op", "random-read", "thermal-write")
+    suite = suites.load("anandtech-2015").selected(kinds)
+    return report.write([made_result.make(folder / "whole", suite=suite)])
 
 
 @pytest.fixture

@@ -61,6 +61,12 @@ def rows_of(
     )
 
 
+def plain_row(measured: Measured, key: str) -> Headline | None:
+    """A figure as a row without a published one beside it; None where the test has no such."""
+    figure = measured.figures.get(key)
+    return None if figure is None else _row(measured, figure, None, shortened=False)
+
+
 def comparisons_of(
     measured: Measured, *, suite: str, drive: str | None, shortened: bool
 ) -> tuple[Headline, ...]:

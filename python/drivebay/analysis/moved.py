@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drivebay.analysis.headline import Headline
+from drivebay.analysis.measure import Figure
 from drivebay.analysis.review import Review
 
 
@@ -16,23 +16,29 @@ from drivebay.analysis.review import Review
 class Moved:
     """One figure of two reviews; `percent` is the second's difference from the first's."""
 
-    before: Headline
-    after: Headline
+    test_title: str
+    before: Figure
+    after: Figure
     percent: float
 
 
 def moved(before: Review, after: Review) -> Mapping[tuple[str, str], Moved]:
-    """By test id and figure's key, in the suite's order; what one of them lacks is left out."""
+    """By test id and figure's key: every figure that is in the short table of one of them.
+
+    What one of them lacks, and what was zero before, is left out.
+    """
     found = {}
-    firsts = {(row.test_id, row.key): row for row in before.headline}
-    for row in after.headline:
+    for row in (*before.headline, *after.headline):
         key = (row.test_id, row.key)
-        first = firsts.get(key)
-        if first is None or not first.value or row.value is None:
+        if row.test_id not in before.tests or row.test_id not in after.tests or key in found:
             continue
-        if not _same_way(before, after, row.test_id):
+        first = before.tests[row.test_id].figures.get(row.key)
+        other = after.tests[row.test_id].figures.get(row.key)
+        if first is None or other is None or not first.value or other.value is None:
             continue
-        found[key] = Moved(first, row, 100 * (row.value - first.value) / abs(first.value))
+        if _same_way(before, after, row.test_id):
+            percent = 100 * (other.value - first.value) / abs(first.value)
+            found[key] = Moved(row.test_title, first, other, percent)
     return found
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from drivebay.analysis import Headline
 
 PIPE_WIDTH = 200
+NARROW = 68
+"""Below this many columns a table is no longer one."""
 
 
 def drives(*, as_json: bool) -> None:
@@ -65,6 +67,11 @@ def headline(figures: Sequence[Headline]) -> None:
 
     The spread is the standard deviation of the samples; the report says of which.
     """
+    from rich.console import Console
+
+    if sys.stdout.isatty() and Console().width < NARROW:
+        _headline_narrow(figures)
+        return
     rows = []
     notes: dict[str, None] = {}
     for before, figure in zip([None, *figures], figures, strict=False):
@@ -87,6 +94,22 @@ def headline(figures: Sequence[Headline]) -> None:
     table(headers[:columns], [row[:columns] for row in rows], right=(2, 3, 4))
     for note in notes:
         print(f"–  {note}")
+    print()
+
+
+def _headline_narrow(figures: Sequence[Headline]) -> None:
+    """The same for a terminal that has no room for columns: two lines per figure."""
+    last = ""
+    for figure in figures:
+        if figure.test_id != last:
+            print(figure.test_id)
+            last = figure.test_id
+        print(f"  {figure.label}")
+        value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
+        spread = "" if figure.spread is None else f" ± {number(figure.spread)}"
+        print(f"    {value}{spread}{f'  {figure.note}' if figure.value is None else ''}")
+        if figure.published_text:
+            print(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     print()
 
 

@@ -15,7 +15,7 @@ from drivebay.analysis.stages import meaning
 from drivebay.report import captions, charts_latency, charts_stages, charts_time
 from drivebay.report.charts import Chart
 from drivebay.report.charts_stages import OTHER_STAGE
-from drivebay.report.entries import Entry, Run, by_drive
+from drivebay.report.entries import SELF, Entry, Run
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.panels import Note, Panel, Switch, panel
 from drivebay.report.parts import Bar, Key, bars, facts, table
@@ -23,6 +23,8 @@ from drivebay.report.themes import STAGES
 from drivebay.report.words import DASH, GAP, number
 
 LINEAR_FIRST = (("linear", "Linear"), ("log", "Log"))
+APART_MAX = 2
+"""Up to so many runs, what cannot lie over each other is shown side by side."""
 LOG_FIRST = (("log", "Log"), ("linear", "Linear"))
 
 
@@ -164,7 +166,7 @@ def inside_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     names = names_of(found)
     panels = []
     where = charts_stages.stages(f"{prefix}-stages", found)
-    if any(run.colour == "@self" for run in found):
+    if any(run.colour == SELF for run in found):
         panels += _tail(prefix, found, ios)
     elif (spread := charts_latency.distribution(f"{prefix}-spread", found)) is not None:
         panels.append(
@@ -197,22 +199,34 @@ def inside_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
             wide=False,
         )
     )
-    lone = len(found) == 1
-    over = charts_stages.over_time(f"{prefix}-stages-time", found) if lone else None
-    if over is not None and not by_drive(found):
-        stretch = max(
-            p.stages_over_time.stretch_s for p in found[0].measured.phases if p.stages_over_time
-        )
+    return panels + (_over_time(prefix, found, ios, units) if len(found) <= APART_MAX else [])
+
+
+def _over_time(prefix: str, found: Sequence[Run], ios: Sequence[str], units: Switch) -> list[Panel]:
+    """Where the time went over the run: stacks cannot lie over each other, so one for each run."""
+    panels = []
+    charts = [
+        charts_stages.over_time(f"{prefix}-stages-time{place or ''}", [run])
+        for place, run in enumerate(found)
+    ]
+    charts_stages.same_scale([chart for chart in charts if chart is not None])
+    for run, words, chart in zip(found, ios, charts, strict=True):
+        lengths = [p.stages_over_time.stretch_s for p in run.measured.phases if p.stages_over_time]
+        if chart is None:
+            continue
+        several = f": {run.name}" if len(found) > 1 else ""
         panels.append(
             panel(
-                "Where the time went, over the run",
-                over,
-                names,
-                ios,
+                f"Where the time went, over the run{several}",
+                chart,
+                [run.name],
+                [words],
                 captions.ZERO,
-                lead=f"Mean per I/O of stretches of {stretch} s.",
+                lead=f"Mean per I/O of stretches of {max(lengths)} s.",
                 switches=[units],
-                key=stage_key(found),
+                key=stage_key([run]),
+                wide=len(found) == 1,
+                apart=True,
             )
         )
     return panels

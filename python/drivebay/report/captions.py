@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from drivebay.analysis import Measured, latency
 from drivebay.analysis.timeline import Spread
 from drivebay.report import charts_time
-from drivebay.report.entries import Run
+from drivebay.report.entries import SELF, Run
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table
 from drivebay.report.words import DASH, load, number, preparation, quantity
@@ -57,7 +57,9 @@ def heat(runs: Sequence[Run]) -> str:
 
 
 def throttling(runs: Sequence[Run]) -> str:
-    """What the tint means, where there is one."""
+    """What the tint means, where there is one: drives laid over each other have none."""
+    if len({run.entry.key for run in runs}) > 1 or any(run.colour == SELF for run in runs):
+        return ""
     shaded = any(
         (phase.timeline.throttle_stage > 0).any() for run in runs for phase in run.measured.phases
     )

@@ -128,6 +128,17 @@ def over_time(chart_id: str, runs: Sequence[Run]) -> Chart | None:
     return chart
 
 
+def same_scale(charts: Sequence[Chart]) -> None:
+    """Gives charts of one kind that stand side by side the same axes."""
+    for view in charts[0].views if charts else ():
+        highest = max(chart.views[view]["layout"]["yaxis.range"][1] for chart in charts)
+        for chart in charts:
+            chart.views[view]["layout"]["yaxis.range"] = [0, highest]
+    longest = max((chart.layout["xaxis"]["range"][1] for chart in charts), default=0)
+    for chart in charts:
+        chart.layout["xaxis"]["range"] = [0, longest]
+
+
 def stage_names(runs: Sequence[Run]) -> list[str]:
     """The stages that took time in any of these runs, in the order an I/O passes them."""
     return ordered({s.stage for r in runs for phase in r.measured.phases for s in phase.stages})

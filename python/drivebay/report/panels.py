@@ -7,7 +7,7 @@ which lays the panels of several drives over each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from drivebay.report.charts import Chart
@@ -37,7 +37,8 @@ class Panel:
     """One chart as a reader meets it.
 
     `samples` says for each run how many samples there are and how far they spread. `first_slot` is
-    how many parts of the view are set by switches that stand elsewhere on the page.
+    how many parts of the view are set by switches that stand elsewhere on the page. Charts that are
+    `apart` are not laid over other drives' on the Bench, but stand beside them.
     """
 
     chart: Chart
@@ -49,7 +50,8 @@ class Panel:
     wide: bool = True
     first_slot: int = 0
     lead: str = ""
-    names: tuple[str, ...] = field(default=())
+    names: tuple[str, ...] = ()
+    apart: bool = False
 
     def html(self) -> Html:
         """The figure for a page."""
@@ -92,6 +94,7 @@ class Panel:
             "switches": [[one.name, one.label, one.options] for one in self.switches],
             "key": [[one.name, one.colour, one.shape, one.meaning] for one in self.key],
             "wide": self.wide,
+            "apart": self.apart,
             "chart": self.chart.encoded(),
         }
 
@@ -107,6 +110,7 @@ def panel(
     key: Sequence[Key] = (),
     wide: bool = True,
     first_slot: int = 0,
+    apart: bool = False,
 ) -> Panel:
     """A panel; empty notes are dropped."""
     kept = [Note(one) if isinstance(one, str) else one for one in notes if one]
@@ -121,4 +125,5 @@ def panel(
         first_slot,
         lead,
         tuple(names),
+        apart,
     )

@@ -7,7 +7,7 @@ from drivebay.analysis.moved import moved
 from drivebay.report import kinds
 from drivebay.report.entries import Entry
 from drivebay.report.markup import Html, el
-from drivebay.report.words import percent, quantity
+from drivebay.report.words import inside, percent, quantity
 
 FURTHEST = 3
 DIFFERENCES_MAX = 6
@@ -48,7 +48,7 @@ def difference(before: Entry, after: Entry) -> list[str]:
     """The main figures that differ most between two reviews, largest first."""
     found = sorted(moved(before.review, after.review).values(), key=lambda one: -abs(one.percent))
     return [
-        f"{one.after.test_title}, {one.after.label[:1].lower()}{one.after.label[1:]}: "
+        f"{one.test_title}, {inside(one.after.label)}: "
         f"{quantity(one.before.value, one.before.unit)} to "
         f"{quantity(one.after.value, one.after.unit)} ({percent(one.percent)})."
         for one in found[:DIFFERENCES_MAX]
@@ -57,8 +57,7 @@ def difference(before: Entry, after: Entry) -> list[str]:
 
 
 def _miss(row: Headline) -> str:
-    label = row.label[:1].lower() + row.label[1:]
     return (
-        f"{row.test_title}, {label}: {quantity(row.value, row.unit)} against "
+        f"{row.test_title}, {inside(row.label)}: {quantity(row.value, row.unit)} against "
         f"{row.published_text} ({percent(row.error_percent or 0.0)})"
     )

@@ -12,6 +12,7 @@ from typing import Any
 from drivebay import units
 from drivebay.analysis import Headline
 from drivebay.analysis.changed import changes
+from drivebay.analysis.headline import plain_row
 from drivebay.analysis.moved import moved
 from drivebay.analysis.published import said, specification
 from drivebay.report import prose
@@ -166,7 +167,10 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
         cells = (
             (_compared(any_row) if compared else [_value(any_row)])
             if single
-            else [_value(found.get(entry.key), published=True) for entry in all_entries]
+            else [
+                _value(found.get(entry.key) or _other(entry, test_id, key), published=True)
+                for entry in all_entries
+            ]
         )
         if differences:
             one = differences.get((test_id, key))
@@ -178,6 +182,12 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     return el(
         "div", inner, class_="scroll", tabindex="0", role="region", aria_label="Headline figures"
     )
+
+
+def _other(entry: Entry, test_id: str, key: str) -> Headline | None:
+    """A figure that is in another review's short table and not in this one's."""
+    measured = entry.review.tests.get(test_id)
+    return None if measured is None else plain_row(measured, key)
 
 
 def _value(row: Headline | None, *, published: bool = False) -> Html:

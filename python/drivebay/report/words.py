@@ -35,6 +35,15 @@ def number(value: float | None) -> str:
     return text.replace("-", MINUS)
 
 
+def inside(label: str) -> str:
+    """A label as it stands inside a sentence: IOPS stays IOPS.
+
+    >>> inside("Data rate"), inside("IOPS at QD 32")
+    ('data rate', 'IOPS at QD 32')
+    """
+    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+
+
 def quantity(value: float | None, unit: str) -> str:
     """A number with its unit.
 

@@ -8,6 +8,7 @@ const DrivebayBench = (() => {
   const { themeName, prefersDark, draw, merge, csv, picture, save, setPrinting } = DrivebayCharts;
   const CHOSEN_MAX = 12;
   const SHOWN_FIRST = 12;
+  const FOLDED_ABOVE = 10;
   const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
   const DASHES = ["", "dash"];
   const LIBRARY = "assets/plotly.min.js";
@@ -254,10 +255,25 @@ const DrivebayBench = (() => {
       return [el("input", { type: "radio", name: `${id}-${name}`, id: own, value, checked: place === 0 }), el("label", { for: own }, words)];
     }));
 
-  const figureOf = (test, panels) => {
-    const first = panels[0].panel;
-    const id = `${test.key}${first.id}`.replaceAll(".", "-");
-    const chart = merge(panels.map(({ panel, review }) => ({ chart: panel.chart, drive: { name: review.plot, ...slot(review.key) } })));
+  const merged = (panels) => merge(panels.map(({ panel, review }) => ({ chart: panel.chart, drive: { name: review.plot, ...slot(review.key) } })));
+
+  // A chart that stands beside its like has the axes that they would have together.
+  const beside = (panels, all) => {
+    const [chart, whole] = [merged(panels), merged(all)];
+    chart.layout.xaxis = whole.layout.xaxis;
+    for (const key of Object.keys(chart.views)) chart.views[key].layout = whole.views[key].layout;
+    return chart;
+  };
+
+  const figuresOf = (test, panels) => {
+    if (!panels[0].panel.apart || panels.length === 1) return [figureOf(test, panels, merged(panels), "")];
+    return panels.map((one, place) => figureOf(test, [one], beside([one], panels), place + 1));
+  };
+
+  const figureOf = (test, panels, chart, place) => {
+    const first = { ...panels[0].panel, wide: panels[0].panel.wide && !place };
+    if (place) first.title += `: ${panels[0].review.name}`;
+    const id = `${test.key}${first.id}${place}`.replaceAll(".", "-");
     const switches = first.switches.map(([name, label, options]) => {
       const every = new Map();
       for (const { panel } of panels) for (const [, , own] of panel.switches.filter(([other]) => other === name)) for (const [value, words] of own) every.set(value, words);
@@ -288,7 +304,9 @@ const DrivebayBench = (() => {
     const gaps = [];
     for (const { data } of loaded) for (const { review } of loaded) gaps.push(...((data.against || {})[review.key] || []));
     const lines = [...gaps, ...own];
-    return lines.length ? el("ul", { class: "explained" }, lines.map((line) => el("li", {}, line))) : null;
+    const list = el("ul", { class: "explained" }, lines.map((line) => el("li", {}, line)));
+    if (lines.length > FOLDED_ABOVE) return el("details", {}, el("summary", {}, `Where the time went, in ${lines.length} sentences`), list);
+    return lines.length ? list : null;
   };
 
   const factsOf = (loaded) => {
@@ -308,7 +326,7 @@ const DrivebayBench = (() => {
       const loaded = await Promise.all(drives.map(async (key) => ({ review: byKey.get(key), data: await load(key, test.key) })));
       if (section.dataset.drives !== wanted) return; // another choice was made meanwhile
       const ids = [...new Set(loaded.flatMap(({ data }) => data.panels.map((panel) => panel.id)))];
-      const figures = ids.map((id) => figureOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
+      const figures = ids.flatMap((id) => figuresOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
       box.replaceChildren(...[factsOf(loaded), el("div", { class: "panels" }, figures), sentences(loaded)].filter(Boolean));
       figures.forEach(paint);
       section.dataset.ready = wanted;
@@ -344,7 +362,7 @@ const DrivebayBench = (() => {
       for (const page of [...new Set(tests.map((test) => test.page))]) {
         const own = tests.filter((test) => test.page === page);
         const id = `page-${results.childElementCount}`;
-        document.querySelector("nav ul").append(el("li", {}, el("a", { href: `#${id}` }, page.replace(/ performance$|^Performance /, ""))));
+        document.querySelector("nav ul").append(el("li", {}, el("a", { href: `#${id}` }, page.replace(/ performance$/, "").replace(/^Performance c/, "C"))));
         results.append(el("section", { class: "page", id }, el("h2", {}, page),
           own.map((test) => el("section", { class: "test", id: `test-${test.key}`, "data-test": test.key }))));
       }

@@ -14,7 +14,7 @@ from drivebay.report.blocks import inside_panels, names_of, run_key, time_panel
 from drivebay.report.entries import Run
 from drivebay.report.kinds.base import HIGHER, LOWER, BarOf, Kind
 from drivebay.report.panels import Panel, panel
-from drivebay.report.words import quantity
+from drivebay.report.words import inside, quantity
 
 BARS_MAX = 6
 BETTER = {
@@ -73,7 +73,7 @@ def phases(prefix: str, found: Sequence[Run]) -> list[Panel]:
 def say(measured: Measured) -> list[str]:
     """The main figures as they are."""
     known = [
-        f"{one.label[:1].lower()}{one.label[1:]} {quantity(one.value, one.unit)}"
+        f"{inside(one.label)} {quantity(one.value, one.unit)}"
         for bar in bars(measured)
         if (one := measured.figures[bar.key]).value is not None
     ]
