@@ -11,15 +11,22 @@ import html.parser
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import made_result
+import pyarrow as pa
 import pytest
 
-from drivebay import report, results, suites
+from drivebay import analysis, report, results, suites
 from drivebay.analysis import headline
+from drivebay.analysis.measure import measure
+from drivebay.analysis.moved import moved
+from drivebay.analysis.review import phases_of
 from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.report import charts_time
+from drivebay.report.entries import Run, entries
 from drivebay.report.markup import el, script_json
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
@@ -328,3 +335,47 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
     target = {**made_result.VIRTUAL, "profile": unused}
     folder = made_result.make(tmp_path / "unused", target=target, only=("random-read",))
     assert any(row.published for row in headline(results.load(folder)))
+
+
+def test_the_summary_is_written_from_the_numbers(page: Page) -> None:
+    for words in (
+        "published figures are met within their tolerance.",
+        "7,779\u00a0IOPS over the last 400 s, standard deviation 48.86",
+        "the first 12 s run at 100,141\u00a0IOPS, then the rate falls under half.",
+        "101.7\u00a0MB/s as the mean of queue depths 1, 2, 4, 181,010\u00a0IOPS at queue depth 32.",
+        "for 113 s (175.1\u00a0GB), then 74.97\u00a0MB/s",
+    ):
+        assert words in page.text, words
+
+
+def test_two_reviews_say_how_far_apart_they_are(whole: Path, tmp_path: Path) -> None:
+    half = made_result.make(tmp_path / "half", speed=0.5)
+    both = Page(report.write([whole, half], tmp_path / "both.html"))
+    assert "What differs most, from" in both.text and "Difference" in both.text
+    assert "(\N{MINUS SIGN}50.0" in both.text
+    one, other = (analysis.review(results.load(folder)) for folder in (whole, half))
+    found = moved(one, other)
+    assert found["random-read", "mean_rate"].percent == pytest.approx(-50, abs=0.1)
+    assert all(row.before.key == row.after.key for row in found.values())
+    assert moved(one, analysis.review(results.load(whole))).values()
+    charts = both.data["charts"]
+    ends = {
+        chart_id: chart["views"]["time"]["layout"]["yaxis.range"]
+        for chart_id, chart in charts.items()
+        if chart_id.startswith("random-read-stages-time")
+    }
+    assert len(ends) == 2 and len({tuple(end) for end in ends.values()}) == 1, "one scale"
+
+
+def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) -> None:
+    folder = made_result.make(tmp_path / "more", only=("thermal-write",))
+    made = results.load(folder)
+    step = made.step("thermal-write")
+    data = phases_of(step)
+    column = pa.array(range(data[0].series.num_rows), pa.int64())
+    more = replace(data[0], series=data[0].series.append_column("warning_count", column))
+    measured = measure(step.test, [more])
+    assert measured.whole.more["warning_count"][-1] == data[0].series.num_rows - 1
+    run = Run(entries([analysis.review(made)])[0], measured, "", "@c1")
+    chart = charts_time.over_time("t", [run])
+    assert [t["meta"] for t in chart.traces] == ["MB/s", "°C", "W", "warning count"]
