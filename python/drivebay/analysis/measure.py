@@ -22,6 +22,8 @@ from drivebay.suites import Test, Workload
 SAMPLES = "1 s samples"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
+SLOW_MS = (10, 100)
+"""The reviews' limits: the share of I/Os slower than these."""
 SMALL_BLOCK_BYTES = 8192
 """Up to this size a load is known by its IOPS, above it by its data rate."""
 
@@ -328,6 +330,7 @@ def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
     ]
     return [
         *rows,
+        *_slow_shares(phase),
         Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=_absent(step.waf)),
         Figure(
             "power_mean",
@@ -404,6 +407,23 @@ def _of_ladder(
     return rows
 
 
+def _slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
+    """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
+    counted = phase.histogram.total
+    return [
+        Figure(
+            f"slower_{limit}ms{key}",
+            f"I/Os slower than {limit} ms{of}",
+            latency.share_slower_percent(phase.histogram, limit * 10**6) if counted else None,
+            "%",
+            n=counted,
+            n_kind=IOS,
+            note="" if counted else "no I/O was counted",
+        )
+        for limit in SLOW_MS
+    ]
+
+
 def _of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
     step = phase.step
     key, of = ("", "") if alone else (f"_{phase.label}", f", {phase.label}")
@@ -440,4 +460,5 @@ def _of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
                 note=_absent(mean),
             )
         )
+        rows += _slow_shares(phase, key, of)
     return rows

@@ -143,14 +143,15 @@ def with_heat(found: Sequence[Run]) -> str:
     return f", with {' and '.join(known)}" if known else ""
 
 
-def time_panel(prefix: str, found: Sequence[Run]) -> Panel:
-    """Rate, temperature, power and all else that is known of every second."""
+def time_panel(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Panel:
+    """Rate, temperature, power and all else that is known of every second; latency if asked."""
+    latency = latency and charts_time.reports(found, "latency_ms_mean")
     return panel(
-        "Data rate over time" + with_heat(found),
-        charts_time.over_time(f"{prefix}-time", found),
+        f"Data rate {'and latency ' if latency else ''}over time" + with_heat(found),
+        charts_time.over_time(f"{prefix}-time", found, latency=latency),
         names_of(found),
         [f"n = {run.measured.whole.n:,} s" for run in found],
-        "The rate axis starts at zero.",
+        f"The rate axis {'and that of latency start' if latency else 'starts'} at zero.",
         captions.heat(found),
         captions.throttling(found),
         lead="One point per second, joined.",

@@ -21,7 +21,7 @@ BETTER = {
     **dict.fromkeys(("MB/s", "IOPS", "points", "score"), HIGHER),
     **dict.fromkeys(("µs", "ms", "%", "W", "°C"), LOWER),
 }
-IN_FACTS = ("latency_", "waf", "power_", "temperature_", "throttled_")
+IN_FACTS = ("latency_", "slower_", "waf", "power_", "temperature_", "throttled_")
 
 
 def bars(measured: Measured) -> list[BarOf]:
@@ -37,7 +37,7 @@ def bars(measured: Measured) -> list[BarOf]:
 def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Rate and latency of each phase, the course of the run, and the inside of it."""
     shown = phases(prefix, found) if any(len(run.measured.phases) > 1 for run in found) else []
-    return [*shown, time_panel(prefix, found), *inside_panels(prefix, found)]
+    return [*shown, time_panel(prefix, found, latency=True), *inside_panels(prefix, found)]
 
 
 def phases(prefix: str, found: Sequence[Run]) -> list[Panel]:
