@@ -394,8 +394,8 @@ const DrivebayBench = (() => {
     clearTimeout(later);
     later = setTimeout(repaint, 120);
   });
-  addEventListener("beforeprint", () => { setPrinting(true); repaint(); });
-  addEventListener("afterprint", () => { setPrinting(false); repaint(); });
+  addEventListener("beforeprint", () => { setPrinting(true); document.body.classList.add("printing"); repaint(); });
+  addEventListener("afterprint", () => { setPrinting(false); document.body.classList.remove("printing"); repaint(); });
   addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); });
   // The address belongs to the choice: links within the page only move.
   document.querySelector("nav").addEventListener("click", (event) => {
