@@ -24,7 +24,9 @@ from drivebay.results import files
 INDEX = "index.html"
 LIBRARY = "assets/plotly.min.js"
 OWNED = ("data", "reviews", "assets")
-MARK = "data/index.js"
+LISTING = "data/index.js"
+MARK = ".drivebay-bench"
+"""In every Bench, from its first moment on: what has it may be written over."""
 
 
 def write(
@@ -45,6 +47,8 @@ def write(
     if (out / MARK).is_file():  # ours, of an earlier time: no review may stay that is gone
         for name in OWNED:
             shutil.rmtree(out / name, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).touch()
     reviews, ways = bench.shown(entries, folders)
     for name in OWNED:
         (out / name).mkdir(parents=True, exist_ok=True)
@@ -63,7 +67,7 @@ def write(
         (out / "reviews" / f"{one.key}.html").write_text(html, encoding="utf-8")
         progress(place + 1)
     listing = script_json(bench.index(reviews, ways))
-    files.replace(out / MARK, f"DrivebayBench.index({listing});\n".encode("ascii"))
+    files.replace(out / LISTING, f"DrivebayBench.index({listing});\n".encode("ascii"))
     files.replace(out / INDEX, _index(len(reviews)).encode())
     return out / INDEX
 
@@ -95,7 +99,7 @@ def _index(count: int) -> str:
     )
     scripts = [
         el("script", Html(page.chart_script() + page.asset("bench.js"))),
-        el("script", src=MARK),
+        el("script", src=LISTING),
     ]
     head = page.head("The Bench — drivebay", page.POLICY, page.asset("bench.css"))
     html = el("html", head, el("body", bar, main, scripts), lang="en")
