@@ -12,7 +12,7 @@ from importlib import resources
 from plotly.offline import get_plotlyjs
 
 from drivebay import units
-from drivebay.report import summary, themes
+from drivebay.report import specification, summary, themes
 from drivebay.report.blocks import Book
 from drivebay.report.entries import Entry, who_of
 from drivebay.report.markup import Child, Html, el, script_json
@@ -50,7 +50,7 @@ def render(
         summary.header(all_entries),
         summary.incomplete(all_entries),
         _summary(all_entries),
-        summary.specifications(all_entries),
+        specification.specifications(all_entries),
         body,
         _about(all_entries),
         id="top",
@@ -154,7 +154,9 @@ def _about(all_entries: Sequence[Entry]) -> Html:
             ["Suite", f"{result.suite.name}: {result.suite.source}"],
             ["Seed", str(result.seed)],
         ]
-        rows += [[summary.label(name), words] for name, words, _ in summary.flat(result.host)]
+        rows += [
+            [specification.label(name), words] for name, words, _ in specification.flat(result.host)
+        ]
         drive_time = sum(
             phase.timeline.seconds_total
             for one in entry.review.tests.values()

@@ -1,4 +1,4 @@
-"""The top of the report: what was tested, how complete it is, the headline table, specification.
+"""The top of the report: what was tested, how complete it is, the findings, the headline table.
 
 Published figures stand beside the reproduced ones with their error; a shortened run says so and is
 not compared. Everything that a target says of itself is text, whatever it contains.
@@ -6,22 +6,17 @@ not compared. Everything that a target says of itself is text, whatever it conta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from drivebay import units
 from drivebay.analysis import Headline
 from drivebay.analysis.changed import changes
 from drivebay.analysis.headline import plain_row
 from drivebay.analysis.moved import moved
-from drivebay.analysis.published import said, specification
 from drivebay.report import prose
 from drivebay.report.entries import Entry, capacity, run_differently
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table
 from drivebay.report.words import DASH, GAP, number, percent, quantity
-
-LEAF = {"value", "source", "range", "unit", "note"}
 
 
 def header(all_entries: Sequence[Entry]) -> Html:
@@ -256,99 +251,3 @@ def all_published(all_entries: Sequence[Entry]) -> Html | None:
         return None
     heads = ["Figure", "Here", "Published", "Error", "What the comparison rests on", "Source"]
     return details("All published figures, with sources and notes", table(heads, rows))
-
-
-# --- specification --------------------------------------------------------------------------------
-
-
-def specifications(all_entries: Sequence[Entry]) -> Html:
-    """What the maker prints, what the target says of itself, and a virtual drive's parameters."""
-    body: list[Child] = []
-    for entry in all_entries:
-        if len(all_entries) > 1:
-            body.append(el("h3", entry.name))
-        body += _printed(entry)
-        target = dict(entry.review.result.target)
-        profile = target.pop("profile", None)
-        for name in ("kind", "drive", "title"):
-            target.pop(name, None)
-        own: list[list[Child]] = [[label(path), words] for path, words, _ in flat(target)]
-        body.append(
-            table(["", ""], own, caption="As the target reports itself", kind="data narrow")
-        )
-        if isinstance(profile, dict):
-            rows = list(flat(profile))
-            guesses = sum(source.startswith("guess") for _, _, source in rows)
-            sourced = sum(bool(source) for _, _, source in rows)
-            parameters: list[list[Child]] = [
-                [name, words, _source(source)] for name, words, source in rows
-            ]
-            body.append(
-                details(
-                    f"The virtual drive's parameters: {len(rows)}, of which "
-                    f"{sourced - guesses} are sourced and {guesses} are guesses fitted to figures",
-                    table(["Parameter", "Value", "Source"], parameters),
-                )
-            )
-    return el("section", el("h2", "Specification"), body, id="specification", class_="page")
-
-
-def _printed(entry: Entry) -> list[Html]:
-    """The published specification, one table per publication."""
-    tables: dict[str, list[list[Child]]] = {}
-    for row in specification(entry.review.drive) if entry.review.drive else ():
-        name = f"{row.metric[:1].upper()}{row.metric[1:]}"
-        tables.setdefault(row.source, []).append([name, said(row), row.condition])
-    return [
-        table(["", "", ""], rows, caption=f"Published: {source}", kind="data narrow")
-        for source, rows in tables.items()
-    ]
-
-
-def label(path: str) -> str:
-    """A key of an identity as words; the unit is said with the value.
-
-    >>> label("capacity_bytes"), label("nvme.firmware_rev")
-    ('Capacity', 'Nvme firmware rev')
-    """
-    words = path.removesuffix("_bytes").replace("_", " ").replace(".", " ")
-    words = words[:1].upper() + words[1:]
-    return words.replace("Cpu ", "CPU ") if len(words) > 2 else words.upper()
-
-
-def _source(source: str) -> Child:
-    if not source.startswith("guess"):
-        return source
-    return [el("span", "guess", class_="chip guess"), source.removeprefix("guess").lstrip(": ")]
-
-
-def flat(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """(path, value, source) of every leaf of a nested table, whatever its depth.
-
-    >>> list(flat({"link": {"lanes": {"value": 4, "source": "AnandTech"}}, "a_bytes": 4096}))
-    [('link.lanes', '4', 'AnandTech'), ('a_bytes', '4,096 (4.1 KB)', '')]
-    """
-    if isinstance(value, dict) and "value" in value and set(value) <= LEAF:
-        words = _leaf(path, value["value"]) + (f" {value['unit']}" if value.get("unit") else "")
-        if isinstance(value.get("range"), list):
-            words += f" (plausible: {' to '.join(_leaf('', end) for end in value['range'])})"
-        yield path, words, str(value.get("source") or "")
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from flat(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        for place, inner in enumerate(value):
-            yield from flat(inner, f"{path}[{place}]")
-    elif value is not None:
-        yield path, _leaf(path, value), ""
-
-
-def _leaf(path: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(_leaf("", one) for one in value)
-    if isinstance(value, int):
-        size = path.endswith("_bytes") and value >= 1000
-        return f"{value:,}" + (f" ({units.si_bytes(value)})" if size else "")
-    return f"{value:g}" if isinstance(value, float) else str(value)
