@@ -22,10 +22,10 @@ import pytest
 from drivebay import analysis, report, results, suites
 from drivebay.analysis import headline
 from drivebay.analysis.measure import measure
-from drivebay.analysis.moved import moved
+from drivebay.analysis.moved import gone, moved
 from drivebay.analysis.review import phases_of
 from drivebay.errors import EnvironmentProblem, UserError
-from drivebay.report import charts_time
+from drivebay.report import charts_time, prose
 from drivebay.report.entries import Run, entries
 from drivebay.report.markup import el, script_json
 
@@ -379,3 +379,20 @@ def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) ->
     run = Run(entries([analysis.review(made)])[0], measured, "", "@c1")
     chart = charts_time.over_time("t", [run])
     assert [t["meta"] for t in chart.traces] == ["MB/s", "°C", "W", "warning count"]
+
+
+def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
+    whole = made_result.make(tmp_path / "whole", only=("thermal-write",))
+    step = results.load(whole).step("thermal-write")
+    cut = [replace(phase, duration_s=100.0) for phase in phases_of(step)]
+    one = analysis.review(results.load(whole))
+    cool = replace(one, tests={"thermal-write": measure(step.test, cut)})
+    ((title, before, after),) = gone(one, cool)
+    assert title == step.title and before.value == 113 and after.value is None
+    assert "never fell" in after.note
+    assert gone(one, one) == []
+    line = prose.difference(*entries([one, cool]))[0]
+    assert line == (
+        "Thermal throttling, 128 KiB sequential write, time until the rate falls: 113\u00a0s; then "
+        "the rate never fell under half of its start and stayed there."
+    )

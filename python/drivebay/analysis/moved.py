@@ -42,6 +42,23 @@ def moved(before: Review, after: Review) -> Mapping[tuple[str, str], Moved]:
     return found
 
 
+def gone(before: Review, after: Review) -> list[tuple[str, Figure, Figure]]:
+    """Figures that only one of the two reviews could give, and the other says why not: the test's
+    title, the first's figure, the second's. One for each reason of a test."""
+    found: dict[tuple[str, str], tuple[str, Figure, Figure]] = {}
+    for row in (*before.headline, *after.headline):
+        if row.test_id not in before.tests or row.test_id not in after.tests:
+            continue
+        first = before.tests[row.test_id].figures.get(row.key)
+        other = after.tests[row.test_id].figures.get(row.key)
+        if first is None or other is None or (first.value is None) == (other.value is None):
+            continue
+        if _same_way(before, after, row.test_id):
+            why = (row.test_id, first.note if first.value is None else other.note)
+            found.setdefault(why, (row.test_title, first, other))
+    return list(found.values())
+
+
 def _same_way(before: Review, after: Review, test_id: str) -> bool:
     a, b = before.tests[test_id].test, after.tests[test_id].test
     return (a.prepare, a.phases, a.metric_window_s) == (b.prepare, b.phases, b.metric_window_s)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drivebay.analysis import Headline
-from drivebay.analysis.moved import moved
+from drivebay.analysis.measure import Figure
+from drivebay.analysis.moved import gone, moved
 from drivebay.report import kinds
 from drivebay.report.entries import Entry
 from drivebay.report.markup import Html, el
@@ -47,13 +48,22 @@ def agreement(entry: Entry) -> list[str]:
 def difference(before: Entry, after: Entry) -> list[str]:
     """The main figures that differ most between two reviews, largest first."""
     found = sorted(moved(before.review, after.review).values(), key=lambda one: -abs(one.percent))
-    return [
+    lines = [
+        f"{title}, {inside(first.label)}: {_or_why(first)}; then {_or_why(other)}."
+        for title, first, other in gone(before.review, after.review)
+    ]
+    lines += [
         f"{one.test_title}, {inside(one.after.label)}: "
         f"{quantity(one.before.value, one.before.unit)} to "
         f"{quantity(one.after.value, one.after.unit)} ({percent(one.percent)})."
         for one in found[:DIFFERENCES_MAX]
         if abs(one.percent) >= WORTH_PERCENT
     ]
+    return lines
+
+
+def _or_why(figure: Figure) -> str:
+    return quantity(figure.value, figure.unit) if figure.value is not None else figure.note
 
 
 def _miss(row: Headline) -> str:
