@@ -27,7 +27,7 @@ LINE_EVERY_S = 5.0
 REFRESH_PER_S = 5
 SPARKS_MAX = 24
 BLOCKS = "▁▂▃▄▅▆▇█"
-MIDDLE, WIDE = 76, 110
+TINY, MIDDLE, WIDE = 32, 76, 110
 """Widths of a terminal from which there is room for more columns."""
 TRUST_AFTER_SHARE = 0.02
 """From this share of the work on, the time left is reckoned from the progress made."""
@@ -274,6 +274,8 @@ class Bars(Lines):
             unicode = self._console.encoding.startswith("utf")
             cells.append(Text(sparkline(test.rates, wide) if unicode else "", style="cyan"))
         cells.append(Text(_cut(test.what, 8), no_wrap=True))
+        if width < TINY:
+            return cells
         short = {"temperature_c"} if width < MIDDLE else {"temperature_c", "bytes_per_s"}
         shown = {k: v for k, v in test.figures.items() if width >= WIDE or k in short}
         cells.append(Text(figures_text(shown), no_wrap=True, overflow="ellipsis"))
@@ -284,7 +286,7 @@ def _name_width(width: int) -> int:
     """What a test's name may take of a line, beside the other columns that fit."""
     if width >= WIDE:
         return width // 5
-    return max(8, width - (61 if width >= MIDDLE else 22))
+    return max(8, width - (61 if width >= MIDDLE else 22 if width >= TINY else 14))
 
 
 def _cut(text: str, width: int) -> str:
