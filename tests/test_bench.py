@@ -85,13 +85,19 @@ def test_what_sets_two_drives_apart_is_said(site: Path) -> None:
     assert data["sentences"]
 
 
-def test_a_kind_that_nobody_wrote_a_page_for_has_a_sound_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "bars"),
+    [
+        ("tea-leaves", {"rate_qd32", "rate"}),
+        ("trace", {"rate", "latency_mean", "over_10_ms", "over_100_ms"}),
+    ],
+)
+def test_other_kinds_have_sound_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, bars: set[str]
 ) -> None:
     suite = suites.load("anandtech-2015").selected(("random-read", "thermal-write"))
-    strange = [
-        test.model_copy(update={"kind": "tea-leaves", "page": "leaves"}) for test in suite.tests
-    ]
+    change = {"kind": kind, "page": "leaves"}
+    strange = [test.model_copy(update=change) for test in suite.tests]
     shown = Suite.model_construct(**{**dict(suite), "tests": tuple(strange)})
     folder = made_result.make(tmp_path / "strange", suite=suite)
     made = results.load(folder)
@@ -106,7 +112,7 @@ def test_a_kind_that_nobody_wrote_a_page_for_has_a_sound_one(
         assert words in page, words
     bench = report.write_bench([folder], tmp_path / "bench").parent
     keys = [bar["key"] for test in called(bench / "data/index.js")["tests"] for bar in test["bars"]]
-    assert "rate_qd32" in keys and "rate" in keys
+    assert bars <= set(keys)
 
 
 def test_names_are_safe_in_paths_addresses_and_scripts(tmp_path: Path) -> None:

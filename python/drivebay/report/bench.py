@@ -111,11 +111,7 @@ def part(one: Shown, test_id: str) -> Json:
     return {
         "panels": [panel.encoded() for panel in panels if panel is not None],
         "facts": captions.test_facts(measured),
-        "notes": [
-            found.note
-            for key in kind.notes
-            if (found := measured.figures.get(key)) is not None and found.note
-        ],
+        "notes": kind.remarks(measured),
         "sentences": list(explain.explain(measured).sentences),
     }
 

@@ -126,7 +126,7 @@ def _shown(book: Book, prefix: str, found: Sequence[Run]) -> list[Child]:
     kind = kinds.of(found[0].measured.test.kind)
     return [
         bars_of(kind.bars(found[0].measured), found),
-        [_note(run, key) for key in kind.notes for run in found],
+        [_remark(run, words) for run in found for words in kind.remarks(run.measured)],
         facts_of(found),
         kind.shared(prefix, found),
         book.show(kind.panels(prefix, found)),
@@ -188,9 +188,7 @@ def missing(book: Book, test: Test) -> list[Html]:
     return [el("p", line, class_="missing") for line in lines]
 
 
-def _note(run: Run, key: str) -> Html | None:
-    one = run.measured.figures.get(key)
-    if one is None or not one.note:
-        return None
-    words = f"{run.name}: {one.note}." if run.name else f"{one.note[:1].upper()}{one.note[1:]}."
-    return el("p", words, class_="note")
+def _remark(run: Run, words: str) -> Html:
+    text = words.removesuffix(".")
+    said = f"{run.name}: {text}." if run.name else f"{text[:1].upper()}{text[1:]}."
+    return el("p", said, class_="note")

@@ -5,7 +5,7 @@ To add a kind: a module beside this one that makes a `Kind`, and a line in `KIND
 
 from __future__ import annotations
 
-from drivebay.report.kinds import consistency, generic, ladder, thermal
+from drivebay.report.kinds import consistency, generic, ladder, thermal, trace
 from drivebay.report.kinds.base import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
@@ -14,6 +14,7 @@ KINDS: dict[str, Kind] = {
     "consistency": consistency.KIND,
     "ladder": ladder.KIND,
     "thermal": thermal.KIND,
+    "trace": trace.KIND,
 }
 
 

@@ -30,6 +30,10 @@ def _nothing(_prefix: str, _found: Sequence[Run]) -> Child:
     return None
 
 
+def _no_remarks(_measured: Measured) -> list[str]:
+    return []
+
+
 @dataclass(frozen=True)
 class Kind:
     """How the tests of one kind are shown.
@@ -41,7 +45,7 @@ class Kind:
         one by one, and are laid over each other by the page (`entries.by_drive`).
     say : sentences for the summary.
     table : all figures.
-    notes : keys of figures whose note is told even where there is a value.
+    remarks : sentences that stand between the bars and the charts.
     shared : what stands above the charts and sets the first part of their views.
     together : the tests of one page share their charts in the report of a lone review.
     """
@@ -50,6 +54,6 @@ class Kind:
     panels: Callable[[str, Sequence[Run]], list[Panel]]
     say: Callable[[Measured], list[str]]
     table: Callable[[Sequence[Run]], Html]
-    notes: tuple[str, ...] = ()
+    remarks: Callable[[Measured], list[str]] = _no_remarks
     shared: Callable[[str, Sequence[Run]], Child] = _nothing
     together: bool = False

@@ -21,7 +21,7 @@ BETTER = {
     **dict.fromkeys(("MB/s", "IOPS", "points", "score"), HIGHER),
     **dict.fromkeys(("µs", "ms", "%", "W", "°C"), LOWER),
 }
-IN_FACTS = ("latency_", "slower_", "waf", "power_", "temperature_", "throttled_")
+IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")
 
 
 def bars(measured: Measured) -> list[BarOf]:

@@ -27,6 +27,12 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     return [time_panel(prefix, found), *inside_panels(prefix, found)]
 
 
+def remarks(measured: Measured) -> list[str]:
+    """Why there is no fall, or what else may look like one."""
+    found = measured.figures.get("throttle_after_s")
+    return [found.note] if found is not None and found.note else []
+
+
 def say(measured: Measured) -> list[str]:
     """Whether the rate fell, when, from what to what."""
     found = measured.thermal
@@ -50,5 +56,5 @@ KIND = Kind(
     panels=panels,
     say=say,
     table=captions.figures_table,
-    notes=("throttle_after_s",),
+    remarks=remarks,
 )
