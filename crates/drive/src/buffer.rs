@@ -33,14 +33,9 @@ impl Buffer {
         }
     }
 
-    /// Takes the next place.
+    /// Takes the next place, which is free from `free_at` on.
     #[inline]
-    pub fn take(&mut self, nand: &Nand) {
-        let free_at = self.next_free_at(nand);
-        assert!(
-            free_at < Nanos(u64::MAX),
-            "a buffer of two rows holds no page that nobody programs"
-        );
+    pub fn take(&mut self, free_at: Nanos) {
         self.ready = self.ready.max(free_at);
         self.programs[(self.next & self.mask) as usize] = Ticket::NONE;
         self.next += 1;
@@ -66,7 +61,7 @@ impl Buffer {
         self.programs[(page & self.mask) as usize].is_none()
     }
 
-    /// When the next place will be free.
+    /// When the next place will be free; the end of time if the page there is not yet given to flash.
     #[inline]
     pub fn next_free_at(&self, nand: &Nand) -> Nanos {
         if self.next < self.capacity {
@@ -107,7 +102,7 @@ mod tests {
         let mut buffer = Buffer::new(4);
         let mut ends = Vec::new();
         for page in 0..4 {
-            buffer.take(&nand);
+            buffer.take(buffer.next_free_at(&nand));
             let program = nand.program(Nanos::ZERO, Nanos(100 * page), page as u32, 0);
             buffer.give_back(page, program);
             ends.push(nand.end_of(program));
@@ -120,7 +115,7 @@ mod tests {
         nand.sense(Nanos(ends[0].0 - 200_000), 0);
         let later = ends[0].after(spec.nand.read);
         assert_eq!(buffer.next_free_at(&nand), later);
-        buffer.take(&nand);
+        buffer.take(buffer.next_free_at(&nand));
         assert_eq!(buffer.ready(), later);
         assert!(!buffer.holds(0, Nanos(50), &nand), "its place has been given away");
         assert!(buffer.holds(4, Nanos(1_000_000_000), &nand), "not yet programmed");

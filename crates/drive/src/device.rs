@@ -11,6 +11,7 @@
 //! Not modelled here: data content.
 
 mod collect;
+mod programs;
 mod read;
 mod write;
 
@@ -110,6 +111,7 @@ pub struct Device {
     buffers: [Buffer; 2],
     ftl: Ftl,
     nand: Nand,
+    programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
     now: Nanos,
@@ -155,6 +157,7 @@ impl Device {
             flash_core: FlashCore::new(),
             buffers: fresh_buffers(&spec),
             nand: Nand::new(spec.nand, &spec.geometry, programs_pending_max(&spec)),
+            programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
             now: Nanos::ZERO,
@@ -205,6 +208,7 @@ impl Device {
     /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_turn(), Nanos(u64::MAX), "no request is under way");
+        self.ask_all();
         self.ftl.erase_all();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
@@ -349,6 +353,7 @@ impl Device {
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);
         self.firmware(stages, cost, nominal);
+        self.dies_until(pass.end);
         pass.end
     }
 

@@ -33,8 +33,6 @@ struct Write {
 struct Die {
     /// When the reads asked so far have left the array.
     reads_until: Nanos,
-    /// When the write that a read suspended last goes on, if no other read comes.
-    resumes_at: Nanos,
     /// Number of the first write that reads may still move.
     first: u32,
     /// Number of the next write; the first is 1.
@@ -101,10 +99,7 @@ impl Nand {
         Nand {
             timing,
             program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
-            dies: vec![
-                Die { reads_until: Nanos::ZERO, resumes_at: Nanos::ZERO, first: 1, next: 1 };
-                dies as usize
-            ],
+            dies: vec![Die { reads_until: Nanos::ZERO, first: 1, next: 1 }; dies as usize],
             writes: vec![Write::default(); (dies as usize) << ring_shift],
             ring_shift,
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
@@ -218,6 +213,8 @@ impl Die {
         suspend: Nanos,
     ) -> (Nanos, Nanos) {
         let mask = ring.len() - 1;
+        // Behind another read no write runs in between.
+        let behind_read = from <= self.reads_until;
         let mut begin = from.max(self.reads_until);
         self.first = self.first.max(self.next.saturating_sub(ring.len() as u32));
         while self.first != self.next && ring[self.first as usize & mask].until <= begin {
@@ -225,15 +222,14 @@ impl Die {
         }
         if self.first != self.next {
             let running = &mut ring[self.first as usize & mask];
-            if running.from > begin {
+            if running.from > begin || (behind_read && running.from == begin) {
                 self.push_from(ring, self.first, begin.after(len));
             } else {
-                if begin != self.resumes_at {
+                if !behind_read {
                     begin = begin.after(suspend).min(running.until);
                 }
                 let end = begin.after(len);
                 if begin < running.until {
-                    self.resumes_at = end;
                     running.until = running.until.after(len);
                     let until = running.until;
                     let gap = ring[(self.first + 1) as usize & mask].gap;

@@ -105,8 +105,8 @@ impl Device {
         let stream = self.ftl.collect_stream();
         let pages = u64::from(source.pages);
         let page = source.first.0 >> self.spec.geometry.page_shift;
-        let floor = self.flash_core.passed();
-        let read = self.nand.read(floor, at, page, pages * PAGE_BYTES);
+        self.dies_until(at);
+        let read = self.nand.read(at, at, page, pages * PAGE_BYTES);
         // Pages are programmed in order: none before the data of all before it has come.
         self.collector.data_ready = self.collector.data_ready.max(read.done);
         while source.valid != 0 {
@@ -129,7 +129,7 @@ impl Device {
     /// Erases the victim that has been read to its end.
     fn retire(&mut self, at: Nanos) {
         self.ftl.finish_victim();
-        self.nand.erase_superblock(at);
+        self.erase(at);
     }
 
     /// Opens the host's next superblock, collecting in the foreground while only the reserve is left.
@@ -158,7 +158,7 @@ impl Device {
             match self.ftl.next_source() {
                 Some(source) => {
                     let begin = self.flash_core.free_at();
-                    let wait = self.buffers[stream].next_free_at(&self.nand).since_or_zero(begin);
+                    let wait = self.place_free_at(stream).since_or_zero(begin);
                     let cost = self.copy(source, begin.after(wait));
                     self.flash_core.collect(wait.after(cost));
                 }

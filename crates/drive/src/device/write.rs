@@ -106,15 +106,16 @@ impl Device {
 
     /// Lets `len` slots from `slot` on pass through a stream's buffer and programs what is complete.
     ///
-    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 die and
-    /// 1 calendar per die-wide program.
+    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 queue entry
+    /// per die-wide program.
     #[inline(always)]
     pub(super) fn fill(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
         let last = (1u32 << self.spec.geometry.page_shift) - 1;
         let (mut at, end, mut clock) = (slot.0, slot.0 + len, from);
         while at < end {
             if at & last == 0 {
-                self.buffers[stream].take(&self.nand);
+                let free_at = self.place_free_at(stream);
+                self.buffers[stream].take(free_at);
             }
             clock = clock.max(self.buffers[stream].ready());
             let page_end = (at | last) + 1;
@@ -130,19 +131,6 @@ impl Device {
             at = page_end;
         }
         clock
-    }
-
-    /// Programs the planes of a die up to flash page `page`, and frees their buffers.
-    ///
-    /// `number` is the page's number in its stream.
-    fn program(&mut self, stream: usize, page: u32, number: u64, at: Nanos) {
-        let g = &self.spec.geometry;
-        let row = page >> (g.die_shift + g.plane_shift);
-        let plane = (page >> g.die_shift) & ((1 << g.plane_shift) - 1);
-        let safe = self.nand.program(self.flash_core.passed(), at, page, row);
-        for earlier in 0..=u64::from(plane) {
-            self.buffers[stream].give_back(number - (earlier << g.die_shift), safe);
-        }
     }
 
     /// Flush: everything acknowledged so far goes to flash. Copies of collection need none: what they
@@ -166,6 +154,7 @@ impl Device {
             self.padded_pages += u64::from(padding.1);
             self.fill(stream, padding.0, padding.1, at);
         }
+        self.ask_all();
         let taken = self.buffers[stream].taken();
         // Dies filled in part lie in the newest row, which lies in the open superblock.
         let row = u64::from(g.dies()) << g.plane_shift;
@@ -174,6 +163,7 @@ impl Device {
             if self.buffers[stream].waits(number) {
                 let page = self.ftl.frontier_page(stream, taken - 1 - number);
                 self.program(stream, page, number, at);
+                self.ask_all();
             }
         }
         let oldest = taken.saturating_sub(pages.min(u64::from(self.spec.buffer_pages)));
