@@ -289,7 +289,7 @@ const SMALL: [u64; 6] = [1, 1, 1, 2, 2, 4];
 
 const LARGE_TOO: [u64; 6] = [1, 2, 4, 8, 16, 32];
 const WORN: Kind =
-    Kind { read_percent: 0, blocks: [1; 6], sequential: false, worn: true, allowed: (3.0, 8.0) };
+    Kind { read_percent: 0, blocks: [1; 6], sequential: false, worn: true, allowed: (1.5, 8.0) };
 const FRESH: Kind =
     Kind { read_percent: 0, blocks: LARGE_TOO, sequential: true, worn: false, allowed: (1.0, 2.0) };
 
@@ -310,8 +310,13 @@ fn mixed_30() {
 }
 
 #[test]
+fn mixed_large() {
+    check("mixed_large", Kind { read_percent: 50, blocks: LARGE_TOO, ..WORN });
+}
+
+#[test]
 fn random_writes() {
-    check("random_writes", Kind { blocks: SMALL, allowed: (1.5, 2.0), ..WORN });
+    check("random_writes", Kind { blocks: SMALL, allowed: (1.0, 2.0), ..WORN });
 }
 
 #[test]
