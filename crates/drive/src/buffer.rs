@@ -5,6 +5,9 @@
 //! one that is a full ring before it.
 //! Not modelled: overwriting data while it is still buffered (each write takes a place of its own).
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use drivebay_units::Nanos;
 
 use crate::nand::{Nand, Ticket};
@@ -18,19 +21,56 @@ pub struct Buffer {
     next: u64,
     /// Since when the newest page has its place.
     ready: Nanos,
+    /// Pages that were told to be safe, and from when on; oldest first.
+    promises: VecDeque<(Range<u64>, Nanos)>,
 }
 
 impl Buffer {
     /// Room for `capacity` flash pages.
     pub fn new(capacity: u32) -> Buffer {
-        let places = (u64::from(capacity) + 1).next_power_of_two();
+        let places = Buffer::places(capacity);
         Buffer {
-            programs: vec![Ticket::NONE; places as usize],
-            mask: places - 1,
+            programs: vec![Ticket::NONE; places],
+            mask: places as u64 - 1,
             capacity: u64::from(capacity),
             next: 0,
             ready: Nanos::ZERO,
+            promises: VecDeque::new(),
         }
+    }
+
+    /// Somebody was told that these pages are on flash from `at` on: a read that is asked later may
+    /// still move the end of a program, but not what was promised.
+    pub fn promise(&mut self, pages: Range<u64>, at: Nanos) {
+        let known = self.known().start;
+        while self.promises.front().is_some_and(|(old, _)| old.end <= known) {
+            self.promises.pop_front();
+        }
+        self.promises.push_back((pages, at));
+    }
+
+    /// Whether a page's data outlives a power cut at `at`.
+    pub fn survives(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
+        let promised =
+            self.promises.iter().any(|(pages, from)| pages.contains(&page) && *from <= at);
+        promised || self.end_of(page, nand) <= at
+    }
+
+    /// Places of the ring of a buffer for `capacity` flash pages.
+    pub fn places(capacity: u32) -> usize {
+        (capacity as usize + 1).next_power_of_two()
+    }
+
+    /// Numbers of the pages that the ring still knows; those before have long been programmed.
+    pub fn known(&self) -> Range<u64> {
+        self.next.saturating_sub(self.mask + 1)..self.next
+    }
+
+    /// All is lost or programmed: every place is free, and the next page has number `next`.
+    pub fn restart(&mut self, next: u64) {
+        self.programs.fill(Ticket::ENDED);
+        self.promises.clear();
+        (self.next, self.ready) = (next, Nanos::ZERO);
     }
 
     /// Takes the next place, which is free from `free_at` on.
@@ -39,6 +79,11 @@ impl Buffer {
         self.ready = self.ready.max(free_at);
         self.programs[(self.next & self.mask) as usize] = Ticket::NONE;
         self.next += 1;
+    }
+
+    /// Pages taken from now on find no place before `until`.
+    pub fn wait_until(&mut self, until: Nanos) {
+        self.ready = self.ready.max(until);
     }
 
     /// Since when the newest page has its place; none before those taken earlier.

@@ -11,9 +11,13 @@
 //! Not modelled here: data content.
 
 mod collect;
+mod power_cut;
 mod programs;
 mod read;
+mod superblocks;
 mod write;
+
+pub use power_cut::Recovery;
 
 use std::collections::VecDeque;
 
@@ -22,13 +26,16 @@ use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 use crate::buffer::Buffer;
 use crate::controller::FlashCore;
 use crate::front::Front;
-use crate::ftl::Ftl;
+use crate::ftl::{Ftl, STREAMS};
 use crate::heat::{Thermal, Work};
 use crate::io::{Completion, DeviceError, Io, Op, Served};
 use crate::nand::Nand;
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
+
+/// A time that never comes.
+const NEVER: Nanos = Nanos(u64::MAX);
 
 /// Sectors of a mapped page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -81,7 +88,7 @@ impl CoreQueue {
     /// When the next one arrives; the end of time if none is on its way.
     #[inline(always)]
     fn next_arrival(&self) -> Nanos {
-        let of = |queue: &VecDeque<Waiting>| queue.front().map_or(Nanos(u64::MAX), |w| w.arrival);
+        let of = |queue: &VecDeque<Waiting>| queue.front().map_or(NEVER, |w| w.arrival);
         of(&self.direct).min(of(&self.with_data))
     }
 
@@ -108,7 +115,7 @@ pub struct Device {
     write_path: Fifo,
     queue: CoreQueue,
     flash_core: FlashCore,
-    buffers: [Buffer; 2],
+    buffers: [Buffer; STREAMS],
     ftl: Ftl,
     nand: Nand,
     programs: programs::Programs,
@@ -207,7 +214,7 @@ impl Device {
 
     /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
     pub fn secure_erase(&mut self) {
-        debug_assert_eq!(self.next_turn(), Nanos(u64::MAX), "no request is under way");
+        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.ask_all();
         self.ftl.erase_all();
         self.buffers = fresh_buffers(&self.spec);
@@ -216,7 +223,7 @@ impl Device {
 
     /// Nothing is asked of the drive until `until`; it cools.
     pub fn rest(&mut self, until: Nanos) {
-        debug_assert_eq!(self.next_turn(), Nanos(u64::MAX), "no request is under way");
+        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.now = self.now.max(until);
         self.heat_up(self.now);
     }
@@ -235,7 +242,7 @@ impl Device {
     /// [`DeviceError::OutOfRange`], [`DeviceError::NoSpace`]; the drive is unchanged in the first case.
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
-        debug_assert_eq!(self.next_turn(), Nanos(u64::MAX), "accepted requests were served");
+        debug_assert_eq!(self.next_turn(), NEVER, "accepted requests were served");
         self.accept(now, io, 0)?;
         self.serve().map(|served| served.completion)
     }
@@ -384,6 +391,6 @@ fn programs_pending_max(spec: &Spec) -> u32 {
 }
 
 /// One buffer per write stream.
-fn fresh_buffers(spec: &Spec) -> [Buffer; 2] {
+fn fresh_buffers(spec: &Spec) -> [Buffer; STREAMS] {
     std::array::from_fn(|_| Buffer::new(spec.buffer_pages))
 }

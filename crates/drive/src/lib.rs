@@ -20,7 +20,7 @@ mod spec;
 mod stage;
 mod timeline;
 
-pub use device::{Counters, Device};
+pub use device::{Counters, Device, Recovery};
 pub use ftl::Ftl;
 pub use io::{Completion, DeviceError, Io, Op, Served};
 pub use raw::RawSpec;

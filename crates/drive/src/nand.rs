@@ -51,6 +51,9 @@ impl Ticket {
     /// Of a program that has not been asked for.
     pub const NONE: Ticket = Ticket { entry: u32::MAX, number: 0 };
 
+    /// Of a program that has ended long ago.
+    pub const ENDED: Ticket = Ticket { entry: 0, number: u32::MAX };
+
     /// Whether this is [`Ticket::NONE`].
     #[inline(always)]
     pub fn is_none(self) -> bool {
@@ -181,6 +184,20 @@ impl Nand {
         let number = die.occupy(ring, loaded, time, gap);
         let entry = begin + (number as usize & (ring.len() - 1));
         Ticket { entry: entry as u32, number }
+    }
+
+    /// Power is gone: whatever dies and channels were doing has ended, or never will.
+    pub fn power_cut(&mut self) {
+        self.writes.fill(Write::default());
+        self.channels.fill(Calendar::default());
+        for die in &mut self.dies {
+            (die.reads_until, die.first) = (Nanos::ZERO, die.next);
+        }
+    }
+
+    /// tR.
+    pub fn read_time(&self) -> Nanos {
+        self.timing.read
     }
 
     /// Erases one block on every plane of every die.

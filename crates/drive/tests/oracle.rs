@@ -316,7 +316,7 @@ fn mixed_large() {
 
 #[test]
 fn random_writes() {
-    check("random_writes", Kind { blocks: SMALL, allowed: (1.0, 2.0), ..WORN });
+    check("random_writes", Kind { blocks: SMALL, allowed: (1.1, 4.0), ..WORN });
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Device {
                     pages_256 -= i64::from(source.pages) * 256;
                     time -= self.copy(source, at).0 as i64;
                 }
-                None if self.ftl.victim_is_done() => self.retire(at),
+                None if self.ftl.victim_is_done() => self.retire(),
                 None => break,
             }
         }
@@ -111,7 +111,7 @@ impl Device {
         self.collector.data_ready = self.collector.data_ready.max(read.done);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
-                self.open_for_collection();
+                self.open_for_collection(at);
             }
             let (place, count) = self.ftl.relocate(&mut source);
             self.fill(stream, place, count, at.max(self.collector.data_ready));
@@ -120,23 +120,21 @@ impl Device {
         self.costs.copy_run.times(u64::from(source.runs)).after(self.costs.copy_page.times(pages))
     }
 
-    fn open_for_collection(&mut self) {
-        let stream = self.ftl.collect_stream();
-        let opened = self.ftl.open(stream, self.buffers[stream].taken());
+    fn open_for_collection(&mut self, at: Nanos) {
+        let opened = self.open(self.ftl.collect_stream(), at);
         assert!(opened, "the reserve always has a superblock for collection");
     }
 
-    /// Erases the victim that has been read to its end.
-    fn retire(&mut self, at: Nanos) {
-        self.ftl.finish_victim();
-        self.erase(at);
+    /// Gives the victim back that has been read to its end.
+    fn retire(&mut self) {
+        self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
     }
 
     /// Opens the host's next superblock, collecting in the foreground while only the reserve is left.
     ///
-    /// Returns when the host may go on.
+    /// `at`: when the command passed the flash core. Returns when it may go on.
     #[cold]
-    pub(super) fn open_for_host(&mut self) -> Result<Nanos, DeviceError> {
+    pub(super) fn open_for_host(&mut self, at: Nanos) -> Result<Nanos, DeviceError> {
         let reserve = self.spec.reserve_superblocks as usize;
         let mut may_go_on = Nanos::ZERO;
         while self.ftl.free_superblocks() <= reserve {
@@ -145,7 +143,7 @@ impl Device {
         }
         // Collection into a shared frontier may have opened a superblock already.
         if self.ftl.room(HOST) == 0 {
-            let opened = self.ftl.open(HOST, self.buffers[HOST].taken());
+            let opened = self.open(HOST, at.max(may_go_on));
             assert!(opened, "more than the reserve is free");
         }
         Ok(may_go_on)
@@ -163,7 +161,7 @@ impl Device {
                     self.flash_core.collect(wait.after(cost));
                 }
                 None if self.ftl.victim_is_done() => {
-                    self.retire(self.flash_core.free_at());
+                    self.retire();
                     return Ok(());
                 }
                 None => return Err(DeviceError::NoSpace),

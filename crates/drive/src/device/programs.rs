@@ -3,16 +3,14 @@
 //! A copy's program can begin when its data has come, long after the command behind which it was read; a
 //! host's when the buffer has room. If dies were asked in the order of commands, an early program would
 //! queue behind a late one. Each stream's programs are due in the order in which they are given, and so
-//! are erases: three queues, merged by time.
+//! are erases: a few queues, merged by time.
 
 use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
-use super::Device;
-
-/// A time that never comes.
-const NEVER: Nanos = Nanos(u64::MAX);
+use super::{Device, NEVER};
+use crate::ftl::STREAMS;
 
 /// A program that waits for its time.
 #[derive(Clone, Copy)]
@@ -26,8 +24,9 @@ struct Due {
 
 /// What is due later.
 pub(super) struct Programs {
-    streams: [VecDeque<Due>; 2],
-    erases: VecDeque<Nanos>,
+    streams: [VecDeque<Due>; STREAMS],
+    /// When, and which superblock.
+    erases: VecDeque<(Nanos, u32)>,
     /// The earliest time of all queues.
     next_at: Nanos,
     /// Nothing will ask a die for an earlier time.
@@ -46,12 +45,21 @@ impl Default for Programs {
 }
 
 impl Programs {
-    /// When the queues' heads are due: the two streams, the erases.
+    /// When a stream's next program is due.
     #[inline(always)]
-    fn heads(&self) -> [Nanos; 3] {
-        let [host, copies] = &self.streams;
-        let of = |queue: &VecDeque<Due>| queue.front().map_or(NEVER, |due| due.at);
-        [of(host), of(copies), self.erases.front().copied().unwrap_or(NEVER)]
+    fn due(&self, stream: usize) -> Nanos {
+        self.streams[stream].front().map_or(NEVER, |due| due.at)
+    }
+
+    fn find_next(&mut self) {
+        let due = (0..STREAMS).map(|stream| self.due(stream));
+        self.next_at = due.fold(self.erase_due(), Nanos::min);
+    }
+
+    /// When the next erase is due.
+    #[inline(always)]
+    fn erase_due(&self) -> Nanos {
+        self.erases.front().map_or(NEVER, |&(at, _)| at)
     }
 }
 
@@ -65,10 +73,10 @@ impl Device {
         self.programs.floor = self.programs.floor.max(until);
     }
 
-    /// Hands everything that waits to the dies, each at its time.
+    /// Hands every program that waits to the dies, each for its time.
     pub(super) fn ask_all(&mut self) {
-        while self.programs.next_at < NEVER {
-            self.ask_next();
+        while self.programs.streams.iter().any(|queue| !queue.is_empty()) {
+            self.ask_next_program();
         }
     }
 
@@ -80,7 +88,7 @@ impl Device {
             if at < NEVER {
                 return at;
             }
-            self.ask_next();
+            self.ask_next_program();
         }
     }
 
@@ -93,30 +101,43 @@ impl Device {
         self.programs.next_at = self.programs.next_at.min(at);
     }
 
+    /// Whether a superblock waits to be erased.
+    pub(super) fn will_erase(&self, index: u32) -> bool {
+        self.programs.erases.iter().any(|&(_, waiting)| waiting == index)
+    }
+
     /// Erases a superblock at `at`.
-    pub(super) fn erase(&mut self, at: Nanos) {
-        let at = self.programs.erases.back().map_or(at, |&before| at.max(before));
-        self.programs.erases.push_back(at);
+    pub(super) fn erase(&mut self, index: u32, at: Nanos) {
+        let at = self.programs.erases.back().map_or(at, |&(before, _)| at.max(before));
+        self.programs.erases.push_back((at, index));
         self.programs.next_at = self.programs.next_at.min(at);
     }
 
     /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
     fn ask_next(&mut self) {
-        let at = self.programs.next_at;
-        let [host, copies, erase] = self.programs.heads();
-        if erase == at {
-            self.programs.erases.pop_front();
-            self.nand.erase_superblock(at);
+        if self.programs.erase_due() == self.programs.next_at {
+            self.erase_now();
         } else {
-            let stream = usize::from(host != at);
-            debug_assert!(stream == 0 || copies == at);
-            let due = self.programs.streams[stream].pop_front();
-            self.ask_program(
-                stream,
-                due.expect("a buffer of two rows holds no page nobody programs"),
-            );
+            self.ask_next_program();
         }
-        self.programs.next_at = self.programs.heads().into_iter().fold(NEVER, Nanos::min);
+    }
+
+    /// Asks the dies for the program that is due first, even if an erase is due before.
+    fn ask_next_program(&mut self) {
+        let programs = &mut self.programs;
+        let first = (0..STREAMS).min_by_key(|&stream| programs.due(stream)).unwrap_or_default();
+        let due = programs.streams[first].pop_front();
+        self.ask_program(first, due.expect("a buffer of two rows holds no page nobody programs"));
+        self.programs.find_next();
+    }
+
+    /// Erases the superblock that has waited longest, whenever it is due.
+    pub(super) fn erase_now(&mut self) {
+        let (at, index) =
+            self.programs.erases.pop_front().expect("a superblock waits to be erased");
+        self.ftl.erased(index);
+        self.nand.erase_superblock(at);
+        self.programs.find_next();
     }
 
     #[inline(always)]

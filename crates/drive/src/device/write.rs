@@ -63,7 +63,7 @@ impl Device {
         while left > 0 {
             if self.ftl.room(HOST) == 0 {
                 let before = clock;
-                clock = clock.max(self.open_for_host()?);
+                clock = clock.max(self.open_for_host(from)?);
                 stages.add(Stage::Collection, clock.since(before));
             }
             let len = left.min(self.ftl.room(HOST));
@@ -166,9 +166,11 @@ impl Device {
                 self.ask_all();
             }
         }
-        let oldest = taken.saturating_sub(pages.min(u64::from(self.spec.buffer_pages)));
+        let oldest = taken.saturating_sub(pages).max(self.buffers[stream].known().start);
         let ends = (oldest..taken).map(|n| self.buffers[stream].end_of(n, &self.nand));
-        ends.fold(at, Nanos::max)
+        let safe = ends.fold(at, Nanos::max);
+        self.buffers[stream].promise(oldest..taken, safe);
+        safe
     }
 
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and

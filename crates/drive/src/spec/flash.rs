@@ -40,6 +40,12 @@ impl Geometry {
         u64::from(self.superblocks - self.bad_superblocks) * u64::from(self.superblock_slots)
     }
 
+    /// Flash pages of a superblock on one die.
+    #[must_use]
+    pub fn pages_per_die(&self) -> u32 {
+        self.superblock_slots >> (self.page_shift + self.die_shift)
+    }
+
     /// Bytes of a flash page.
     #[must_use]
     pub fn flash_page_bytes(&self) -> u64 {
