@@ -6,9 +6,10 @@
 //! Collection is paced: when spare space runs low, each command is followed by a slot of firmware time
 //! in which pages are copied (`collect.rs`); if the host still gets ahead, whole superblocks are
 //! collected in the foreground.
-//! Not modelled here: power states, background collection in idle time, data content.
+//! Not modelled here: background collection in idle time, data content.
 
 mod collect;
+mod report;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES, Slot};
 
@@ -16,11 +17,15 @@ use crate::buffer::Buffer;
 use crate::controller::FlashCore;
 use crate::front::Front;
 use crate::ftl::{Ftl, HOST};
+use crate::health::Log;
 use crate::heat::{Thermal, Work};
 use crate::nand::Nand;
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
+
+/// Room to count commands by [`Op`].
+const OPS_MAX: usize = 8;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,15 @@ pub struct Completion {
     pub done: Nanos,
     /// Time per stage; adds up to `done` minus the time of submission.
     pub stages: Stages,
+}
+
+/// A command in a submission queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// When the host began it.
+    pub at: Nanos,
+    /// Since when the controller can fetch it.
+    pub ready: Nanos,
 }
 
 /// Why a drive refuses.
@@ -124,9 +138,11 @@ pub struct Device {
     thermal: Thermal,
     collector: collect::Collector,
     now: Nanos,
-    commands: u64,
+    /// Host commands by [`Op`].
+    commands: [u64; OPS_MAX],
     host_pages: u64,
     copied_pages: u64,
+    log: Log,
 }
 
 impl Device {
@@ -167,9 +183,10 @@ impl Device {
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
             now: Nanos::ZERO,
-            commands: 0,
+            commands: [0; OPS_MAX],
             host_pages: 0,
             copied_pages: 0,
+            log: Log { power_cycles: 1, ..Log::default() },
             ftl,
             spec,
         }
@@ -197,7 +214,7 @@ impl Device {
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
-            commands: self.commands,
+            commands: self.commands.iter().sum(),
             host_pages: self.host_pages,
             placed_pages: self.host_pages + self.copied_pages,
             copied_pages: self.copied_pages,
@@ -237,14 +254,59 @@ impl Device {
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         let (first, last) = self.pages_of(io)?;
+        let ready = self.front.post(0, now);
         self.now = now;
-        if now >= self.thermal.next_step() {
-            self.heat_up(now);
-        }
-        self.commands += 1;
+        self.serve(Posted { at: now, ready }, io, first, last)
+    }
+
+    /// The host puts a command into a submission queue; to be followed by [`Device::take`].
+    ///
+    /// Posts must come in time order. `queue` is below the profile's `interface.queues_max`.
+    pub fn post(&mut self, queue: usize, now: Nanos) -> Posted {
+        Posted { at: now, ready: self.front.post(queue, now) }
+    }
+
+    /// When the controller can take another command.
+    #[must_use]
+    pub fn takes_at(&self) -> Nanos {
+        self.host_core.free_at()
+    }
+
+    /// The controller takes a posted command, not before [`Device::takes_at`], and serves it.
+    ///
+    /// Commands of one queue come in the order of their posts; which queue comes next is the caller's
+    /// to decide. [`Device::submit`] is one post and one take.
+    ///
+    /// # Errors
+    /// As [`Device::submit`].
+    pub fn take(&mut self, posted: Posted, io: Io) -> Result<Completion, DeviceError> {
+        let (first, last) = self.pages_of(io)?;
+        self.now = self.now.max(posted.ready.max(self.takes_at()));
+        self.serve(posted, io, first, last)
+    }
+
+    /// From a submission queue to the completion.
+    #[inline(always)]
+    fn serve(
+        &mut self,
+        posted: Posted,
+        io: Io,
+        first: Lpn,
+        last: Lpn,
+    ) -> Result<Completion, DeviceError> {
+        let Posted { at, ready } = posted;
         let mut stages = Stages::default();
-        let issued = self.front.issue(now);
-        stages.add(Stage::Host, issued.since(now));
+        stages.add(Stage::Host, ready.since(at));
+        let mut woken = ready;
+        if at > self.log.busy_until {
+            woken = self.end_idle(at, ready, &mut stages);
+        }
+        if self.now >= self.thermal.next_step() {
+            self.heat_up(self.now);
+        }
+        self.commands[io.op as usize] += 1;
+        let issued = self.front.fetch(self.now, woken);
+        stages.add(Stage::Link, issued.since(woken));
         let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
         stages.add(Stage::Firmware, begin.since(issued));
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
@@ -253,9 +315,12 @@ impl Device {
             Op::Write => self.write(fetched, io, first, last, &mut stages)?,
             Op::Trim => self.trim(fetched, io, &mut stages),
         };
-        let done = self.front.complete(ready);
-        stages.add(Stage::Link, done.since(ready));
-        debug_assert_eq!(stages.total(), done.since(now), "stages add up to the latency");
+        let posted = self.front.complete(self.now, ready);
+        stages.add(Stage::Link, posted.since(ready));
+        let done = self.front.pass_host(self.now, posted, u64::from(io.sectors) * SECTOR_BYTES);
+        stages.add(Stage::Host, done.since(posted));
+        self.log.busy_until = self.log.busy_until.max(done);
+        debug_assert_eq!(stages.total(), done.since(at), "stages add up to the latency");
         Ok(Completion { done, stages })
     }
 
@@ -398,7 +463,7 @@ impl Device {
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let arrived = self.front.move_down(from, bytes);
+        let arrived = self.front.move_down(self.now, from, bytes);
         stages.add(Stage::Link, arrived.since(from));
         let len = transfer(bytes, self.costs.write_path_fs_per_byte);
         let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
@@ -527,11 +592,11 @@ impl Device {
             programmed: self.host_pages + self.copied_pages,
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
-            link_bytes: self.front.bytes,
+            link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
-            commands: self.commands,
+            commands: self.commands.iter().sum(),
         };
-        self.throttle_stage = self.thermal.advance(now, work);
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
         self.costs = self.spec.throttle[self.throttle_stage].costs;
     }
 }
