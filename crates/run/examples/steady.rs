@@ -36,6 +36,8 @@ fn main() {
             read_percent,
             block_bytes,
             queue_depth: 32,
+            queues: 1,
+            arbitration: Default::default(),
             span_start_bytes: 0,
             span_bytes,
             stop,

@@ -3,16 +3,18 @@
 //! Each turn takes the slot that is free first, submits the next request at that time, and records the
 //! completion. Requests are drawn in batches so that the map entries they need are fetched meanwhile:
 //! on a map of 500 MB the cache miss is the cost. A host that wants more outstanding than the interface
-//! carries waits in its own queue, and that wait is the host's.
+//! carries waits in its own queue, and that wait is the host's. With several submission queues the
+//! controller picks among what waits in them (`queues.rs`).
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Stage};
+use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Spec, Stage};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
+use crate::queues::{Queues, Waiting};
 use crate::recorder::Recorder;
-use crate::slots::Slots;
+use crate::slots::{FAR, Slots};
 use crate::workload::{Generator, Stable, Workload, WorkloadError};
 
 /// Requests drawn ahead.
@@ -32,6 +34,17 @@ pub struct Outcome {
     pub after: Counters,
     /// Whether a run that waits for a stable rate found one.
     pub stable: bool,
+    /// What each submission queue got.
+    pub queues: Vec<QueueTotals>,
+}
+
+/// What a submission queue got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// Commands that were completed before the end.
+    pub ios: u64,
+    /// Sum of their latencies.
+    pub latency_ns_sum: u64,
 }
 
 /// Why a run ended without an outcome.
@@ -60,12 +73,14 @@ pub fn run(
     control: &Control,
 ) -> Result<Outcome, RunError> {
     workload.check(device.spec().capacity_bytes())?;
+    workload.check_queues(device.spec())?;
+    device.take_peak_power_w();
     let before = device.counters();
     let start = device.now();
     let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
     let mut run = Loop {
         generator: Generator::new(workload, seed),
-        host: Host::new(workload.queue_depth, device.spec().queue_depth_max, start),
+        host: Host::new(workload, device.spec(), start),
         recorder: Recorder::new(start, end, before.energy_nj),
         bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
         latest: start,
@@ -75,14 +90,21 @@ pub fn run(
         start,
         end,
     };
-    run.go(device)?;
+    let mut totals = vec![QueueTotals::default(); workload.queues as usize];
+    if workload.queues == 1 {
+        run.go(device)?;
+        totals[0] = run.recorder.totals();
+    } else {
+        run.go_through(device, Queues::new(workload.queues, &workload.arbitration), &mut totals)?;
+    }
     // A run by time ends with its time, one by amount with its last completion.
     let by_amount = run.bytes_left == 0 || run.end.0 == u64::MAX;
     let end = if by_amount { run.latest.min(run.end) } else { run.end };
     device.rest(end.max(run.host.now));
     let after = device.counters();
-    run.recorder.sense(end, &after);
-    Ok(Outcome { start, end, recorder: run.recorder, before, after, stable: run.stable })
+    run.recorder.sense(end, &after, device.take_peak_power_w());
+    let (recorder, stable) = (run.recorder, run.stable);
+    Ok(Outcome { start, end, recorder, before, after, stable, queues: totals })
 }
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
@@ -94,8 +116,10 @@ struct Host {
 }
 
 impl Host {
-    fn new(depth: u32, interface_max: u32, start: Nanos) -> Host {
-        let outstanding = depth.min(interface_max);
+    fn new(workload: &Workload, spec: &Spec, start: Nanos) -> Host {
+        let depth = workload.queue_depth * workload.queues;
+        let most = spec.queue_depth_max.saturating_mul(workload.queues);
+        let outstanding = depth.min(most).min(spec.host.outstanding_max);
         Host {
             slots: Slots::new(outstanding as usize, start),
             waiting: std::iter::repeat_n(start, (depth - outstanding) as usize).collect(),
@@ -159,6 +183,49 @@ impl Loop<'_> {
         }
     }
 
+    /// As `go`, through several submission queues.
+    fn go_through(
+        &mut self,
+        device: &mut Device,
+        mut queues: Queues,
+        totals: &mut [QueueTotals],
+    ) -> Result<(), RunError> {
+        loop {
+            // All that is posted before the controller can take the next command competes for it.
+            loop {
+                let (slot, asked) = self.host.slots.first();
+                let taken = queues.takes_at(device.takes_at()).unwrap_or(FAR);
+                if asked >= taken || asked >= self.end || self.bytes_left == 0 {
+                    break;
+                }
+                if asked >= self.recorder.next_second() {
+                    self.on_second(device, asked)?;
+                }
+                let io = self.generator.next_io();
+                device.prefetch(io.lba);
+                self.host.now = asked;
+                self.bytes_left =
+                    self.bytes_left.saturating_sub(u64::from(io.sectors) * SECTOR_BYTES);
+                let posted = device.post(queues.of_slot(slot), asked);
+                queues.post(Waiting { posted, io, slot });
+                self.host.slots.set(slot, FAR);
+            }
+            let Some(taken) = queues.takes_at(device.takes_at()) else { return Ok(()) };
+            let Waiting { posted, io, slot } = queues.take(taken);
+            let completion = device.take(posted, io)?;
+            let (done, latency) = (completion.done, completion.done.since(posted.at));
+            self.host.slots.set(slot, done);
+            self.latest = self.latest.max(done);
+            let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+            self.recorder.count(io.op, bytes, latency, done, &completion.stages);
+            if done <= self.end {
+                let queue = &mut totals[queues.of_slot(slot)];
+                queue.ios += 1;
+                queue.latency_ns_sum += latency.0;
+            }
+        }
+    }
+
     fn draw(&mut self, device: &Device, batch: &mut [Io; BATCH]) {
         for io in batch.iter_mut() {
             *io = self.generator.next_io();
@@ -168,12 +235,12 @@ impl Loop<'_> {
 
     /// Once per virtual second: sensors, progress, the wish to stop, the rule for stability.
     #[cold]
-    fn on_second(&mut self, device: &Device, now: Nanos) -> Result<(), RunError> {
+    fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
         if self.control.cancelled() {
             return Err(RunError::Cancelled);
         }
         let counters = device.counters();
-        self.recorder.sense(now, &counters);
+        self.recorder.sense(now, &counters, device.take_peak_power_w());
         let elapsed = now.since(self.start);
         let second = elapsed.whole_secs() as usize;
         let last = second.saturating_sub(1);

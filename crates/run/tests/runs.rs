@@ -24,6 +24,8 @@ fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64)
         read_percent,
         block_bytes: 4096,
         queue_depth,
+        queues: 1,
+        arbitration: Default::default(),
         span_start_bytes: 0,
         span_bytes: 1 << 30,
         stop: Stop { duration_s: Some(seconds), bytes: None, stable: None },
