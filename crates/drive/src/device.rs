@@ -250,13 +250,14 @@ impl Device {
     ///
     /// # Errors
     /// [`DeviceError::OutOfRange`], [`DeviceError::NoSpace`]; the drive is unchanged in the first case.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         let (first, last) = self.pages_of(io)?;
         let ready = self.front.post(0, now);
-        self.now = now;
-        self.serve(Posted { at: now, ready }, io, first, last)
+        let mut stages = Stages::default();
+        let done = self.serve(now, Posted { at: now, ready }, io, first, last, &mut stages)?;
+        Ok(Completion { done, stages })
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::take`].
@@ -281,47 +282,57 @@ impl Device {
     /// As [`Device::submit`].
     pub fn take(&mut self, posted: Posted, io: Io) -> Result<Completion, DeviceError> {
         let (first, last) = self.pages_of(io)?;
-        self.now = self.now.max(posted.ready.max(self.takes_at()));
-        self.serve(posted, io, first, last)
+        let now = self.now.max(posted.ready.max(self.takes_at()));
+        let mut stages = Stages::default();
+        let done = self.serve(now, posted, io, first, last, &mut stages)?;
+        Ok(Completion { done, stages })
     }
 
     /// From a submission queue to the completion.
     #[inline(always)]
     fn serve(
         &mut self,
+        now: Nanos,
         posted: Posted,
         io: Io,
         first: Lpn,
         last: Lpn,
-    ) -> Result<Completion, DeviceError> {
+        stages: &mut Stages,
+    ) -> Result<Nanos, DeviceError> {
+        self.now = now;
         let Posted { at, ready } = posted;
-        let mut stages = Stages::default();
         stages.add(Stage::Host, ready.since(at));
         let mut woken = ready;
         if at > self.log.busy_until {
-            woken = self.end_idle(at, ready, &mut stages);
+            let wake = self.end_idle(at);
+            stages.add(Stage::Link, wake.link);
+            stages.add(Stage::Firmware, wake.device);
+            woken = ready.after(wake.link).after(wake.device);
         }
-        if self.now >= self.thermal.next_step() {
-            self.heat_up(self.now);
+        if now >= self.thermal.next_step() {
+            self.heat_up(now);
         }
         self.commands[io.op as usize] += 1;
-        let issued = self.front.fetch(self.now, woken);
+        let issued = self.front.fetch(now, woken);
         stages.add(Stage::Link, issued.since(woken));
         let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
         stages.add(Stage::Firmware, begin.since(issued));
-        self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
+        self.firmware(stages, self.costs.host_core, self.nominal.host_core);
         let ready = match io.op {
-            Op::Read => self.read(fetched, io, first, last, &mut stages),
-            Op::Write => self.write(fetched, io, first, last, &mut stages)?,
-            Op::Trim => self.trim(fetched, io, &mut stages),
+            Op::Read => self.read(fetched, io, first, last, stages),
+            Op::Write => self.write(fetched, io, first, last, stages)?,
+            Op::Trim => self.trim(fetched, io, stages),
         };
-        let posted = self.front.complete(self.now, ready);
-        stages.add(Stage::Link, posted.since(ready));
-        let done = self.front.pass_host(self.now, posted, u64::from(io.sectors) * SECTOR_BYTES);
-        stages.add(Stage::Host, done.since(posted));
+        let mut done = self.front.complete(now, ready);
+        stages.add(Stage::Link, done.since(ready));
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        if let Some(longer) = self.front.pass_host(now, done, bytes) {
+            stages.add(Stage::Host, longer);
+            done = done.after(longer);
+        }
         self.log.busy_until = self.log.busy_until.max(done);
         debug_assert_eq!(stages.total(), done.since(at), "stages add up to the latency");
-        Ok(Completion { done, stages })
+        Ok(done)
     }
 
     /// First and last page that an I/O touches.

@@ -23,6 +23,8 @@ pub struct Front {
     completion: Nanos,
     fs_per_byte: u64,
     sata: Option<SataFrames>,
+    /// Nothing but data and a fixed completion: PCIe without fetch time or host limit.
+    plain: bool,
     down: Fifo,
     /// The way up; on SATA both ways.
     up: Calendar,
@@ -45,6 +47,9 @@ impl Front {
             completion: spec.link_completion,
             fs_per_byte: spec.link_fs_per_byte,
             sata: spec.interface.sata,
+            plain: spec.interface.sata.is_none()
+                && spec.interface.fetch == Nanos::ZERO
+                && spec.host.fs_per_byte == 0,
             down: Fifo::default(),
             up: Calendar::default(),
             queues: [Fifo::default(); QUEUES_MAX],
@@ -62,8 +67,13 @@ impl Front {
     }
 
     /// A command ready at `from` reaches the controller.
-    #[inline]
+    #[inline(always)]
     pub fn fetch(&mut self, floor: Nanos, from: Nanos) -> Nanos {
+        if self.plain { from } else { self.fetch_apart(floor, from) }
+    }
+
+    #[cold]
+    fn fetch_apart(&mut self, floor: Nanos, from: Nanos) -> Nanos {
         let sent = match self.sata {
             Some(frames) => self.up.reserve(floor, from, frames.command),
             None => from,
@@ -72,58 +82,74 @@ impl Front {
     }
 
     /// Data of a write arrives in the controller.
-    #[inline]
+    #[inline(always)]
     pub fn move_down(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> Nanos {
         self.bytes_down += bytes;
-        let len = transfer(bytes, self.fs_per_byte);
-        match self.sata {
-            None => self.down.reserve(from, len).1,
-            Some(frames) => {
-                let count = frames.count(bytes);
-                let around = frames.data.times(count).after(frames.activate.times(count - 1));
-                self.up.reserve(floor, from, frames.setup.after(around).after(len))
-            }
+        if let Some(frames) = self.sata {
+            return self.move_framed(floor, from, bytes, frames.around_write(bytes));
         }
+        self.down.reserve(from, transfer(bytes, self.fs_per_byte)).1
     }
 
     /// Data of a read arrives in the host's memory.
-    #[inline]
+    #[inline(always)]
     pub fn move_up(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> Nanos {
         self.bytes_up += bytes;
-        let mut len = transfer(bytes, self.fs_per_byte);
         if let Some(frames) = self.sata {
-            let around = frames.data.times(frames.count(bytes));
-            len = len.after(frames.setup).after(around);
+            return self.move_framed(floor, from, bytes, frames.around_read(bytes));
         }
-        self.up.reserve(floor, from, len)
+        self.up.reserve(floor, from, transfer(bytes, self.fs_per_byte))
     }
 
-    /// The completion reaches the host.
-    #[inline]
+    /// Data over SATA, either way, with what is around it.
+    #[cold]
+    fn move_framed(&mut self, floor: Nanos, from: Nanos, bytes: u64, around: Nanos) -> Nanos {
+        self.up.reserve(floor, from, around.after(transfer(bytes, self.fs_per_byte)))
+    }
+
+    /// The completion of an I/O reaches the host.
+    #[inline(always)]
     pub fn complete(&mut self, floor: Nanos, from: Nanos) -> Nanos {
-        let sent = match self.sata {
-            Some(frames) => self.up.reserve(floor, from, frames.completion),
-            None => from,
-        };
+        let sent = if self.plain { from } else { self.complete_apart(floor, from) };
         sent.after(self.completion)
     }
 
-    /// The host's driver has moved the data of an I/O that the drive completed at `done`.
-    #[inline]
-    pub fn pass_host(&mut self, floor: Nanos, done: Nanos, bytes: u64) -> Nanos {
+    #[cold]
+    fn complete_apart(&mut self, floor: Nanos, from: Nanos) -> Nanos {
+        match self.sata {
+            Some(frames) => self.up.reserve(floor, from, frames.completion),
+            None => from,
+        }
+    }
+
+    /// How long the host's driver still moves the data of an I/O that the drive completed at `posted`.
+    #[inline(always)]
+    pub fn pass_host(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Option<Nanos> {
+        if self.plain { None } else { self.pass_slow_host(floor, posted, bytes) }
+    }
+
+    #[cold]
+    fn pass_slow_host(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Option<Nanos> {
         if self.host_fs_per_byte == 0 {
-            return done;
+            return None;
         }
         let len = transfer(bytes, self.host_fs_per_byte);
-        let from = Nanos(done.0.saturating_sub(len.0)).max(floor);
-        self.host.reserve(floor, from, len).max(done)
+        let from = Nanos(posted.0.saturating_sub(len.0)).max(floor);
+        Some(self.host.reserve(floor, from, len).since_or_zero(posted))
     }
 }
 
 impl SataFrames {
     /// How many data FISes carry so many bytes.
-    #[inline]
     fn count(&self, bytes: u64) -> u64 {
         (bytes + (1 << self.payload_shift) - 1) >> self.payload_shift
+    }
+
+    fn around_read(&self, bytes: u64) -> Nanos {
+        self.setup.after(self.data.times(self.count(bytes)))
+    }
+
+    fn around_write(&self, bytes: u64) -> Nanos {
+        self.around_read(bytes).after(self.activate.times(self.count(bytes) - 1))
     }
 }

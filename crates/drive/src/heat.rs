@@ -163,7 +163,7 @@ impl Thermal {
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
         self.pending_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
-            + (work.core_ns - last.core_ns) / 1000 * e.core_busy_uw / 1000;
+            + (work.core_ns - last.core_ns) * e.core_busy_uw / 1_000_000;
         self.last = work;
     }
 

@@ -184,6 +184,7 @@ impl Loop<'_> {
     }
 
     /// As `go`, through several submission queues.
+    #[inline(never)]
     fn go_through(
         &mut self,
         device: &mut Device,

@@ -5,16 +5,15 @@ use drivebay_units::Nanos;
 use super::{Device, Op};
 use crate::health::{Health, data_units, named, percentage_used};
 use crate::heat::STEP;
-use crate::stage::{Stage, Stages};
+use crate::power::Wake;
 
 impl Device {
-    /// A command that the host began at `at` ends an idle time: it wakes what sleeps.
-    ///
-    /// `ready` is when it stands in its submission queue; returns when link and drive are awake.
-    pub(super) fn end_idle(&mut self, at: Nanos, ready: Nanos, stages: &mut Stages) -> Nanos {
+    /// A command that the host begins at `at` ends an idle time: what it has to wake.
+    #[cold]
+    pub(super) fn end_idle(&mut self, at: Nanos) -> Wake {
         let idle = at.since(self.log.busy_until);
         self.log.idle = self.log.idle.after(idle);
-        let Some(power) = &self.spec.power else { return ready };
+        let Some(power) = &self.spec.power else { return Wake::default() };
         let wake = power.wake(idle);
         if let Some(asleep) = power.asleep(idle) {
             self.log.wakes += 1;
@@ -22,9 +21,7 @@ impl Device {
             // Account for the states while it is known when the idle time began.
             self.heat_up(at);
         }
-        stages.add(Stage::Link, wake.link);
-        stages.add(Stage::Firmware, wake.device);
-        ready.after(wake.link).after(wake.device)
+        wake
     }
 
     /// The health log at this moment.
