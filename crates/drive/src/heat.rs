@@ -72,6 +72,11 @@ pub struct Thermal {
     log: HeatLog,
 }
 
+/// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
+fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
+    (u128::from(microwatt) * u128::from(nanoseconds) / 1_000_000) as u64
+}
+
 /// What the health log's temperature has come to.
 #[derive(Clone, Copy, PartialEq)]
 struct Sensor {
@@ -163,7 +168,7 @@ impl Thermal {
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
         self.pending_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
-            + (work.core_ns - last.core_ns) * e.core_busy_uw / 1_000_000;
+            + nanojoule(e.core_busy_uw, work.core_ns - last.core_ns);
         self.last = work;
     }
 
@@ -178,7 +183,7 @@ impl Thermal {
         let idle_nj = power
             .idle_energy_nj(awake_until.since_or_zero(idle_since), to.since_or_zero(idle_since));
         self.accounted = to;
-        self.energy.active_uw * awake_ns / 1_000_000 + idle_nj
+        nanojoule(self.energy.active_uw, awake_ns) + idle_nj
     }
 
     /// Whether more idle time changes nothing about the power.

@@ -2,8 +2,9 @@
 
 mod support;
 
-use drivebay_drive::{Op, Spec, Stage};
+use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
+use proptest::prelude::*;
 use support::{Profile, one_by_one, page};
 
 const NVME: &str = include_str!("../../../drives/sm951-nvme-256.toml");
@@ -186,4 +187,97 @@ fn impossible_states_are_refused_by_name() {
     refused(|t| t["power"]["link"][0]["name"] = "".into(), "power.link[0].name");
     refused(|t| t["power"]["link_awake_mw"]["value"] = 1601.0.into(), "power.link_awake_mw: 1601");
     refused(|t| t["health"]["rated_cycles"]["value"] = 0.0.into(), "health.rated_cycles: 0");
+}
+
+/// Numbers that only some profiles have.
+const OPTIONAL: &[&str] = &[
+    "host.cpu_us",
+    "host.outstanding_max",
+    "host.mb_per_s",
+    "host.slot.generation",
+    "host.slot.lanes",
+    "interface.queues_max",
+    "interface.fetch_us",
+    "link.generation",
+    "link.lanes",
+    "link.payload_bytes",
+    "link.packet_overhead_bytes",
+    "power.link_awake_mw",
+    "health.rated_cycles",
+    "health.warning_c",
+    "health.critical_c",
+    "heat.air.speed_m_per_s",
+    "heat.air.gain",
+    "heat.sensor.interval_ms",
+    "heat.sensor.lag_ms",
+    "heat.ambient_c",
+    "energy.active_mw",
+    "energy.core_busy_mw",
+    "controller.read_command_us",
+];
+
+fn number() -> impl Strategy<Value = toml::Value> {
+    prop_oneof![
+        any::<i64>().prop_map(toml::Value::from),
+        any::<f64>().prop_map(toml::Value::from),
+        (0i64..10_000).prop_map(toml::Value::from),
+        (0.0..1e6f64).prop_map(toml::Value::from),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Any number anywhere: refused by name, or a drive that works, sleeps and wakes without a panic.
+    #[test]
+    fn no_optional_number_breaks_the_drive(
+        picks in prop::collection::vec((any::<prop::sample::Index>(), number()), 1..4),
+        states in prop::collection::vec(prop::option::of(0.0..3.7e9f64), 12),
+        sata: bool,
+    ) {
+        let mut profile = laptop()
+            .set("nand.blocks_per_plane", 40)
+            .set("nand.pages_per_block", 16)
+            .set("nand.bad_superblocks", 0)
+            .set("drive.capacity_sectors", 262_144)
+            .with("heat.air.speed_m_per_s", 1.0)
+            .with("heat.air.gain", 1.0);
+        if sata {
+            profile = profile
+                .set("interface.protocol", "sata")
+                .set("interface.queue_depth_max", 32)
+                .without("interface.queues_max")
+                .set("link.lanes", 1)
+                .with("host.slot.lanes", 1)
+                .set("link.payload_bytes", 8192);
+        }
+        for (index, value) in picks {
+            profile = profile.with(OPTIONAL[index.index(OPTIONAL.len())], value);
+        }
+        let mut states = states.into_iter();
+        for (ladder, i) in [("device", 0), ("device", 1), ("link", 0)] {
+            for key in ["after_us", "entry_us", "exit_us", "power_mw"] {
+                if let Some(value) = states.next().flatten() {
+                    let leaf = &mut profile.0["power"][ladder][i][key];
+                    leaf["value"] = value.into();
+                    leaf.as_table_mut().expect("a leaf").remove("range");
+                }
+            }
+        }
+        let Ok(spec) = Spec::from_toml(&profile.0.to_string()) else { return Ok(()) };
+        let mut device = Device::new(spec, 1).expect("memory for a small drive");
+        let mut now = Nanos::ZERO;
+        for i in 0..300u64 {
+            let op = if i % 3 == 0 { Op::Read } else { Op::Write };
+            let io = Io { op, lba: i * 7919 % 262_000, sectors: 9 };
+            now = device.submit(now, io).expect("on the drive").done;
+            if i % 50 == 0 {
+                now = now.after(Nanos::micros(1 << (i / 10)));
+                device.rest(now);
+            }
+        }
+        let health = device.health();
+        prop_assert!(health.node_temperatures_c.iter().all(|(_, celsius)| celsius.is_finite()));
+        prop_assert!(health.busy <= device.now().max(now));
+    }
 }
