@@ -175,6 +175,8 @@ def _set(
     node: Any = raw
     try:
         for key in path:
+            if optional and isinstance(node, dict):
+                node.setdefault(key, {})
             node = node[int(key)] if isinstance(node, list) else node[key]
         old = node.get(last, leaf) if optional and isinstance(node, dict) else node[last]
     except (KeyError, IndexError, ValueError, TypeError):
