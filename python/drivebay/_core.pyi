@@ -27,13 +27,24 @@ class VirtualDrive:
         start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters.
         Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes,
         latency_ns_sum, latency_ns_max; stage_ns: a dict of such columns by stage.
-        Sensors per second: temperature_c, power_w (float64), throttle_stage (uint32).
+        Sensors per second: temperature_c, power_w, power_w_peak (highest tenth of the second;
+        float64), throttle_stage (uint32).
+        Per submission queue, uint64, shape (queues,): queue_ios, queue_latency_ns_sum.
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
         """
     def rest(self, seconds: float) -> None: ...
     def secure_erase(self) -> None: ...
     def counters(self) -> dict[str, Any]: ...
+    def health(self) -> dict[str, Any]:
+        """The health log, with the units of NVMe's SMART page or as the names say.
+
+        temperature_c (whole degrees), node_temperatures_c (a dict by heat node),
+        available_spare_percent, percentage_used (None without a rating), data_units_read and
+        data_units_written (512,000 bytes), host_reads, host_writes, busy_s, power_cycles,
+        power_on_s, unsafe_shutdowns, media_errors, warning_temperature_s, critical_temperature_s,
+        throttling (a list of (times entered, seconds) by stage), wakes, asleep_s, waf (or None).
+        """
     @property
     def capacity_bytes(self) -> int: ...
 

@@ -14,6 +14,7 @@ mod collect;
 mod power_cut;
 mod programs;
 mod read;
+mod report;
 mod superblocks;
 mod write;
 
@@ -27,8 +28,9 @@ use crate::buffer::Buffer;
 use crate::controller::FlashCore;
 use crate::front::Front;
 use crate::ftl::{Ftl, STREAMS};
+use crate::health::Log;
 use crate::heat::{Thermal, Work};
-use crate::io::{Completion, DeviceError, Io, Op, Served};
+use crate::io::{Completion, DeviceError, Io, Op, Posted, Served};
 use crate::nand::Nand;
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
@@ -36,6 +38,9 @@ use crate::timeline::Fifo;
 
 /// A time that never comes.
 const NEVER: Nanos = Nanos(u64::MAX);
+
+/// Room to count commands by [`Op`].
+const OPS_MAX: usize = 8;
 
 /// Sectors of a mapped page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -122,10 +127,12 @@ pub struct Device {
     thermal: Thermal,
     collector: collect::Collector,
     now: Nanos,
-    commands: u64,
+    /// Host commands by [`Op`].
+    commands: [u64; OPS_MAX],
     host_pages: u64,
     copied_pages: u64,
     padded_pages: u64,
+    log: Log,
 }
 
 impl Device {
@@ -168,10 +175,11 @@ impl Device {
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
             now: Nanos::ZERO,
-            commands: 0,
+            commands: [0; OPS_MAX],
             host_pages: 0,
             copied_pages: 0,
             padded_pages: 0,
+            log: Log { power_cycles: 1, ..Log::default() },
             ftl,
             spec,
         }
@@ -199,7 +207,7 @@ impl Device {
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
-            commands: self.commands,
+            commands: self.commands.iter().sum(),
             host_pages: self.host_pages,
             placed_pages: self.placed_pages(),
             copied_pages: self.copied_pages,
@@ -256,26 +264,68 @@ impl Device {
     pub fn accept(&mut self, now: Nanos, io: Io, tag: u32) -> Result<(), DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         self.check(io)?;
+        let ready = self.front.post(0, now);
+        self.enter(now, Posted { at: now, ready }, io, tag);
+        Ok(())
+    }
+
+    /// The host puts a command into a submission queue; to be followed by [`Device::take`].
+    ///
+    /// Posts must come in time order. `queue` is below the profile's `interface.queues_max`.
+    pub fn post(&mut self, queue: usize, now: Nanos) -> Posted {
+        Posted { at: now, ready: self.front.post(queue, now) }
+    }
+
+    /// When the controller can take another command.
+    #[must_use]
+    pub fn takes_at(&self) -> Nanos {
+        self.host_core.free_at()
+    }
+
+    /// The controller takes a posted command, not before [`Device::takes_at`]; to be served later.
+    ///
+    /// Commands of one queue come in the order of their posts; which queue comes next is the caller's
+    /// to decide. [`Device::accept`] is one post and one take.
+    ///
+    /// # Errors
+    /// As [`Device::accept`].
+    pub fn take(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
+        self.check(io)?;
+        let now = self.now.max(posted.ready.max(self.takes_at()));
+        self.enter(now, posted, io, tag);
+        Ok(())
+    }
+
+    /// From a submission queue to the queue of the flash core.
+    #[inline(always)]
+    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) {
         self.now = now;
+        let mut stages = Stages::default();
+        let Posted { at, ready } = posted;
+        stages.add(Stage::Host, ready.since(at));
+        let mut woken = ready;
+        if at > self.log.busy_until && self.next_turn() == NEVER {
+            let wake = self.end_idle(at);
+            stages.add(Stage::Link, wake.link);
+            stages.add(Stage::Firmware, wake.device);
+            woken = ready.after(wake.link).after(wake.device);
+        }
         if now >= self.thermal.next_step() {
             self.heat_up(now);
         }
-        self.commands += 1;
-        let mut stages = Stages::default();
-        let issued = self.front.issue(now);
-        stages.add(Stage::Host, issued.since(now));
+        self.commands[io.op as usize] += 1;
+        let issued = self.front.fetch(now, woken);
+        stages.add(Stage::Link, issued.since(woken));
         let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
         stages.add(Stage::Firmware, begin.since(issued));
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
         if io.op.is_write() {
             let arrival = self.move_in(fetched, io, &mut stages);
-            let waiting = Waiting { arrival, tag, io, submitted: now, stages };
-            self.queue.with_data.push_back(waiting);
+            self.queue.with_data.push_back(Waiting { arrival, tag, io, submitted: at, stages });
         } else {
-            let waiting = Waiting { arrival: fetched, tag, io, submitted: now, stages };
+            let waiting = Waiting { arrival: fetched, tag, io, submitted: at, stages };
             self.queue.direct.push_back(waiting);
         }
-        Ok(())
     }
 
     /// When the next accepted request reaches the flash core; the end of time if there is none.
@@ -305,8 +355,13 @@ impl Device {
             Op::Trim => self.trim(arrival, io, &mut stages),
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
         };
-        let done = self.front.complete(ready);
+        let mut done = self.front.complete(self.now, ready);
         stages.add(Stage::Link, done.since(ready));
+        if let Some(longer) = self.front.pass_host(self.now, done, io.data_bytes()) {
+            stages.add(Stage::Host, longer);
+            done = done.after(longer);
+        }
+        self.log.busy_until = self.log.busy_until.max(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
         Ok(Served { tag, io, submitted, completion: Completion { done, stages } })
     }
@@ -335,7 +390,7 @@ impl Device {
     #[inline(always)]
     fn move_in(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let arrived = self.front.move_down(from, bytes);
+        let arrived = self.front.move_down(self.now, from, bytes);
         stages.add(Stage::Link, arrived.since(from));
         let len = transfer(bytes, self.costs.write_path_fs_per_byte);
         let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
@@ -375,11 +430,11 @@ impl Device {
             programmed: self.placed_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
-            link_bytes: self.front.bytes,
+            link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
-            commands: self.commands,
+            commands: self.commands.iter().sum(),
         };
-        self.throttle_stage = self.thermal.advance(now, work);
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
         self.costs = self.spec.throttle[self.throttle_stage].costs;
     }
 }

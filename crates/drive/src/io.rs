@@ -3,7 +3,7 @@
 //! Names follow the NVMe base specification; ATA's equivalents (FLUSH CACHE, DATA SET MANAGEMENT TRIM,
 //! the FUA bit) mean the same here. Data content is not part of a request.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::stage::Stages;
 
@@ -44,6 +44,16 @@ pub struct Io {
     pub sectors: u32,
 }
 
+impl Io {
+    /// Bytes that move between host and drive.
+    #[inline(always)]
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        let moves = matches!(self.op, Op::Read | Op::Write | Op::WriteFua);
+        if moves { u64::from(self.sectors) * SECTOR_BYTES } else { 0 }
+    }
+}
+
 /// When an I/O was done, and where its time went.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
@@ -51,6 +61,15 @@ pub struct Completion {
     pub done: Nanos,
     /// Time per stage; adds up to `done` minus the time of submission.
     pub stages: Stages,
+}
+
+/// A command in a submission queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// When the host began it.
+    pub at: Nanos,
+    /// Since when the controller can fetch it.
+    pub ready: Nanos,
 }
 
 /// A request that has been served.

@@ -6,12 +6,14 @@
 mod control;
 mod driver;
 mod histogram;
+mod queues;
 mod recorder;
 mod slots;
 mod workload;
 
 pub use control::Control;
-pub use driver::{Outcome, RunError, run};
+pub use driver::{Outcome, QueueTotals, RunError, run};
 pub use histogram::{Bin, Histogram};
+pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Recorder, Row, Sensor};
 pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};

@@ -297,6 +297,11 @@ def _phase_result(label: str, workload: Workload, c: dict[str, Any]) -> PhaseRes
         "throttled_s": after["throttled_s"] - before["throttled_s"],
         "stable": float(c["stable"]),
     }
+    if len(c["power_w"]):
+        # Whole seconds only; the core's steps of 100 ms are its finest reading.
+        metrics["power_w_mean"] = float(c["power_w"].mean())
+        metrics["power_w_peak_1s"] = float(c["power_w"].max())
+        metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(

@@ -40,15 +40,17 @@ impl Device {
         self.nand.power_cut();
         self.programs = programs::Programs::default();
         self.queue = CoreQueue::default();
-        let link_bytes = self.front.bytes;
+        let (up, down) = (self.front.bytes_up, self.front.bytes_down);
         self.front = Front::new(&self.spec);
-        self.front.bytes = link_bytes;
+        (self.front.bytes_up, self.front.bytes_down) = (up, down);
         (self.host_core, self.write_path) = (Fifo::default(), Fifo::default());
         self.flash_core.power_cut();
         self.collector = collect::Collector::default();
         let pages = u64::from(self.spec.geometry.pages_per_die());
         let ready = at.after(self.nand.read_time().times(STREAMS as u64 * pages));
         self.flash_core.wait_until(ready);
+        self.count_power_cycle(false);
+        self.log.busy_until = self.log.busy_until.min(at);
         self.rest(at);
         debug_assert_eq!(self.next_turn(), NEVER);
         Recovery { lost_pages, ready }

@@ -26,7 +26,7 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let ready = if first == last {
             let (end, parts) = self.fetch(known, self.ftl.look_up(first), 1);
-            let ready = self.front.move_up(known, end, bytes);
+            let ready = self.front.move_up(self.now, end, bytes);
             add_parts(stages, parts);
             stages.add(Stage::Link, ready.since(end));
             ready
@@ -66,7 +66,7 @@ impl Device {
             // Partial first and last pages: what is left over goes with the last run.
             let share = if lpn > last.0 { left } else { left.min(u64::from(len) * PAGE_BYTES) };
             left -= share;
-            let up = self.front.move_up(from, end, share);
+            let up = self.front.move_up(self.now, end, share);
             if up >= latest.0 {
                 latest = (up, end, parts);
             }

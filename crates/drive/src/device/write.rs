@@ -202,7 +202,7 @@ impl Device {
         let (first, last) = touched(io);
         let end = io.lba + u64::from(io.sectors);
         let cut_first = !io.lba.is_multiple_of(PAGE_SECTORS);
-        let cut_last = !end.is_multiple_of(PAGE_SECTORS) && !(cut_first && first == last);
+        let cut_last = !(end.is_multiple_of(PAGE_SECTORS) || (cut_first && first == last));
         let edges = u64::from(cut_first) + u64::from(cut_last);
         let mut clock = self.write_pass(from, edges, stages);
         self.unmap(io);

@@ -10,6 +10,7 @@ mod controller;
 mod flash;
 mod front;
 mod heat;
+mod power;
 
 use drivebay_units::Nanos;
 
@@ -20,8 +21,9 @@ pub use checker::SpecError;
 pub use collection::{Pacing, Policy};
 pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
-pub use front::Protocol;
-pub use heat::{Energy, Heat, ThrottleStage};
+pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
+pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
+pub use power::{Power, Rated, Sleep};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -39,6 +41,10 @@ pub struct Spec {
     pub protocol: Protocol,
     /// Most commands outstanding.
     pub queue_depth_max: u32,
+    /// What the host limits.
+    pub host: HostLimits,
+    /// How commands get to the controller.
+    pub interface: Interface,
     /// Host software per command.
     pub host_software: Nanos,
     /// Serial interface cost per command.
@@ -65,6 +71,10 @@ pub struct Spec {
     pub energy: Energy,
     /// Heat.
     pub heat: Heat,
+    /// Sleep; none where the host does not allow it.
+    pub power: Option<Power>,
+    /// What the health log measures against.
+    pub rated: Rated,
     /// Throttle stages; entry 0 is "none" with nominal costs.
     pub throttle: Vec<ThrottleStage>,
 }
@@ -125,28 +135,27 @@ impl Spec {
             1 << 20,
         )?;
         flash::check_spare(&geometry, reserve)?;
-        let protocol = Checker::one_of(
-            "interface.protocol",
-            &raw.interface.protocol,
-            &[("ahci", Protocol::Ahci), ("nvme", Protocol::Nvme)],
-        )?;
-        let depth_bound = if protocol == Protocol::Ahci { 32 } else { 65_536 };
+        let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
+        let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
+        let host = front::check_host(&raw)?;
+        let heat = heat::check_heat(&raw.heat)?;
+        let energy = heat::check_energy(&raw, &geometry)?;
+        let power = power::check_power(&raw, &energy)?;
         Ok(Spec {
             protocol,
-            queue_depth_max: Checker::integer(
-                "interface.queue_depth_max",
-                &raw.interface.queue_depth_max,
-                1,
-                depth_bound,
-            )? as u32,
+            queue_depth_max,
             host_software: Checker::micros("host.software_us", &raw.host.software_us)?,
             interface_serial: Checker::micros("interface.serial_us", &raw.interface.serial_us)?,
-            link_fs_per_byte: front::check_link(&raw.link)?,
+            link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
-            energy: heat::check_energy(&raw, &geometry)?,
-            heat: heat::check_heat(&raw.heat)?,
-            throttle: heat::check_throttle(&raw.heat, nominal)?,
+            throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
+            power: power.filter(|_| host.power_saving),
+            rated: power::check_rated(&raw)?,
+            host,
+            interface,
+            energy,
+            heat,
             reserve_superblocks: reserve as u32,
             geometry,
             nand,

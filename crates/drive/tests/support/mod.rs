@@ -30,6 +30,32 @@ impl Profile {
         self
     }
 
+    /// Sets a value that the profile may lack, at any depth: `with("heat.air.gain", 2.0)`.
+    pub fn with(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
+        let (path, key) = name.rsplit_once('.').expect("section.key");
+        let mut table = &mut self.0;
+        for part in path.split('.') {
+            let next = table.entry(part).or_insert_with(|| toml::Table::new().into());
+            table = next.as_table_mut().expect("a section");
+        }
+        let mut leaf = toml::Table::new();
+        leaf.insert("value".to_owned(), value.into());
+        leaf.insert("source".to_owned(), "test".into());
+        table.insert(key.to_owned(), leaf.into());
+        self
+    }
+
+    /// Without a key or section.
+    pub fn without(mut self, name: &str) -> Profile {
+        let (path, key) = name.rsplit_once('.').unwrap_or(("", name));
+        let mut table = &mut self.0;
+        for part in path.split('.').filter(|part| !part.is_empty()) {
+            table = table[part].as_table_mut().expect("a section");
+        }
+        table.remove(key);
+        self
+    }
+
     /// Without throttling.
     pub fn cool(mut self) -> Profile {
         self.0["heat"].as_table_mut().expect("a section").remove("throttle");
