@@ -9,6 +9,8 @@
 //! Not modelled here: power states, background collection in idle time, data content.
 
 mod collect;
+mod map;
+mod media;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES, Slot};
 
@@ -17,7 +19,9 @@ use crate::controller::FlashCore;
 use crate::front::Front;
 use crate::ftl::{Ftl, HOST};
 use crate::heat::{Thermal, Work};
+use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
+use crate::reliability::{Errors, Reliability};
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
@@ -51,6 +55,8 @@ pub struct Completion {
     pub done: Nanos,
     /// Time per stage; adds up to `done` minus the time of submission.
     pub stages: Stages,
+    /// Data could not be read, whatever was tried (NVMe: Unrecovered Read Error).
+    pub media_error: bool,
 }
 
 /// Why a drive refuses.
@@ -76,6 +82,14 @@ pub enum DeviceError {
         "the drive has no free flash left and nothing to collect\nhint: the profile's spare space is too small for its reserve; raise nand.blocks_per_plane"
     )]
     NoSpace,
+    /// Too many blocks have failed.
+    #[error(
+        "the drive has reached its end of life and is read-only: {failed_blocks} blocks have failed\nhint: it can still be read; start from a fresh drive, write less, or raise reliability.block_life_cycles or reliability.spare_blocks"
+    )]
+    ReadOnly {
+        /// Blocks that failed in use.
+        failed_blocks: u64,
+    },
     /// The machine has no memory for the map.
     #[error(
         "no memory for the map: {0}\nhint: run fewer tests at a time (--jobs 1), or a smaller drive"
@@ -90,7 +104,7 @@ pub struct Counters {
     pub commands: u64,
     /// 4 KiB pages the host wrote.
     pub host_pages: u64,
-    /// 4 KiB pages programmed for the host and for collection.
+    /// 4 KiB pages programmed for the host, for collection and for the map.
     pub placed_pages: u64,
     /// 4 KiB pages copied by collection.
     pub copied_pages: u64,
@@ -106,6 +120,10 @@ pub struct Counters {
     pub temperature_c: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
+    /// Errors and wear; zeros if not modelled.
+    pub reliability: Reliability,
+    /// Traffic of the map's cache; zeros if the map is in the drive's memory.
+    pub map: MapTraffic,
 }
 
 /// A virtual drive.
@@ -123,6 +141,12 @@ pub struct Device {
     nand: Nand,
     thermal: Thermal,
     collector: collect::Collector,
+    errors: Option<Box<Errors>>,
+    map_cache: Option<Box<MapCache>>,
+    /// Worn out.
+    read_only: bool,
+    /// The present command met data that could not be read.
+    media_error: bool,
     now: Nanos,
     commands: u64,
     host_pages: u64,
@@ -137,7 +161,7 @@ impl Device {
     pub fn new(spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         let ftl = Ftl::new(&spec, &rng).map_err(|e| DeviceError::Memory(e.to_string()))?;
-        Ok(Self::around(spec, ftl))
+        Ok(Self::around(spec, ftl, &rng))
     }
 
     /// The same drive, as new, keeping its memory: cheaper than making another.
@@ -147,13 +171,14 @@ impl Device {
     pub fn renew(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         match self.ftl.renew(&spec, &rng) {
-            Some(ftl) => Ok(Self::around(spec, ftl)),
+            Some(ftl) => Ok(Self::around(spec, ftl, &rng)),
             None => Self::new(spec, seed),
         }
     }
 
-    fn around(spec: Spec, ftl: Ftl) -> Device {
+    fn around(spec: Spec, ftl: Ftl, rng: &Rng) -> Device {
         let nominal = spec.throttle[0].costs;
+        let superblocks = spec.geometry.superblocks;
         Device {
             costs: nominal,
             nominal,
@@ -166,6 +191,10 @@ impl Device {
             nand: Nand::new(spec.nand, &spec.geometry, programs_pending_max(&spec)),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
+            errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
+            map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+            read_only: false,
+            media_error: false,
             now: Nanos::ZERO,
             commands: 0,
             host_pages: 0,
@@ -199,7 +228,7 @@ impl Device {
         Counters {
             commands: self.commands,
             host_pages: self.host_pages,
-            placed_pages: self.host_pages + self.copied_pages,
+            placed_pages: self.programmed(),
             copied_pages: self.copied_pages,
             erases: self.nand.superblock_erases,
             page_reads: self.nand.page_reads,
@@ -207,12 +236,20 @@ impl Device {
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.throttle_stage,
+            reliability: self.reliability(),
+            map: self.map_traffic(),
         }
+    }
+
+    /// 4 KiB pages programmed so far.
+    fn programmed(&self) -> u64 {
+        self.host_pages + self.copied_pages + self.map_traffic().write_backs
     }
 
     /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
     pub fn secure_erase(&mut self) {
         self.ftl.erase_all();
+        self.forget_map();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
     }
@@ -232,11 +269,15 @@ impl Device {
     /// Serves one I/O that the host submits at `now`, which must not go back.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::NoSpace`]; the drive is unchanged in the first case.
+    /// [`DeviceError::OutOfRange`], [`DeviceError::ReadOnly`], the drive is unchanged then;
+    /// [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         let (first, last) = self.pages_of(io)?;
+        if self.read_only {
+            self.refuse_changes(io.op)?;
+        }
         self.now = now;
         if now >= self.thermal.next_step() {
             self.heat_up(now);
@@ -256,7 +297,8 @@ impl Device {
         let done = self.front.complete(ready);
         stages.add(Stage::Link, done.since(ready));
         debug_assert_eq!(stages.total(), done.since(now), "stages add up to the latency");
-        Ok(Completion { done, stages })
+        let media_error = std::mem::take(&mut self.media_error);
+        Ok(Completion { done, stages, media_error })
     }
 
     /// First and last page that an I/O touches.
@@ -303,7 +345,10 @@ impl Device {
         let mapped = (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count();
         let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let (cost, nominal) = (of(&self.costs), of(&self.nominal));
-        let known = self.flash_core(from, cost, nominal, stages);
+        let mut known = self.flash_core(from, cost, nominal, stages);
+        if self.map_cache.is_some() {
+            known = self.translate(known, first, last, false, stages);
+        }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let ready = if first == last {
             let (end, parts) = self.fetch(known, self.ftl.look_up(first), 1);
@@ -314,7 +359,7 @@ impl Device {
         } else {
             self.read_many(known, first, last, bytes, stages)
         };
-        if self.spec.pacing.after_reads {
+        if self.spec.pacing.after_reads || self.ftl.must_collect() {
             self.collect_slot();
         }
         self.flash_core.close_command();
@@ -375,6 +420,9 @@ impl Device {
             times.sensed.since(times.begin),
             times.done.since(times.sensed),
         ];
+        if self.errors.is_some() {
+            return self.decode(slot, len, times.done, parts);
+        }
         (times.done, parts)
     }
 
@@ -413,6 +461,9 @@ impl Device {
         let cost = self.costs.write_command.after(self.costs.write_page.times(count));
         let nominal = self.nominal.write_command.after(self.nominal.write_page.times(count));
         let mut clock = self.flash_core(accepted, cost, nominal, stages);
+        if self.map_cache.is_some() {
+            clock = self.translate(clock, first, last, true, stages);
+        }
         if bytes != count * PAGE_BYTES {
             clock = self.read_edges(clock, io, first, last, stages);
         }
@@ -512,8 +563,11 @@ impl Device {
         let begin = io.lba.div_ceil(SECTORS);
         let end = (io.lba + u64::from(io.sectors)) / SECTORS;
         let (cost, nominal) = (self.costs.write_command, self.nominal.write_command);
-        let done = self.flash_core(from, cost, nominal, stages);
+        let mut done = self.flash_core(from, cost, nominal, stages);
         if end > begin {
+            if self.map_cache.is_some() {
+                done = self.translate_edges(done, Lpn(begin as u32), Lpn(end as u32 - 1), stages);
+            }
             self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
         }
         self.flash_core.close_command();
@@ -524,7 +578,7 @@ impl Device {
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
         let work = Work {
-            programmed: self.host_pages + self.copied_pages,
+            programmed: self.programmed(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes,

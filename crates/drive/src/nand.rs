@@ -7,7 +7,7 @@
 //! it begin later. All planes of a die program together once the last plane's page is filled. Data of
 //! the next program may move during the running one (`cache_program`).
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
-//! with data out, as with cache read: latencies at high load are slightly low); read retry, errors.
+//! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 
 use drivebay_units::Nanos;
 
@@ -130,6 +130,14 @@ impl Nand {
     pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
         self.page_reads += 1;
         let (len, suspend) = (self.timing.read, self.timing.suspend);
+        let (die, ring) = self.die(page & self.die_mask);
+        die.sense(ring, from, len, suspend)
+    }
+
+    /// Senses a flash page once more, in a time of its own: (begin, end).
+    pub fn sense_again(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+        self.page_reads += 1;
+        let suspend = self.timing.suspend;
         let (die, ring) = self.die(page & self.die_mask);
         die.sense(ring, from, len, suspend)
     }

@@ -3,7 +3,11 @@
 //! `drives/*.toml` and what-ifs come through here; `spec/` checks them and derives what the model
 //! uses. Units stand last in each name. GB and MB are decimal.
 
+mod media;
+
 use serde::{Deserialize, Serialize};
+
+pub use media::{RawMapCache, RawReliability};
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -47,6 +51,12 @@ pub struct RawSpec {
     pub energy: RawEnergy,
     /// Heat and throttling.
     pub heat: RawHeat,
+    /// Errors and wear of the flash; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<RawReliability>,
+    /// A map that does not fit the drive's memory; absent: it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<RawMapCache>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,

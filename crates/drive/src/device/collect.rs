@@ -51,14 +51,20 @@ impl Device {
     #[inline]
     pub(super) fn collect_slot(&mut self) {
         let free = self.ftl.free_slots();
-        if free < self.spec.pacing.start_free {
+        if free < self.spec.pacing.start_free || self.ftl.must_collect() {
             self.collect_in_slot(free);
         }
     }
 
     fn collect_in_slot(&mut self, free: u64) {
+        if self.read_only {
+            return;
+        }
         let pacing = &self.spec.pacing;
-        let factor = pacing.factor_256(free);
+        let mut factor = pacing.factor_256(free);
+        if self.ftl.must_collect() {
+            factor = factor.max(256);
+        }
         let slot = Nanos((self.costs.slot.0 * factor) >> 8);
         if slot == Nanos::ZERO {
             return;
@@ -105,8 +111,15 @@ impl Device {
         let pages = u64::from(source.pages);
         let page = source.first.0 >> self.spec.geometry.page_shift;
         let read = self.nand.read(self.now, at, page, pages * PAGE_BYTES);
+        let mut done = read.done;
+        if self.errors.is_some() {
+            done = self.decode_copy(&source, done);
+        }
+        if self.map_cache.is_some() {
+            done = done.max(self.translate_copy(&source, at));
+        }
         // Pages are programmed in order: none before the data of all before it has come.
-        self.collector.data_ready = self.collector.data_ready.max(read.done);
+        self.collector.data_ready = self.collector.data_ready.max(done);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
                 self.open_for_collection();
@@ -122,11 +135,16 @@ impl Device {
         let stream = self.ftl.collect_stream();
         let opened = self.ftl.open(stream, self.buffers[stream].taken());
         assert!(opened, "the reserve always has a superblock for collection");
+        self.note_opened(stream);
     }
 
     /// Erases the victim that has been read to its end.
     fn retire(&mut self, at: Nanos) {
-        self.ftl.finish_victim();
+        if self.errors.is_some() && !self.survives_erase() {
+            self.ftl.discard_victim();
+        } else {
+            self.ftl.finish_victim();
+        }
         self.nand.erase_superblock(at);
     }
 
@@ -145,6 +163,7 @@ impl Device {
         if self.ftl.room(HOST) == 0 {
             let opened = self.ftl.open(HOST, self.buffers[HOST].taken());
             assert!(opened, "more than the reserve is free");
+            self.note_opened(HOST);
         }
         Ok(may_go_on)
     }

@@ -8,8 +8,9 @@
 //!
 //! Sources: superblocks and separate frontiers as in FEMU and NVMeVirt (published simulators);
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
-//! Not modelled: the map's own writes to flash.
+//! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
+mod retire;
 mod victim;
 
 use std::collections::VecDeque;
@@ -36,7 +37,7 @@ pub enum State {
     Sealed,
     /// Being collected.
     Victim,
-    /// Never used.
+    /// Never used, or given up.
     Bad,
 }
 
@@ -95,6 +96,8 @@ pub struct Ftl {
     valid: Vec<u32>,
     superblocks: Vec<Superblock>,
     free: VecDeque<u32>,
+    /// To be collected before any other.
+    suggested: VecDeque<u32>,
     frontiers: [Frontier; 2],
     collect_stream: usize,
     victim: Option<Victim>,
@@ -121,6 +124,7 @@ impl Ftl {
             valid: Vec::new(),
             superblocks: Vec::new(),
             free: VecDeque::new(),
+            suggested: VecDeque::new(),
             frontiers: [Frontier::default(); 2],
             collect_stream: usize::from(!spec.shared_frontier),
             victim: None,
@@ -160,22 +164,25 @@ impl Ftl {
     fn forget_blocks(&mut self) {
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let old = std::mem::take(&mut self.superblocks);
+        let was = |index: u32| old.get(index as usize);
+        let given_up = |index| was(index).is_some_and(|s| s.state == State::Bad);
         self.superblocks = (0..self.geometry.superblocks)
             .map(|index| Superblock {
-                state: if index < good { State::Free } else { State::Bad },
+                state: if index < good && !given_up(index) { State::Free } else { State::Bad },
                 stream: 0,
                 sealed: 0,
                 first_page: 0,
-                erases: old.get(index as usize).map_or(0, |s| s.erases),
+                erases: was(index).map_or(0, |s| s.erases),
             })
             .collect();
         self.valid = vec![0; self.geometry.superblocks as usize];
-        self.free = (0..good).collect();
+        self.free = (0..good).filter(|&index| !given_up(index)).collect();
+        self.suggested.clear();
         self.frontiers = [Frontier::default(); 2];
         self.victim = None;
         self.sealed = 0;
         self.mapped = 0;
-        self.free_slots = self.geometry.usable_slots();
+        self.free_slots = self.usable_slots();
     }
 
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
@@ -408,6 +415,7 @@ impl Ftl {
         self.superblocks[index].state = State::Free;
         self.superblocks[index].erases += 1;
         self.free.push_back(victim.superblock);
+        self.suggested.retain(|&index| index != victim.superblock);
     }
 
     /// Checks everything that must hold, at the cost of reading both tables: for tests.

@@ -40,6 +40,12 @@ impl Geometry {
         u64::from(self.superblocks - self.bad_superblocks) * u64::from(self.superblock_slots)
     }
 
+    /// Spare slots that collection needs to go on: the frontiers, the reserve, one superblock to gain.
+    #[must_use]
+    pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
+        (reserve_superblocks + 3) * u64::from(self.superblock_slots)
+    }
+
     /// Bytes of a flash page.
     #[must_use]
     pub fn flash_page_bytes(&self) -> u64 {
@@ -114,7 +120,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 /// The drive must always find a superblock worth collecting: spare space for the frontiers, the
 /// reserve, and at least one superblock of dead pages beyond them.
 pub(super) fn check_spare(geometry: &Geometry, reserve: u64) -> Result<(), SpecError> {
-    let needed = (reserve + 3) * u64::from(geometry.superblock_slots);
+    let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
         let superblock_mb = u64::from(geometry.superblock_slots) * PAGE_BYTES / 1_000_000;

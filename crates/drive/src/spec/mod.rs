@@ -10,6 +10,8 @@ mod controller;
 mod flash;
 mod front;
 mod heat;
+mod map_cache;
+mod reliability;
 
 use drivebay_units::Nanos;
 
@@ -22,6 +24,8 @@ pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::Protocol;
 pub use heat::{Energy, Heat, ThrottleStage};
+pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
+pub use reliability::{ErrorRate, ReliabilitySpec};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -67,6 +71,10 @@ pub struct Spec {
     pub heat: Heat,
     /// Throttle stages; entry 0 is "none" with nominal costs.
     pub throttle: Vec<ThrottleStage>,
+    /// Errors and wear, if modelled.
+    pub reliability: Option<ReliabilitySpec>,
+    /// The map's cache, if the map does not fit the drive's memory.
+    pub map_cache: Option<MapCacheSpec>,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -148,6 +156,8 @@ impl Spec {
             heat: heat::check_heat(&raw.heat)?,
             throttle: heat::check_throttle(&raw.heat, nominal)?,
             reserve_superblocks: reserve as u32,
+            reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
+            map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             geometry,
             nand,
             buffer_pages,
@@ -162,6 +172,15 @@ impl Spec {
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.geometry.user_pages) * PAGE_BYTES
     }
+}
+
+/// Checks a section that a profile may leave out.
+fn optional<R, S>(
+    raw: &Option<R>,
+    geometry: &Geometry,
+    check: fn(&R, &Geometry) -> Result<S, SpecError>,
+) -> Result<Option<S>, SpecError> {
+    raw.as_ref().map(|raw| check(raw, geometry)).transpose()
 }
 
 fn check_identity(raw: &RawSpec) -> Result<(), SpecError> {
