@@ -1,0 +1,56 @@
+//! Steady random writes on a small drive, for `valgrind --tool=callgrind` and `perf`.
+//!
+//! Usage: steady [SECONDS]. A drive of one die has the same path per I/O as one of 64.
+
+use drivebay_drive::{Device, Spec};
+use drivebay_run::{Control, Pattern, Stop, Workload, run};
+
+fn main() {
+    let seconds: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(100.0);
+    let text = include_str!("../../../drives/sm951-ahci-512.toml")
+        .replace("channels = { value = 8", "channels = { value = 1")
+        .replace("dies_per_channel = { value = 8", "dies_per_channel = { value = 1")
+        .replace("value = 1000215216", "value = 15628360")
+        .replace("pool_mb = { value = 4900, range = [1000, 36000]", "pool_mb = { value = 77")
+        .replace("ramp_mb = { value = 200", "ramp_mb = { value = 3")
+        .replace("low_mb = { value = 3000, range = [1000, 6000]", "low_mb = { value = 47")
+        .replace("critical_mb = { value = 1600, range = [500, 3000]", "critical_mb = { value = 25")
+        .replace("program_us = { value = [420, 1244]", "program_us = { value = [13]")
+        .replace("read_us = { value = 58.5, range = [40, 90]", "read_us = { value = 1")
+        .replace(
+            "channel_mb_per_s = { value = 281, range = [200, 400]",
+            "channel_mb_per_s = { value = 9000",
+        )
+        .replace("erase_us = { value = 5000, range = [3000, 10000]", "erase_us = { value = 80")
+        .replace(
+            "resistance_k_per_w = { value = 10, range = [9, 12]",
+            "resistance_k_per_w = { value = 0.1",
+        );
+    let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
+    let span_bytes = spec.capacity_bytes();
+    let mut device = Device::new(spec, 1).expect("memory");
+    let mut go = |pattern, block_bytes, stop| {
+        let load = Workload {
+            pattern,
+            read_percent: if pattern == Pattern::Random { 100 } else { 0 },
+            block_bytes,
+            queue_depth: 32,
+            span_start_bytes: 0,
+            span_bytes,
+            stop,
+        };
+        let begin = std::time::Instant::now();
+        let outcome = run(&mut device, &load, 1, &Control::default()).expect("a possible load");
+        let commands = outcome.after.commands - outcome.before.commands;
+        let ns = begin.elapsed().as_nanos() as f64 / commands as f64;
+        println!("{commands} I/Os, {ns:.0} ns each");
+    };
+    let by_time = |seconds| Stop { duration_s: Some(seconds), bytes: None, stable: None };
+    go(
+        Pattern::Sequential,
+        131_072,
+        Stop { duration_s: None, bytes: Some(span_bytes), stable: None },
+    );
+    go(Pattern::Random, 4096, by_time(30.0));
+    go(Pattern::Random, 4096, by_time(seconds));
+}
