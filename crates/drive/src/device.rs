@@ -26,6 +26,10 @@ use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
 
+/// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
+/// no time or energy of one command can overflow, whatever the profile.
+const SECTORS_MAX: u32 = 1 << 21;
+
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -76,6 +80,16 @@ pub enum DeviceError {
         sectors: u32,
         /// The drive's sectors.
         capacity: u64,
+    },
+    /// More data than a command can carry.
+    #[error(
+        "{op:?} of {sectors} sectors is too long for one command\nhint: split it; a command carries at most {SECTORS_MAX} sectors"
+    )]
+    TooLong {
+        /// What was asked.
+        op: Op,
+        /// Count.
+        sectors: u32,
     },
     /// No erased superblock, and nothing to collect.
     #[error(
@@ -269,7 +283,8 @@ impl Device {
     /// Serves one I/O that the host submits at `now`, which must not go back.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::ReadOnly`], the drive is unchanged then;
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: the drive is
+    /// unchanged then;
     /// [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
@@ -310,6 +325,9 @@ impl Device {
         if io.sectors == 0 || end.is_none_or(|end| end > capacity) {
             let Io { op, lba, sectors } = io;
             return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
+        }
+        if io.sectors > SECTORS_MAX && io.op != Op::Trim {
+            return Err(DeviceError::TooLong { op: io.op, sectors: io.sectors });
         }
         let last = (io.lba + u64::from(io.sectors) - 1) / SECTORS;
         Ok((Lpn((io.lba / SECTORS) as u32), Lpn(last as u32)))
