@@ -283,16 +283,12 @@ impl Device {
     /// Serves one I/O that the host submits at `now`, which must not go back.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: the drive is
-    /// unchanged then;
-    /// [`DeviceError::NoSpace`].
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: no page has
+    /// changed then; [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         let (first, last) = self.pages_of(io)?;
-        if self.read_only {
-            self.refuse_changes(io.op)?;
-        }
         self.now = now;
         if now >= self.thermal.next_step() {
             self.heat_up(now);
@@ -306,6 +302,7 @@ impl Device {
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
         let ready = match io.op {
             Op::Read => self.read(fetched, io, first, last, &mut stages),
+            Op::Write | Op::Trim if self.read_only => return Err(self.worn_out()),
             Op::Write => self.write(fetched, io, first, last, &mut stages)?,
             Op::Trim => self.trim(fetched, io, &mut stages),
         };
@@ -322,15 +319,26 @@ impl Device {
         const SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
         let capacity = u64::from(self.spec.geometry.user_pages) * SECTORS;
         let end = io.lba.checked_add(u64::from(io.sectors));
-        if io.sectors == 0 || end.is_none_or(|end| end > capacity) {
-            let Io { op, lba, sectors } = io;
-            return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
-        }
-        if io.sectors > SECTORS_MAX && io.op != Op::Trim {
-            return Err(DeviceError::TooLong { op: io.op, sectors: io.sectors });
+        // Zero wraps round to too long.
+        let length_is_odd = io.sectors.wrapping_sub(1) >= SECTORS_MAX;
+        if length_is_odd || end.is_none_or(|end| end > capacity) {
+            self.check_range(io, capacity)?;
         }
         let last = (io.lba + u64::from(io.sectors) - 1) / SECTORS;
         Ok((Lpn((io.lba / SECTORS) as u32), Lpn(last as u32)))
+    }
+
+    /// Refuses what is not a trim of pages on the drive.
+    #[cold]
+    fn check_range(&self, Io { op, lba, sectors }: Io, capacity: u64) -> Result<(), DeviceError> {
+        let end = lba.checked_add(u64::from(sectors));
+        if sectors == 0 || end.is_none_or(|end| end > capacity) {
+            return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
+        }
+        match op {
+            Op::Trim => Ok(()),
+            Op::Read | Op::Write => Err(DeviceError::TooLong { op, sectors }),
+        }
     }
 
     /// Books firmware work: the nominal part as firmware, what a slower clock adds as throttling.
@@ -365,7 +373,9 @@ impl Device {
         let (cost, nominal) = (of(&self.costs), of(&self.nominal));
         let mut known = self.flash_core(from, cost, nominal, stages);
         if self.map_cache.is_some() {
-            known = self.translate(known, first, last, false, stages);
+            let (ready, wait) = self.translate(known, first, last, false);
+            stages.add(Stage::Map, wait);
+            known = ready;
         }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let ready = if first == last {
@@ -377,7 +387,7 @@ impl Device {
         } else {
             self.read_many(known, first, last, bytes, stages)
         };
-        if self.spec.pacing.after_reads || self.ftl.must_collect() {
+        if self.spec.pacing.after_reads {
             self.collect_slot();
         }
         self.flash_core.close_command();
@@ -480,7 +490,9 @@ impl Device {
         let nominal = self.nominal.write_command.after(self.nominal.write_page.times(count));
         let mut clock = self.flash_core(accepted, cost, nominal, stages);
         if self.map_cache.is_some() {
-            clock = self.translate(clock, first, last, true, stages);
+            let (ready, wait) = self.translate(clock, first, last, true);
+            stages.add(Stage::Map, wait);
+            clock = ready;
         }
         if bytes != count * PAGE_BYTES {
             clock = self.read_edges(clock, io, first, last, stages);
@@ -584,7 +596,9 @@ impl Device {
         let mut done = self.flash_core(from, cost, nominal, stages);
         if end > begin {
             if self.map_cache.is_some() {
-                done = self.translate_edges(done, Lpn(begin as u32), Lpn(end as u32 - 1), stages);
+                let (ready, wait) = self.translate_edges(done, begin as u32, end as u32 - 1);
+                stages.add(Stage::Map, wait);
+                done = ready;
             }
             self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
         }

@@ -51,12 +51,12 @@ impl Device {
     #[inline]
     pub(super) fn collect_slot(&mut self) {
         let free = self.ftl.free_slots();
-        if free < self.spec.pacing.start_free || self.ftl.must_collect() {
+        if free < self.spec.pacing.start_free {
             self.collect_in_slot(free);
         }
     }
 
-    fn collect_in_slot(&mut self, free: u64) {
+    pub(super) fn collect_in_slot(&mut self, free: u64) {
         if self.read_only {
             return;
         }

@@ -6,7 +6,6 @@ use super::Device;
 use crate::ftl::Source;
 use crate::map_cache::{Found, MapTraffic};
 use crate::spec::{MAP_ENTRIES_SHIFT, PAGE_BYTES};
-use crate::stage::{Stage, Stages};
 
 impl Device {
     /// Traffic of the map's cache so far.
@@ -21,7 +20,7 @@ impl Device {
         }
     }
 
-    /// When the map entries of all these pages are in the controller.
+    /// When the map entries of all these pages are in the controller, and how long that takes.
     #[inline(never)]
     pub(super) fn translate(
         &mut self,
@@ -29,24 +28,17 @@ impl Device {
         first: Lpn,
         last: Lpn,
         change: bool,
-        stages: &mut Stages,
-    ) -> Nanos {
+    ) -> (Nanos, Nanos) {
         let pages = first.0 >> MAP_ENTRIES_SHIFT..=last.0 >> MAP_ENTRIES_SHIFT;
         let ready = pages.map(|page| self.bring(from, page, change)).max().unwrap_or(from);
-        stages.add(Stage::Map, ready.since(from));
-        ready
+        (ready, ready.since(from))
     }
 
     /// `translate` for a range that is unmapped: only its ends are in pages that keep other entries.
-    pub(super) fn translate_edges(
-        &mut self,
-        from: Nanos,
-        first: Lpn,
-        last: Lpn,
-        stages: &mut Stages,
-    ) -> Nanos {
-        let ready = self.translate(from, first, first, true, stages);
-        self.translate(ready, last, last, true, stages)
+    pub(super) fn translate_edges(&mut self, from: Nanos, first: u32, last: u32) -> (Nanos, Nanos) {
+        let first = self.bring(from, first >> MAP_ENTRIES_SHIFT, true);
+        let ready = first.max(self.bring(from, last >> MAP_ENTRIES_SHIFT, true));
+        (ready, ready.since(from))
     }
 
     /// `translate` for the pages copied out of a flash page.

@@ -2,7 +2,7 @@
 
 use drivebay_units::{Nanos, Slot};
 
-use super::{Device, DeviceError, Op};
+use super::{Device, DeviceError};
 use crate::ftl::Source;
 use crate::reliability::{Erased, Reliability};
 use crate::spec::PAGE_BYTES;
@@ -22,11 +22,29 @@ impl Device {
         }
     }
 
-    /// Decodes data that has come out of flash at `from`, reading it again as often as it takes.
+    /// Decodes what a command has read out of flash by `from`, reading again as often as it takes.
     ///
-    /// Returns when it is good, or given up, and the waits with the retries' added to them.
+    /// Returns when it is good, or given up, and the waits with the retries' added to them. While a
+    /// superblock waits to be moved, a slot of collection follows; it goes on with the reads.
     #[inline(never)]
     pub(super) fn decode(
+        &mut self,
+        slot: Slot,
+        len: u32,
+        from: Nanos,
+        parts: [Nanos; 3],
+    ) -> (Nanos, [Nanos; 3]) {
+        let decoded = self.retry(slot, len, from, parts);
+        let pacing = &self.spec.pacing;
+        let free = self.ftl.free_slots();
+        let slot_follows = pacing.after_reads && free < pacing.start_free;
+        if self.ftl.must_collect() && !slot_follows {
+            self.collect_in_slot(free);
+        }
+        decoded
+    }
+
+    fn retry(
         &mut self,
         slot: Slot,
         len: u32,
@@ -59,7 +77,7 @@ impl Device {
     /// `decode` for a flash page that is being copied: an error there is not the command's.
     pub(super) fn decode_copy(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.media_error;
-        let done = self.decode(source.first, source.pages, from, [Nanos::ZERO; 3]).0;
+        let done = self.retry(source.first, source.pages, from, [Nanos::ZERO; 3]).0;
         self.media_error = of_command;
         done
     }
@@ -82,15 +100,9 @@ impl Device {
         erased != Erased::Retired
     }
 
-    /// A worn-out drive only reads.
+    /// Why a change is refused: a worn-out drive only reads.
     #[cold]
-    pub(super) fn refuse_changes(&self, op: Op) -> Result<(), DeviceError> {
-        match op {
-            Op::Read => Ok(()),
-            Op::Write | Op::Trim => {
-                let failed_blocks = self.reliability().failed_blocks;
-                Err(DeviceError::ReadOnly { failed_blocks })
-            }
-        }
+    pub(super) fn worn_out(&self) -> DeviceError {
+        DeviceError::ReadOnly { failed_blocks: self.reliability().failed_blocks }
     }
 }

@@ -25,10 +25,12 @@ impl Curve {
     pub fn new(spec: &ReliabilitySpec) -> Curve {
         let low = ln(RATE_MIN);
         let step = (ln(RATE_MAX) - low) / (POINTS - 1) as f64;
+        let limit = spec.correctable_bits;
+        let ln_factorial = ln_factorial(limit);
         let fails = (0..POINTS)
             .map(|i| {
                 let wrong = exp(low + step * i as f64) * f64::from(spec.codeword_bits);
-                let good = 1.0 - poisson_above(wrong, spec.correctable_bits);
+                let good = 1.0 - poisson_above(wrong, limit, ln_factorial);
                 1.0 - (0..spec.codewords).fold(1.0, |product, _| product * good)
             })
             .collect();
@@ -68,9 +70,12 @@ impl Curve {
     }
 }
 
+fn ln_factorial(n: u32) -> f64 {
+    (2..=n).map(|n| ln(f64::from(n))).sum()
+}
+
 /// Probability of more than `limit` events where `mean` are expected.
-fn poisson_above(mean: f64, limit: u32) -> f64 {
-    let ln_factorial: f64 = (2..=limit).map(|n| ln(f64::from(n))).sum();
+fn poisson_above(mean: f64, limit: u32, ln_factorial: f64) -> f64 {
     let at_limit = exp(f64::from(limit) * ln(mean) - mean - ln_factorial);
     // From the limit away from the mean, terms only shrink: sum that side.
     let (mut term, mut sum) = (at_limit, 0.0);
@@ -99,7 +104,7 @@ fn poisson_above(mean: f64, limit: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::poisson_above;
+    use super::{ln_factorial, poisson_above};
 
     #[test]
     fn poisson_tails_are_those_of_the_sum() {
@@ -109,7 +114,7 @@ mod tests {
             for limit in 1..100u32 {
                 term *= mean / f64::from(limit);
                 below += term;
-                let got = poisson_above(mean, limit);
+                let got = poisson_above(mean, limit, ln_factorial(limit));
                 assert!((got - (1.0 - below)).abs() < 1e-12, "{mean} {limit}: {got}");
             }
         }
