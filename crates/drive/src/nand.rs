@@ -135,6 +135,7 @@ impl Nand {
     }
 
     /// Senses a flash page once more, in a time of its own: (begin, end).
+    #[cold]
     pub fn sense_again(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
         self.page_reads += 1;
         let suspend = self.timing.suspend;
@@ -211,7 +212,7 @@ impl Die {
     /// Reads as soon as the reads before it are over and a running write can be suspended.
     ///
     /// Cost: one step per write that it delays.
-    #[inline]
+    #[inline(always)]
     fn sense(
         &mut self,
         ring: &mut [Write],
