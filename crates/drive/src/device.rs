@@ -368,7 +368,12 @@ impl Device {
     #[inline]
     fn read(&mut self, from: Nanos, io: Io, first: Lpn, last: Lpn, stages: &mut Stages) -> Nanos {
         // A page that is not mapped is answered with zeros: no command goes to flash for it.
-        let mapped = (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count();
+        let slot = self.ftl.look_up(first);
+        let mapped = if first == last {
+            usize::from(slot.is_some())
+        } else {
+            (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count()
+        };
         let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let (cost, nominal) = (of(&self.costs), of(&self.nominal));
         let mut known = self.flash_core(from, cost, nominal, stages);
@@ -379,7 +384,7 @@ impl Device {
         }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let ready = if first == last {
-            let (end, parts) = self.fetch(known, self.ftl.look_up(first), 1);
+            let (end, parts) = self.fetch(known, slot, 1);
             let ready = self.front.move_up(self.now, end, bytes);
             add_parts(stages, parts);
             stages.add(Stage::Link, ready.since(end));

@@ -70,6 +70,10 @@ pub struct Nand {
     timing: NandTiming,
     /// tPROG by row, repeated to a length that all counts of page types divide.
     program: [Nanos; ROWS_REPEAT as usize],
+    /// tR by row, likewise, if page types differ in it.
+    read_by_row: Option<[Nanos; ROWS_REPEAT as usize]>,
+    /// A flash page's row is its number shifted by this.
+    row_shift: u32,
     dies: Vec<Die>,
     /// The rings of all dies.
     writes: Vec<Write>,
@@ -95,6 +99,10 @@ impl Nand {
         Nand {
             timing,
             program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
+            read_by_row: timing
+                .read_by_type
+                .map(|read| std::array::from_fn(|row| read[row % timing.page_types as usize])),
+            row_shift: geometry.die_shift + geometry.plane_shift,
             dies: vec![
                 Die { reads_until: Nanos::ZERO, resumes_at: Nanos::ZERO, first: 1, next: 1 };
                 dies as usize
@@ -129,7 +137,10 @@ impl Nand {
     #[inline]
     pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
         self.page_reads += 1;
-        let (len, suspend) = (self.timing.read, self.timing.suspend);
+        let (mut len, suspend) = (self.timing.read, self.timing.suspend);
+        if let Some(by_row) = &self.read_by_row {
+            len = by_row[((page >> self.row_shift) % ROWS_REPEAT) as usize];
+        }
         let (die, ring) = self.die(page & self.die_mask);
         die.sense(ring, from, len, suspend)
     }

@@ -167,6 +167,9 @@ pub struct RawNand {
     pub bad_superblocks: Sourced<u64>,
     /// tR.
     pub read_us: Number,
+    /// tR by page type, in programming order; absent: `read_us` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_by_type_us: Option<Sourced<Vec<f64>>>,
     /// tPROG by page type, in programming order (MLC: LSB, MSB).
     pub program_us: Sourced<Vec<f64>>,
     /// tBERS.

@@ -18,24 +18,21 @@ const SLOTS_MAX: u64 = 8 << 20;
 const BUFFER_PAGES_MAX: u32 = 1 << 16;
 
 /// A small drive with all sections, and without ranges of its own, which would refuse too much.
-fn base() -> Profile {
-    let mut base = small();
-    let sections = base.0.iter_mut().filter_map(|(_, section)| section.as_table_mut());
-    let leaves = sections.flat_map(|section| section.iter_mut()).map(|(_, leaf)| leaf);
-    for leaf in leaves {
-        match leaf {
-            Value::Table(leaf) => drop(leaf.remove("range")),
-            Value::Array(stages) => {
-                let stages = stages.iter_mut().filter_map(Value::as_table_mut);
-                for leaf in stages.flat_map(|s| s.iter_mut()).filter_map(|(_, v)| v.as_table_mut())
-                {
-                    leaf.remove("range");
-                }
-            }
-            _ => {}
-        }
-    }
+fn base() -> Value {
+    let mut base = Value::Table(small().0);
+    drop_ranges(&mut base);
     base
+}
+
+fn drop_ranges(value: &mut Value) {
+    match value {
+        Value::Table(table) => {
+            table.remove("range");
+            table.iter_mut().for_each(|(_, inner)| drop_ranges(inner));
+        }
+        Value::Array(array) => array.iter_mut().for_each(drop_ranges),
+        _ => {}
+    }
 }
 
 fn small() -> Profile {
@@ -251,7 +248,7 @@ proptest! {
         inside in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let mut root = Value::Table(base().0);
+        let mut root = base();
         let mut all = Vec::new();
         paths(&root, &Path::new(), &mut all);
         if inside {
@@ -272,7 +269,6 @@ proptest! {
                 return Ok(());
             }
         };
-        if std::env::var("FUZZ_COUNT").is_ok() { eprintln!("ACCEPTED"); }
         let g = &spec.geometry;
         let slots = u64::from(g.superblocks) * u64::from(g.superblock_slots);
         if slots <= SLOTS_MAX && spec.buffer_pages <= BUFFER_PAGES_MAX {

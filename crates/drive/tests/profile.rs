@@ -70,6 +70,13 @@ fn values_of_optional_sections_are_refused_by_name() {
     worn("map_cache.sram_kib", 6.into(), "multiple of 4");
     worn("map_cache.sram_kib", 0.into(), "4 to");
     worn("map_cache.host_buffer_us", (-1.0).into(), "0 to 1000000");
+    let three = toml::toml! { value = [50, 70, 90]
+    source = "guess: a test's" };
+    let mut types = Profile::sm951();
+    let nand = types.0["nand"].as_table_mut().expect("a section");
+    nand.insert("read_by_type_us".to_owned(), three.into());
+    let error = refusal(&types.0.to_string());
+    assert!(error.starts_with("nand.read_by_type_us: 3 times"), "{error}");
     let mut incomplete = Profile::sm951().wearing();
     incomplete.0["reliability"].as_table_mut().expect("a section").remove("retry_gain");
     assert!(refusal(&incomplete.0.to_string()).contains("retry_gain"));
