@@ -20,6 +20,12 @@ const BUFFER_PAGES_MAX: u32 = 1 << 16;
 /// A small drive with all sections, and without ranges of its own, which would refuse too much.
 fn base() -> Value {
     let mut base = Value::Table(small().0);
+    let types: toml::Table =
+        "value = [50, 70.5]\nsource = \"guess: a test's\"".parse().expect("TOML");
+    base["nand"]
+        .as_table_mut()
+        .expect("a section")
+        .insert("read_by_type_us".to_owned(), types.into());
     drop_ranges(&mut base);
     base
 }
