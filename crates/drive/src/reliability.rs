@@ -133,17 +133,21 @@ impl Errors {
             Wear { cycles, opened: now, refresh_reads, missing: wear.missing, ..Wear::default() };
     }
 
-    /// Reads `len` slots of one flash page. Cost: 1 superblock record, 1 hash per slot.
+    /// Reads slots of one flash page: bit i of `which` is `first + i`. Cost: 1 superblock record, 1 hash
+    /// per slot.
     #[inline]
-    pub fn read(&mut self, superblock: u32, slot: Slot, len: u32, now: Nanos) -> Verdict {
+    pub fn read(&mut self, superblock: u32, first: Slot, which: u32, now: Nanos) -> Verdict {
         let wear = &mut self.wear[superblock as usize];
         wear.reads = wear.reads.saturating_add(1);
         let due = wear.reads >= wear.due_reads || now >= wear.due_time;
         let refresh = due && self.update(superblock, now);
         let wear = &self.wear[superblock as usize];
         let salt = self.seed ^ u64::from(wear.cycles) << 32;
-        let luck = (slot.0..slot.0 + len).map(|slot| hash(salt ^ u64::from(slot))).min();
-        let luck = luck.unwrap_or(u32::MAX);
+        let (mut luck, mut left) = (u32::MAX, which);
+        while left != 0 {
+            luck = luck.min(hash(salt ^ u64::from(first.0 + left.trailing_zeros())));
+            left &= left - 1;
+        }
         if luck >= wear.fails {
             return Verdict { retries: 0, lost: false, refresh };
         }

@@ -34,7 +34,8 @@ impl Device {
         from: Nanos,
         parts: [Nanos; 3],
     ) -> (Nanos, [Nanos; 3]) {
-        let decoded = self.retry(slot, len, from, parts);
+        // A flash page has at most 16 slots.
+        let decoded = self.retry(slot, (1 << len) - 1, from, parts);
         let pacing = &self.spec.pacing;
         let free = self.ftl.free_slots();
         let slot_follows = pacing.after_reads && free < pacing.start_free;
@@ -44,10 +45,11 @@ impl Device {
         decoded
     }
 
+    /// Reads slots of a flash page, bit i of `which` being `slot + i`, as often as it takes.
     fn retry(
         &mut self,
         slot: Slot,
-        len: u32,
+        which: u32,
         from: Nanos,
         mut parts: [Nanos; 3],
     ) -> (Nanos, [Nanos; 3]) {
@@ -55,10 +57,10 @@ impl Device {
         let Some(errors) = &mut self.errors else {
             return (from, parts);
         };
-        let verdict = errors.read(index, slot, len, self.now);
+        let verdict = errors.read(index, slot, which, self.now);
         let sensing = errors.retry_read();
         let page = slot.0 >> self.spec.geometry.page_shift;
-        let bytes = u64::from(len) * PAGE_BYTES;
+        let bytes = u64::from(which.count_ones()) * PAGE_BYTES;
         let mut clock = from;
         for _ in 0..verdict.retries {
             let (begin, sensed) = self.nand.sense_again(clock, page, sensing);
@@ -77,7 +79,7 @@ impl Device {
     /// `decode` for a flash page that is being copied: an error there is not the command's.
     pub(super) fn decode_copy(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.media_error;
-        let done = self.retry(source.first, source.pages, from, [Nanos::ZERO; 3]).0;
+        let done = self.retry(source.first, source.valid, from, [Nanos::ZERO; 3]).0;
         self.media_error = of_command;
         done
     }
