@@ -11,6 +11,8 @@
 //! Not modelled here: data content.
 
 mod collect;
+mod map;
+mod media;
 mod power_cut;
 mod programs;
 mod read;
@@ -31,13 +33,19 @@ use crate::ftl::{Ftl, STREAMS};
 use crate::health::Log;
 use crate::heat::{Thermal, Work};
 use crate::io::{Completion, DeviceError, Io, Op, Posted, Served};
+use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
+use crate::reliability::{Errors, Reliability};
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
 
 /// A time that never comes.
 const NEVER: Nanos = Nanos(u64::MAX);
+
+/// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
+/// no time or energy of one command can overflow, whatever the profile.
+const SECTORS_MAX: u32 = 1 << 21;
 
 /// Room to count commands by [`Op`].
 const OPS_MAX: usize = 8;
@@ -52,7 +60,7 @@ pub struct Counters {
     pub commands: u64,
     /// 4 KiB pages the host wrote.
     pub host_pages: u64,
-    /// 4 KiB pages programmed: for the host, for collection, and as padding.
+    /// 4 KiB pages programmed: for the host, for collection, for the map, and as padding.
     pub placed_pages: u64,
     /// 4 KiB pages copied by collection.
     pub copied_pages: u64,
@@ -68,6 +76,10 @@ pub struct Counters {
     pub temperature_c: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
+    /// Errors and wear; zeros if not modelled.
+    pub reliability: Reliability,
+    /// Traffic of the map's cache; zeros if the map is in the drive's memory.
+    pub map: MapTraffic,
 }
 
 /// A request that waits for its turn at the flash core.
@@ -126,6 +138,12 @@ pub struct Device {
     programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
+    errors: Option<Box<Errors>>,
+    map_cache: Option<Box<MapCache>>,
+    /// Worn out.
+    read_only: bool,
+    /// The present command met data that could not be read.
+    media_error: bool,
     now: Nanos,
     /// Host commands by [`Op`].
     commands: [u64; OPS_MAX],
@@ -143,7 +161,7 @@ impl Device {
     pub fn new(spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         let ftl = Ftl::new(&spec, &rng).map_err(|e| DeviceError::Memory(e.to_string()))?;
-        Ok(Self::around(spec, ftl))
+        Ok(Self::around(spec, ftl, &rng))
     }
 
     /// The same drive, as new, keeping its memory: cheaper than making another.
@@ -153,13 +171,14 @@ impl Device {
     pub fn renew(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         match self.ftl.renew(&spec, &rng) {
-            Some(ftl) => Ok(Self::around(spec, ftl)),
+            Some(ftl) => Ok(Self::around(spec, ftl, &rng)),
             None => Self::new(spec, seed),
         }
     }
 
-    fn around(spec: Spec, ftl: Ftl) -> Device {
+    fn around(spec: Spec, ftl: Ftl, rng: &Rng) -> Device {
         let nominal = spec.throttle[0].costs;
+        let superblocks = spec.geometry.superblocks;
         Device {
             costs: nominal,
             nominal,
@@ -174,6 +193,10 @@ impl Device {
             programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
+            errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
+            map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+            read_only: false,
+            media_error: false,
             now: Nanos::ZERO,
             commands: [0; OPS_MAX],
             host_pages: 0,
@@ -217,6 +240,8 @@ impl Device {
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.throttle_stage,
+            reliability: self.reliability(),
+            map: self.map_traffic(),
         }
     }
 
@@ -225,6 +250,7 @@ impl Device {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.ask_all();
         self.ftl.erase_all();
+        self.forget_map();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
     }
@@ -247,7 +273,8 @@ impl Device {
     /// For a host that asks more before it knows this one's end, use [`Device::accept`].
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::NoSpace`]; the drive is unchanged in the first case.
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: no page has
+    /// changed then; [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert_eq!(self.next_turn(), NEVER, "accepted requests were served");
@@ -259,7 +286,7 @@ impl Device {
     /// for it. It is served by a later call of [`Device::serve`].
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`]; the drive is unchanged then.
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]; the drive is unchanged then.
     #[inline]
     pub fn accept(&mut self, now: Nanos, io: Io, tag: u32) -> Result<(), DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
@@ -340,7 +367,7 @@ impl Device {
     /// Serves the accepted request that reaches the flash core next.
     ///
     /// # Errors
-    /// [`DeviceError::NoSpace`].
+    /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
     ///
     /// # Panics
     /// When no request has been accepted: see [`Device::next_turn`].
@@ -350,8 +377,9 @@ impl Device {
             self.queue.take().expect("a request was accepted and not yet served");
         let ready = match io.op {
             Op::Read => self.read(arrival, io, &mut stages),
-            Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
             Op::Flush => self.flush(arrival, &mut stages),
+            _ if self.read_only => return Err(self.worn_out()),
+            Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
             Op::Trim => self.trim(arrival, io, &mut stages),
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
         };
@@ -363,18 +391,34 @@ impl Device {
         }
         self.log.busy_until = self.log.busy_until.max(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
-        Ok(Served { tag, io, submitted, completion: Completion { done, stages } })
+        let media_error = std::mem::take(&mut self.media_error);
+        let completion = Completion { done, stages, media_error };
+        Ok(Served { tag, io, submitted, completion })
     }
 
-    /// Refuses what does not lie on the drive.
+    /// Refuses what does not lie on the drive, or no command can carry.
     #[inline(always)]
     fn check(&self, io: Io) -> Result<(), DeviceError> {
         let capacity = u64::from(self.spec.geometry.user_pages) * PAGE_SECTORS;
         let end = io.lba.checked_add(u64::from(io.sectors));
-        let outside = io.sectors == 0 || end.is_none_or(|end| end > capacity);
-        if outside && io.op != Op::Flush {
-            let Io { op, lba, sectors } = io;
+        // Zero wraps round to too long.
+        let length_is_odd = io.sectors.wrapping_sub(1) >= SECTORS_MAX;
+        if length_is_odd || end.is_none_or(|end| end > capacity) {
+            self.check_range(io, capacity)?;
+        }
+        Ok(())
+    }
+
+    /// `check` for what is no ordinary read or write: long ranges are for commands without data.
+    #[cold]
+    fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
+        let Io { op, lba, sectors } = io;
+        let end = lba.checked_add(u64::from(sectors));
+        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
             return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
+        }
+        if io.data_bytes() > u64::from(SECTORS_MAX) * SECTOR_BYTES {
+            return Err(DeviceError::TooLong { op, sectors });
         }
         Ok(())
     }
@@ -419,8 +463,9 @@ impl Device {
         pass.end
     }
 
+    /// 4 KiB pages programmed so far.
     fn placed_pages(&self) -> u64 {
-        self.host_pages + self.copied_pages + self.padded_pages
+        self.host_pages + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
     }
 
     /// Brings heat and throttling up to date.

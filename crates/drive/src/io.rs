@@ -61,6 +61,8 @@ pub struct Completion {
     pub done: Nanos,
     /// Time per stage; adds up to `done` minus the time of submission.
     pub stages: Stages,
+    /// Data could not be read, whatever was tried (NVMe: Unrecovered Read Error).
+    pub media_error: bool,
 }
 
 /// A command in a submission queue.
@@ -102,6 +104,24 @@ pub enum DeviceError {
         sectors: u32,
         /// The drive's sectors.
         capacity: u64,
+    },
+    /// More data than a command can carry.
+    #[error(
+        "{op:?} of {sectors} sectors is too long for one command\nhint: split it; a command carries at most 2097152 sectors"
+    )]
+    TooLong {
+        /// What was asked.
+        op: Op,
+        /// Count.
+        sectors: u32,
+    },
+    /// Too many blocks have failed.
+    #[error(
+        "the drive has reached its end of life and is read-only: {failed_blocks} blocks have failed\nhint: it can still be read; start from a fresh drive, write less, or raise reliability.block_life_cycles or reliability.spare_blocks"
+    )]
+    ReadOnly {
+        /// Blocks that failed in use.
+        failed_blocks: u64,
     },
     /// No erased superblock, and nothing to collect.
     #[error(

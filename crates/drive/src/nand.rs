@@ -7,7 +7,7 @@
 //! it begin later. All planes of a die program together once the last plane's page is filled. Data of
 //! the next program may move during the running one (`cache_program`).
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
-//! with data out, as with cache read: latencies at high load are slightly low); read retry, errors.
+//! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 
 use drivebay_units::Nanos;
 
@@ -77,6 +77,10 @@ pub struct Nand {
     timing: NandTiming,
     /// tPROG by row, repeated to a length that all counts of page types divide.
     program: [Nanos; ROWS_REPEAT as usize],
+    /// tR by row, likewise, if page types differ in it.
+    read_by_row: Option<[Nanos; ROWS_REPEAT as usize]>,
+    /// A flash page's row is its number shifted by this.
+    row_shift: u32,
     dies: Vec<Die>,
     /// The rings of all dies.
     writes: Vec<Write>,
@@ -102,6 +106,10 @@ impl Nand {
         Nand {
             timing,
             program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
+            read_by_row: timing
+                .read_by_type
+                .map(|read| std::array::from_fn(|row| read[row % timing.page_types as usize])),
+            row_shift: geometry.die_shift + geometry.plane_shift,
             dies: vec![Die { reads_until: Nanos::ZERO, first: 1, next: 1 }; dies as usize],
             writes: vec![Write::default(); (dies as usize) << ring_shift],
             ring_shift,
@@ -133,7 +141,19 @@ impl Nand {
     #[inline]
     pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
         self.page_reads += 1;
-        let (len, suspend) = (self.timing.read, self.timing.suspend);
+        let (mut len, suspend) = (self.timing.read, self.timing.suspend);
+        if let Some(by_row) = &self.read_by_row {
+            len = by_row[((page >> self.row_shift) % ROWS_REPEAT) as usize];
+        }
+        let (die, ring) = self.die(page & self.die_mask);
+        die.sense(ring, from, len, suspend)
+    }
+
+    /// Senses a flash page once more, in a time of its own: (begin, end).
+    #[cold]
+    pub fn sense_again(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+        self.page_reads += 1;
+        let suspend = self.timing.suspend;
         let (die, ring) = self.die(page & self.die_mask);
         die.sense(ring, from, len, suspend)
     }
@@ -221,7 +241,7 @@ impl Die {
     /// Reads as soon as the reads before it are over and a running write can be suspended.
     ///
     /// Cost: one step per write that it delays.
-    #[inline]
+    #[inline(always)]
     fn sense(
         &mut self,
         ring: &mut [Write],

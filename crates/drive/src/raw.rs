@@ -3,7 +3,11 @@
 //! `drives/*.toml` and what-ifs come through here; `spec/` checks them and derives what the model
 //! uses. Units stand last in each name. GB and MB are decimal.
 
+mod media;
+
 use serde::{Deserialize, Serialize};
+
+pub use media::{RawMapCache, RawReliability};
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -53,6 +57,12 @@ pub struct RawSpec {
     /// What the health log needs to know; without it wear and warnings are not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
+    /// Errors and wear of the flash; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<RawReliability>,
+    /// A map that does not fit the drive's memory; absent: it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<RawMapCache>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,
@@ -199,6 +209,9 @@ pub struct RawNand {
     pub bad_superblocks: Sourced<u64>,
     /// tR.
     pub read_us: Number,
+    /// tR by page type, in programming order; absent: `read_us` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_by_type_us: Option<Sourced<Vec<f64>>>,
     /// tPROG by page type, in programming order (MLC: LSB, MSB).
     pub program_us: Sourced<Vec<f64>>,
     /// tBERS.

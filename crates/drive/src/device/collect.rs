@@ -57,9 +57,15 @@ impl Device {
         }
     }
 
-    fn collect_in_slot(&mut self, free: u64) {
+    pub(super) fn collect_in_slot(&mut self, free: u64) {
+        if self.read_only {
+            return;
+        }
         let pacing = &self.spec.pacing;
-        let factor = pacing.factor_256(free);
+        let mut factor = pacing.factor_256(free);
+        if self.ftl.must_collect() {
+            factor = factor.max(256);
+        }
         let slot = Nanos((self.costs.slot.0 * factor) >> 8);
         if slot == Nanos::ZERO {
             return;
@@ -107,8 +113,15 @@ impl Device {
         let page = source.first.0 >> self.spec.geometry.page_shift;
         self.dies_until(at);
         let read = self.nand.read(at, at, page, pages * PAGE_BYTES);
+        let mut done = read.done;
+        if self.errors.is_some() {
+            done = self.decode_copy(&source, done);
+        }
+        if self.map_cache.is_some() {
+            done = done.max(self.translate_copy(&source, at));
+        }
         // Pages are programmed in order: none before the data of all before it has come.
-        self.collector.data_ready = self.collector.data_ready.max(read.done);
+        self.collector.data_ready = self.collector.data_ready.max(done);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
                 self.open_for_collection(at);
@@ -125,9 +138,13 @@ impl Device {
         assert!(opened, "the reserve always has a superblock for collection");
     }
 
-    /// Gives the victim back that has been read to its end.
+    /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
     fn retire(&mut self) {
-        self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        if self.errors.is_some() && !self.survives_erase() {
+            self.ftl.discard_victim();
+        } else {
+            self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        }
     }
 
     /// Opens the host's next superblock, collecting in the foreground while only the reserve is left.

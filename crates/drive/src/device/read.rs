@@ -19,13 +19,23 @@ impl Device {
     pub(super) fn read(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let (first, last) = touched(io);
         // A page that is not mapped is answered with zeros: no command goes to flash for it.
-        let mapped = (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count();
+        let slot = self.ftl.look_up(first);
+        let mapped = if first == last {
+            usize::from(slot.is_some())
+        } else {
+            (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count()
+        };
         let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let (cost, nominal) = (of(&self.costs), of(&self.nominal));
-        let known = self.flash_core(from, cost, nominal, stages);
+        let mut known = self.flash_core(from, cost, nominal, stages);
+        if self.map_cache.is_some() {
+            let (ready, wait) = self.translate(known, first, last, false);
+            stages.add(Stage::Map, wait);
+            known = ready;
+        }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let ready = if first == last {
-            let (end, parts) = self.fetch(known, self.ftl.look_up(first), 1);
+            let (end, parts) = self.fetch(known, slot, 1);
             let ready = self.front.move_up(self.now, end, bytes);
             add_parts(stages, parts);
             stages.add(Stage::Link, ready.since(end));
@@ -88,12 +98,15 @@ impl Device {
             return (from, NOTHING);
         }
         let page = slot.0 >> self.spec.geometry.page_shift;
-        let times = self.nand.read(from, from, page, u64::from(len) * PAGE_BYTES);
+        let times = self.nand.read(self.now, from, page, u64::from(len) * PAGE_BYTES);
         let parts = [
             times.begin.since(from),
             times.sensed.since(times.begin),
             times.done.since(times.sensed),
         ];
+        if self.errors.is_some() {
+            return self.decode(slot, len, times.done, parts);
+        }
         (times.done, parts)
     }
 

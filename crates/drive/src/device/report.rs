@@ -52,7 +52,7 @@ impl Device {
             power_cycles: self.log.power_cycles,
             power_on: now,
             unsafe_shutdowns: self.log.unsafe_shutdowns,
-            media_errors: 0,
+            media_errors: self.reliability().media_errors,
             warning_time: heat.warning,
             critical_time: heat.critical,
             throttling: stages.map(|i| (heat.stage_entries[i], heat.stage_time[i])).collect(),

@@ -26,6 +26,7 @@ impl Device {
             self.erase_now();
         }
         let opened = self.ftl.open(stream, self.buffers[stream].taken());
+        self.note_opened(stream);
         if let Some(coming) = self.ftl.next_free() {
             self.erase_free(coming, at);
         }

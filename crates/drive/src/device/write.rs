@@ -26,6 +26,11 @@ impl Device {
         let (first, last) = touched(io);
         let count = last.0 - first.0 + 1;
         let mut clock = self.write_pass(from, u64::from(count), stages);
+        if self.map_cache.is_some() {
+            let (ready, wait) = self.translate(clock, first, last, true);
+            stages.add(Stage::Map, wait);
+            clock = ready;
+        }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         if bytes != u64::from(count) * PAGE_BYTES {
             clock = self.read_edges(clock, io, first, last, stages);
@@ -177,19 +182,27 @@ impl Device {
     /// NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let (cost, nominal) = (self.costs.write_command, self.nominal.write_command);
-        let done = self.flash_core(from, cost, nominal, stages);
-        self.unmap(io);
+        let passed = self.flash_core(from, cost, nominal, stages);
+        let done = self.unmap(passed, io, stages);
         self.flash_core.close_command();
         done
     }
 
-    /// Unmaps the whole pages inside a range.
-    fn unmap(&mut self, io: Io) {
+    /// Unmaps the whole pages inside a range; returns when the map is changed.
+    fn unmap(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let begin = io.lba.div_ceil(PAGE_SECTORS);
         let end = (io.lba + u64::from(io.sectors)) / PAGE_SECTORS;
-        if end > begin {
-            self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
+        if end <= begin {
+            return from;
         }
+        let mut ready = from;
+        if self.map_cache.is_some() {
+            let (changed, wait) = self.translate_edges(from, begin as u32, end as u32 - 1);
+            stages.add(Stage::Map, wait);
+            ready = changed;
+        }
+        self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
+        ready
     }
 
     /// Write Zeroes: whole pages are unmapped, partial ones at the edges written with the rest kept.
@@ -204,8 +217,8 @@ impl Device {
         let cut_first = !io.lba.is_multiple_of(PAGE_SECTORS);
         let cut_last = !(end.is_multiple_of(PAGE_SECTORS) || (cut_first && first == last));
         let edges = u64::from(cut_first) + u64::from(cut_last);
-        let mut clock = self.write_pass(from, edges, stages);
-        self.unmap(io);
+        let passed = self.write_pass(from, edges, stages);
+        let mut clock = self.unmap(passed, io, stages);
         if edges > 0 {
             clock = self.read_edges(clock, io, first, last, stages);
             for (lpn, cut) in [(first, cut_first), (last, cut_last)] {

@@ -8,9 +8,10 @@
 //!
 //! Sources: superblocks and separate frontiers as in FEMU and NVMeVirt (published simulators);
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
-//! Not modelled: the map's own writes to flash.
+//! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
 mod recovery;
+mod retire;
 mod victim;
 
 use std::collections::VecDeque;
@@ -39,7 +40,7 @@ pub enum State {
     Sealed,
     /// Being collected.
     Victim,
-    /// Never used.
+    /// Never used, or given up.
     Bad,
 }
 
@@ -102,6 +103,8 @@ pub struct Ftl {
     valid: Vec<u32>,
     superblocks: Vec<Superblock>,
     free: VecDeque<u32>,
+    /// To be collected before any other.
+    suggested: VecDeque<u32>,
     frontiers: [Frontier; STREAMS],
     /// Per stream: what the newest slots took the place of, as map entries. See `recovery.rs`.
     replaced: [Vec<u32>; STREAMS],
@@ -132,6 +135,7 @@ impl Ftl {
             valid: Vec::new(),
             superblocks: Vec::new(),
             free: VecDeque::new(),
+            suggested: VecDeque::new(),
             frontiers: [Frontier::default(); STREAMS],
             replaced: std::array::from_fn(|_| recovery::replaced(spec)),
             given_back: Vec::new(),
@@ -173,24 +177,27 @@ impl Ftl {
     fn forget_blocks(&mut self) {
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let old = std::mem::take(&mut self.superblocks);
+        let was = |index: u32| old.get(index as usize);
+        let given_up = |index| was(index).is_some_and(|s| s.state == State::Bad);
         self.superblocks = (0..self.geometry.superblocks)
             .map(|index| Superblock {
-                state: if index < good { State::Free } else { State::Bad },
+                state: if index < good && !given_up(index) { State::Free } else { State::Bad },
                 stream: 0,
                 erased: true,
                 sealed: 0,
                 first_page: 0,
-                erases: old.get(index as usize).map_or(0, |s| s.erases + u32::from(!s.erased)),
+                erases: was(index).map_or(0, |s| s.erases + u32::from(!s.erased)),
             })
             .collect();
         self.valid = vec![0; self.geometry.superblocks as usize];
-        self.free = (0..good).collect();
+        self.free = (0..good).filter(|&index| !given_up(index)).collect();
+        self.suggested.clear();
         self.frontiers = [Frontier::default(); STREAMS];
         self.given_back = vec![[0; STREAMS]; self.geometry.superblocks as usize];
         self.victim = None;
         self.sealed = 0;
         self.mapped = 0;
-        self.free_slots = self.geometry.usable_slots();
+        self.free_slots = self.usable_slots();
     }
 
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
@@ -480,6 +487,7 @@ impl Ftl {
         (s.state, s.erased) = (State::Free, false);
         self.given_back[index] = taken;
         self.free.push_back(victim.superblock);
+        self.suggested.retain(|&index| index != victim.superblock);
     }
 
     /// Checks everything that must hold, at the cost of reading both tables: for tests.

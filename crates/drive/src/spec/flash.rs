@@ -4,7 +4,7 @@ use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError, fs_per_byte, nanos};
 use super::{PAGE_BYTES, PAGE_TYPES_MAX};
-use crate::raw::RawSpec;
+use crate::raw::{RawSpec, Sourced};
 
 /// Geometry, counted in 4 KiB pages ("slots") where not said otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,12 @@ impl Geometry {
         self.superblock_slots >> (self.page_shift + self.die_shift)
     }
 
+    /// Spare slots that collection needs to go on: the frontiers, the reserve, one superblock to gain.
+    #[must_use]
+    pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
+        (reserve_superblocks + 3) * u64::from(self.superblock_slots)
+    }
+
     /// Bytes of a flash page.
     #[must_use]
     pub fn flash_page_bytes(&self) -> u64 {
@@ -58,6 +64,8 @@ impl Geometry {
 pub struct NandTiming {
     /// tR.
     pub read: Nanos,
+    /// tR by page type, if they differ.
+    pub read_by_type: Option<[Nanos; PAGE_TYPES_MAX]>,
     /// tPROG by page type.
     pub program: [Nanos; PAGE_TYPES_MAX],
     /// How many page types.
@@ -120,7 +128,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 /// The drive must always find a superblock worth collecting: spare space for the frontiers, the
 /// reserve, and at least one superblock of dead pages beyond them.
 pub(super) fn check_spare(geometry: &Geometry, reserve: u64) -> Result<(), SpecError> {
-    let needed = (reserve + 3) * u64::from(geometry.superblock_slots);
+    let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
         let superblock_mb = u64::from(geometry.superblock_slots) * PAGE_BYTES / 1_000_000;
@@ -136,29 +144,45 @@ pub(super) fn check_spare(geometry: &Geometry, reserve: u64) -> Result<(), SpecE
     Ok(())
 }
 
-pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
-    let n = &raw.nand;
-    Checker::source("nand.program_us", &n.program_us)?;
-    let times = &n.program_us.value;
+/// One to four times, in programming order.
+fn by_type(field: &str, times: &Sourced<Vec<f64>>) -> Result<[Nanos; PAGE_TYPES_MAX], SpecError> {
+    Checker::source(field, times)?;
+    let given = &times.value;
     let fine = |us: &f64| us.is_finite() && (1.0..=1e6).contains(us);
-    if times.is_empty() || times.len() > PAGE_TYPES_MAX || !times.iter().all(fine) {
-        let hint = "MLC has two times, LSB and MSB: { value = [420, 1240], source = \"...\" }";
-        return Err(Checker::out(
-            "nand.program_us",
-            format!("{times:?}"),
-            "1 to 4 times from 1 to 1000000",
-            hint,
-        ));
+    if given.is_empty() || given.len() > PAGE_TYPES_MAX || !given.iter().all(fine) {
+        let hint = format!(
+            "MLC has two, LSB and MSB: {field} = {{ value = [420, 1240], source = \"...\" }}"
+        );
+        let allowed = "1 to 4 times from 1 to 1000000";
+        return Err(Checker::out(field, format!("{given:?}"), allowed, &hint));
     }
-    let mut program = [Nanos::ZERO; PAGE_TYPES_MAX];
-    for (slot, &us) in program.iter_mut().zip(times) {
+    let mut checked = [Nanos::ZERO; PAGE_TYPES_MAX];
+    for (slot, &us) in checked.iter_mut().zip(given) {
         *slot = nanos(us);
     }
+    Ok(checked)
+}
+
+pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
+    let n = &raw.nand;
+    let program = by_type("nand.program_us", &n.program_us)?;
+    let page_types = n.program_us.value.len();
+    let read_by_type = match &n.read_by_type_us {
+        None => None,
+        Some(times) if times.value.len() != page_types => {
+            let given = format!("{} times", times.value.len());
+            let allowed = format!("{page_types} times, one for each of nand.program_us");
+            let hint = "give both the same order of page types, or leave this out";
+            return Err(Checker::out("nand.read_by_type_us", given, allowed, hint));
+        }
+        Some(times) => Some(by_type("nand.read_by_type_us", times)?),
+    };
     Checker::source("nand.cache_program", &n.cache_program)?;
     Ok(NandTiming {
         read: Checker::micros("nand.read_us", &n.read_us)?,
+        read_by_type,
         program,
-        page_types: times.len() as u32,
+        page_types: page_types as u32,
         erase: Checker::micros("nand.erase_us", &n.erase_us)?,
         suspend: Checker::micros("nand.suspend_us", &n.suspend_us)?,
         channel_fs_per_byte: fs_per_byte(Checker::float(

@@ -10,7 +10,9 @@ mod controller;
 mod flash;
 mod front;
 mod heat;
+mod map_cache;
 mod power;
+mod reliability;
 
 use drivebay_units::Nanos;
 
@@ -23,7 +25,9 @@ pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
+pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
+pub use reliability::{ErrorRate, ReliabilitySpec};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -77,6 +81,10 @@ pub struct Spec {
     pub rated: Rated,
     /// Throttle stages; entry 0 is "none" with nominal costs.
     pub throttle: Vec<ThrottleStage>,
+    /// Errors and wear, if modelled.
+    pub reliability: Option<ReliabilitySpec>,
+    /// The map's cache, if the map does not fit the drive's memory.
+    pub map_cache: Option<MapCacheSpec>,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -157,6 +165,8 @@ impl Spec {
             energy,
             heat,
             reserve_superblocks: reserve as u32,
+            reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
+            map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             geometry,
             nand,
             buffer_pages,
@@ -171,6 +181,15 @@ impl Spec {
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.geometry.user_pages) * PAGE_BYTES
     }
+}
+
+/// Checks a section that a profile may leave out.
+fn optional<R, S>(
+    raw: &Option<R>,
+    geometry: &Geometry,
+    check: fn(&R, &Geometry) -> Result<S, SpecError>,
+) -> Result<Option<S>, SpecError> {
+    raw.as_ref().map(|raw| check(raw, geometry)).transpose()
 }
 
 fn check_identity(raw: &RawSpec) -> Result<(), SpecError> {

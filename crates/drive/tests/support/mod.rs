@@ -56,6 +56,62 @@ impl Profile {
         self
     }
 
+    /// Adds an optional section of numbers.
+    pub fn section(mut self, name: &str, numbers: &[(&str, f64)]) -> Profile {
+        let leaf = |&(key, value): &(&str, f64)| {
+            let value: toml::Value = match value {
+                whole if whole.fract() == 0.0 => (whole as i64).into(),
+                other => other.into(),
+            };
+            let source = toml::Value::from("guess: a test's");
+            let leaf = [("value".to_owned(), value), ("source".to_owned(), source)];
+            (key.to_owned(), toml::Value::Table(leaf.into_iter().collect()))
+        };
+        let section: toml::Table = numbers.iter().map(leaf).collect();
+        self.0.insert(name.to_owned(), toml::Value::Table(section));
+        self
+    }
+
+    /// Flash that wears: 72-layer TLC by Kim, Choi and Min (FAST 2019), 72 bits of 1 KiB corrected.
+    pub fn wearing(self) -> Profile {
+        self.section(
+            "reliability",
+            &[
+                ("fresh_rber", 1.48e-3),
+                ("wear_factor", 3.90e-10),
+                ("wear_exponent", 2.05),
+                ("disturb_factor", 3.73e-9),
+                ("disturb_cycle_exponent", 0.33),
+                ("disturb_read_exponent", 1.71),
+                ("age_factor", 6.28e-5),
+                ("age_cycle_exponent", 0.14),
+                ("age_exponent", 0.54),
+                ("page_spread", 0.2),
+                ("codeword_bytes", 1024.0),
+                ("correctable_bits", 72.0),
+                ("retries_max", 8.0),
+                ("retry_gain", 0.8),
+                ("retry_read_us", 90.0),
+                ("refresh_reads", 0.0),
+                ("block_life_cycles", 1e9),
+                ("block_life_shape", 6.0),
+                ("spare_blocks", 0.0),
+            ],
+        )
+    }
+
+    /// A map cache without, or with, memory of the host.
+    pub fn map_cache(self, sram_kib: u32, host_mib: u32, host_us: f64) -> Profile {
+        self.section(
+            "map_cache",
+            &[
+                ("sram_kib", f64::from(sram_kib)),
+                ("host_buffer_mib", f64::from(host_mib)),
+                ("host_buffer_us", host_us),
+            ],
+        )
+    }
+
     /// Without throttling.
     pub fn cool(mut self) -> Profile {
         self.0["heat"].as_table_mut().expect("a section").remove("throttle");
