@@ -5,13 +5,12 @@
 
 mod control;
 mod driver;
-mod histogram;
 mod recorder;
 mod slots;
 mod workload;
 
 pub use control::Control;
 pub use driver::{Outcome, RunError, run};
-pub use histogram::{Bin, Histogram};
+pub use drivebay_units::{Bin, Histogram};
 pub use recorder::{Recorder, Row, Sensor};
 pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};
