@@ -286,6 +286,7 @@ class _Crew:
         command = f"drivebay review --resume {shlex.quote(_short(self._folder.path))}"
         if target["kind"] == "block" and target.get("serial"):
             command += f" --destroy-data {shlex.quote(str(target['serial']))}"
+            command += " --overwrite-signature" if target.get("overwrite_signature") else ""
         return command
 
 
