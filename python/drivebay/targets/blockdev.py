@@ -30,10 +30,8 @@ from drivebay.targets import inuse
 from drivebay.targets.inuse import SYS_BLOCK, read
 
 SECTOR_BYTES = 512
-MEMBERS = frozenset(
-    "btrfs bcache crypto_LUKS BitLocker cs_fvault2 swap swsuspend drbd stratis ceph_bluestore "
-    "ubi VMFS".split()
-)
+_BTRFS_AND_KIN = ("btrfs", "bcache", "crypto_LUKS", "BitLocker", "cs_fvault2", "stratis", "drbd")
+MEMBERS = frozenset((*_BTRFS_AND_KIN, "swap", "swsuspend", "ceph_bluestore", "ubi", "VMFS"))
 """What libblkid calls parts of something larger, besides all that end in _member."""
 NO_PERMISSION = "cannot be opened: no permission"
 ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
