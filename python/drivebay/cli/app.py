@@ -81,6 +81,7 @@ Examples:
   fallocate -l 4G disk.img
   drivebay review ./disk.img --quick                  a file, through fio
   drivebay review /dev/sdX --destroy-data SERIAL      a device; ALL ITS DATA IS LOST
+  drivebay review ./disk.img --power meter.csv        power from a meter's file beside it
   drivebay review --resume drivebay-results/NAME      go on after an interruption
   drivebay review sm951-ahci-512 --only random-read --json
 
@@ -143,6 +144,32 @@ def review(
             help="For a block device: its serial number, typed, as consent to lose all its data.",
         ),
     ] = None,
+    overwrite_signature: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite-signature",
+            help="With --destroy-data: even if a partition table or a file system is on the device "
+            "(never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache or LUKS).",
+        ),
+    ] = False,
+    purge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|discard",
+            show_default=False,
+            help="How a block device is purged: by the strongest erase that it offers (NVMe Format "
+            "or Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
+        ),
+    ] = None,
+    power: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SENSOR_OR_CSV",
+            show_default=False,
+            help="Where the drive's power is measured: a sensor's name in /sys/class/hwmon "
+            "(ina226), or a CSV file that a meter is writing, with the columns time and power_w.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -178,6 +205,9 @@ def review(
         seed=seed,
         resume=resume,
         destroy_serial=destroy_data,
+        overwrite_signature=overwrite_signature,
+        purge=purge,
+        power=power,
         jobs=jobs,
         only=tuple(only or ()),
         skip=tuple(skip or ()),

@@ -13,6 +13,7 @@ from drivebay import units
 
 if TYPE_CHECKING:
     from drivebay.analysis import Headline
+    from drivebay.targets.blockdev import Device
 
 PIPE_WIDTH = 200
 
@@ -45,7 +46,14 @@ def drives(*, as_json: bool) -> None:
         print("no block devices on this machine")
         return
     table(
-        ("device", "capacity", "interface", "model", "serial", "why it must not be tested"),
+        (
+            "device",
+            "capacity",
+            "interface",
+            "model",
+            "serial",
+            "on it, and forbids a test",
+        ),
         [
             (
                 str(device.path),
@@ -53,11 +61,19 @@ def drives(*, as_json: bool) -> None:
                 device.interface or "",
                 device.model or "",
                 device.serial or "",
-                "; ".join(device.blockers) or "free: review DEVICE --destroy-data SERIAL",
+                _what_forbids(device),
             )
             for device in devices
         ],
     )
+
+
+def _what_forbids(device: Device) -> str:
+    found = "; ".join((*device.blockers, *device.signatures))
+    if device.blockers:
+        return found
+    word = "review DEVICE --destroy-data SERIAL"
+    return f"{found}: {word} --overwrite-signature" if found else f"free: {word}"
 
 
 def headline(figures: Sequence[Headline]) -> None:

@@ -28,6 +28,7 @@ class FioTarget:
     path : the file, the device, or a symbolic link to one.
     destroy_serial : the serial number that the user typed to allow everything on a block device
         to be destroyed; of no meaning for a file.
+    overwrite_signature : whether partition tables and file systems on the device may go, too.
 
     Raises
     ------
@@ -38,9 +39,15 @@ class FioTarget:
     kind: Literal["virtual", "file", "block"]
     name: str
 
-    def __init__(self, path: str | os.PathLike[str], *, destroy_serial: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        destroy_serial: str | None = None,
+        overwrite_signature: bool = False,
+    ) -> None:
         self._subject = subject.find(os.fspath(path))
-        self._destroy_serial = destroy_serial
+        self._consent = subject.Consent(destroy_serial, overwrite_signature)
         self._hold: subject.Hold | None = None
         self._tool: Tool | None = None
         self._written = Written()
@@ -54,13 +61,16 @@ class FioTarget:
 
     def identity(self) -> dict[str, Any]:
         """What is known of the file or device and of the storage below; JSON values."""
-        return self._subject.identity()
+        known = self._subject.identity()
+        if self.kind == "block" and self._consent.overwrite_signature:
+            known["overwrite_signature"] = True
+        return known
 
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
         if self._hold is None:
             writes = any(_writes(test) for test in tests)
-            subject.check(self._subject, destroy_serial=self._destroy_serial, will_write=writes)
+            subject.check(self._subject, consent=self._consent, will_write=writes)
         for test in tests:
             self._check_spans(test)
         self._tool = working_tool(self._subject.path, shown=self._subject.given)
@@ -76,9 +86,9 @@ class FioTarget:
             self.check((test,))
         assert self._tool is not None, "found by check"
         if self._hold is None:
-            self._hold = subject.Hold(self._subject, destroy_serial=self._destroy_serial)
+            self._hold = subject.Hold(self._subject, consent=self._consent)
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
-        steps = Steps(self._tool, self._subject, self._hold, self._written, seed, parts)
+        steps = Steps(self._tool, self._hold, self._written, seed, parts)
         return steps.run(test)
 
     def close(self) -> None:

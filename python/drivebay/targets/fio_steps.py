@@ -23,7 +23,7 @@ from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.fio_parse import Recorder
 from drivebay.targets.fio_tool import Tool
 from drivebay.targets.purge import purge
-from drivebay.targets.subject import Hold, Subject
+from drivebay.targets.subject import Hold
 from drivebay.units import duration
 
 START_S = 0.5
@@ -116,7 +116,6 @@ class Steps:
     """One test, being run; `run` is the whole of it."""
 
     tool: Tool
-    subject: Subject
     hold: Hold
     written: Written
     seed: int
@@ -151,7 +150,7 @@ class Steps:
             return self._rest(step.seconds)
         if step.kind == "purge":
             return self._purge()
-        start, end = fill_span(step, self.subject.capacity_bytes)
+        start, end = fill_span(step, self.hold.subject.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
         begun = time.monotonic()
@@ -176,14 +175,14 @@ class Steps:
         try:
             return purge(
                 fd,
-                kind=self.subject.kind,
-                capacity_bytes=self.subject.capacity_bytes,
+                kind=self.hold.subject.kind,
+                capacity_bytes=self.hold.subject.capacity_bytes,
                 seed=self.seed,
                 step=self.parts.share,
             )
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{self.subject.given}: purging failed: {problem.strerror}",
+                f"{self.hold.subject.given}: purging failed: {problem.strerror}",
                 "look for the cause with: dmesg | tail",
             ) from None
 
@@ -215,7 +214,7 @@ class Steps:
 
     def _phase(self, phase: Phase) -> PhaseResult:
         load = phase.workload
-        start, length = load.span(self.subject.capacity_bytes)
+        start, length = load.span(self.hold.subject.capacity_bytes)
         engine = self.tool.engine
         job = fio_job.phase_job(
             load, label=phase.label, start=start, length=length, engine=engine, seed=self.seed
@@ -264,7 +263,7 @@ class Steps:
                 job,
                 self.hold.fd(to_write=True),
                 name=name,
-                shown_target=self.subject.path,
+                shown_target=self.hold.subject.path,
                 progress=self.parts.progress,
                 each_second=each_second,
                 asks_until_ms=asks_until_ms,
