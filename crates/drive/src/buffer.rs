@@ -52,10 +52,18 @@ impl Buffer {
         self.ready
     }
 
-    /// The page with this number is given to flash by this program.
+    /// The page with this number is given to flash by this program, unless it was before.
     #[inline]
     pub fn give_back(&mut self, page: u64, program: Ticket) {
-        self.programs[(page & self.mask) as usize] = program;
+        let entry = &mut self.programs[(page & self.mask) as usize];
+        if entry.is_none() {
+            *entry = program;
+        }
+    }
+
+    /// Whether one of the newest pages is not yet given to flash.
+    pub fn waits(&self, page: u64) -> bool {
+        self.programs[(page & self.mask) as usize].is_none()
     }
 
     /// When the next place will be free.
@@ -67,8 +75,9 @@ impl Buffer {
         self.end_of(self.next - self.capacity, nand)
     }
 
+    /// When the program of one of the newest pages ends; the end of time if it is not yet given to flash.
     #[inline(always)]
-    fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
+    pub fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
         nand.end_of(self.programs[(page & self.mask) as usize])
     }
 

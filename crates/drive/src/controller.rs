@@ -28,6 +28,8 @@ pub struct FlashCore {
     shares: Box<[Share; REMEMBERED]>,
     head: usize,
     tail: usize,
+    /// End of the last command's pass: nothing behind the core is asked for an earlier time.
+    passed: Nanos,
 }
 
 /// A host command's pass through the flash core.
@@ -51,6 +53,7 @@ impl FlashCore {
             shares: Box::new([Share::default(); REMEMBERED]),
             head: 0,
             tail: 0,
+            passed: Nanos::ZERO,
         }
     }
 
@@ -64,6 +67,7 @@ impl FlashCore {
         let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].collected;
         let (begin, end) = self.fifo.reserve(from, len);
         self.busy += len.0;
+        self.passed = end;
         let wait = begin.since(from);
         let collection = Nanos((self.collected - before).min(wait.0));
         Pass { end, queued: wait.since(collection), collection }
@@ -92,6 +96,12 @@ impl FlashCore {
     #[inline]
     pub fn free_at(&self) -> Nanos {
         self.fifo.free_at()
+    }
+
+    /// When the last command had passed, its collection not included.
+    #[inline(always)]
+    pub fn passed(&self) -> Nanos {
+        self.passed
     }
 
     /// Nanoseconds of work so far.

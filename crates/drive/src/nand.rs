@@ -52,6 +52,12 @@ pub struct Ticket {
 impl Ticket {
     /// Of a program that has not been asked for.
     pub const NONE: Ticket = Ticket { entry: u32::MAX, number: 0 };
+
+    /// Whether this is [`Ticket::NONE`].
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.entry == u32::MAX
+    }
 }
 
 /// When the parts of a read were over.

@@ -1,6 +1,6 @@
 //! A profile as it is written: every number with its source.
 //!
-//! `drives/*.toml` and what-ifs come through here; `spec.rs` checks them and derives what the model
+//! `drives/*.toml` and what-ifs come through here; `spec/` checks them and derives what the model
 //! uses. Units stand last in each name. GB and MB are decimal.
 
 use serde::{Deserialize, Serialize};

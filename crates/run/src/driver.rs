@@ -1,13 +1,13 @@
 //! The driver: a closed loop at a queue depth, in virtual time.
 //!
-//! Each turn takes the slot that is free first, submits the next request at that time, and records the
-//! completion. Requests are drawn in batches so that the map entries they need are fetched meanwhile:
+//! Each turn takes the slot that is free first, serves the requests that reach the flash core before
+//! that time, and submits the next. Requests are drawn in batches so that the map entries they need are fetched meanwhile:
 //! on a map of 500 MB the cache miss is the cost. A host that wants more outstanding than the interface
 //! carries waits in its own queue, and that wait is the host's.
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Stage};
+use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Served, Stage};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
@@ -85,11 +85,17 @@ pub fn run(
     Ok(Outcome { start, end, recorder: run.recorder, before, after, stable: run.stable })
 }
 
+/// When a slot is free whose request is still on its way to the flash core: not yet known.
+const BUSY: Nanos = Nanos((1 << 54) - 1);
+
 /// The host's side: outstanding commands, and requests that wait for a command slot.
 struct Host {
     slots: Slots,
+    /// By slot: when its request was made.
+    asked: Vec<Nanos>,
     /// Times at which the waiting requests were made, oldest first.
     waiting: VecDeque<Nanos>,
+    /// Time of the last submission.
     now: Nanos,
 }
 
@@ -98,21 +104,23 @@ impl Host {
         let outstanding = depth.min(interface_max);
         Host {
             slots: Slots::new(outstanding as usize, start),
+            asked: vec![start; outstanding as usize],
             waiting: std::iter::repeat_n(start, (depth - outstanding) as usize).collect(),
             now: start,
         }
     }
 
-    /// The next free slot, and since when its request has been waiting.
+    /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes first.
     #[inline(always)]
-    fn next(&mut self) -> (usize, Nanos) {
-        let (slot, now) = self.slots.first();
+    fn submit(&mut self, now: Nanos) -> u32 {
+        let (slot, _) = self.slots.first();
         self.now = now;
-        if self.waiting.is_empty() {
-            return (slot, now);
+        self.asked[slot] = now;
+        if !self.waiting.is_empty() {
+            self.waiting.push_back(now);
+            self.asked[slot] = self.waiting.pop_front().expect("one was just added");
         }
-        self.waiting.push_back(now);
-        (slot, self.waiting.pop_front().expect("one was just added"))
+        slot as u32
     }
 }
 
@@ -138,25 +146,55 @@ impl Loop<'_> {
             let [current, next] = &mut batches;
             self.draw(device, next);
             for &io in current.iter() {
-                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-                let (slot, asked) = self.host.next();
-                let now = self.host.now;
+                let now = self.next_submission(device)?;
                 if now >= self.end || self.bytes_left == 0 {
-                    return Ok(());
+                    return self.finish(device);
                 }
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
                 }
+                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
-                let mut completion = device.submit(now, io)?;
-                completion.stages.add(Stage::Host, now.since(asked));
-                let done = completion.done;
-                self.host.slots.set(slot, done);
-                self.latest = self.latest.max(done);
-                self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
+                let slot = self.host.submit(now);
+                device.accept(now, io, slot)?;
+                self.host.slots.set(slot as usize, BUSY);
             }
             batches.swap(0, 1);
         }
+    }
+
+    /// Serves what reaches the flash core before the host can submit again; returns when it can.
+    #[inline(always)]
+    fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
+        loop {
+            let (_, at) = self.host.slots.first();
+            if at < device.next_turn() {
+                return Ok(at);
+            }
+            self.serve(device)?;
+        }
+    }
+
+    /// Serves the request whose turn it is, and counts it.
+    #[inline(always)]
+    fn serve(&mut self, device: &mut Device) -> Result<(), RunError> {
+        let Served { tag, io, submitted, mut completion } = device.serve()?;
+        let asked = self.host.asked[tag as usize];
+        completion.stages.add(Stage::Host, submitted.since(asked));
+        let done = completion.done;
+        self.host.slots.set(tag as usize, done);
+        self.latest = self.latest.max(done);
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
+        Ok(())
+    }
+
+    /// Serves what is still under way.
+    fn finish(&mut self, device: &mut Device) -> Result<(), RunError> {
+        while device.next_turn() < BUSY {
+            self.serve(device)?;
+        }
+        Ok(())
     }
 
     fn draw(&mut self, device: &Device, batch: &mut [Io; BATCH]) {

@@ -13,6 +13,7 @@ mod pace;
 mod reader;
 mod request;
 mod stats;
+mod synth;
 mod write;
 
 pub use error::TraceError;
@@ -25,4 +26,5 @@ pub use pace::{DEPTH_MAX, Pace, PaceError, Pacer, TIME_PERCENT_MAX, Ticket};
 pub use reader::Reader;
 pub use request::{Op, Request};
 pub use stats::{Info, PAGE_BYTES, STREAMS, Shares, Stats, TooManyDevices};
+pub use synth::{Chosen, Phase, Profile, Published, Synth, SynthError};
 pub use write::{CSV_HEADER, Kind, Writer};

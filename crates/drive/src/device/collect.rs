@@ -10,8 +10,9 @@
 
 use drivebay_units::Nanos;
 
-use super::{Device, DeviceError};
+use super::Device;
 use crate::ftl::{HOST, Source};
+use crate::io::DeviceError;
 use crate::spec::{PAGE_BYTES, Pacing};
 
 /// What the paced collector may still spend, and when its copies will be at hand.
@@ -104,7 +105,8 @@ impl Device {
         let stream = self.ftl.collect_stream();
         let pages = u64::from(source.pages);
         let page = source.first.0 >> self.spec.geometry.page_shift;
-        let read = self.nand.read(self.now, at, page, pages * PAGE_BYTES);
+        let floor = self.flash_core.passed();
+        let read = self.nand.read(floor, at, page, pages * PAGE_BYTES);
         // Pages are programmed in order: none before the data of all before it has come.
         self.collector.data_ready = self.collector.data_ready.max(read.done);
         while source.valid != 0 {

@@ -308,6 +308,28 @@ impl Ftl {
         first
     }
 
+    /// Fills a stream's open flash page with nothing; returns the first slot of that and how many.
+    ///
+    /// `mask`: slots of a flash page, minus one. None if the stream stands at a page's beginning.
+    pub fn pad(&mut self, stream: usize, mask: u32) -> Option<(Slot, u32)> {
+        let frontier = &mut self.frontiers[stream];
+        let first = frontier.next;
+        let count = first.next_multiple_of(mask + 1) - first;
+        if count == 0 {
+            return None;
+        }
+        frontier.next += count;
+        self.free_slots -= u64::from(count);
+        // No page's entry points here, so these slots are dead, whatever page they name.
+        self.back.get_mut()[first as usize..(first + count) as usize].fill(0);
+        Some((Slot(first), count))
+    }
+
+    /// The flash page that lies `back` before the newest of a stream, in the same superblock.
+    pub fn frontier_page(&self, stream: usize, back: u64) -> u32 {
+        ((self.frontiers[stream].next - 1) >> self.geometry.page_shift) - back as u32
+    }
+
     /// Unmaps pages; returns how many were mapped.
     pub fn trim(&mut self, lpn: Lpn, len: u32) -> u64 {
         let before = self.mapped;

@@ -2,7 +2,10 @@
 
 #![allow(dead_code)]
 
-use drivebay_drive::{Device, Io, Op, Spec};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use drivebay_drive::{Device, Io, Op, Served, Spec};
 use drivebay_units::Nanos;
 
 /// The profile that tests start from.
@@ -86,10 +89,33 @@ pub fn one_by_one(device: &mut Device, ios: impl IntoIterator<Item = Io>) -> Nan
 
 /// Keeps `depth` requests outstanding; returns the time of the last completion.
 pub fn at_depth(device: &mut Device, depth: usize, ios: impl IntoIterator<Item = Io>) -> Nanos {
-    let mut slots = vec![device.now(); depth];
-    for io in ios {
-        let first = (0..depth).min_by_key(|&i| slots[i]).expect("a queue has slots");
-        slots[first] = device.submit(slots[first], io).expect("on the drive").done;
+    let mut last = device.now();
+    closed_loop(device, depth, ios, |served| last = last.max(served.completion.done));
+    last
+}
+
+/// Keeps `depth` requests outstanding, from the drive's present time on; `tag` counts the requests.
+pub fn closed_loop(
+    device: &mut Device,
+    depth: usize,
+    ios: impl IntoIterator<Item = Io>,
+    mut seen: impl FnMut(&Served),
+) {
+    let start = device.now();
+    let mut free: BinaryHeap<Reverse<Nanos>> = (0..depth).map(|_| Reverse(start)).collect();
+    let mut serve = |device: &mut Device, free: &mut BinaryHeap<Reverse<Nanos>>| {
+        let served = device.serve().expect("the drive has room");
+        seen(&served);
+        free.push(Reverse(served.completion.done));
+    };
+    for (tag, io) in ios.into_iter().enumerate() {
+        while free.peek().is_none_or(|&Reverse(at)| device.next_turn() <= at) {
+            serve(device, &mut free);
+        }
+        let Reverse(now) = free.pop().expect("the loop ends with a free slot");
+        device.accept(now, io, tag as u32).expect("the request lies on the drive");
     }
-    slots.into_iter().max().expect("a queue has slots")
+    while device.next_turn() < Nanos(u64::MAX) {
+        serve(device, &mut free);
+    }
 }
