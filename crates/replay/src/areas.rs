@@ -57,8 +57,10 @@ impl Area {
     /// Takes pages for so many bytes; None while too few lie together. Cost: 1 look per page.
     pub fn take(&mut self, bytes: usize) -> Option<Stretch> {
         let pages = bytes.div_ceil(PAGE_BYTES).max(1);
-        let first =
-            self.find(self.cursor, PAGES, pages).or_else(|| self.find(0, PAGES, pages))?;
+        // Reads use the same few pages again, which stay in the processor's cache; writes go round,
+        // so that neighbours on the drive share nothing.
+        let from = if self.stamp.is_some() { self.cursor } else { 0 };
+        let first = self.find(from, pages).or_else(|| self.find(0, pages))?;
         self.taken[first..first + pages].fill(true);
         self.cursor = (first + pages) % PAGES;
         if let Some(stamp) = &mut self.stamp {
@@ -71,9 +73,9 @@ impl Area {
         Some(Stretch { first: first as u32, pages: pages as u32 })
     }
 
-    fn find(&self, from: usize, to: usize, pages: usize) -> Option<usize> {
+    fn find(&self, from: usize, pages: usize) -> Option<usize> {
         let mut first = from;
-        while first + pages <= to {
+        while first + pages <= PAGES {
             match self.taken[first..first + pages].iter().rposition(|taken| *taken) {
                 None => return Some(first),
                 Some(last) => first += last + 1,

@@ -106,6 +106,7 @@ pub struct Outcome {
 struct InFlight {
     number: u64,
     command: Command,
+    due: Nanos,
     issued: Nanos,
     ticket: Option<Ticket>,
 }
@@ -130,6 +131,8 @@ struct Player<'a, P, C> {
     unread_at: Option<Nanos>,
     bytes: u64,
     ended: Option<Ended>,
+    /// The port has failed: nothing more is to be had from it.
+    failed: bool,
 }
 
 /// Plays what a source gives on a port; without a pacer as fast as `depth` allows.
@@ -165,6 +168,7 @@ pub fn play<P: Port, C: Clock>(
         unread_at: None,
         bytes: 0,
         ended: None,
+        failed: false,
     };
     let length = player.run(watch);
     let unanswered = player.out() as u64;
@@ -191,11 +195,18 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
                     return self.now();
                 }
             }
-            if let Err(error) = self.port.send(self.until(due)) {
-                let text = format!("io_uring failed: {error}\nhint: see: dmesg | tail");
-                self.ended = Some(Ended::Broken(text));
+            if self.failed {
                 return self.now();
             }
+            self.send(self.until(due));
+        }
+    }
+
+    fn send(&mut self, until: Until) {
+        if let Err(error) = self.port.send(until) {
+            let text = format!("io_uring failed: {error}\nhint: see: dmesg | tail");
+            self.ended = Some(Ended::Broken(text));
+            self.failed = true;
         }
     }
 
@@ -233,8 +244,8 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
             let now = self.now();
             let flight = self.slots[slot as usize].take().expect("only what is out comes back");
             self.free.push(slot);
-            let InFlight { number, command, issued, ticket } = flight;
-            self.record.complete(number, command, result, issued, now);
+            let InFlight { number, command, due, issued, ticket } = flight;
+            self.record.complete(number, command, result, (due, issued), now);
             self.bytes += u64::try_from(result).map_or(0, |moved| moved.min(command.bytes));
             if let (Some(pacer), Some(ticket)) = (&mut self.pacer, ticket) {
                 pacer.completed(ticket, now);
@@ -249,6 +260,9 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
         }
         let now = self.now();
         loop {
+            if self.failed {
+                return None;
+            }
             if self.pending.is_none() && !self.fetch(now) {
                 return self.ended.is_none().then(|| now.after(UNREAD_SLEEP));
             }
@@ -273,7 +287,12 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
                 None => Queued::NoRoom,
             };
             match queued {
-                Queued::Yes => self.issued(item.number, command, due),
+                // Each by itself: the drive begins with the first while we make the next ready, and
+                // no request waits between its time stamp and the system call.
+                Queued::Yes => {
+                    self.issued(item.number, command, due);
+                    self.send(Until::Now);
+                }
                 Queued::NoRoom => {
                     self.full_at = Some(now);
                     return None;
@@ -323,14 +342,16 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
         self.pending = None;
         let slot = self.free.pop().expect("it was queued there");
         let now = self.now();
-        self.record.issue(command.op, now);
+        // In a closed loop a request is due when there is a place for it.
+        let due = if self.pacer.is_some() { due } else { now };
+        self.record.issue(command.op, due, now);
         let ticket = self.pacer.as_mut().map(Pacer::issue);
         if self.pacer.is_some() {
             let late = now.since_or_zero(due);
             let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
             self.record.lateness(late, self.options.late_after, full, unread);
         }
-        let flight = InFlight { number, command, issued: now, ticket };
+        let flight = InFlight { number, command, due, issued: now, ticket };
         self.slots[slot as usize] = Some(flight);
     }
 

@@ -1,8 +1,9 @@
 //! What is kept of a replay: latencies, lateness, seconds, outstanding requests, failures.
 //!
-//! A request counts in the second in which it completes. Latency is from just before the system call
-//! that issues a request to the moment its completion is taken; lateness from when it was due to its
-//! issue. Failed requests are counted and listed, and are in no latency.
+//! The figures' definitions: `docs/concepts/replay.md`. Latency is from a request's release, when it was
+//! due, to the moment its completion is taken; service from just before the system call that issues it;
+//! lateness is what lies between. A request counts in the second in which it completes. Failed ones are
+//! counted and listed, and are in no latency.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +52,8 @@ pub struct Record {
     pub rows: Vec<Row>,
     /// Latencies by [`Op`].
     pub latency: [Histogram; 4],
+    /// Services, the drive's own share of the latencies, by [`Op`].
+    pub service: [Histogram; 4],
     /// Sums of them, in nanoseconds, by [`Op`].
     pub latency_ns_sum: [u64; 4],
     /// How late requests were issued.
@@ -94,9 +97,15 @@ impl Record {
         self.since = self.since.max(now);
     }
 
-    /// A request is issued.
-    pub(crate) fn issue(&mut self, op: Op, now: Nanos) {
+    /// A request is issued that was due at or before now; it is outstanding since then.
+    pub(crate) fn issue(&mut self, op: Op, due: Nanos, now: Nanos) {
+        let waited = now.since_or_zero(due);
+        if self.any_out == 0 {
+            // Idle until the request was due, or until just now.
+            self.busy = self.busy.after(now.since_or_zero(due.max(self.since)));
+        }
         self.step(now);
+        self.outstanding_ns += u128::from(op.moves_data()) * u128::from(waited.0);
         self.issued += 1;
         self.any_out += 1;
         self.data_out += u32::from(op.moves_data());
@@ -120,7 +129,7 @@ impl Record {
         number: u64,
         command: Command,
         result: i32,
-        issued: Nanos,
+        (due, issued): (Nanos, Nanos),
         now: Nanos,
     ) {
         let Command { op, bytes, .. } = command;
@@ -133,7 +142,8 @@ impl Record {
         if moved.is_none() || op.moves_data() && moved != Some(bytes) {
             return self.fail(Failure { number, command, errno: (-result).max(0), at: now });
         }
-        let latency = now.since(issued);
+        let latency = now.since(due);
+        self.service[op as usize].record(now.since(issued).0);
         self.latency[op as usize].record(latency.0);
         self.latency_ns_sum[op as usize] += latency.0;
         if !op.moves_data() {

@@ -50,17 +50,19 @@ pub trait Source {
 pub struct Wanted {
     /// Reads only: nothing is changed.
     pub only_reads: bool,
-    /// Trims as well.
+    /// Trims and flushes as well.
     pub trim: bool,
 }
 
 /// Requests of a trace that were not played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Writes, in a replay of the reads only; flushes with them.
+    /// Writes, in a replay of the reads only.
     pub writes: u64,
     /// Trims that nobody asked for.
     pub trims: u64,
+    /// Flushes that nobody asked for.
+    pub flushes: u64,
 }
 
 /// What the thread that reads ahead sends.
@@ -105,18 +107,15 @@ impl Traced {
     }
 
     fn is_wanted(&mut self, op: Op) -> bool {
-        match op {
-            Op::Read => true,
-            Op::Trim => {
-                let wanted = self.wanted.trim && !self.wanted.only_reads;
-                self.passed.trims += u64::from(!wanted);
-                wanted
-            }
-            Op::Write | Op::Flush => {
-                self.passed.writes += u64::from(self.wanted.only_reads);
-                !self.wanted.only_reads
-            }
-        }
+        let Wanted { only_reads, trim } = self.wanted;
+        let (wanted, passed) = match op {
+            Op::Read => return true,
+            Op::Write => (!only_reads, &mut self.passed.writes),
+            Op::Trim => (trim && !only_reads, &mut self.passed.trims),
+            Op::Flush => (trim && !only_reads, &mut self.passed.flushes),
+        };
+        *passed += u64::from(!wanted);
+        wanted
     }
 }
 

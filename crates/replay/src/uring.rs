@@ -162,7 +162,7 @@ impl Uring {
 
 /// A ring whose completions are handed over only when we ask: nothing interrupts the submitting thread.
 fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
-    let modern = IoUring::builder()
+    let modern = IoUring::builder().setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().build(depth) } else {IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
         .setup_taskrun_flag()

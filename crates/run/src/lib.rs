@@ -10,7 +10,7 @@ mod slots;
 mod workload;
 
 pub use control::Control;
-pub use driver::{Outcome, RunError, run};
 pub use drivebay_units::{Bin, Histogram};
+pub use driver::{Outcome, RunError, run};
 pub use recorder::{Recorder, Row, Sensor};
 pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};

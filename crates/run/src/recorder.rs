@@ -6,7 +6,6 @@
 use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
 use drivebay_units::{Histogram, Nanos};
 
-
 /// One second of a run: two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
