@@ -3,6 +3,7 @@
 //! Errors become `drivebay._core.CoreError` with the message and hint of the core; the interpreter lock
 //! is released while a drive runs.
 
+mod replay_real;
 mod trace;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -216,6 +217,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyControl>()?;
     m.add_function(wrap_pyfunction!(check_profile, m)?)?;
     m.add("CoreError", m.py().get_type::<CoreError>())?;
+    replay_real::register(m)?;
     trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())

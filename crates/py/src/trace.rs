@@ -15,7 +15,7 @@ use crate::CoreError;
 create_exception!(_core, TraceFileError, CoreError, "The machine: no such file, disk full.");
 create_exception!(_core, TraceOrderError, CoreError, "Too far out of order to stream: sort it.");
 
-fn trace_error(error: TraceError) -> PyErr {
+pub(crate) fn trace_error(error: TraceError) -> PyErr {
     let text = error.to_string();
     match error {
         TraceError::Cancelled => PyKeyboardInterrupt::new_err(()),
@@ -26,7 +26,7 @@ fn trace_error(error: TraceError) -> PyErr {
 }
 
 /// Whether to go on: Ctrl-C says no.
-fn go_on() -> bool {
+pub(crate) fn go_on() -> bool {
     Python::attach(|py| py.check_signals().is_ok())
 }
 

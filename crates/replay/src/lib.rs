@@ -9,6 +9,7 @@
 mod areas;
 mod clock;
 mod error;
+mod plan;
 mod player;
 mod record;
 mod run;
@@ -19,6 +20,7 @@ mod watch;
 
 pub use clock::{Clock, Monotonic};
 pub use error::ReplayError;
+pub use plan::{Plan, PlanError, Survey, What};
 pub use player::{DEPTH_MAX, Ended, Options, Outcome, play};
 pub use record::{Failure, Record, Row};
 pub use run::{Loop, Made, closed_loop, replay};

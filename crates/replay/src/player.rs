@@ -320,7 +320,10 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
     }
 
     fn fits(&self, command: &Command) -> bool {
-        command.offset_bytes.checked_add(command.bytes).is_some_and(|end| end <= self.capacity_bytes)
+        command
+            .offset_bytes
+            .checked_add(command.bytes)
+            .is_some_and(|end| end <= self.capacity_bytes)
     }
 
     /// What is not played is done the moment it may be issued.

@@ -39,11 +39,7 @@ impl Target {
         write: bool,
     ) -> Result<Target, ReplayError> {
         let flags = if direct { libc::O_DIRECT } else { 0 };
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(write)
-            .custom_flags(flags)
-            .open(path);
+        let opened = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
         let path = || path.display().to_string();
         match opened {
             Ok(file) => Ok(Target { file, direct, writable: write, capacity_bytes }),

@@ -162,7 +162,7 @@ impl Uring {
 
 /// A ring whose completions are handed over only when we ask: nothing interrupts the submitting thread.
 fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
-    let modern = IoUring::builder().setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().build(depth) } else {IoUring::builder()
+    let modern = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
         .setup_taskrun_flag()
@@ -170,7 +170,9 @@ fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
     // Before Linux 6.1 without these.
     let ring = modern.or_else(|_| IoUring::new(depth)).map_err(|error| {
         let hint = match error.raw_os_error() {
-            Some(libc::EPERM) => "allow it: sysctl kernel.io_uring_disabled=0 (in a container: its seccomp rules)",
+            Some(libc::EPERM) => {
+                "allow it: sysctl kernel.io_uring_disabled=0 (in a container: its seccomp rules)"
+            }
             Some(libc::ENOMEM) => "raise the limit of locked memory: ulimit -l unlimited",
             _ => "Linux 5.11 or later is needed: uname -r",
         };
@@ -179,7 +181,11 @@ fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
     if !ring.params().is_feature_ext_arg() {
         let error = io::Error::from_raw_os_error(libc::ENOSYS);
         let hint = "Linux 5.11 or later is needed: uname -r";
-        return Err(ReplayError::Ring { what: "this kernel's cannot wait until a time", error, hint });
+        return Err(ReplayError::Ring {
+            what: "this kernel's cannot wait until a time",
+            error,
+            hint,
+        });
     }
     Ok(ring)
 }
