@@ -120,6 +120,8 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("issued", record.issued)?;
     dict.set_item("completed", record.completed)?;
     dict.set_item("unanswered", outcome.unanswered)?;
+    dict.set_item("over_10_ms", record.long[0])?;
+    dict.set_item("over_100_ms", record.long[1])?;
     dict.set_item("late", record.late)?;
     dict.set_item("late_queue_full", record.late_queue_full)?;
     dict.set_item("late_not_read", record.late_not_read)?;

@@ -12,6 +12,8 @@ use drivebay_units::{Histogram, Nanos};
 
 use crate::uring::Command;
 
+/// Latencies that are counted exactly: more than 10 ms, and more than 100 ms.
+const LONG: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(100)];
 /// Failed requests that are listed one by one.
 pub const LISTED_MAX: usize = 100;
 
@@ -56,6 +58,8 @@ pub struct Record {
     pub service: [Histogram; 4],
     /// Sums of them, in nanoseconds, by [`Op`].
     pub latency_ns_sum: [u64; 4],
+    /// Reads and writes with a latency of more than 10 ms, and of more than 100 ms.
+    pub long: [u64; 2],
     /// How late requests were issued.
     pub lateness: Histogram,
     /// Longest of them.
@@ -148,6 +152,9 @@ impl Record {
         self.latency_ns_sum[op as usize] += latency.0;
         if !op.moves_data() {
             return;
+        }
+        for (count, limit) in self.long.iter_mut().zip(LONG) {
+            *count += u64::from(latency > limit);
         }
         let second = (now.0.saturating_sub(1) / 1_000_000_000) as usize;
         if second >= self.rows.len() {

@@ -210,6 +210,7 @@ fn a_full_queue_makes_requests_late_and_says_so() {
     assert!(worst(&record.service[0]) < 10_400_000);
     assert!(worst(&record.latency[0]) >= 30_000_000);
     assert!(record.lateness_max.0 >= 20_000_000);
+    assert_eq!(record.long, [6, 0], "10 ms and a little, 20, 30");
     assert!(record.busy.0.abs_diff(30_000_000) <= A_LITTLE * 3, "busy from the release on");
     let waited = (2 * 10 + 2 * 20 + 2 * 30) * 1_000_000;
     assert!(record.outstanding_ns.abs_diff(waited) <= u128::from(A_LITTLE) * 20);

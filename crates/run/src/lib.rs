@@ -1,16 +1,21 @@
 //! The run: a workload on a virtual drive in virtual time, and what was recorded of it.
 //!
 //! `driver.rs` is the loop: next request, earliest free slot, `Device::submit`, `recorder.rs`.
+//! `replay.rs` is the other one, for traces: an open loop.
 //! This crate must not know protocols on the wire, files or Python.
 
 mod control;
 mod driver;
+mod outstanding;
 mod recorder;
+mod replay;
 mod slots;
 mod workload;
 
 pub use control::Control;
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{Outcome, RunError, run};
+pub use outstanding::{Occupancy, Outstanding};
 pub use recorder::{Recorder, Row, Sensor};
+pub use replay::{ReplayError, ReplayPlan, Replayed, replay};
 pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};

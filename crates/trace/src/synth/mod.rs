@@ -75,6 +75,12 @@ impl Synth {
         Ok(synth)
     }
 
+    /// The profile's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.profile.name
+    }
+
     /// Number of requests of the whole trace.
     #[must_use]
     pub fn requests(&self) -> u64 {
