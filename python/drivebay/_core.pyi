@@ -70,3 +70,42 @@ def trace_info(path: str, from_: str | None, /) -> tuple[str, dict[str, Any]]:
 
 def trace_convert(path: str, from_: str | None, out: str, to: str, /) -> dict[str, Any]:
     """Writes a trace into `out` as "iolog" or "csv"; returns a summary."""
+
+class ReplayMachineError(CoreError):
+    """A replay cannot begin on this machine: no io_uring, no O_DIRECT, no memory."""
+
+class ReplayWatch:
+    """Watches and stops a replay from another thread."""
+
+    def __init__(self) -> None: ...
+    def stop(self) -> None:
+        """Issue nothing more, wait for what is out, and return what there is."""
+    def look(self) -> tuple[int, int, int, int, int]:
+        """Nanoseconds since the start; requests done; bytes moved; issued late; failed."""
+
+def replay_survey(plan_json: str, /) -> str:
+    """A look through the whole trace, as JSON; nothing is played.
+
+    requests, reads, writes, recorded_bytes (where the highest address ends), length_ns (when the
+    last request is due; null where only the drive can say). Raises `TraceOrderError` if the trace
+    must be sorted first.
+    """
+
+def replay_real(
+    plan_json: str, path: str, sizes: tuple[int, int, int], watch: ReplayWatch, /
+) -> dict[str, Any]:
+    """Plays a trace on a file or block device, in a thread of its own; Ctrl-C stops it.
+
+    `sizes`: bytes of the target that may be used, of its logical block, of the recording (0: not
+    known). Returns what happened up to the end, whatever ended it:
+    ended: "complete", "time", "stopped", "failures" or "broken", then with a reason; length_ns,
+    end_ns (last completion), busy_ns, outstanding_ns (a time integral), outstanding_max; issued,
+    completed, unanswered; late, late_queue_full, late_not_read, lateness_ns_max; over_10_ms,
+    over_100_ms; passed_writes, passed_trims, passed_flushes; fixed_buffers, direct: bool.
+    Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes, latency_ns_sum,
+    latency_ns_max. For each of read, write, trim and flush NAME_latency_ns_sum, and histograms,
+    uint64, shape (bins,): NAME_low_ns, NAME_high_ns (exclusive), NAME_count; of the drive's own
+    share, NAME_service_low_ns and so on; lateness_low_ns and so on.
+    failures: list of (op, errno, count), errno 0 for less moved than asked; failed: the first 100
+    as (number, op, offset_bytes, bytes, errno, at_ns).
+    """

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 
 app.add_typer(trace)
+app.command(epilog=EPILOG)(replay)
 
 
 def _version(wanted: bool) -> None:

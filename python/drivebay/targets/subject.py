@@ -131,8 +131,8 @@ class Consent:
     overwrite_signature: bool = False
 
 
-def check(subject: Subject, *, consent: Consent, will_write: bool) -> None:
-    """Whether the subject may and can be tested; writes nothing.
+def check(subject: Subject, *, consent: Consent, will_write: bool, direct: bool = True) -> None:
+    """Whether the subject may and can be tested, past the page cache if `direct`; writes nothing.
 
     Raises
     ------
@@ -151,7 +151,8 @@ def check(subject: Subject, *, consent: Consent, will_write: bool) -> None:
             if subject.device is None
             else "choose another device: drivebay drives",
         )
-    _check_direct(subject)
+    if direct:
+        _check_direct(subject)
 
 
 def _check_file(subject: Subject, *, will_write: bool) -> None:
