@@ -10,7 +10,7 @@ import typer
 trace = typer.Typer(
     name="trace",
     rich_markup_mode=None,
-    help="Describe and convert block traces.",
+    help="Describe, convert and record block traces.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -95,3 +95,40 @@ def convert(
     from drivebay.cli import tracing
 
     tracing.convert(source, out, from_=from_, to=to, force=force)
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  sudo drivebay trace record /dev/nvme0n1 --seconds 60
+  sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
+
+\b
+Needs root, and tracefs. Ctrl-C ends a recording early and keeps it."""
+)
+def record(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", show_default=False, help="A whole block device.")
+    ],
+    seconds: Annotated[
+        float, typer.Option(metavar="N", min=0.1, show_default=False, help="How long.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="File to make. [default: NAME.csv]"),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="iolog|csv|parquet", show_default=False, help="[default: as FILE ends]"
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+) -> None:
+    """Record a block device's I/Os: when, where, how long, through the kernel's tracepoints.
+
+    Nothing is written to the device; other tracing on the machine is not disturbed.
+    """
+    from drivebay.cli import tracing
+
+    tracing.record(device, seconds=seconds, out=out, to=to, force=force)

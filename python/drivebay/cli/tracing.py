@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import traces, units
-from drivebay.cli.display import say
+from drivebay.cli.display import LINE_EVERY_S, say
 from drivebay.cli.show import number, table
 
 
@@ -35,6 +35,29 @@ def convert(source: Path, out: Path, *, from_: str | None, to: str | None, force
     _notes(summary)
     say(f"converted: {summary.requests:,} requests, read as {summary.format}")
     print(out)
+
+
+def record(device: str, *, seconds: float, out: Path | None, to: str | None, force: bool) -> None:
+    """A recording of a device's I/Os; prints the file's name."""
+    place = out or Path(f"{Path(device).name}.csv")
+    if out is None:
+        to = to or "csv"
+    last = 0.0
+
+    def tell(passed: float, text_bytes: int) -> None:
+        nonlocal last
+        if passed - last >= LINE_EVERY_S:
+            last = passed
+            left = max(0.0, seconds - passed)
+            say(f"recording: {left:.0f} s left, {units.si_bytes(text_bytes)} of events")
+
+    say(f"recording {device} for {seconds:g} s; Ctrl-C ends it early")
+    done = traces.record(device, place, seconds=seconds, force=force, to=to, tell=tell)
+    _notes(done.summary)
+    if done.lost_events:
+        say(f"note: {done.lost_events:,} events were lost: they came faster than they were read")
+    say(f"recorded: {done.summary.requests:,} requests in {done.seconds:.1f} s")
+    print(place)
 
 
 def _notes(summary: traces.Summary) -> None:

@@ -1,4 +1,4 @@
-"""Block traces: read in the formats people have, described, drawn, and written in others.
+"""Block traces: read in the formats people have, recorded, described, drawn, written in others.
 
 Parsing, order and statistics are the core's; this room turns its errors into ours, writes Parquet
 and pictures, and puts every file into its place whole or not at all. It must not know drives,
@@ -8,15 +8,18 @@ suites or results. What the figures mean: docs/concepts/traces.md.
 from drivebay.traces.convert import KINDS, convert
 from drivebay.traces.picture import picture
 from drivebay.traces.read import OPS, Described, Summary, batches, formats, info
+from drivebay.traces.recording import Recorded, record
 
 __all__ = [
     "KINDS",
     "OPS",
     "Described",
+    "Recorded",
     "Summary",
     "batches",
     "convert",
     "formats",
     "info",
     "picture",
+    "record",
 ]

@@ -43,15 +43,22 @@ def convert(
     EnvironmentProblem
         If a file cannot be read or written.
     """
+    check_out(out, to=to, force=force, option="OUT")
     kind = to or _kind_by_name(out)
-    if kind not in KINDS:
-        raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
     check_source(source)
     with whole_file(out, force=force, option="OUT") as part:
         if kind == "parquet":
             return in_order(source, from_, lambda trace: _parquet(trace, part))
         with core_errors():
             return summary_of(_core.trace_convert(str(source), from_, str(part), kind))
+
+
+def check_out(out: Path, *, to: str | None, force: bool, option: str) -> None:
+    """Refuses, before any work, what `convert` would refuse of its output."""
+    kind = to or _kind_by_name(out)
+    if kind not in KINDS:
+        raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
+    _check_place(out, force=force, option=option)
 
 
 def _kind_by_name(out: Path) -> str:
