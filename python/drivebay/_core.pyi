@@ -13,6 +13,9 @@ class Control:
 
     def __init__(self) -> None: ...
     def cancel(self) -> None: ...
+    def requests(self) -> int:
+        """Requests of a trace replayed so far."""
+
     def look(self) -> tuple[float, float, int, int]:
         """Virtual seconds run, temperature in Celsius, I/Os and bytes of the last full second."""
 
@@ -40,6 +43,19 @@ class VirtualDrive:
 def check_profile(profile_json: str) -> tuple[int, int]:
     """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
 
+def replay(
+    drive: VirtualDrive, what_json: str, plan_json: str, control: Control | None, /
+) -> dict[str, Any]:
+    """Replays a trace on a virtual drive and returns the columns of `VirtualDrive.run`, and more.
+
+    `what_json`: {"file": {"path", "format"?, "sort"?}} or {"synth": {"name", "scale", "seed",
+    "profile"?}}. `plan_json`: {"pace": {"mode": "recorded", "idle_max_ns"?, "time_percent"?} or
+    {"mode": "dependencies"}, "rule"?: "fold" or "scale", "recorded_bytes"?, "trim"?}.
+    More: busy_ns, outstanding_max, over_10_ms, over_100_ms, left_out: int; outstanding_mean: float;
+    outstanding_counts: list of 8 int, I/Os by the number outstanding at their release, themselves
+    included: 1, 2, 3, 4-5, 6-10, 11-20, 21-32, above.
+    """
+
 class TraceFileError(CoreError):
     """A trace's file cannot be opened, read or written: the machine, not the trace."""
 
@@ -53,6 +69,10 @@ class TraceBatches:
     """
 
     def __init__(self, path: str, from_: str | None, sort: bool, /) -> None: ...
+    @staticmethod
+    def synth(what_json: str, /) -> TraceBatches:
+        """A synthesized trace, as for `replay`."""
+
     def next(self) -> dict[str, Any] | None:
         """The next columns, shape (n,), n up to 262,144; None at the end.
 
@@ -70,6 +90,21 @@ def trace_info(path: str, from_: str | None, /) -> tuple[str, dict[str, Any]]:
 
 def trace_convert(path: str, from_: str | None, out: str, to: str, /) -> dict[str, Any]:
     """Writes a trace into `out` as "iolog" or "csv"; returns a summary."""
+
+def synth_names() -> list[str]:
+    """Names of the traces that are synthesized."""
+
+def synth_profile(name: str, /) -> str:
+    """The profile of a synthesized trace, as TOML."""
+
+def synth_size(what_json: str, /) -> tuple[int, int]:
+    """Number of requests of a synthesized trace, and where its highest address may end, bytes."""
+
+def synth_info(what_json: str, /) -> str:
+    """Statistics of a synthesized trace, as JSON."""
+
+def synth_write(what_json: str, out: str, to: str, /) -> int:
+    """Writes a synthesized trace into `out` as "iolog" or "csv"; returns the number of requests."""
 
 class ReplayMachineError(CoreError):
     """A replay cannot begin on this machine: no io_uring, no O_DIRECT, no memory."""

@@ -20,7 +20,7 @@ mod watch;
 
 pub use clock::{Clock, Monotonic};
 pub use error::ReplayError;
-pub use plan::{Plan, PlanError, Survey, What};
+pub use plan::{Plan, PlanError, Survey};
 pub use player::{DEPTH_MAX, Ended, Options, Outcome, play};
 pub use record::{Failure, Record, Row};
 pub use run::{Loop, Made, closed_loop, replay};

@@ -4,12 +4,9 @@
 //! nothing is lost, where the highest address lies, how long the replay takes as planned, and whether
 //! the trace has to be sorted as a whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use drivebay_trace::{
-    Format, GoOn, Op, Order, Pace, Pacer, Placement, Profile, Request, Rule, Synth, Trace,
-    TraceError,
-};
+use drivebay_trace::{GoOn, Op, Pace, Pacer, Placement, Rule, TraceError, What};
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -19,32 +16,6 @@ use crate::run::{Made, replay};
 use crate::source::Wanted;
 use crate::target::{Content, Target};
 use crate::watch::Watch;
-
-/// What is played.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum What {
-    /// A recording.
-    File {
-        /// Where it is.
-        path: PathBuf,
-        /// One of [`Format::ALL`]; detected if not given.
-        #[serde(default)]
-        format: Option<String>,
-        /// Sort all of it first, through a temporary file.
-        #[serde(default)]
-        sort: bool,
-    },
-    /// Synthesized as it is played.
-    Synth {
-        /// One of [`Profile::names`].
-        name: String,
-        /// Times the published number of I/Os.
-        scale: f64,
-        /// Of the generator.
-        seed: u64,
-    },
-}
 
 /// A whole replay.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -91,33 +62,6 @@ pub struct Survey {
     pub length_ns: Option<u64>,
 }
 
-/// Requests, block by block.
-type Blocks = Box<dyn FnMut() -> Option<Result<Vec<Request>, TraceError>> + Send>;
-
-impl What {
-    fn open(&self) -> Result<Blocks, PlanError> {
-        match self {
-            What::File { path, format, sort } => {
-                let mut trace = open(path, format.as_deref(), *sort)?;
-                Ok(Box::new(move || {
-                    let block = trace.next_block(&mut || true);
-                    block.map(|block| block.map(<[Request]>::to_vec)).transpose()
-                }))
-            }
-            What::Synth { name, scale, seed } => {
-                let profile = Profile::parse(Profile::text(name)?)?;
-                let mut synth = Synth::new(profile, *scale, *seed)?;
-                Ok(Box::new(move || synth.next_block().map(|block| Ok(block.to_vec()))))
-            }
-        }
-    }
-}
-
-fn open(path: &Path, format: Option<&str>, sort: bool) -> Result<Trace, TraceError> {
-    let format = format.map(Format::from_name).transpose()?;
-    Trace::open(path, format, if sort { Order::Sort } else { Order::Window })
-}
-
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -125,9 +69,6 @@ pub enum PlanError {
     /// The trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The profile, or an option of it.
-    #[error(transparent)]
-    Synth(#[from] drivebay_trace::SynthError),
     /// The target.
     #[error(transparent)]
     Place(#[from] drivebay_trace::PlaceError),
@@ -145,9 +86,9 @@ impl Plan {
         let mut found = Survey::default();
         let scheduled = matches!(self.pace, Pace::Recorded { .. });
         let mut pacer = Pacer::new(self.pace).map_err(ReplayError::from)?;
-        let mut blocks = self.what.open()?;
-        while let Some(block) = blocks() {
-            for request in block? {
+        let mut source = self.what.open()?;
+        while let Some(block) = source.next_requests(go_on)? {
+            for request in block {
                 found.requests += 1;
                 found.reads += u64::from(request.op == Op::Read);
                 found.writes += u64::from(request.op == Op::Write);
@@ -157,9 +98,6 @@ impl Plan {
                     pacer.admit(request.at, request.response);
                     found.length_ns = pacer.release().map(|due| due.0);
                 }
-            }
-            if !go_on() {
-                return Err(TraceError::Cancelled.into());
             }
         }
         Ok(found)
@@ -192,7 +130,11 @@ impl Plan {
                 ..Options::default()
             },
         };
-        let blocks = self.what.open()?;
+        let mut source = self.what.open()?;
+        let blocks = move || {
+            let block = source.next_requests(&mut || true);
+            block.map(|block| block.map(<[_]>::to_vec)).transpose()
+        };
         let target = Target::open(path, capacity_bytes, !self.buffered, !self.only_reads)?;
         Ok(replay(blocks, target, &made, watch)?)
     }

@@ -62,15 +62,17 @@ fn main() {
     let begin = Instant::now();
     let done = replay(&mut device, &mut source, &plan, &Control::default()).expect("a replay");
     let took = begin.elapsed().as_secs_f64();
-    let rows = &done.recorder.rows;
-    let sum = |of: fn(&drivebay_run::Row) -> u64| rows.iter().map(of).sum::<u64>() as f64;
+    let out = &done.outcome;
+    let rows = &out.recorder.rows;
+    let sum =
+        |of: fn(&drivebay_run::Row) -> u64| rows.iter().map(|row| of(row) as f64).sum::<f64>();
     let ios = sum(|r| r.reads + r.writes);
     let bytes = sum(|r| r.read_bytes + r.write_bytes);
     let mean_us = sum(|r| r.latency_ns_sum) / ios / 1e3;
     let busy = done.occupancy.busy.as_secs_f64();
     println!(
         "{ios} I/Os in {took:.2} s; drive time {:.0} s",
-        done.end.since(done.start).as_secs_f64()
+        out.end.since(out.start).as_secs_f64()
     );
     println!(
         "{:.1} MB/s busy ({busy:.0} s), {mean_us:.1} us, outstanding {:.2} (Little {:.2}), max {}",
@@ -83,12 +85,12 @@ fn main() {
         "over 10 ms {:.3} %, over 100 ms {:.4} %; hottest {:.1} C, throttled {:.0} s; waf {:.2}",
         done.long[0] as f64 / ios * 100.0,
         done.long[1] as f64 / ios * 100.0,
-        done.recorder.sensors.iter().map(|s| s.temperature_c).fold(0.0, f64::max),
-        (done.after.throttled_ns - done.before.throttled_ns) as f64 / 1e9,
-        (done.after.placed_pages - done.before.placed_pages) as f64
-            / (done.after.host_pages - done.before.host_pages) as f64,
+        out.recorder.sensors.iter().map(|s| s.temperature_c).fold(0.0, f64::max),
+        (out.after.throttled_ns - out.before.throttled_ns) as f64 / 1e9,
+        (out.after.placed_pages - out.before.placed_pages) as f64
+            / (out.after.host_pages - out.before.host_pages) as f64,
     );
-    for (write, histogram) in done.recorder.histograms.iter().enumerate() {
+    for (write, histogram) in out.recorder.histograms.iter().enumerate() {
         let (mut n, mut t) = (0, 0.0);
         for bin in histogram.bins() {
             n += bin.count;

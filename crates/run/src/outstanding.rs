@@ -8,6 +8,9 @@ use std::collections::BinaryHeap;
 
 use drivebay_units::Nanos;
 
+/// Completions kept, 8 MiB: deeper queues are shown as this deep, with time and mean still exact.
+const ENDS_MAX: usize = 1 << 20;
+
 /// Upper bounds of the published buckets of queue depth; the last has none.
 const BUCKETS: [usize; 7] = [1, 2, 3, 5, 10, 20, 32];
 
@@ -57,6 +60,16 @@ impl Outstanding {
     pub fn completed(&mut self, done: Nanos) {
         self.unknown -= 1;
         self.ends.push(Reverse(done.0));
+        if self.ends.len() > ENDS_MAX {
+            self.forget_soonest();
+        }
+    }
+
+    /// Books the rest of a request's time now; the others are out as well, so it adds no busy time.
+    #[cold]
+    fn forget_soonest(&mut self) {
+        let Some(Reverse(end)) = self.ends.pop() else { return };
+        self.request_ns += u128::from(end.saturating_sub(self.reached));
     }
 
     #[inline]
@@ -86,6 +99,7 @@ impl Outstanding {
     #[must_use]
     pub fn finish(mut self) -> Occupancy {
         self.advance(u64::MAX);
+        debug_assert_eq!(self.unknown, 0, "everything has completed");
         Occupancy {
             busy: Nanos(self.busy_ns),
             mean: if self.busy_ns == 0 {

@@ -17,6 +17,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use serde::Deserialize;
 
 use crate::control::Control;
+use crate::driver::Outcome;
 use crate::outstanding::{Occupancy, Outstanding};
 use crate::recorder::Recorder;
 use crate::slots::{DEPTH_MAX, Slots};
@@ -50,16 +51,8 @@ pub struct ReplayPlan {
 
 /// Everything known after a replay.
 pub struct Replayed {
-    /// First release, on the drive's clock.
-    pub start: Nanos,
-    /// Last completion.
-    pub end: Nanos,
-    /// What was recorded.
-    pub recorder: Recorder,
-    /// The drive's counters before.
-    pub before: Counters,
-    /// And after.
-    pub after: Counters,
+    /// As of any run: from the first release to the last completion.
+    pub outcome: Outcome,
     /// The host's queue.
     pub occupancy: Occupancy,
     /// I/Os over 10 ms, and over 100 ms.
@@ -271,12 +264,9 @@ impl<'a> Loop<'a> {
         device.rest(end);
         let after = device.counters();
         self.recorder.sense(end, &after);
+        let Loop { start, recorder, before, .. } = self;
         Ok(Replayed {
-            start: self.start,
-            end,
-            recorder: self.recorder,
-            before: self.before,
-            after,
+            outcome: Outcome { start, end, recorder, before, after, stable: false },
             occupancy: self.outstanding.finish(),
             long: self.long,
             left_out: self.left_out,
