@@ -154,8 +154,11 @@ def test_a_synthesized_trace(file: Path) -> None:
 
 
 def test_a_file_in_use_is_refused(mixed: Path, file: Path) -> None:
-    with file.open("r+b"):
-        assert "is in use by" in refused(mixed, file)
+    with file.open("r+b") as opened, subprocess.Popen(["sleep", "60"], stdin=opened) as other:
+        try:
+            assert "is in use by sleep" in refused(mixed, file)
+        finally:
+            other.kill()
 
 
 @needs_root
