@@ -62,14 +62,13 @@ def replay(
     trace: What, how: How, drive: str, *, consent: Consent, out: Path | None, as_json: bool
 ) -> int:
     """Plays, prints the figures, and returns the exit code."""
-    job = RealReplay(trace, how, drive, consent=consent)
+    run = RealReplay(trace, how, drive, consent=consent)
     if out is not None and out.exists():
         raise UserError(f"--out: {out} exists already", "take another name")
-    found = job.survey()
-    job.check()
-    _announce(job, found)
-    with _stopped_by_signals(job.watch.stop), _progress(job, found):
-        done = job.play()
+    found = run.job.survey()
+    _announce(run, found, run.check())
+    with _stopped_by_signals(run.job.watch.stop), _progress(run, found):
+        done = run.play()
     _note_problems(done)
     text = json.dumps(document(done), indent=1)
     if out is not None:
@@ -142,10 +141,10 @@ def _failed(done: Replayed) -> int:
     return sum(failure["count"] for failure in done.figures["failures"])
 
 
-def _announce(job: RealReplay, found: Survey) -> None:
-    target = job.subject
+def _announce(run: RealReplay, found: Survey, notes: list[str]) -> None:
+    target = run.subject
     size = units.si_bytes(target.size_bytes)
-    if not job.writes:
+    if not run.job.writes:
         say(f"reads   {target.path}: {size}; its content is not changed")
     elif target.device is not None:
         device = target.device
@@ -155,7 +154,7 @@ def _announce(job: RealReplay, found: Survey) -> None:
         say(f"file    {target.path}: {size}; its content will be overwritten")
     length = "" if found.length_s is None else f", due within {units.duration(found.length_s)}"
     say(f"trace   {found.requests:,} requests{length}")
-    for note in job.notes:
+    for note in notes:
         say(f"note: {note}")
 
 
@@ -203,13 +202,13 @@ def _first_failure(done: Replayed) -> str:
 
 
 @contextlib.contextmanager
-def _progress(job: RealReplay, found: Survey) -> Iterator[None]:
+def _progress(run: RealReplay, found: Survey) -> Iterator[None]:
     """A line on stderr every so often, until the replay ends."""
     over = threading.Event()
 
     def tell() -> None:
         while not over.wait(LINE_EVERY_S):
-            elapsed_ns, done, moved, late, failed = job.watch.look()
+            elapsed_ns, done, moved, late, failed = run.job.watch.look()
             seconds = elapsed_ns / 1e9
             share = seconds / found.length_s if found.length_s else done / max(1, found.requests)
             rate = units.si_bytes(moved / max(seconds, 1e-9))

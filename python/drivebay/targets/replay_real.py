@@ -76,24 +76,14 @@ class Survey:
     length_s: float | None
 
 
-class RealReplay:
-    """One replay: `survey` reads the trace, `check` says what forbids it, `play` does it.
+class Job:
+    """What is to be played and how; the same for one command and for a suite's test."""
 
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If there is nothing at `path` that could be played on.
-    """
-
-    def __init__(self, what: What, how: How, path: str, *, consent: Consent) -> None:
-        self.subject = subject.find(path)
+    def __init__(self, what: What, how: How) -> None:
+        self.what, self.how = what, how
         self.watch = _core.ReplayWatch()
-        self.notes: list[str] = []
-        self._what, self._how, self._consent = what, how, consent
         self._sort = False
         self._found: Survey | None = None
-        if what.file is not None:
-            _refuse_own_trace(what.file, self.subject)
 
     def survey(self) -> Survey:
         """Read the whole trace once, so that nothing is written for one that is damaged.
@@ -106,10 +96,10 @@ class RealReplay:
         if self._found is None:
             with _core_errors():
                 try:
-                    raw = json.loads(_core.replay_survey(self._plan()))
+                    raw = json.loads(_core.replay_survey(self._plan(only_reads=False)))
                 except _core.TraceOrderError:
                     self._sort = True
-                    raw = json.loads(_core.replay_survey(self._plan()))
+                    raw = json.loads(_core.replay_survey(self._plan(only_reads=False)))
             length = raw["length_ns"]
             self._found = Survey(
                 requests=raw["requests"],
@@ -123,66 +113,28 @@ class RealReplay:
     @property
     def writes(self) -> bool:
         """Whether the target's content will be changed."""
-        if self._how.only_reads:
+        if self.how.only_reads:
             return False
-        return self._how.trim or self.survey().writes > 0
+        return self.how.trim or self.survey().writes > 0
 
-    def check(self) -> None:
-        """Whether it may and can be played there; writes nothing.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            With what speaks against it.
-        """
-        consent, target = self._consent, self.subject
-        if not self.writes:
-            if consent.serial is not None:
-                raise UserError(
-                    "--destroy-data has no meaning for a replay that only reads",
-                    "leave it out",
-                )
-            self.notes += _notes_on_reading(target)
-        else:
-            subject.check(target, consent=consent, will_write=True, direct=not self._how.buffered)
-        if self._how.buffered:
-            self.notes.append("through the page cache: memory is measured as much as the drive")
-
-    def play(self) -> Replayed:
-        """Play it; what is out when it is stopped is waited for.
+    def play(self, target: Subject, fd: int) -> Replayed:
+        """Play it through a descriptor of the target; what is out when it is stopped is waited for.
 
         Raises
         ------
         UserError, EnvironmentProblem
-            If it cannot begin, or may no longer.
+            If it cannot begin. Whatever happens later is in the result.
         """
         found = self.survey()
-        with self._descriptor() as fd, _core_errors(shown=self.subject.given, fd=fd):
-            sizes = (
-                self.subject.size_bytes,
-                self.subject.logical_block_bytes,
-                found.recorded_bytes,
-            )
-            raw = _core.replay_real(self._plan(), f"/proc/self/fd/{fd}", sizes, self.watch)
-        return replayed(raw)
+        sizes = (target.size_bytes, target.logical_block_bytes, found.recorded_bytes)
+        # Of a trace without writes the target is opened for reading alone.
+        plan = self._plan(only_reads=not self.writes)
+        path = f"/proc/self/fd/{fd}"
+        with _core_errors(path=path, shown=target.given):
+            return replayed(_core.replay_real(plan, path, sizes, self.watch))
 
-    @contextlib.contextmanager
-    def _descriptor(self) -> Iterator[int]:
-        if self.writes:
-            hold = Hold(self.subject, consent=self._consent)
-            try:
-                yield hold.fd(to_write=True)
-            finally:
-                hold.close()
-            return
-        fd = _open_to_read(self.subject)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
-    def _plan(self) -> str:
-        what, how = self._what, self._how
+    def _plan(self, *, only_reads: bool) -> str:
+        what, how = self.what, self.how
         if what.file is not None:
             play: dict[str, Any] = {
                 "file": {"path": str(what.file), "format": what.format, "sort": self._sort}
@@ -196,8 +148,7 @@ class RealReplay:
             "what": play,
             "pace": pace,
             "rule": how.rule,
-            # Of a trace without writes the target is opened for reading alone.
-            "only_reads": how.only_reads or (self._found is not None and not self.writes),
+            "only_reads": only_reads,
             "trim": how.trim,
             "zeros": how.zeros,
             "seed": how.seed,
@@ -208,6 +159,72 @@ class RealReplay:
             "buffered": how.buffered,
         }
         return json.dumps(plan)
+
+
+class RealReplay:
+    """One replay as a command: `check` says what forbids it, `play` does it.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        If there is nothing at `path` that could be played on.
+    """
+
+    def __init__(self, what: What, how: How, path: str, *, consent: Consent) -> None:
+        self.subject = subject.find(path)
+        self.job = Job(what, how)
+        self._consent = consent
+        if what.file is not None:
+            _refuse_own_trace(what.file, self.subject)
+
+    def check(self) -> list[str]:
+        """Whether it may and can be played there; what else to know of it, in sentences. Writes
+        nothing.
+
+        Raises
+        ------
+        UserError, EnvironmentProblem
+            With what speaks against it.
+        """
+        consent, target, how = self._consent, self.subject, self.job.how
+        if self.job.writes:
+            subject.check(target, consent=consent, will_write=True, direct=not how.buffered)
+            notes = _note_on_holes(target)
+        else:
+            if consent.serial is not None:
+                raise UserError(
+                    "--destroy-data has no meaning for a replay that only reads", "leave it out"
+                )
+            notes = _note_on_holes(target) + _notes_on_mounts(target)
+        if how.buffered:
+            notes.append("through the page cache: memory is measured as much as the drive")
+        return notes
+
+    def play(self) -> Replayed:
+        """Play it.
+
+        Raises
+        ------
+        UserError, EnvironmentProblem
+            If it cannot begin, or may no longer.
+        """
+        with self._descriptor() as fd:
+            return self.job.play(self.subject, fd)
+
+    @contextlib.contextmanager
+    def _descriptor(self) -> Iterator[int]:
+        if self.job.writes:
+            hold = Hold(self.subject, consent=self._consent)
+            try:
+                yield hold.fd(to_write=True)
+            finally:
+                hold.close()
+            return
+        fd = _open_to_read(self.subject)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
 
 def _ns(seconds: float | None) -> int | None:
@@ -224,16 +241,23 @@ def _refuse_own_trace(trace: Path, target: Subject) -> None:
             )
 
 
-def _notes_on_reading(target: Subject) -> list[str]:
-    """What to know of a target that is only read, in sentences."""
-    if target.device is None:
-        blocks = os.stat(target.path).st_blocks * 512
-        if blocks < target.size_bytes * HOLES_SHARE:
-            share = blocks / target.size_bytes if target.size_bytes else 0.0
-            return [f"only {share:.0%} of the file has data; reads of holes never reach the drive"]
+def _note_on_holes(target: Subject) -> list[str]:
+    if target.device is not None or target.size_bytes == 0:
         return []
-    points = inuse.mount_points(target.device.name)
-    points += [p for part in inuse.partitions(target.device.name) for p in inuse.mount_points(part)]
+    share = os.stat(target.path).st_blocks * 512 / target.size_bytes
+    if share >= HOLES_SHARE:
+        return []
+    return [
+        f"only {share:.0%} of the file has data; reads of holes never reach the drive, and writes "
+        "into them make the file system work"
+    ]
+
+
+def _notes_on_mounts(target: Subject) -> list[str]:
+    if target.device is None:
+        return []
+    names = (target.device.name, *inuse.partitions(target.device.name))
+    points = [point for name in names for point in inuse.mount_points(name)]
     return [f"mounted at {point}: others may use it at the same time" for point in points]
 
 
@@ -253,12 +277,12 @@ def _open_to_read(target: Subject) -> int:
 
 
 @contextlib.contextmanager
-def _core_errors(*, shown: str = "", fd: int = -1) -> Iterator[None]:
+def _core_errors(*, path: str = "", shown: str = "") -> Iterator[None]:
     """The core's errors as ours, with the target's name for the descriptor's path."""
     try:
         yield
     except _core.CoreError as problem:
-        text = str(problem).replace(f"/proc/self/fd/{fd}", shown)
+        text = str(problem).replace(path, shown) if path else str(problem)
         message, _, hint = text.partition("\nhint: ")
         machine = (_core.ReplayMachineError, _core.TraceFileError)
         kind: type[DrivebayError] = (
