@@ -19,7 +19,8 @@ import pyarrow as pa
 from drivebay import _core
 from drivebay.catalog import Profile, core_problem
 from drivebay.errors import UserError
-from drivebay.suites import Prepare, Test, Workload
+from drivebay.suites import Phase, Prepare, Test, Workload
+from drivebay.targets import replay
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -31,9 +32,11 @@ from drivebay.targets.base import (
 
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
+Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
 IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
+REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -74,7 +77,9 @@ class VirtualTarget:
         """Raises UserError if a phase does not fit on the drive."""
         for test in tests:
             for phase in test.phases:
-                if phase.workload.span(self.capacity_bytes)[1] == 0:
+                if phase.replay is not None:
+                    replay.check(phase.replay, where=test.id)
+                elif phase.workload.span(self.capacity_bytes)[1] == 0:
                     raise UserError(
                         f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
                         f"span of phase {phase.label} on {self.name}",
@@ -84,9 +89,14 @@ class VirtualTarget:
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
         fills = sum(step.passes for step in test.prepare if step.kind == "fill")
-        load = sum(phase.workload.duration_s for phase in test.phases)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
-        return fills * fill_s + load * GUESSED_IOPS / IOS_PER_WALL_SECOND
+        ios = sum(
+            phase.workload.duration_s * GUESSED_IOPS
+            if phase.replay is None
+            else replay.requests(phase.replay) * REPLAY_COST
+            for phase in test.phases
+        )
+        return fills * fill_s + ios / IOS_PER_WALL_SECOND
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
@@ -115,17 +125,33 @@ class VirtualTarget:
         results = []
         for index, phase in enumerate(test.phases):
             progress.check()
-            start, length = phase.workload.span(self.capacity_bytes)
-            columns = self._watched(
-                phase.label,
-                _core_workload(phase.workload, start, length),
-                seed + index,
-                progress,
-                partial(_place, done, planned),
-            )
-            results.append(_phase_result(phase.label, phase.workload, columns))
+            columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
+            results.append(_phase_result(phase, columns))
             done += phase.workload.duration_s
         return results
+
+    def _phase(
+        self,
+        phase: Phase,
+        seed: int,
+        progress: Progress,
+        place: Callable[[float], tuple[float, float]],
+    ) -> dict[str, Any]:
+        assert self._drive is not None
+        drive = self._drive
+        if phase.replay is not None:
+            what, plan = replay.core_plan(phase.replay)
+            return self._watched(
+                phase.label, lambda control: _core.replay(drive, what, plan, control), progress, place
+            )
+        start, length = phase.workload.span(self.capacity_bytes)
+        workload = _core_workload(phase.workload, start, length)
+        return self._watched(phase.label, self._load(workload, seed), progress, place)
+
+    def _load(self, workload: dict[str, Any], seed: int) -> Run:
+        assert self._drive is not None
+        drive, text = self._drive, json.dumps(workload)
+        return lambda control: drive.run(text, seed & (2**64 - 1), control)
 
     def _prepare(
         self,
@@ -149,8 +175,7 @@ class VirtualTarget:
                 for workload in _fill_workloads(start, length):
                     self._watched(
                         "fill",
-                        workload,
-                        seed,
+                        self._load(workload, seed),
                         progress,
                         lambda s: (done + share * s / (s + expected), planned),
                     )
@@ -158,13 +183,11 @@ class VirtualTarget:
     def _watched(
         self,
         what: str,
-        workload: dict[str, Any],
-        seed: int,
+        run: Run,
         progress: Progress,
         place: Callable[[float], tuple[float, float]],
     ) -> dict[str, Any]:
-        """Runs a workload while another thread reports how far it is."""
-        assert self._drive is not None
+        """Runs a workload or a trace while another thread reports how far it is."""
         control = _core.Control()
         progress.on_cancel(control.cancel)
         over = threading.Event()
@@ -183,7 +206,7 @@ class VirtualTarget:
         watcher = threading.Thread(target=watch, name="drivebay-watch", daemon=True)
         watcher.start()
         try:
-            return self._drive.run(json.dumps(workload), seed & (2**64 - 1), control)
+            return run(control)
         finally:
             over.set()
             watcher.join()
@@ -233,7 +256,7 @@ def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
     ]
 
 
-def _phase_result(label: str, workload: Workload, c: dict[str, Any]) -> PhaseResult:
+def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
     """Columns of the core as tables of the house."""
     duration_s = (c["end_ns"] - c["start_ns"]) / 1e9
     seconds = max(round(duration_s), 1)
@@ -297,11 +320,13 @@ def _phase_result(label: str, workload: Workload, c: dict[str, Any]) -> PhaseRes
         "throttled_s": after["throttled_s"] - before["throttled_s"],
         "stable": float(c["stable"]),
     }
+    if phase.replay is not None:
+        metrics |= replay.metrics(c)
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(
-        label=label,
-        workload=workload,
+        label=phase.label,
+        workload=phase.workload,
         duration_s=duration_s,
         reads=int(c["reads"].sum()),
         writes=int(c["writes"].sum()),

@@ -19,6 +19,7 @@ use crate::request::{Op, Request};
 use depths::{GROUP_MAX, Groups, POOLS};
 use places::Places;
 pub use profile::{Chosen, Phase, Profile, Published, SynthError};
+use profile::{is_drawn, part};
 use quota::{Class, Quotas, quotas};
 use times::Times;
 
@@ -136,10 +137,10 @@ impl Synth {
         self.places.turn();
         let start = self.times.now.0;
         let mut end = start + (count - 1) * self.times.spacing_ns;
-        let alike = self.profile.chosen.alike_percent;
+        let alike = part(self.profile.chosen.alike_percent);
         let mut class = bag.draw(&mut self.rng);
         for i in 0..count {
-            if i > 0 && (bag.counts[class] == 0 || self.rng.below(100) >= alike) {
+            if i > 0 && (bag.counts[class] == 0 || !is_drawn(alike, &mut self.rng)) {
                 class = bag.draw(&mut self.rng);
             }
             bag.take(class);

@@ -3,6 +3,7 @@
 //! The three profiles are the TOML files beside this one; each number there has its source. A changed copy
 //! can be given in their place, which is how `scripts/refit_traces.py` sets the free parameters.
 
+use drivebay_units::Rng;
 use serde::Deserialize;
 
 /// Largest request that a profile may ask for.
@@ -67,13 +68,15 @@ pub struct Chosen {
     /// The same for writes against reads.
     pub deep_if_write: f64,
     /// Share of a group's I/Os that are like the one before, percent.
-    pub alike_percent: u64,
+    pub alike_percent: f64,
     /// Share of random I/Os from which a sequential stream goes on, percent.
-    pub seek_percent: u64,
-    /// Files of the system, which all phases use: size.
+    pub seek_percent: f64,
+    /// Files of the system, which all phases use: size; a half is only read.
     pub system_gb: f64,
     /// And the share of random I/Os that goes there, percent.
-    pub system_percent: u64,
+    pub system_percent: f64,
+    /// Share of random reads that go to files which the trace does not write, percent.
+    pub old_percent: f64,
     /// Between the arrivals of a group, nanoseconds.
     pub spacing_ns: u64,
     /// The drive recorded on: fixed time per I/O.
@@ -110,12 +113,12 @@ pub struct Phase {
     /// Odds of groups of four and more.
     #[serde(default = "one")]
     pub deep: f64,
-    /// Its own data.
+    /// Its own data; a half is old files, which are only read.
     pub data_gb: f64,
     /// The hot part of them.
     pub hot_gb: f64,
     /// Share of its random I/Os that go to the hot part, percent.
-    pub hot_percent: u64,
+    pub hot_percent: f64,
     /// Sequential streams side by side, of each kind.
     pub streams: usize,
     /// Length of gaps, of the trace's.
@@ -231,7 +234,8 @@ impl Profile {
         if !(1.0..=1e6).contains(&c.recorded_mb_per_s) {
             return refuse("chosen.recorded_mb_per_s", "1 to a million");
         }
-        if c.alike_percent > 100 || c.seek_percent > 100 || c.system_percent > 100 {
+        let percents = [c.alike_percent, c.seek_percent, c.system_percent, c.old_percent];
+        if !percents.iter().all(|percent| (0.0..=100.0).contains(percent)) {
             return refuse("chosen percentages", "0 to 100");
         }
         if self.phases.is_empty() || self.phases.len() > 16 {
@@ -240,8 +244,8 @@ impl Profile {
         let sane = |phase: &Phase| {
             phase.io_percent > 0.0
                 && (0.01..=1e5).contains(&phase.data_gb)
-                && (0.001..=phase.data_gb).contains(&phase.hot_gb)
-                && phase.hot_percent <= 100
+                && (0.001..=phase.data_gb / 2.0).contains(&phase.hot_gb)
+                && (0.0..=100.0).contains(&phase.hot_percent)
                 && (1..=STREAMS_MAX).contains(&phase.streams)
                 && (0.0..=1e3).contains(&phase.gaps)
                 && (0.0..=1e3).contains(&phase.pauses)
@@ -255,4 +259,15 @@ impl Profile {
         }
         Ok(())
     }
+}
+
+/// A share in percent as a part of 2^32, for [`is_drawn`].
+pub(crate) fn part(percent: f64) -> u64 {
+    (percent / 100.0 * 2f64.powi(32)).round() as u64
+}
+
+/// True as often as `part` says. Cost: a draw.
+#[inline(always)]
+pub(crate) fn is_drawn(part: u64, rng: &mut Rng) -> bool {
+    rng.next_u64() >> 32 < part
 }
