@@ -197,11 +197,15 @@ class Point:
 
 @dataclass
 class Recorder:
-    """Collects fio's documents of one job and keeps little of each."""
+    """Collects fio's documents of one job and keeps little of each.
+
+    `zero_s` is when the job's clock began, on this process's monotonic clock.
+    """
 
     points: list[Point] = field(default_factory=lambda: [Point(0, 0, 0, 0.0, 0)])
     total: dict[Direction, Side] = field(default_factory=dict)
     latest_bytes: int = 0
+    zero_s: float = 0.0
     latest_bytes_per_s: float = 0.0
     _seen: dict[Direction, Side] = field(default_factory=dict)
 

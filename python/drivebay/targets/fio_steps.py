@@ -4,7 +4,7 @@ Fills and phases are one fio process each, so that each can be watched, stopped 
 itself; the 0.3 s between two phases are idle. Every step leaves its record among the artefacts of
 the test's first phase.
 
-Leaves out: temperature and power, which the series shows as unknown.
+Leaves out: what goes on around them (surroundings).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from drivebay.targets.fio_parse import Recorder
 from drivebay.targets.fio_tool import Tool
 from drivebay.targets.purge import purge
 from drivebay.targets.subject import Hold
+from drivebay.targets.surroundings import Surroundings
 from drivebay.units import duration
 
 START_S = 0.5
@@ -120,6 +121,7 @@ class Steps:
     written: Written
     seed: int
     parts: Parts
+    surroundings: Surroundings
     artefacts: dict[str, bytes] = field(default_factory=dict)
 
     def run(self, test: Test) -> list[PhaseResult]:
@@ -143,7 +145,7 @@ class Steps:
             self.parts.begin(phase.label)
             results.append(self._phase(phase))
             self.artefacts = {}
-        return results
+        return self.surroundings.finish(results)
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
         if step.kind == "rest":
@@ -229,6 +231,7 @@ class Steps:
         def asks_until_ms(_: Recorder) -> float:
             return load.duration_s * 1000 - 250
 
+        self.surroundings.begin_phase()
         recorder = self._fio(job, phase.label, each_second, asks_until_ms)
         seconds = recorder.duration_ms / 1000
         if load.until_stable is None and seconds < load.duration_s * ENOUGH:
@@ -237,7 +240,7 @@ class Steps:
                 "see whether something else stopped it: dmesg | tail",
             )
         read, write = recorder.total["read"], recorder.total["write"]
-        return PhaseResult(
+        result = PhaseResult(
             label=phase.label,
             workload=load,
             duration_s=seconds,
@@ -249,6 +252,7 @@ class Steps:
             histogram=recorder.histogram(),
             artefacts=self.artefacts,
         )
+        return self.surroundings.end_phase(result, recorder.zero_s)
 
     def _fio(
         self,
@@ -267,6 +271,7 @@ class Steps:
                 progress=self.parts.progress,
                 each_second=each_second,
                 asks_until_ms=asks_until_ms,
+                on_start=self.surroundings.watch,
             )
         except DrivebayError as problem:
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
