@@ -105,7 +105,8 @@ class FioTarget:
             self._hold = subject.Hold(self._subject, consent=self._consent)
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
         with Surroundings(self._hold.subject, power=self._power) as surroundings:
-            steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings)
+            own = self._purge == "auto"
+            steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
             return steps.run(test)
 
     def close(self) -> None:

@@ -112,6 +112,16 @@ class Parts:
         self.at(share * self._seconds[self._index], **figures)
 
 
+def _not_purged(record: dict[str, Any]) -> str:
+    if not record["supported"]:
+        return "the storage was not purged, as it offers no way: it is as full as it was before"
+    still = record["marks"] - record["marks_gone"]
+    return (
+        f"the purge by {record['method']} did not work: {still} of {record['marks']} marks can "
+        "still be read"
+    )
+
+
 @dataclass
 class Steps:
     """One test, being run; `run` is the whole of it."""
@@ -122,6 +132,7 @@ class Steps:
     seed: int
     parts: Parts
     surroundings: Surroundings
+    own_erases: bool
     artefacts: dict[str, bytes] = field(default_factory=dict)
 
     def run(self, test: Test) -> list[PhaseResult]:
@@ -172,16 +183,14 @@ class Steps:
         return {}
 
     def _purge(self) -> dict[str, Any]:
-        fd = self.hold.fd(to_write=True)
         self.written.stretches = []
         try:
-            return purge(
-                fd,
-                kind=self.hold.subject.kind,
-                capacity_bytes=self.hold.subject.capacity_bytes,
-                seed=self.seed,
-                step=self.parts.share,
+            record = purge(
+                self.hold, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
             )
+            if record["marks_gone"] != record["marks"]:
+                self.surroundings.doubt(_not_purged(record))
+            return record
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{self.hold.subject.given}: purging failed: {problem.strerror}",

@@ -40,6 +40,7 @@ class Surroundings:
         self._smart_before: smart.Smart | str = "not asked yet"
         self._counted: tuple[int, int] | None = None
         self._ran: list[doubts.Ran] = []
+        self._more_doubts: list[str] = []
 
     def __enter__(self) -> Surroundings:
         self._host = host.facts()
@@ -56,6 +57,10 @@ class Surroundings:
     def watch(self, pid: int) -> None:
         """fio has begun with this process number."""
         self._telemetry.watch(pid)
+
+    def doubt(self, sentence: str) -> None:
+        """Something else that makes the test's figures suspect."""
+        self._more_doubts.append(sentence)
 
     def begin_phase(self) -> None:
         """A phase is about to run."""
@@ -106,6 +111,7 @@ class Surroundings:
         return [first, *rest]
 
     def _doubts(self, telemetry: dict[str, Any]) -> Iterator[str]:
+        yield from self._more_doubts
         yield from doubts.of_settings(self._host, self._link, self._identity)
         for ran in self._ran:
             yield from doubts.of_phase(ran, self._kind, self._link)
