@@ -2,9 +2,9 @@
 
 Debian's kernel, busybox and python3 in an initramfs, booted by QEMU's software emulation (TCG): no
 root, no network, no disk but the drive. The guest runs tests/interop/nvme_job.py and prints JSON.
-It takes about a minute, so it runs only where DRIVEBAY_GUEST_KERNEL names a folder in which Debian's
-linux-image package was unpacked (`dpkg -x`); nvme-cli is taken from PATH, or from the folder that
-DRIVEBAY_GUEST_TOOLS names, unpacked likewise (packages nvme-cli and libnvme1).
+It takes about a minute, so it runs only where DRIVEBAY_GUEST_KERNEL names a folder in which
+Debian's linux-image package was unpacked (`dpkg -x`); nvme-cli is taken from PATH, or from the
+folder that DRIVEBAY_GUEST_TOOLS names, unpacked likewise (packages nvme-cli and libnvme1).
 """
 
 from __future__ import annotations

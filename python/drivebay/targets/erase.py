@@ -76,7 +76,7 @@ def ways(device: Device) -> list[Way | NotOffered]:
 
 
 def _nvme_ways(device: Device) -> Iterator[Way | NotOffered]:
-    tool = _tool("nvme")
+    tool = program("nvme")
     methods = ("NVMe Format (user data erase)", "NVMe Sanitize (block erase)")
     if tool is None:
         for method in methods:
@@ -159,7 +159,7 @@ def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
 
 def _ata_way(device: Device) -> Way | NotOffered:
     method = "ATA secure erase"
-    tool = _tool("hdparm")
+    tool = program("hdparm")
     if tool is None:
         return NotOffered(method, "hdparm is not installed: apt install hdparm")
     try:
@@ -207,7 +207,8 @@ def ata_security(said: str) -> tuple[bool | str, float]:
     return True, seconds
 
 
-def _tool(name: str) -> str | None:
+def program(name: str) -> str | None:
+    """Where a program of the administrator is, None if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
 
 

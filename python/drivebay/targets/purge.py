@@ -93,7 +93,7 @@ def purge(
 
 
 def _write_marks(fd: int, capacity_bytes: int, seed: int) -> dict[int, bytes]:
-    marks = {place: _mark(seed, place) for place in mark_places(capacity_bytes)}
+    marks = {place: mark_of(seed, place) for place in mark_places(capacity_bytes)}
     with DirectIo(fd) as direct:
         for place, mark in marks.items():
             direct.write(place, mark)
@@ -146,7 +146,8 @@ def mark_places(capacity_bytes: int) -> list[int]:
     return [last * index // (MARKS - 1) * MARK_BYTES for index in range(MARKS)]
 
 
-def _mark(seed: int, place: int) -> bytes:
+def mark_of(seed: int, place: int) -> bytes:
+    """4 KiB that no other place and no other seed has."""
     return struct.pack("<QQ", seed & 2**64 - 1, place) * (MARK_BYTES // 16)
 
 
