@@ -14,6 +14,7 @@ from drivebay.suites.model import (
     Test,
     Workload,
 )
+from drivebay.suites.steady import Steady
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -21,6 +22,7 @@ __all__ = [
     "Prepare",
     "Quick",
     "Stable",
+    "Steady",
     "Suite",
     "Test",
     "Workload",

@@ -117,8 +117,8 @@ class FioTarget:
 
     def _check_spans(self, test: Test) -> None:
         least = self._subject.logical_block_bytes
-        for phase in test.phases:
-            load = phase.workload
+        loads = [step.load for step in test.prepare if step.load is not None]
+        for load in [*loads, *(phase.workload for phase in test.phases)]:
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
@@ -134,5 +134,7 @@ class FioTarget:
 
 
 def _writes(test: Test) -> bool:
+    loads = [step.load for step in test.prepare if step.load is not None]
     fills = any(step.kind == "fill" for step in test.prepare)
+    fills = fills or any(load.read_percent < 100 for load in loads)
     return fills or any(phase.workload.read_percent < 100 for phase in test.phases)

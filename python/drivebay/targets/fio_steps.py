@@ -77,6 +77,8 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
             return step.seconds
         if step.kind == "purge":
             return PURGE_S
+        if step.kind == "steady":
+            return START_S + step.longest_s()
         start, end = fill_span(step, capacity_bytes)
         if step.if_needed and written.covers(start, end):
             return 0.0
@@ -163,6 +165,8 @@ class Steps:
             return self._rest(step.seconds)
         if step.kind == "purge":
             return self._purge()
+        if step.kind == "steady":
+            return self._steady(step, name)
         start, end = fill_span(step, self.hold.subject.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
@@ -181,6 +185,48 @@ class Steps:
             self.parts.at(passed)
             time.sleep(min(0.1, seconds - passed))
         return {}
+
+    def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
+        """One long run, looked at after every round of it."""
+        load, rule = step.rounds
+        start, length = load.span(self.hold.subject.capacity_bytes)
+        whole = load.model_copy(update={"duration_s": step.longest_s()})
+        job = fio_job.phase_job(
+            whole,
+            label=name,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=self.seed,
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            rate = so_far.latest_bytes_per_s
+            seconds = so_far.duration_ms / 1000
+            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            window = rule.window(so_far.rates_per_round(load.duration_s))
+            return window is not None and window.steady
+
+        recorder = self._fio(job, name, each_second, lambda _: whole.duration_s * 1000 - 250)
+        rates = recorder.rates_per_round(load.duration_s)
+        window = rule.window(rates)
+        if window is None:
+            raise EnvironmentProblem(
+                f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
+                "see whether something else stopped it: dmesg | tail",
+            )
+        if not window.steady:
+            self.surroundings.doubt(
+                f"steady state was not reached in {len(rates)} rounds: the last "
+                f"{rule.window_rounds} range over {window.range_percent:.0f} % of their mean and "
+                f"slope by {window.slope_percent:.0f} %"
+            )
+        return {
+            "rounds_iops": [round(rate, 1) for rate in rates],
+            "range_percent": round(window.range_percent, 2),
+            "slope_percent": round(window.slope_percent, 2),
+            "steady": window.steady,
+        }
 
     def _purge(self) -> dict[str, Any]:
         self.written.stretches = []
