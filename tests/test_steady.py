@@ -1,4 +1,4 @@
-"""Steady state by SNIA's criterion: the arithmetic, the suite's data, and rounds on both targets."""
+"""Steady state by SNIA's criterion: the arithmetic, the suites' data, rounds on both targets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 
 from drivebay import catalog, suites
+from drivebay.errors import UserError
 from drivebay.suites import Phase, Prepare, Quick, Steady, Test
 from drivebay.targets.base import Progress
 from drivebay.targets.fio_parse import Recorder
@@ -90,16 +91,12 @@ def test_a_suite_asks_for_it_as_data(tmp_path: Path) -> None:
     assert test.drive_seconds() == 60 + 25 * 60
     short = test.shortened().prepare[1]
     assert (short.rounds[0].duration_s, short.rounds[1].rounds_max) == (5, 5)
-    path.write_text(
-        SUITE.replace(
-            "duration_s = 60 } }",
-            "duration_s = 60 }, until_steady = { window_rounds = 9, rounds_max = 5 } }",
-        )
-    )
-    with pytest.raises(suites.loader.UserError, match="window_rounds must be at most rounds_max"):
+    wrong = "duration_s = 60 }, until_steady = { window_rounds = 9, rounds_max = 5 } }"
+    path.write_text(SUITE.replace("duration_s = 60 } }", wrong))
+    with pytest.raises(UserError, match="window_rounds must be at most rounds_max"):
         suites.load(str(path))
     path.write_text(SUITE.replace('kind = "steady", load', 'kind = "fill", load'))
-    with pytest.raises(suites.loader.UserError, match="'load' has no meaning for a fill"):
+    with pytest.raises(UserError, match="'load' has no meaning for a fill"):
         suites.load(str(path))
     with pytest.raises(ValidationError, match="a steady needs 'load'"):
         Prepare(kind="steady")
