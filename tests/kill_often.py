@@ -72,7 +72,7 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
 
         return FioTarget(out.with_suffix(".img"))
 
-    return file, short_tests(kills // 4 + 2, duration_s=0.3, fill_bytes=16 * MIB), 2.0
+    return file, short_tests(kills // 4 + 2, duration_s=0.3, fill_bytes=16 * MIB), 4.0
 
 
 def child(kind: str, out: Path, jobs: int, kills: int) -> None:

@@ -186,7 +186,7 @@ BAD = [
     ('name = "mine"', 'name = "my suite"', "name.*lower-case"),
     ("schema_version = 1", "schema_version = 2", "schema_version.*2"),
     ('kind = "purge"', 'kind = "purge", passes = 2', "passes.*purge"),
-    ('kind = "purge"', 'kind = "wash"', "kind.*'wash'.*'purge', 'fill' or 'rest'"),
+    ('kind = "purge"', 'kind = "wash"', "kind.*'wash'.*'purge', 'fill', 'rest' or 'steady'"),
     ("seconds = 60", "seconds = 0", "rest needs 'seconds'"),
     ("passes = 2", "passes = 0", "passes.*0"),
     ("passes = 2", "span_percent = 60, span_start_percent = 50", "at most 100"),

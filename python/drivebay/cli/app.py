@@ -221,6 +221,43 @@ def review(
 @app.command(
     epilog="""\b
 Examples:
+  drivebay check-trim ./disk.img
+  drivebay check-trim /dev/sdX --destroy-data SERIAL --json"""
+)
+def check_trim(
+    drive: Annotated[
+        str, typer.Argument(metavar="DRIVE", show_default=False, help="A file or block device.")
+    ],
+    destroy_data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERIAL",
+            show_default=False,
+            help="For a block device: its serial number, typed, as consent to lose its data.",
+        ),
+    ] = None,
+    overwrite_signature: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite-signature", help="Even if a partition table or file system is on it."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """See whether TRIM works on a real drive.
+
+    Writes a known pattern, discards a part of it, and reads raw what is there: old data, zeros or
+    something else, the same each time or not, and whether that is what the drive claims. Exit code
+    1 if old data is left, a neighbour was lost, or the drive does not do what it claims.
+    """
+    from drivebay.cli import trimming
+
+    trimming.check_trim(drive, destroy_data, overwrite_signature, as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
   drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
   drivebay report drivebay-results/* --out bench.html"""
 )

@@ -15,6 +15,7 @@ from drivebay.suites.model import (
     Test,
     Workload,
 )
+from drivebay.suites.steady import Steady
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -23,6 +24,7 @@ __all__ = [
     "Quick",
     "Replay",
     "Stable",
+    "Steady",
     "Suite",
     "Test",
     "Workload",

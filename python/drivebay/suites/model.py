@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from drivebay.suites.steady import Steady
+
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
 BLOCK_BYTES_MAX = 16 * MIB
@@ -113,14 +115,17 @@ class Prepare(_Span):
     128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`, but for at most
     `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
     skipped where the span has been written whole since the last purge; a virtual drive begins
-    every test as new, so there it is never skipped.
+    every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
+    one after the other without a pause, until the rate is steady by SNIA's criterion.
     """
 
-    kind: Literal["purge", "fill", "rest"]
+    kind: Literal["purge", "fill", "rest", "steady"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
     if_needed: bool = False
+    load: Workload | None = None
+    until_steady: Steady | None = None
 
     @model_validator(mode="after")
     def _fields_fit_the_kind(self) -> Prepare:
@@ -128,6 +133,7 @@ class Prepare(_Span):
             "purge": {"kind"},
             "fill": {"kind", "passes", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
+            "steady": {"kind", "load", "until_steady"},
         }[self.kind]
         changed = {
             name
@@ -138,7 +144,22 @@ class Prepare(_Span):
             raise ValueError(f"'{foreign[0]}' has no meaning for a {self.kind}")
         if self.kind == "rest" and self.seconds <= 0:
             raise ValueError("a rest needs 'seconds', more than 0")
+        if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
+            raise ValueError("a steady needs 'load', of which every round is a run, not more")
         return self
+
+    @property
+    def rounds(self) -> tuple[Workload, Steady]:
+        """The load of a "steady" and its criterion."""
+        assert self.load is not None, "checked above"
+        return self.load, self.until_steady or Steady()
+
+    def longest_s(self) -> float:
+        """Seconds that it takes at most, of a rest or of the rounds until steady; fills are 0."""
+        if self.kind == "steady":
+            load, rule = self.rounds
+            return load.duration_s * rule.rounds_max
+        return self.seconds
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill, to the last byte of the stretch."""
@@ -264,9 +285,9 @@ class Test(_Data):
         return self
 
     def drive_seconds(self) -> float:
-        """Rests and phases at their longest, in seconds; fills are not in it."""
-        rests = sum(step.seconds for step in self.prepare)
-        return rests + sum(phase.workload.duration_s for phase in self.phases)
+        """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
+        before = sum(step.longest_s() for step in self.prepare)
+        return before + sum(phase.workload.duration_s for phase in self.phases)
 
     def _shortened(self, quick: Quick) -> Test:
         def shorter(step: Prepare) -> Prepare:
@@ -276,6 +297,13 @@ class Test(_Data):
             if step.kind == "fill":
                 passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
                 return step.model_copy(update=passes)
+            if step.kind == "steady":
+                load, rule = step.rounds
+                load = load.model_copy(
+                    update={"duration_s": min(load.duration_s, quick.duration_s)}
+                )
+                rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
+                return step.model_copy(update={"load": load, "until_steady": rule})
             return step
 
         prepare = tuple(

@@ -18,6 +18,10 @@ from drivebay.targets import subject
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio_tool import Tool, working_tool
+from drivebay.targets.surroundings import Surroundings
+from drivebay.targets.telemetry import check_power
+
+PURGES = ("auto", "discard")
 
 
 class FioTarget:
@@ -29,6 +33,8 @@ class FioTarget:
     destroy_serial : the serial number that the user typed to allow everything on a block device
         to be destroyed; of no meaning for a file.
     overwrite_signature : whether partition tables and file systems on the device may go, too.
+    purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
+    power : where the drive's power is measured: a hwmon sensor's name or a meter's CSV file.
 
     Raises
     ------
@@ -45,9 +51,18 @@ class FioTarget:
         *,
         destroy_serial: str | None = None,
         overwrite_signature: bool = False,
+        purge: str = "auto",
+        power: str | None = None,
     ) -> None:
+        if purge not in PURGES:
+            raise UserError(
+                f"--purge: {purge!r} is not allowed; must be {' or '.join(PURGES)}",
+                "leave it out for the strongest erase that the drive offers",
+            )
         self._subject = subject.find(os.fspath(path))
         self._consent = subject.Consent(destroy_serial, overwrite_signature)
+        self._purge = purge
+        self._power = power
         self._hold: subject.Hold | None = None
         self._tool: Tool | None = None
         self._written = Written()
@@ -71,6 +86,7 @@ class FioTarget:
         if self._hold is None:
             writes = any(_writes(test) for test in tests)
             subject.check(self._subject, consent=self._consent, will_write=writes)
+        check_power(self._power)
         for test in tests:
             self._check_spans(test)
         self._tool = working_tool(self._subject.path, shown=self._subject.given)
@@ -88,8 +104,10 @@ class FioTarget:
         if self._hold is None:
             self._hold = subject.Hold(self._subject, consent=self._consent)
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
-        steps = Steps(self._tool, self._hold, self._written, seed, parts)
-        return steps.run(test)
+        with Surroundings(self._hold.subject, power=self._power) as surroundings:
+            own = self._purge == "auto"
+            steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
+            return steps.run(test)
 
     def close(self) -> None:
         """Let go of the file or device. fio never outlives the call that started it."""
@@ -99,8 +117,8 @@ class FioTarget:
 
     def _check_spans(self, test: Test) -> None:
         least = self._subject.logical_block_bytes
-        for phase in test.phases:
-            load = phase.workload
+        loads = [step.load for step in test.prepare if step.load is not None]
+        for load in [*loads, *(phase.workload for phase in test.phases)]:
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
@@ -116,5 +134,7 @@ class FioTarget:
 
 
 def _writes(test: Test) -> bool:
+    loads = [step.load for step in test.prepare if step.load is not None]
     fills = any(step.kind == "fill" for step in test.prepare)
+    fills = fills or any(load.read_percent < 100 for load in loads)
     return fills or any(phase.workload.read_percent < 100 for phase in test.phases)

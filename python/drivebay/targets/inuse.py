@@ -119,6 +119,21 @@ def _with_what_is_below(name: str) -> list[str]:
     return seen
 
 
+def drive_below(number: int) -> str | None:
+    """Kernel name of the one disk that holds this block device's data, through partitions and
+    device-mapper; None if there is none, or more than one (RAID)."""
+    name = _name_of_number(f"{os.major(number)}:{os.minor(number)}")
+    if name is None:
+        return None
+    below = _with_what_is_below(name)
+    disks = [
+        part
+        for part in below
+        if not (SYS_BLOCK / part / "partition").exists() and not _names(SYS_BLOCK / part / "slaves")
+    ]
+    return disks[0] if len(disks) == 1 else None
+
+
 def _named_for_booting() -> Iterator[tuple[str, str]]:
     """References (a path, or UUID=...) to devices, and why they are needed."""
     for word in read(PROC / "cmdline").split():

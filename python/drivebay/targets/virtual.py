@@ -37,6 +37,8 @@ LOOK_EVERY_S = 0.1
 IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
 REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
+ROUND_SEEDS = 1_000_000
+"""Rounds draw from seeds apart from those of the phases, which count up from the test's."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -89,6 +91,7 @@ class VirtualTarget:
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
         fills = sum(step.passes for step in test.prepare if step.kind == "fill")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = sum(
             phase.workload.duration_s * GUESSED_IOPS
@@ -96,6 +99,7 @@ class VirtualTarget:
             else replay.requests(phase.replay) * REPLAY_COST
             for phase in test.phases
         )
+        ios += rounds_s * GUESSED_IOPS
         return fills * fill_s + ios / IOS_PER_WALL_SECOND
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
@@ -116,17 +120,21 @@ class VirtualTarget:
         # Fills are planned as one part in a hundred of the time each; they are quick here.
         load = sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
-        planned = load + share * len(steps)
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        planned = load + share * len(steps) + rounds_s
+        self._rounds: dict[str, float] = {}
         done = 0.0
         for step in test.prepare:
             progress.check()
             self._prepare(step, seed, progress, done, planned, share)
             done += share if step.kind == "fill" else 0.0
+            done += step.longest_s() if step.kind == "steady" else 0.0
         results = []
         for index, phase in enumerate(test.phases):
             progress.check()
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             results.append(_phase_result(phase, columns))
+            results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
         return results
 
@@ -167,6 +175,8 @@ class VirtualTarget:
             self._drive.secure_erase()
         elif step.kind == "rest":
             self._drive.rest(step.seconds)
+        elif step.kind == "steady":
+            self._steady(step, seed, progress, done, planned)
         else:
             start, length = step.span(self.capacity_bytes)
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.
@@ -179,6 +189,30 @@ class VirtualTarget:
                         progress,
                         lambda s: (done + share * s / (s + expected), planned),
                     )
+
+    def _steady(
+        self, step: Prepare, seed: int, progress: Progress, done: float, planned: float
+    ) -> None:
+        """Rounds until steady, each a run of its own that goes on with the drive as it is."""
+        load, rule = step.rounds
+        start, length = load.span(self.capacity_bytes)
+        rates: list[float] = []
+        window = None
+        while len(rates) < rule.rounds_max and not (window and window.steady):
+            progress.check()
+            columns = self._watched(
+                "steady",
+                self._load(_core_workload(load, start, length), seed + ROUND_SEEDS + len(rates)),
+                progress,
+                partial(_place, done + len(rates) * load.duration_s, planned),
+            )
+            seconds = (columns["end_ns"] - columns["start_ns"]) / 1e9
+            rates.append(float((columns["reads"] + columns["writes"]).sum()) / seconds)
+            window = rule.window(rates)
+        self._rounds = {
+            "steady_rounds": float(len(rates)),
+            "steady_reached": float(bool(window and window.steady)),
+        }
 
     def _watched(
         self,
