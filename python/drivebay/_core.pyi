@@ -134,9 +134,10 @@ def replay_real(
     `sizes`: bytes of the target that may be used, of its logical block, of the recording (0: not
     known). Returns what happened up to the end, whatever ended it:
     ended: "complete", "time", "stopped", "failures" or "broken", then with a reason; length_ns,
-    end_ns (last completion), busy_ns, outstanding_ns (a time integral), outstanding_max; issued,
-    completed, unanswered; late, late_queue_full, late_not_read, lateness_ns_max; over_10_ms,
-    over_100_ms; passed_writes, passed_trims, passed_flushes; fixed_buffers, direct: bool.
+    end_ns (last completion), busy_ns, outstanding_ns (a time integral), outstanding_max,
+    outstanding_counts (as of `replay`, when issued); issued, completed, unanswered; late,
+    late_queue_full, late_not_read, lateness_ns_max; over_10_ms, over_100_ms; passed_writes,
+    passed_trims, passed_flushes; fixed_buffers, direct: bool.
     Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes, latency_ns_sum,
     latency_ns_max. For each of read, write, trim and flush NAME_latency_ns_sum, and histograms,
     uint64, shape (bins,): NAME_low_ns, NAME_high_ns (exclusive), NAME_count; of the drive's own

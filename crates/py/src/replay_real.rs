@@ -117,6 +117,7 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("busy_ns", record.busy.0)?;
     dict.set_item("outstanding_ns", record.outstanding_ns)?;
     dict.set_item("outstanding_max", record.outstanding_max)?;
+    dict.set_item("outstanding_counts", record.by_depth.to_vec())?;
     dict.set_item("issued", record.issued)?;
     dict.set_item("completed", record.completed)?;
     dict.set_item("unanswered", outcome.unanswered)?;

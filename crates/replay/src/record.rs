@@ -14,6 +14,8 @@ use crate::uring::Command;
 
 /// Latencies that are counted exactly: more than 10 ms, and more than 100 ms.
 const LONG: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(100)];
+/// Upper bounds of the published buckets of queue depth; the last has none.
+const BUCKETS: [u32; 7] = [1, 2, 3, 5, 10, 20, 32];
 /// Failed requests that are listed one by one.
 pub const LISTED_MAX: usize = 100;
 
@@ -84,6 +86,9 @@ pub struct Record {
     pub busy: Nanos,
     /// Most outstanding at once.
     pub outstanding_max: u32,
+    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2, 3,
+    /// 4-5, 6-10, 11-20, 21-32, more.
+    pub by_depth: [u64; BUCKETS.len() + 1],
     /// Last completion.
     pub end: Nanos,
     data_out: u32,
@@ -114,6 +119,9 @@ impl Record {
         self.any_out += 1;
         self.data_out += u32::from(op.moves_data());
         self.outstanding_max = self.outstanding_max.max(self.data_out);
+        if op.moves_data() {
+            self.by_depth[BUCKETS.partition_point(|&bound| bound < self.data_out)] += 1;
+        }
     }
 
     /// It was due at a time; `late_after` is what is forgiven.

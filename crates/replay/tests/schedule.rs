@@ -203,7 +203,7 @@ fn a_full_queue_makes_requests_late_and_says_so() {
     let (outcome, issued) = Run { takes, options, ..Run::default() }.play(List::reads(&[0; 6]));
     let record = &outcome.record;
     assert_eq!((record.late, record.late_queue_full), (4, 4));
-    assert_eq!(record.outstanding_max, 2);
+    assert_eq!((record.outstanding_max, record.by_depth), (2, [3, 3, 0, 0, 0, 0, 0, 0]));
     assert!(issued[4].0.0.abs_diff(20_000_000) <= A_LITTLE * 2);
     // The wait is in the latency, and told apart from the drive's own share of it.
     let worst = |histogram: &Histogram| histogram.bins().last().expect("six").high;

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from drivebay.errors import UserError
 from drivebay.suites import Test
-from drivebay.targets import subject
+from drivebay.targets import replay, subject
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio_tool import Tool, working_tool
@@ -89,6 +89,9 @@ class FioTarget:
         check_power(self._power)
         for test in tests:
             self._check_spans(test)
+            for phase in test.phases:
+                if phase.replay is not None:
+                    replay.check(phase.replay, where=test.id)
         self._tool = working_tool(self._subject.path, shown=self._subject.given)
 
     def estimate_s(self, test: Test) -> float:

@@ -22,7 +22,7 @@ class Replayed:
 
     `ended` is "complete", "time", "stopped", "failures" or "broken", then with a `reason`.
     `figures` are JSON values, with their units in their names. `series` and `histogram` follow the
-    schemas of `targets.base`.
+    schemas of `targets.base`; `columns` are those that `targets.replay.metrics` takes.
     """
 
     ended: str
@@ -30,6 +30,7 @@ class Replayed:
     figures: dict[str, Any]
     series: pa.Table
     histogram: pa.Table
+    columns: Mapping[str, Any]
 
 
 def replayed(raw: Mapping[str, Any]) -> Replayed:
@@ -40,7 +41,15 @@ def replayed(raw: Mapping[str, Any]) -> Replayed:
         figures=_figures(raw),
         series=_series(raw),
         histogram=_histogram(raw),
+        columns=_columns(raw),
     )
+
+
+def _columns(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """With the names that a virtual replay has."""
+    left_out = raw["passed_writes"] + raw["passed_trims"] + raw["passed_flushes"]
+    mean = raw["outstanding_ns"] / raw["busy_ns"] if raw["busy_ns"] else 0.0
+    return {**raw, "start_ns": 0, "outstanding_mean": mean, "left_out": left_out}
 
 
 def _figures(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,6 +73,7 @@ def _figures(raw: Mapping[str, Any]) -> dict[str, Any]:
         "flushes": int(raw["flush_count"].sum()),
         "busy_s": busy_s,
         "wall_s": wall_s,
+        "length_s": raw["length_ns"] / 1e9,
         "bytes_per_busy_s": per(moved, busy_s),
         "bytes_per_wall_s": per(moved, wall_s),
         "latency_us_mean": None if mean_s is None else mean_s * 1e6,
