@@ -1,4 +1,4 @@
-"""A suite's trace test on a real file: the same figures, by the same names, as on a virtual drive."""
+"""A suite's trace on a real file: the same figures, by the same names, as on a virtual drive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def trace_test(**changes: Any) -> Test:
         kind="trace",
         method="of this test",
         source="this test",
-        phases=(Phase(label="run", replay=load),),
+        phases=(Phase.model_validate({"label": "run", "replay": load}),),
     )
 
 
