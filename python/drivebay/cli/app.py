@@ -189,6 +189,81 @@ def review(
 @app.command(
     epilog="""\b
 Examples:
+  drivebay replay light sm951-ahci-512                     synthesized, on an empty drive
+  drivebay replay heavy sm951-ahci-512 --full --json
+  drivebay replay trace.csv.gz xp941-512 --mode dependencies
+  drivebay replay trace.csv.gz my-drive.toml --as-recorded --place scale
+
+\b
+TRACE is destroyer, heavy, light, or a file in any format of: drivebay trace info --help"""
+)
+def replay(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", show_default=False, help="What to replay.")
+    ],
+    drive: Annotated[
+        str,
+        typer.Argument(
+            metavar="DRIVE", show_default=False, help="A catalog name or a profile's path."
+        ),
+    ],
+    full: Annotated[
+        bool, typer.Option("--full", help="Fill the drive first. [default: it is empty]")
+    ] = False,
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="recorded|dependencies",
+            help="When a request is issued: at its recorded time, or as soon as what it waited "
+            "for in the recording has completed.",
+        ),
+    ] = "recorded",
+    idle_cap: Annotated[
+        float, typer.Option(metavar="MS", help="Cut idle stretches of the recording to this.")
+    ] = 25.0,
+    keep_idle: Annotated[bool, typer.Option("--as-recorded", help="Cut no idle time.")] = False,
+    time_percent: Annotated[
+        int, typer.Option(metavar="P", help="Stretch the recorded times: 200 is half as fast.")
+    ] = 100,
+    place: Annotated[
+        str,
+        typer.Option(
+            metavar="fold|scale",
+            help="Addresses beyond the drive: modulo its size, or all in proportion.",
+        ),
+    ] = "fold",
+    trim: Annotated[bool, typer.Option("--trim", help="Replay trims as well.")] = False,
+    scale: Annotated[
+        float, typer.Option(metavar="S", help="Synthesized: times the published number of I/Os.")
+    ] = 1.0,
+    trace_seed: Annotated[
+        int, typer.Option(metavar="N", help="Synthesized: seed of the trace.")
+    ] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the virtual drive.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """Replay a trace on a virtual drive: data rate, latency, long I/Os, Little's law."""
+    from drivebay.cli import replaying
+
+    options = replaying.Options(
+        trace=trace,
+        drive=drive,
+        full=full,
+        scale=scale,
+        trace_seed=trace_seed,
+        seed=seed,
+        mode=mode,
+        idle_ms_max=None if keep_idle else idle_cap,
+        time_percent=time_percent,
+        rule=place,
+        trim=trim,
+    )
+    replaying.replay(options, as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
   drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
   drivebay report drivebay-results/* --out bench.html"""
 )

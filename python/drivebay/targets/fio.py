@@ -90,6 +90,11 @@ class FioTarget:
     def _check_spans(self, test: Test) -> None:
         least = self._subject.logical_block_bytes
         for phase in test.phases:
+            if phase.replay is not None:
+                raise UserError(
+                    f"test {test.id} replays a trace, which fio does not do right before 3.36",
+                    f"leave it out: --skip {test.id}",
+                )
             load = phase.workload
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
