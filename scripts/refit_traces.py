@@ -2,11 +2,11 @@
 
     python scripts/refit_traces.py light [--state empty] [--scale 1.0] [--key gap_us --key ...]
 
-The run is that of an SM951 512 GB (AHCI) with heatsink (AnandTech 9396, 2015-06-25): data rate over busy
-time and mean latency. The search changes the keys given, as factors, one at a time (compass search),
-and prints the lines for crates/trace/src/synth/NAME.toml; it changes no file. Run it again when
-the drive's model has changed; docs/concepts/synthesis.md lists what is free and why. With --once it
-only runs the profile as it is and prints what comes out.
+The run is that of an SM951 512 GB (AHCI) with heatsink (AnandTech 9396, 2015-06-25): data rate
+over busy time and mean latency. The search changes the keys given, as factors, one at a time
+(compass search), and prints the lines for crates/trace/src/synth/NAME.toml; it changes no file.
+Run it again when the drive's model has changed; docs/concepts/synthesis.md lists what is free and
+why. With --once it only runs the profile as it is and prints what comes out.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class PhaseFigures:
 
 @dataclass(frozen=True)
 class Measured:
-    """One test's figures; of `consistency`, `ladder`, `thermal` the one that fits its kind is there.
+    """One test's figures; `consistency` and `thermal` are there for tests of that kind.
 
     They are None where the run was too short for a single full second.
     """

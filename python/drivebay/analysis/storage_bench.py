@@ -1,7 +1,7 @@
 """Figures of a replayed trace: rate, latency, long I/Os, the host's queue, and Little's law.
 
-Definitions: docs/concepts/replay.md. Every I/O has the same weight. The mean number outstanding was counted
-apart from the latencies; their agreement is itself a figure.
+Definitions: docs/concepts/replay.md. Every I/O has the same weight. The mean number outstanding was
+counted apart from the latencies; their agreement is itself a figure.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ DEPTHS = {1: "1", 2: "2", 3: "3", 4: "4-5", 6: "6-10", 11: "11-20", 21: "21-32",
 class StorageBench:
     """One replay.
 
-    Rates in MB/s (10^6 bytes), times in seconds, latencies in microseconds, shares in percent of all
-    I/Os. `little` is the rate of I/Os over busy time, times the mean latency: what
+    Rates in MB/s (10^6 bytes), times in seconds, latencies in microseconds, shares in percent of
+    all I/Os. `little` is the rate of I/Os over busy time, times the mean latency: what
     `outstanding_mean` must be. `depth_percent`: I/Os by the number outstanding at their release.
     """
 
@@ -48,7 +48,9 @@ class StorageBench:
         return abs(self.little_error_percent) <= LITTLE_PERCENT
 
 
-def storage_bench(*, ios: int, moved_bytes: int, metrics: Mapping[str, float]) -> StorageBench | None:
+def storage_bench(
+    *, ios: int, moved_bytes: int, metrics: Mapping[str, float]
+) -> StorageBench | None:
     """The figures from a phase's totals and its target's metrics; None if nothing was issued.
 
     >>> metrics = {"busy_s": 2.0, "wall_s": 10.0, "latency_ns_sum": 3e9, "outstanding_mean": 1.5,
@@ -74,7 +76,6 @@ def storage_bench(*, ios: int, moved_bytes: int, metrics: Mapping[str, float]) -
         outstanding_max=int(metrics["outstanding_max"]),
         little=ios / busy_s * latency_us / 1e6,
         depth_percent={
-            name: metrics.get(f"depth_{least}", 0.0) / ios * 100.0
-            for least, name in DEPTHS.items()
+            name: metrics.get(f"depth_{least}", 0.0) / ios * 100.0 for least, name in DEPTHS.items()
         },
     )

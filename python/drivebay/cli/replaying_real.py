@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from drivebay import units
+from drivebay import traces, units
 from drivebay.cli import show
 from drivebay.cli.display import LINE_EVERY_S, say
 from drivebay.errors import (
@@ -26,10 +26,8 @@ from drivebay.targets.replay_figures import Replayed
 from drivebay.targets.replay_real import How, RealReplay, Survey, What
 from drivebay.targets.subject import Consent
 
-SYNTHESIZED = ("destroyer", "heavy", "light")
 
-
-def what(trace: str, *, from_: str | None, scale: float | None, seed: int) -> What:
+def what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:
     """What TRACE means: a file of that name before a synthesized trace of that name.
 
     Raises
@@ -39,7 +37,7 @@ def what(trace: str, *, from_: str | None, scale: float | None, seed: int) -> Wh
     """
     path = Path(trace)
     if path.exists():
-        if scale is not None:
+        if scale != 1.0:
             raise UserError(
                 "--scale is for synthesized traces; a recorded one is played whole",
                 "leave it out, or name destroyer, heavy or light",
@@ -50,11 +48,11 @@ def what(trace: str, *, from_: str | None, scale: float | None, seed: int) -> Wh
                 "write it into a file first: drivebay trace convert IN OUT.csv",
             )
         return What(file=path, format=from_)
-    if trace in SYNTHESIZED:
-        return What(synth=trace, scale=1.0 if scale is None else scale, seed=seed)
+    if trace in (synthesized := traces.names()):
+        return What(synth=trace, scale=scale, seed=seed)
     raise UserError(
         f"trace {trace} does not exist",
-        f"name a file, or one of {', '.join(SYNTHESIZED)}",
+        f"name a file, or one of {', '.join(synthesized)}",
     )
 
 

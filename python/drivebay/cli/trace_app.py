@@ -10,12 +10,13 @@ import typer
 trace = typer.Typer(
     name="trace",
     rich_markup_mode=None,
-    help="Describe, convert and record block traces.",
+    help="Describe, convert, record and synthesize block traces.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
   drivebay trace info trace.csv.gz
-  drivebay trace convert trace.csv.gz trace.iolog""",
+  drivebay trace convert trace.csv.gz trace.iolog
+  drivebay trace synth light --out light.csv""",
 )
 
 
@@ -132,3 +133,58 @@ def record(
     from drivebay.cli import tracing
 
     tracing.record(device, seconds=seconds, out=out, to=to, force=force)
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  drivebay trace synth light --out light.csv
+  drivebay trace synth destroyer --scale 0.01 --out destroyer.parquet
+  drivebay trace synth heavy --seed 2 --json            its statistics, nothing written
+  drivebay replay heavy sm951-ahci-512                  straight into a run
+
+\b
+The AnandTech Storage Bench's traces were never published, their statistics were. The same seed
+gives the same trace on every machine."""
+)
+def synth(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="destroyer|heavy|light", show_default=False, help="Which one."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            show_default=False,
+            help="The file to make. [default: none; the statistics are printed]",
+        ),
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(metavar="S", help="Times the published number of I/Os, 0.0001 to 10.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="iolog|csv|parquet",
+            show_default=False,
+            help="What to write. [default: as FILE ends]",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print its statistics as JSON for scripts.")
+    ] = False,
+    png: Annotated[
+        Path | None,
+        typer.Option(metavar="PICTURE", show_default=False, help="Draw it into this PNG file."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace FILE and PICTURE if they exist.")
+    ] = False,
+) -> None:
+    """Make a trace from published statistics: The Destroyer, Heavy or Light."""
+    from drivebay.cli import tracing
+
+    tracing.synth(name, out, scale=scale, seed=seed, to=to, as_json=as_json, png=png, force=force)

@@ -18,6 +18,36 @@ def info(file: Path, *, from_: str | None, as_json: bool, png: Path | None, forc
     if png is not None:
         traces.picture(file, described, png, from_=from_, force=force)
     _notes(described.summary)
+    _describe(described, as_json=as_json)
+
+
+def synth(
+    name: str,
+    out: Path | None,
+    *,
+    scale: float,
+    seed: int,
+    to: str | None,
+    as_json: bool,
+    png: Path | None,
+    force: bool,
+) -> None:
+    """A synthesized trace: written, or described."""
+    source = traces.what(name, scale=scale, seed=seed)
+    if out is not None:
+        requests = traces.synth(name, out, scale=scale, seed=seed, to=to, force=force)
+        say(f"synthesized: {requests:,} requests of {name}, seed {seed}")
+    if out is None or png is not None or as_json:
+        described = traces.synth_info(name, scale=scale, seed=seed)
+        if png is not None:
+            traces.synth_picture(name, described, png, source=source, force=force)
+        if out is None or as_json:
+            _describe(described, as_json=as_json)
+            return
+    print(out)
+
+
+def _describe(described: traces.Described, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(described.figures, indent=1))
         return

@@ -1,4 +1,4 @@
-"""A replayed trace: rate, latency and long I/Os as bars, Little's law in a line, the course of the run."""
+"""A replayed trace: rate, latency and long I/Os as bars, Little's law in a line, the run."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _law(run: Run) -> Html | None:
     verdict = "agree" if bench.little_holds else "do not agree: time was lost somewhere"
     return el(
         "p",
-        f"{who}Little's law: {number(bench.ios / bench.busy_s)} I/Os/s over {number(bench.busy_s)} s "
-        f"of busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
+        f"{who}Little's law: {number(bench.ios / bench.busy_s)} I/Os/s over "
+        f"{number(bench.busy_s)} s of busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
         f"outstanding; {number(bench.outstanding_mean)} were counted. They {verdict}. "
         f"Idle time makes the whole run {number(bench.wall_s)} s.",
         class_="note",

@@ -1,8 +1,9 @@
 """Traces as loads: what both kinds of target need to replay one.
 
-A suite's `Replay` becomes the core's source and plan; the core's columns become metrics with the same
-names on every target, so that `analysis.storage_bench` need not know where they come from. The
-virtual target is `targets.virtual`; a real one calls `core_source`, and gives `metrics` the same columns.
+A suite's `Replay` becomes the core's source and plan; the core's columns become metrics with the
+same names on every target, so that `analysis.storage_bench` need not know where they come from.
+The virtual target is `targets.virtual`; a real one calls `core_source`, and gives `metrics` the
+same columns.
 """
 
 from __future__ import annotations

@@ -150,7 +150,10 @@ class VirtualTarget:
         if phase.replay is not None:
             what, plan = replay.core_plan(phase.replay)
             return self._watched(
-                phase.label, lambda control: _core.replay(drive, what, plan, control), progress, place
+                phase.label,
+                lambda control: _core.replay(drive, what, plan, control),
+                progress,
+                place,
             )
         start, length = phase.workload.span(self.capacity_bytes)
         workload = _core_workload(phase.workload, start, length)
