@@ -19,11 +19,12 @@ fn main() -> Result<(), Any> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("usage: against_fio FILE [SECONDS [ROUNDS]]")?;
     let seconds: u64 = arguments.next().map_or(Ok(10), |text| text.parse())?;
-    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?.max(1);
     let bytes = std::fs::metadata(&path)?.len();
     println!("4 KiB random reads, queue depth {DEPTH}, {seconds} s each, reads per second:");
     println!("{:>8} {:>8} {:>6}", "ours", "fio", "ratio");
     let mut sums = (0.0, 0.0);
+    let mut ratios = Vec::new();
     for round in 0..rounds {
         // Whoever goes second may profit from the first: so by turns.
         let (ours, fios) = if round % 2 == 0 {
@@ -35,8 +36,10 @@ fn main() -> Result<(), Any> {
         };
         println!("{ours:8.0} {fios:8.0} {:6.3}", ours / fios);
         sums = (sums.0 + ours, sums.1 + fios);
+        ratios.push(ours / fios);
     }
-    println!("together {:.3}", sums.0 / sums.1);
+    ratios.sort_by(f64::total_cmp);
+    println!("together {:.3}, median {:.3}", sums.0 / sums.1, ratios[rounds / 2]);
     thirty_reads(&path, bytes)?;
     thirty_reads_by_fio(&path)
 }
