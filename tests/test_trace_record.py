@@ -20,6 +20,8 @@ from loops import loop, needs_root, run, sparse
 
 from drivebay import traces
 from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.targets.replay_real import How, RealReplay, What
+from drivebay.targets.subject import Consent
 from drivebay.traces import recording
 
 MIB = 2**20
@@ -96,6 +98,14 @@ def test_every_read_is_recorded_once_and_in_its_place(
     assert (recorded["response_ns"] > 0).all()
     assert (np.diff(recorded["at_ns"].astype(np.int64)) >= 0).all()
     assert instances(tracefs) == []
+    # And played again, on another file.
+    target = str(sparse(tmp_path / "target.img", 64 * MIB))
+    how = How(mode="dependencies", only_reads=True)
+    again = RealReplay(What(file=out), how, target, consent=Consent())
+    again.check()
+    figures = again.play().figures
+    assert (figures["reads"], figures["read_bytes"]) == (2000, 2000 * 4096)
+    assert figures["failures"] == []
 
 
 @needs_root
