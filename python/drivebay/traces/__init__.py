@@ -1,4 +1,4 @@
-"""Block traces: read in the formats people have, synthesized, described, drawn, and written in others.
+"""Block traces: read, synthesized, described, drawn, and written in other formats.
 
 Parsing, order and statistics are the core's; this room turns its errors into ours, writes Parquet
 and pictures, and puts every file into its place whole or not at all. It must not know drives,
