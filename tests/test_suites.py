@@ -89,6 +89,8 @@ def test_2015_suite_has_the_published_parameters() -> None:
 def test_every_load_of_the_2015_suite_meets_written_data_only() -> None:
     """Reads of addresses that were never written would measure no flash."""
     for test in suites.load("anandtech-2015").tests:
+        if test.kind == "trace":  # by their method also on an empty drive
+            continue
         fills = [step for step in test.prepare if step.kind == "fill"]
         assert [step.kind for step in test.prepare] == ["purge", "fill", "rest"], test.id
         start, length = fills[0].span(SM951_BYTES)

@@ -41,8 +41,8 @@ def _law(run: Run) -> Html | None:
     return el(
         "p",
         f"{who}Little's law: {number(bench.ios / bench.busy_s)} I/Os/s over "
-        f"{number(bench.busy_s)} s of busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
-        f"outstanding; {number(bench.outstanding_mean)} were counted. They {verdict}. "
-        f"Idle time makes the whole run {number(bench.wall_s)} s.",
+        f"{number(bench.busy_s)} s of busy time, times {number(bench.latency_mean_us)} µs, "
+        f"is {number(bench.little)} outstanding; {number(bench.outstanding_mean)} were counted. "
+        f"They {verdict}. Idle time makes the whole run {number(bench.wall_s)} s.",
         class_="note",
     )
