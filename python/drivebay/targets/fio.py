@@ -9,15 +9,17 @@ Leaves out: how it is done (fio_steps), what may be tested (subject, blockdev).
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Literal
 
 from drivebay.errors import UserError
 from drivebay.suites import Test
-from drivebay.targets import subject
+from drivebay.targets import subject, turns
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio_tool import Tool, working_tool
+from drivebay.targets.inuse import drive_below
 from drivebay.targets.surroundings import Surroundings
 from drivebay.targets.telemetry import check_power
 
@@ -63,6 +65,8 @@ class FioTarget:
         self._consent = subject.Consent(destroy_serial, overwrite_signature)
         self._purge = purge
         self._power = power
+        self._turn = contextlib.ExitStack()
+        self._waited_s = 0.0
         self._hold: subject.Hold | None = None
         self._tool: Tool | None = None
         self._written = Written()
@@ -102,15 +106,35 @@ class FioTarget:
             self.check((test,))
         assert self._tool is not None, "found by check"
         if self._hold is None:
-            self._hold = subject.Hold(self._subject, consent=self._consent)
+            self._take_turn(progress)
+            try:
+                self._hold = subject.Hold(self._subject, consent=self._consent)
+            except BaseException:
+                self._turn.close()
+                raise
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
         with Surroundings(self._hold.subject, power=self._power) as surroundings:
+            if self._waited_s >= 1:
+                surroundings.say(waited_for_turn_s=round(self._waited_s, 1))
             own = self._purge == "auto"
             steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
             return steps.run(test)
 
+    def _take_turn(self, progress: Progress) -> None:
+        """Wait until nobody tests a drive that shares a bottleneck with this one."""
+        subject.refuse_if_held(self._subject)
+        drive = drive_below(self._subject.storage_number)
+
+        def waiting(words: str) -> None:
+            progress.check()
+            progress.report(words, 0.0, 1.0)
+
+        turn = turns.turn(drive, self._subject.given, waiting)
+        self._waited_s = self._turn.enter_context(turn)
+
     def close(self) -> None:
         """Let go of the file or device. fio never outlives the call that started it."""
+        self._turn.close()
         if self._hold is not None:
             self._hold.close()
             self._hold = None
