@@ -11,6 +11,7 @@ from fakes import FakeTarget, small_suite
 
 from drivebay import analysis, results, review
 from drivebay.analysis.conditions import telemetry
+from drivebay.report.conditions import conditions_of
 from drivebay.suites import Test
 from drivebay.targets.base import TELEMETRY_SCHEMA, PhaseResult, Progress
 
@@ -53,6 +54,17 @@ def test_conditions_of_a_review(tmp_path: Path) -> None:
     step = result.step("random-read")
     assert telemetry(step, "qd1") == {"drive.temperature_c": [(-0.5, 40.0), (0.5, 41.0)]}
     assert telemetry(step, "qd2") == {}
+
+
+def test_the_report_says_them_as_text(tmp_path: Path) -> None:
+    result = results.load(
+        review.run(lambda: Watched(kind="block"), small_suite(), out=tmp_path / "r")
+    )
+    words = "".join(str(part) for part in conditions_of(result))
+    assert "suspect" in words and "<li>hot (thermal-write)</li>" in words
+    assert "40 seconds, 1 missed" in words and "no sensor here" in words
+    virtual = results.load(review.run(FakeTarget, small_suite(), out=tmp_path / "v"))
+    assert conditions_of(virtual) == []
 
 
 def test_a_virtual_drive_has_none(tmp_path: Path) -> None:
