@@ -25,6 +25,8 @@ from drivebay import results, review
 from drivebay.results import history, provenance
 from drivebay.suites import Test
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio_job import TARGET_VARIABLE
 
 HERE = Path(__file__).parent
 CI_KILLS = {"virtual": 12, "file": 6}
@@ -84,6 +86,24 @@ def test_a_files_review_ends_whole_and_says_how_often_it_was_cut_short(tmp_path:
         said += len(cut_short)
     begun = (tmp_path / "killed" / "log.jsonl").read_text().count('"step_started"')
     assert said == begun - len(result.steps), "each start but the last of every test"
+
+
+def test_a_review_can_be_resumed_while_the_killed_ones_fio_still_ends(tmp_path: Path) -> None:
+    """fio ends with its last I/O, which may take a while; until then its file is in use."""
+    image = sparse(tmp_path / "disk.img", 2**30)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    fio = "import sys, time; f = open(sys.argv[1], 'r+b'); print(1, flush=True); time.sleep(1.5)"
+    left = subprocess.Popen(
+        [sys.executable, "-c", fio, str(image)],
+        env={**os.environ, TARGET_VARIABLE: f"/proc/{gone.pid}/fd/7"},
+        stdout=subprocess.PIPE,
+    )
+    assert left.stdout is not None and left.stdout.readline()
+    suite = kill_often.short_tests(1, duration_s=0.3, fill_bytes=2**24)
+    FioTarget(image).check(suite.tests)
+    assert left.poll() == 0
+    image.unlink()
 
 
 class Dies(BaseException):

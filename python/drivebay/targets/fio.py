@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import Any, Literal
 
 from drivebay.errors import UserError
 from drivebay.suites import Test
 from drivebay.targets import subject, turns
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio_job import TARGET_VARIABLE
 from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio_tool import Tool, working_tool
-from drivebay.targets.inuse import drive_below
+from drivebay.targets.inuse import drive_below, orphans
 from drivebay.targets.surroundings import Surroundings
 from drivebay.targets.telemetry import check_power
 
 PURGES = ("auto", "discard")
+ORPHANS_S = 15.0
 
 
 class FioTarget:
@@ -88,6 +91,7 @@ class FioTarget:
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
         if self._hold is None:
+            _wait_for_orphans()
             writes = any(_writes(test) for test in tests)
             subject.check(self._subject, consent=self._consent, will_write=writes)
         check_power(self._power)
@@ -155,6 +159,13 @@ class FioTarget:
                     f"test {test.id}: not one block fits into its span of {self._subject.given}",
                     "use a larger file or device",
                 )
+
+
+def _wait_for_orphans() -> None:
+    """A fio of a drivebay that was killed ends by itself, with its last I/O; give it a moment."""
+    deadline = time.monotonic() + ORPHANS_S
+    while orphans(TARGET_VARIABLE) and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 def _writes(test: Test) -> bool:
