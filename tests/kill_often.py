@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -25,6 +26,9 @@ from drivebay.suites import Phase, Prepare, Suite, Test
 from drivebay.targets.base import Target
 
 TRIES_MAX = 1000
+EARLY_SHARE = 0.2
+"""Kills at any time from the start on; the others fall into tests, or just after one."""
+TESTS_LONG = 1.6
 WALL_S = 0.02
 MIB = 2**20
 
@@ -72,7 +76,19 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
 
         return FioTarget(out.with_suffix(".img"))
 
-    return file, short_tests(kills // 4 + 2, duration_s=0.3, fill_bytes=16 * MIB), 4.0
+    return file, short_tests(kills // 4 + 2, duration_s=0.3, fill_bytes=16 * MIB), 2.0
+
+
+def wait_for_a_test(pid: int, log: Path) -> float | None:
+    """Until this child has begun a test; the seconds that the last one done took, None if none."""
+    before = log.stat().st_size if log.exists() else 0
+    while Path(f"/proc/{pid}/fd/0").exists():  # gone once it has ended, even if not yet waited for
+        text = log.read_bytes().decode(errors="replace") if log.exists() else ""
+        if "step_started" in text[before:]:
+            done = re.findall(r'"step_done".*"seconds": ([0-9.]+)', text)
+            return float(done[-1]) if done else None
+        time.sleep(0.005)
+    return None
 
 
 def child(kind: str, out: Path, jobs: int, kills: int) -> None:
@@ -102,8 +118,12 @@ def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
         if pid == 0:
             child(kind, out, draw.choice((1, 2)), kills_wanted or 0)
         if kills != kills_wanted:
-            longer = 1.05**kills if kills_wanted is None else 1.0  # ever longer, so that it ends
-            time.sleep(draw.uniform(0, longest_s * longer))
+            longer = 1.05**kills  # ever longer, so that it ends
+            if kills_wanted is None or draw.random() < EARLY_SHARE:
+                time.sleep(draw.uniform(0, longest_s * longer))
+            else:
+                test_s = wait_for_a_test(pid, out / "log.jsonl") or longest_s * longer
+                time.sleep(draw.uniform(0, TESTS_LONG * test_s))
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):

@@ -17,7 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
+from loops import (
+    READ_ONLY,
+    SIGNATURES,
+    digest,
+    loop,
+    mounted,
+    needs_root,
+    run,
+    sparse,
+    with_signature,
+)
 
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.suites import Phase, Prepare, Test, Workload
@@ -211,7 +221,7 @@ def test_mounted_and_bearing_a_file_system(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SMALL)
     run("mkfs.ext4", "-q", str(backing))
     with loop(backing) as device:
-        with mounted(device, tmp_path / "a place"):
+        with mounted(device, tmp_path / "a place", *READ_ONLY):
             words = refusal(device, str(backing))
         assert f"is mounted at {tmp_path}/a place" in words
         assert "held by the kernel" in words
@@ -251,7 +261,7 @@ def test_partitions(tmp_path: Path) -> None:
         assert "is a partition, not a whole device" in refusal(part, str(backing))
         assert digest(backing) == before
         run("mkfs.ext4", "-q", part)
-        with mounted(part, tmp_path / "place"):
+        with mounted(part, tmp_path / "place", *READ_ONLY):
             words = refusal(device, str(backing))
             assert f"has a partition, {part}, that is mounted at {tmp_path}/place" in words
         run("mkswap", part)
@@ -284,7 +294,7 @@ def test_a_partition_table_and_a_file_system_may_be_given_up(tmp_path: Path) -> 
     backing = sparse(tmp_path / "disk.img", 1024 * MIB)
     with loop(backing, "--partscan") as device, partition(device) as part:
         run("mkfs.ext4", "-q", part)
-        with mounted(part, tmp_path / "place"):
+        with mounted(part, tmp_path / "place", *READ_ONLY):
             refusal(device, str(backing))
         run_all(device, str(backing), overwrite_signature=True)
         assert blockdev.inspect(device, look_inside=False).signatures == ()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loops import loop, needs_root, sparse
+from loops import loop, needs_root, run, sparse
 from real_files import GIB, MIB, a_test, file, keep_the_disk_free, load, results
 
 from drivebay.suites import Prepare
@@ -313,3 +314,37 @@ def test_the_drive_below_a_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     put(tmp_path / "dm-0/slaves/sdb/x", "")
     (tmp_path / "sdb").mkdir()
     assert inuse.drive_below(0) is None, "striped over two"
+
+
+NOBODY = """
+import ctypes, json, os, sys
+sys.path[:0] = sys.argv[2:]
+from real_files import *
+from drivebay.targets import smart, surroundings, trim
+from drivebay.targets.base import Progress
+import pyarrow.compute
+target = FioTarget(sys.argv[1])
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+ctypes.CDLL(None).prctl(4, 1)  # "dumpable", as a process is that never was root
+sys.executable = "/usr/bin/python3"  # our own may lie in a folder that only root may enter
+prepare = (Prepare(kind="purge"), Prepare(kind="fill", span_bytes=MIB))
+test = a_test(("run", load()), prepare=prepare)
+target.check((test,))
+found = target.run_test(test, seed=1, progress=Progress())[0]
+print(json.dumps([found.writes, found.conditions["telemetry"], found.conditions["smart"]]))
+"""
+
+
+@needs_root
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs Debian's python3")
+def test_a_file_is_tested_without_root(file: Path) -> None:
+    """All of it: purge, fill, load, telemetry; what needs root is named as absent."""
+    for folder in (file.parent, *file.parent.parents[:2]):
+        folder.chmod(0o755)
+    os.chown(file, 65534, 65534)
+    words = run(sys.executable, "-c", NOBODY, str(file), str(Path(__file__).parent), *sys.path)
+    writes, telemetry, smart_data = json.loads(words.splitlines()[-1])
+    assert writes > 0
+    assert any("/proc/stat" in source for source in telemetry["read"])
+    assert all(absent["why"] for absent in telemetry["absent"])
+    assert smart_data.keys() & {"absent", "source"}

@@ -25,9 +25,11 @@ from drivebay import results, review
 from drivebay.results import history, provenance
 from drivebay.suites import Test
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio_job import TARGET_VARIABLE
 
 HERE = Path(__file__).parent
-CI_KILLS = 12
+CI_KILLS = {"virtual": 12, "file": 6}
 
 
 def kill_and_resume(kind: str, out: Path, kills: int) -> int:
@@ -57,18 +59,18 @@ def test_a_virtual_drives_review_ends_bit_for_bit_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provenance, "git_commit", lambda: None)
-    factory, suite, _ = kill_often.what("virtual", tmp_path, CI_KILLS)
+    factory, suite, _ = kill_often.what("virtual", tmp_path, CI_KILLS["virtual"])
     whole = review.run(factory, suite, out=tmp_path / "whole", jobs=1)
-    assert kill_and_resume("virtual", tmp_path / "killed", CI_KILLS) >= CI_KILLS // 2
+    assert kill_and_resume("virtual", tmp_path / "killed", CI_KILLS["virtual"]) >= 6
     assert content(tmp_path / "killed") == content(whole)
 
 
 @pytest.mark.timeout(300)
 def test_a_files_review_ends_whole_and_says_how_often_it_was_cut_short(tmp_path: Path) -> None:
     image = sparse(tmp_path / "killed.img", 2**30)
-    kills = kill_and_resume("file", tmp_path / "killed", CI_KILLS)
+    kills = kill_and_resume("file", tmp_path / "killed", CI_KILLS["file"])
     image.unlink()
-    assert kills == CI_KILLS
+    assert kills == CI_KILLS["file"]
     result = results.load(tmp_path / "killed")
     said = 0
     for step in result.steps:
@@ -84,6 +86,24 @@ def test_a_files_review_ends_whole_and_says_how_often_it_was_cut_short(tmp_path:
         said += len(cut_short)
     begun = (tmp_path / "killed" / "log.jsonl").read_text().count('"step_started"')
     assert said == begun - len(result.steps), "each start but the last of every test"
+
+
+def test_a_review_can_be_resumed_while_the_killed_ones_fio_still_ends(tmp_path: Path) -> None:
+    """fio ends with its last I/O, which may take a while; until then its file is in use."""
+    image = sparse(tmp_path / "disk.img", 2**30)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    fio = "import sys, time; f = open(sys.argv[1], 'r+b'); print(1, flush=True); time.sleep(1.5)"
+    left = subprocess.Popen(
+        [sys.executable, "-c", fio, str(image)],
+        env={**os.environ, TARGET_VARIABLE: f"/proc/{gone.pid}/fd/7"},
+        stdout=subprocess.PIPE,
+    )
+    assert left.stdout is not None and left.stdout.readline()
+    suite = kill_often.short_tests(1, duration_s=0.3, fill_bytes=2**24)
+    FioTarget(image).check(suite.tests)
+    assert left.poll() == 0
+    image.unlink()
 
 
 class Dies(BaseException):

@@ -52,16 +52,21 @@ def review(options: Options, *, as_json: bool) -> None:
     """Runs or resumes a review, writes its report, prints the headline figures."""
     folder = _resume(options) if options.resume is not None else _start(options)
     page = reporting.report([folder], None)
-    figures = analysis.headline(results.load(folder))
+    made = results.load(folder)
+    figures = analysis.headline(made)
+    found = analysis.conditions(made)
     if as_json:
         summary = {
             "result": str(folder),
             "report": str(page),
             "headline": [asdict(figure) for figure in figures],
+            "doubts": [asdict(doubt) for doubt in found.doubts],
+            "interruptions": found.interruptions,
         }
         print(json.dumps(summary, indent=1))
     else:
         show.headline(figures)
+        show.doubts(found, tests=len(made.done))
         print(f"result  {show.short(folder)}\nreport  {show.short(page)}")
 
 

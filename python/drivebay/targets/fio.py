@@ -9,19 +9,24 @@ Leaves out: how it is done (fio_steps), what may be tested (subject, blockdev).
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from typing import Any, Literal
 
 from drivebay.errors import UserError
 from drivebay.suites import Test
-from drivebay.targets import replay, subject
+from drivebay.targets import replay, subject, turns
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio_job import TARGET_VARIABLE
 from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio_tool import Tool, working_tool
+from drivebay.targets.inuse import drive_below, orphans
 from drivebay.targets.surroundings import Surroundings
 from drivebay.targets.telemetry import check_power
 
 PURGES = ("auto", "discard")
+ORPHANS_S = 15.0
 
 
 class FioTarget:
@@ -63,6 +68,8 @@ class FioTarget:
         self._consent = subject.Consent(destroy_serial, overwrite_signature)
         self._purge = purge
         self._power = power
+        self._turn = contextlib.ExitStack()
+        self._waited_s = 0.0
         self._hold: subject.Hold | None = None
         self._tool: Tool | None = None
         self._written = Written()
@@ -84,6 +91,7 @@ class FioTarget:
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
         if self._hold is None:
+            _wait_for_orphans()
             writes = any(_writes(test) for test in tests)
             subject.check(self._subject, consent=self._consent, will_write=writes)
         check_power(self._power)
@@ -105,15 +113,35 @@ class FioTarget:
             self.check((test,))
         assert self._tool is not None, "found by check"
         if self._hold is None:
-            self._hold = subject.Hold(self._subject, consent=self._consent)
+            self._take_turn(progress)
+            try:
+                self._hold = subject.Hold(self._subject, consent=self._consent)
+            except BaseException:
+                self._turn.close()
+                raise
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
         with Surroundings(self._hold.subject, power=self._power) as surroundings:
+            if self._waited_s >= 1:
+                surroundings.say(waited_for_turn_s=round(self._waited_s, 1))
             own = self._purge == "auto"
             steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
             return steps.run(test)
 
+    def _take_turn(self, progress: Progress) -> None:
+        """Wait until nobody tests a drive that shares a bottleneck with this one."""
+        subject.refuse_if_held(self._subject)
+        drive = drive_below(self._subject.storage_number)
+
+        def waiting(words: str) -> None:
+            progress.check()
+            progress.report(words, 0.0, 1.0)
+
+        turn = turns.turn(drive, self._subject.given, waiting)
+        self._waited_s = self._turn.enter_context(turn)
+
     def close(self) -> None:
         """Let go of the file or device. fio never outlives the call that started it."""
+        self._turn.close()
         if self._hold is not None:
             self._hold.close()
             self._hold = None
@@ -134,6 +162,13 @@ class FioTarget:
                     f"test {test.id}: not one block fits into its span of {self._subject.given}",
                     "use a larger file or device",
                 )
+
+
+def _wait_for_orphans() -> None:
+    """A fio of a drivebay that was killed ends by itself, with its last I/O; give it a moment."""
+    deadline = time.monotonic() + ORPHANS_S
+    while orphans(TARGET_VARIABLE) and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 def _writes(test: Test) -> bool:

@@ -216,6 +216,21 @@ def writers(path: str) -> list[str]:
     return sorted(found)
 
 
+def orphans(mark: str) -> list[int]:
+    """Processes that a drivebay has started and that have outlived it: their environment has
+    `mark`=/proc/PID/fd/N, and there is no such PID any more. The kernel has told them to end."""
+    found = []
+    for process in PROC.glob("[0-9]*"):
+        try:
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        for parent in re.findall(rf"\b{mark}=/proc/(\d+)/fd/".encode(), environment):
+            if not (PROC / parent.decode()).exists():
+                found.append(int(process.name))
+    return found
+
+
 def _fds(process: Path) -> Iterator[Path]:
     try:
         yield from list((process / "fd").iterdir())

@@ -216,6 +216,26 @@ def _check_direct(subject: Subject) -> None:
         ) from None
 
 
+def refuse_if_held(subject: Subject) -> None:
+    """Raise at once if another drivebay has this very file or device; nothing is kept open."""
+    if subject.device is not None:
+        return  # found out by inspecting it: an exclusive open
+    fd = os.open(subject.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _held_by_another(subject) from None
+    finally:
+        os.close(fd)
+
+
+def _held_by_another(subject: Subject) -> UserError:
+    return UserError(
+        f"{subject.given} is being tested by another drivebay",
+        "wait for it to end, or use another file",
+    )
+
+
 class Hold:
     """The subject, taken for ourselves until `close`: a device exclusively, a file by a lock.
 
@@ -251,10 +271,7 @@ class Hold:
             return self.fd(to_write=False)
         except BlockingIOError:
             os.close(self._fd)
-            raise UserError(
-                f"{subject.given} is being tested by another drivebay",
-                "wait for it to end, or use another file",
-            ) from None
+            raise _held_by_another(subject) from None
         except BaseException:
             os.close(self._fd)
             raise

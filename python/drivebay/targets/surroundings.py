@@ -40,6 +40,7 @@ class Surroundings:
         self._smart_before: smart.Smart | str = "not asked yet"
         self._counted: tuple[int, int] | None = None
         self._ran: list[doubts.Ran] = []
+        self._more: dict[str, Any] = {}
         self._more_doubts: list[str] = []
 
     def __enter__(self) -> Surroundings:
@@ -61,6 +62,10 @@ class Surroundings:
     def doubt(self, sentence: str) -> None:
         """Something else that makes the test's figures suspect."""
         self._more_doubts.append(sentence)
+
+    def say(self, **conditions: Any) -> None:
+        """Something else that the test's conditions should tell."""
+        self._more.update(conditions)
 
     def begin_phase(self) -> None:
         """A phase is about to run."""
@@ -100,6 +105,7 @@ class Surroundings:
             "smart": smart.compared(self._smart_before, after),
             "device_io": [asdict(ran) for ran in self._ran],
             "doubts": list(self._doubts(telemetry)),
+            **self._more,
         }
         kept = {
             f"smart-{when}.json": reading.raw
