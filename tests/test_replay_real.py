@@ -21,6 +21,7 @@ import pytest
 from loops import digest, loop, mounted, needs_root, run, sparse, with_signature
 
 from drivebay.cli import entry
+from drivebay.targets import inuse, turns
 
 GIB = 2**30
 MIB = 2**20
@@ -255,3 +256,23 @@ def test_through_the_page_cache_is_said(reads: Path, file: Path) -> None:
     done = replay(reads, file, "--buffered", "--json")
     assert json.loads(done.stdout)["direct"] is False
     assert "through the page cache" in done.stderr
+
+
+def test_a_replay_waits_for_a_review_of_the_same_drive(
+    reads: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = inuse.drive_below(file.stat().st_dev)
+    if drive is None:
+        pytest.skip("no drive is known below the temporary folder")
+    with contextlib.ExitStack() as review:
+        review.enter_context(turns.turn(drive, "other.img", lambda _words: None))
+        waits = []
+
+        def rest(_seconds: float) -> None:
+            waits.append(1)
+            review.close()
+
+        monkeypatch.setattr(time, "sleep", rest)
+        done = replay(reads, file)
+    assert done.returncode == 0 and len(waits) == 1
+    assert "waiting for the review of other.img" in done.stderr

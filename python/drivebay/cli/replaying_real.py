@@ -65,7 +65,11 @@ def replay(
         raise UserError(f"--out: {out} exists already", "take another name")
     found = run.job.survey()
     _announce(run, found, run.check())
-    with _stopped_by_signals(run.job.watch.stop), _progress(run, found):
+    with (
+        run.turn(_say_once()),
+        _stopped_by_signals(run.job.watch.stop),
+        _progress(run, found),
+    ):
         done = run.play()
     _note_problems(done)
     text = json.dumps(document(done), indent=1)
@@ -137,6 +141,19 @@ def rows(done: Replayed) -> list[tuple[str, str]]:
 
 def _failed(done: Replayed) -> int:
     return sum(failure["count"] for failure in done.figures["failures"])
+
+
+def _say_once() -> Callable[[str], None]:
+    """Says a sentence when it is another one than before."""
+    said = ""
+
+    def once(words: str) -> None:
+        nonlocal said
+        if words != said:
+            said = words
+            say(words)
+
+    return once
 
 
 def _announce(run: RealReplay, found: Survey, notes: list[str]) -> None:

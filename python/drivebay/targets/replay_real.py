@@ -13,14 +13,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from drivebay import _core
 from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.targets import inuse, subject
+from drivebay.targets import inuse, subject, turns
 from drivebay.targets.replay_figures import Replayed, replayed
 from drivebay.targets.subject import Consent, Hold, Subject
 
@@ -199,6 +199,21 @@ class RealReplay:
         if how.buffered:
             notes.append("through the page cache: memory is measured as much as the drive")
         return notes
+
+    @contextlib.contextmanager
+    def turn(self, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold what the drive shares with others while it is played on, as a review does; `waiting`
+        is told twice a second what is waited for.
+
+        Raises
+        ------
+        UserError
+            If another drivebay has this very file.
+        """
+        subject.refuse_if_held(self.subject)
+        drive = inuse.drive_below(self.subject.storage_number)
+        with turns.turn(drive, self.subject.given, waiting):
+            yield
 
     def play(self) -> Replayed:
         """Play it.
