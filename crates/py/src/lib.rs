@@ -3,6 +3,8 @@
 //! Errors become `drivebay._core.CoreError` with the message and hint of the core; the interpreter lock
 //! is released while a drive runs.
 
+mod replay;
+mod replay_real;
 mod trace;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +47,11 @@ impl PyControl {
     /// Ask the run to stop at the next virtual second.
     fn cancel(&self) {
         self.0.cancel();
+    }
+
+    /// Requests of a trace replayed so far.
+    fn requests(&self) -> u64 {
+        self.0.requests()
     }
 
     /// (virtual seconds, temperature in Celsius, I/Os and bytes of the last second).
@@ -260,6 +267,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyControl>()?;
     m.add_function(wrap_pyfunction!(check_profile, m)?)?;
     m.add("CoreError", m.py().get_type::<CoreError>())?;
+    replay::register(m)?;
+    replay_real::register(m)?;
     trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())

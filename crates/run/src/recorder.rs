@@ -4,10 +4,9 @@
 //! maximum per second and as a histogram over the run.
 
 use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
-use drivebay_units::Nanos;
+use drivebay_units::{Histogram, Nanos};
 
 use crate::driver::QueueTotals;
-use crate::histogram::Histogram;
 
 /// One second of a run: two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -86,6 +86,8 @@ def _always(measured: Measured) -> Sequence[str]:
         return ("mean_iops", "sd_iops", "mean_over_sd")
     if measured.test.kind == "thermal":
         return ("throttle_after_s", "initial_rate", "throttled_rate")
+    if measured.test.kind == "trace":
+        return ("rate", "latency_mean", "over_10_ms", "over_100_ms", "outstanding")
     small = all(phase.workload.block_bytes <= 8192 for phase in measured.phases)
     deepest = max((step.queue_depth for step in measured.steps), default=0)
     if len(measured.steps) == 1:

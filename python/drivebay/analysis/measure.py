@@ -15,6 +15,7 @@ import pyarrow as pa
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
 from drivebay.suites import Test, Workload
 
@@ -69,11 +70,12 @@ class PhaseFigures:
     stages: tuple[stages.StageShare, ...]
     step: ladders.Step
     throttled_s: float | None = None
+    bench: benches.StorageBench | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One test's figures; exactly one of `consistency`, `ladder`, `thermal` fits its kind.
+    """One test's figures; `consistency` and `thermal` are there for tests of that kind.
 
     They are None where the run was too short for a single full second.
     """
@@ -107,6 +109,9 @@ def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
         )
         rows = _of_consistency(found) + _of_phases(computed)
         return Measured(test, computed, _by_key(rows), consistency=found)
+    if test.kind == "trace":
+        rows = _of_trace(computed[0].bench if computed else None) + _of_phases(computed)
+        return Measured(test, computed, _by_key(rows))
     if test.kind == "thermal":
         heat = thermals.thermal(computed[0].timeline) if computed else None
         rows = _of_thermal(heat) + _of_phases(computed)
@@ -133,7 +138,10 @@ def _phase(phase: PhaseData) -> PhaseFigures:
     )
     where = stages.shares(phase.stages, total_ios=total)
     throttled = phase.metrics.get("throttled_s")
-    return PhaseFigures(phase.label, phase.workload, seconds, counts, where, step, throttled)
+    bench = benches.storage_bench(
+        ios=total, moved_bytes=phase.read_bytes + phase.write_bytes, metrics=phase.metrics
+    )
+    return PhaseFigures(phase.label, phase.workload, seconds, counts, where, step, throttled, bench)
 
 
 def _mean_latency_ns(series: pa.Table) -> float | None:
@@ -319,6 +327,28 @@ def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
             n=phase.timeline.n if phase.throttled_s is not None else 0,
             note=_absent(phase.throttled_s),
         ),
+    ]
+
+
+def _of_trace(bench: benches.StorageBench | None) -> list[Figure]:
+    if bench is None:
+        return [Figure("rate", "Data rate", None, "MB/s", note="no I/O of the trace was issued")]
+    n = bench.ios
+    off = "" if bench.little_holds else "does not agree with rate and latency: time was lost"
+    values = [
+        ("rate", "Data rate over busy time", bench.rate_busy, "MB/s", ""),
+        ("rate_wall", "Data rate over wall time", bench.rate_wall, "MB/s", ""),
+        ("over_10_ms", "I/Os over 10 ms", bench.over_10_ms_percent, "%", ""),
+        ("over_100_ms", "I/Os over 100 ms", bench.over_100_ms_percent, "%", ""),
+        ("outstanding", "Mean outstanding, counted", bench.outstanding_mean, "", off),
+        ("little", "Mean outstanding by Little's law", bench.little, "", ""),
+        ("outstanding_max", "Most outstanding", float(bench.outstanding_max), "", ""),
+        ("busy_s", "Busy time", bench.busy_s, "s", ""),
+        ("wall_s", "Wall time", bench.wall_s, "s", ""),
+    ]
+    return [
+        Figure(key, label, value, unit, n=n, n_kind=IOS, note=note)
+        for key, label, value, unit, note in values
     ]
 
 

@@ -24,6 +24,9 @@ from drivebay.targets.base import Target
 
 LINE_EVERY_S = 5.0
 REFRESH_PER_S = 5
+LONG_REFRESH_PER_S = 1
+LONG_S = 120
+"""A review that takes longer is drawn once a second: drawing costs 3 ms of the host's CPU."""
 TRUST_AFTER_SHARE = 0.02
 """From this share of the work on, the time left is reckoned from the progress made."""
 
@@ -215,6 +218,8 @@ class Bars(Lines):
         if not plan.steps:
             return
         self._track = Track(plan, jobs=jobs)
+        if plan.total_s > LONG_S:
+            self._live.refresh_per_second = LONG_REFRESH_PER_S
         self._live.start()
 
     def end(self) -> None:

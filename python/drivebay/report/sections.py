@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivebay.report import captions, charts_load, charts_time
+from drivebay.report import captions, charts_load, charts_time, storage_bench
 from drivebay.report.blocks import (
     Book,
     facts_of,
@@ -27,6 +27,7 @@ PAGES = {
     "performance-consistency": "Performance consistency",
     "random": "Random performance",
     "sequential": "Sequential performance",
+    "storage-bench": "Storage Bench",
     "thermal": "Thermal throttling",
 }
 DIFFERENT = (
@@ -79,6 +80,8 @@ def _one_test(book: Book, test: Test) -> Child:
         return None
     if test.kind == "consistency":
         return _consistency_charts(book, test.id, found)
+    if test.kind == "trace":
+        return storage_bench.body(book, test, found)
     if test.kind == "thermal":
         return _thermal(book, test, found)
     return _ladder(book, test, found)
