@@ -35,6 +35,8 @@ fn main() {
             pattern: Pattern::Sequential,
             read_percent: 0,
             block_bytes: 131_072,
+            queues: 1,
+            arbitration: Default::default(),
             queue_depth: 32,
             span_start_bytes: 0,
             span_bytes: span_bytes / 131_072 * 131_072,
