@@ -232,7 +232,7 @@ def replay(
             help="Addresses beyond the drive: modulo its size, or all in proportion.",
         ),
     ] = "fold",
-    trim: Annotated[bool, typer.Option("--trim", help="Replay trims as well.")] = False,
+    trim: Annotated[bool, typer.Option("--trim", help="Replay trims and flushes as well.")] = False,
     scale: Annotated[
         float, typer.Option(metavar="S", help="Synthesized: times the published number of I/Os.")
     ] = 1.0,
