@@ -4,7 +4,8 @@
 //! it goes; both are the ones that a real drive's replay uses. A second thread reads or makes the requests
 //! and places them, a bounded number ahead; the drive sees them in order, so the result is the same however
 //! the threads run. Latency counts from release: waiting for a command slot is the host's stage.
-//! Left out: what the host does besides; flushes complete nothing on their own and are left out.
+//! Trims and flushes, where they are asked for, take a command slot and the drive's time, and count in no figure.
+//! Left out: what the host does besides.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -42,7 +43,7 @@ pub struct ReplayPlan {
     /// Where the recording's highest address ends, in bytes; 0 if nobody knows. Needed to scale.
     #[serde(default)]
     pub recorded_bytes: u64,
-    /// Whether trims are replayed.
+    /// Whether trims and flushes are replayed.
     #[serde(default)]
     pub trim: bool,
 }
@@ -172,10 +173,11 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
         TraceOp::Read => Some(Op::Read),
         TraceOp::Write => Some(Op::Write),
         TraceOp::Trim => trim.then_some(Op::Trim),
-        TraceOp::Flush => None,
+        TraceOp::Flush => trim.then_some(Op::Flush),
     };
     let io = match op {
         None => None,
+        Some(Op::Flush) => Some(Io { op: Op::Flush, lba: 0, sectors: 0 }),
         Some(op) => {
             let (start, bytes) = placement.place(request)?;
             // 2 TiB at once: more than any virtual drive's trim needs.
@@ -184,6 +186,12 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
         }
     };
     Ok(Step { at: request.at, response: request.response, io })
+}
+
+/// Reads and writes are what figures are made from.
+#[inline(always)]
+fn counts(op: Op) -> bool {
+    matches!(op, Op::Read | Op::Write)
 }
 
 /// What a command slot holds.
@@ -245,7 +253,7 @@ impl<'a> Loop<'a> {
                 if let Some(Io { lba, sectors, .. }) = batch.get(i + AHEAD).and_then(|step| step.io)
                 {
                     device.prefetch(lba);
-                    device.prefetch(lba + u64::from(sectors) - 1);
+                    device.prefetch((lba + u64::from(sectors)).saturating_sub(1));
                 }
                 self.step(device, batch[i])?;
             }
@@ -296,7 +304,9 @@ impl<'a> Loop<'a> {
             self.on_second(device, now)?;
         }
         let (slot, _) = self.slots.first();
-        self.outstanding.released(released);
+        if counts(io.op) {
+            self.outstanding.released(released);
+        }
         self.held[slot] = Held { released, ticket: Some(self.pacer.issue()) };
         self.now = now;
         device.accept(now, io, slot as u32)?;
@@ -314,10 +324,13 @@ impl<'a> Loop<'a> {
         let latency = done.since(released);
         self.slots.set(tag as usize, done);
         self.latest = self.latest.max(done);
-        self.outstanding.completed(done);
         if let Some(ticket) = ticket {
             self.pacer.completed(ticket, done.since(self.start));
         }
+        if !counts(io.op) {
+            return Ok(());
+        }
+        self.outstanding.completed(done);
         self.long[0] += u64::from(latency > LONG);
         self.long[1] += u64::from(latency > VERY_LONG);
         self.served += 1;

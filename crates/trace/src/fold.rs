@@ -177,7 +177,7 @@ mod tests {
         let at = |offset| placement.place(&request(0, offset, 4096)).unwrap().0;
         assert_eq!(at(0), 0);
         assert!(at(recorded - 4096) >= (1 << 36) - GRANULE_BYTES);
-        let places: Vec<u64> = (0..1000).map(|i| at(i * (recorded / 1000) & !4095)).collect();
+        let places: Vec<u64> = (0..1000).map(|i| at((i * (recorded / 1000)) & !4095)).collect();
         let granules = places.iter().map(|place| place / GRANULE_BYTES);
         assert!(granules.is_sorted());
     }

@@ -24,7 +24,8 @@ GUESSED_IOS_PER_S = 1000.0  # of a recording, for estimates only
 
 def check(replay: Replay, *, where: str) -> None:
     """Raises UserError if there is no such trace."""
-    if replay.trace not in _core.synth_names() and not Path(replay.trace).is_file():
+    path = Path(replay.trace)
+    if replay.trace not in _core.synth_names() and (path.is_dir() or not path.exists()):
         raise UserError(
             f"{where}: there is no trace '{replay.trace}': neither a file nor one of "
             f"{', '.join(_core.synth_names())}",

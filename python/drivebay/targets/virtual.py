@@ -108,6 +108,11 @@ class VirtualTarget:
             return self._run_test(test, seed, progress)
         except _core.CancelledError:
             raise Cancelled from None
+        except _core.TraceOrderError as e:
+            raise UserError(
+                str(e).partition("\nhint: ")[0],
+                "have it sorted first: drivebay trace convert TRACE sorted.csv",
+            ) from None
         except _core.CoreError as e:
             raise core_problem(e, where=f"{test.id} on {self.name}") from None
 

@@ -162,7 +162,7 @@ impl Places {
         let kind = &mut self.kinds[usize::from(write)];
         kind.count += 1;
         kind.last = Stream { end: start + bytes, number: kind.count, limit };
-        if kind.last.end % PAGE == 0 {
+        if kind.last.end.is_multiple_of(PAGE) {
             kind.last_on_page = kind.last;
         }
         start
@@ -182,7 +182,7 @@ impl Places {
             files.new
         };
         let start = area.draw(bytes, &mut self.rng);
-        if seek && bytes % PAGE == 0 {
+        if seek && bytes.is_multiple_of(PAGE) {
             let kind = &mut self.kinds[usize::from(write)];
             let (end, number) = (start + bytes, kind.count + 1);
             kind.streams[kind.turn] = Stream { end, number, limit: area.end() };
@@ -196,7 +196,7 @@ impl Places {
     fn onward(&mut self, write: bool, bytes: u64) -> (u64, u64) {
         let kind = &mut self.kinds[usize::from(write)];
         let number = kind.count + 1;
-        if bytes % PAGE != 0 {
+        if !bytes.is_multiple_of(PAGE) {
             let from = if kind.goes_on(kind.journal, bytes) { kind.journal } else { kind.last };
             if kind.goes_on(from, bytes) {
                 kind.journal = Stream { end: from.end + bytes, number, ..from };

@@ -264,16 +264,15 @@ impl Cells {
             let (mut exact, mut given) = (0.0f64, 0u64);
             let mut largest = (0.0, 0, 0, 0);
             for class in range {
-                for phase in 0..self.phases {
-                    for pool in 0..POOLS {
-                        let value = self.values[(phase * POOLS + pool) * self.classes + class];
-                        exact += value;
-                        let upto = (exact + 0.5) as u64;
-                        counts[phase][pool][class] = upto - given;
-                        given = upto;
-                        if value > largest.0 {
-                            largest = (value, phase, pool, class);
-                        }
+                for place in 0..self.phases * POOLS {
+                    let (phase, pool) = (place / POOLS, place % POOLS);
+                    let value = self.values[place * self.classes + class];
+                    exact += value;
+                    let upto = (exact + 0.5) as u64;
+                    counts[phase][pool][class] = upto - given;
+                    given = upto;
+                    if value > largest.0 {
+                        largest = (value, phase, pool, class);
                     }
                 }
             }
