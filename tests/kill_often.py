@@ -76,7 +76,7 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
 
         return FioTarget(out.with_suffix(".img"))
 
-    return file, short_tests(kills // 4 + 2, duration_s=0.3, fill_bytes=16 * MIB), 2.0
+    return file, short_tests(kills + 2, duration_s=0.3, fill_bytes=16 * MIB), 2.0
 
 
 def wait_for_a_test(pid: int, log: Path) -> float | None:

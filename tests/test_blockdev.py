@@ -31,7 +31,7 @@ from loops import (
 
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import blockdev, inuse, subject
+from drivebay.targets import blockdev, inuse, signatures, subject
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import FioTarget
 
@@ -469,7 +469,7 @@ def test_without_wipefs_nothing_is_allowed(tmp_path: Path, monkeypatch: pytest.M
     fake = tmp_path / "wipefs"
     with loop(backing) as device, monkeypatch.context() as patch:
         patch.setenv("PATH", "")
-        patch.setattr(blockdev, "ADMIN_PATH", "")
+        patch.setattr(signatures, "ADMIN_PATH", "")
         assert "wipefs is missing" in refusal(device, str(backing))
         fake.write_text("#!/bin/sh\nexit 1\n")
         fake.chmod(0o755)

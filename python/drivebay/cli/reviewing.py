@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,9 @@ def _resume(options: Options) -> Path:
     made = results.read_manifest(folder)
     drive = options.drive or _where_it_is_now(made.target)
     left = {entry.id for entry in made.steps if entry.state != "done"}
+    if made.target["kind"] != "virtual":  # as it was begun, unless something else is given now
+        power, purge = made.target.get("power"), made.target.get("purge")
+        options = replace(options, power=options.power or power, purge=options.purge or purge)
     factory = _factory(drive, options)
     suite = made.suite
     if options.suite is not None:

@@ -16,7 +16,7 @@ from drivebay.results import Manifest, provenance
 from drivebay.suites import Suite
 from drivebay.targets.base import Target
 
-GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature"})
+GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})
 """What the user gave, which may be given anew."""
 SETTING_KEYS = frozenset(
     {"interface", "scheduler", "write_cache", "mount_point", "mount_options", "discard_max_bytes"}

@@ -1,7 +1,6 @@
 """This machine's block devices, and what forbids overwriting each of them.
 
-Sources: Linux's sysfs ABI; open(2) for what O_EXCL means on a block device; signatures as libblkid
-knows them, through `wipefs --no-act`, which lists all it finds where blkid stops at a doubt.
+Sources: Linux's sysfs ABI; open(2) for what O_EXCL means on a block device.
 
 The rule: a device may be tested only if nothing speaks against it. Whatever cannot be found out
 (no permission, no wipefs, no serial number) speaks against it. A partition table or a file system
@@ -17,24 +16,18 @@ Leaves out: data without any signature that nobody uses now; only the typed seri
 from __future__ import annotations
 
 import errno
-import json
 import os
-import shutil
 import stat
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.targets import inuse
 from drivebay.targets.inuse import SYS_BLOCK, read
+from drivebay.targets.signatures import signatures_of
 
 SECTOR_BYTES = 512
-_BTRFS_AND_KIN = ("btrfs", "bcache", "crypto_LUKS", "BitLocker", "cs_fvault2", "stratis", "drbd")
-MEMBERS = frozenset((*_BTRFS_AND_KIN, "swap", "swsuspend", "ceph_bluestore", "ubi", "VMFS"))
-"""What libblkid calls parts of something larger, besides all that end in _member."""
 NO_PERMISSION = "cannot be opened: no permission"
-ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
         blockers += [f"is open for writing by {who}" for who in inuse.writers(real)]
         blockers += _exclusive_open(real)
     if capacity > 0 and look_inside and NO_PERMISSION not in blockers:
-        found, never = _signatures(real)
+        found, never = signatures_of(real, name)
         signatures += found
         blockers += never
     return Device(
@@ -213,57 +206,6 @@ def _exclusive_open(path: str) -> list[str]:
             return ["is held by the kernel or another program"]
         return [f"cannot be opened: {problem.strerror}"]
     return []
-
-
-def _signatures(path: str) -> tuple[list[str], list[str]]:
-    """What a device and its partitions bear: what may be given up, and what never."""
-    given_up: list[str] = []
-    never: list[str] = []
-    for part in (path, *(f"/dev/{part}" for part in inuse.partitions(os.path.basename(path)))):
-        prefix = "" if part == path else f"has a partition, {part}, that "
-        types = _signature_types(part)
-        if isinstance(types, str):
-            never.append(prefix + types)
-            continue
-        for kind in types:
-            words = prefix + _signature_in_words(kind)
-            (never if kind in MEMBERS or kind.endswith("_member") else given_up).append(words)
-    return given_up, never
-
-
-def _signature_types(path: str) -> list[str] | str:
-    """The types that wipefs finds; words if it cannot look."""
-    wipefs = shutil.which("wipefs", path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
-    if wipefs is None:
-        return "cannot be searched for data: wipefs is missing (apt install util-linux)"
-    try:
-        answer = subprocess.run(
-            [wipefs, "--no-act", "--json", path],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-        signatures = json.loads(answer.stdout)["signatures"] if answer.stdout.strip() else []
-        return sorted({str(signature["type"]) for signature in signatures})
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
-        return "cannot be searched for data: wipefs failed"
-
-
-def _signature_in_words(kind: str) -> str:
-    words = {
-        "LVM2_member": "an LVM physical volume",
-        "linux_raid_member": "a member of an MD RAID",
-        "zfs_member": "a member of a ZFS pool",
-        "crypto_LUKS": "an encrypted volume (LUKS)",
-        "bcache": "a bcache device",
-        "swap": "swap space",
-        "gpt": "a partition table (gpt)",
-        "PMBR": "a partition table (protective MBR)",
-        "dos": "a partition table (dos)",
-    }
-    return f"bears {words.get(kind, f'the signature of {kind}')}"
 
 
 def _model(name: str) -> str:

@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.targets.blockdev import ADMIN_PATH, Device
+from drivebay.targets.blockdev import Device
 from drivebay.targets.inuse import SYS_BLOCK, read
+from drivebay.targets.signatures import ADMIN_PATH
 
 PASSWORD = "drivebay"
 """Set for an ATA secure erase, which clears it; a drive that lost power in between still has it."""

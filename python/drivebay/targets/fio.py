@@ -67,7 +67,7 @@ class FioTarget:
         self._subject = subject.find(os.fspath(path))
         self._consent = subject.Consent(destroy_serial, overwrite_signature)
         self._purge = purge
-        self._power = power
+        self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
         self._turn = contextlib.ExitStack()
         self._waited_s = 0.0
         self._hold: subject.Hold | None = None
@@ -86,6 +86,10 @@ class FioTarget:
         known = self._subject.identity()
         if self.kind == "block" and self._consent.overwrite_signature:
             known["overwrite_signature"] = True
+        if self._power is not None:
+            known["power"] = self._power
+        if self._purge != PURGES[0]:
+            known["purge"] = self._purge
         return known
 
     def check(self, tests: tuple[Test, ...]) -> None:

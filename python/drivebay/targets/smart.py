@@ -16,7 +16,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.targets.blockdev import ADMIN_PATH
+from drivebay.targets.signatures import ADMIN_PATH
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
