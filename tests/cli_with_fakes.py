@@ -39,7 +39,7 @@ def report(folders: list[Path], out: Path | None) -> Path:
 
 if __name__ == "__main__":
     provenance.git_commit = lambda: None  # type: ignore[assignment]
-    reviewing.target_factory = lambda *_: make
+    reviewing.target_factory = lambda *_, **__: make
     reporting.report = report
     suites.load = lambda _name: small_suite()  # type: ignore[assignment]
     main()

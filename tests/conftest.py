@@ -1,12 +1,25 @@
-"""One browser for all tests that need one."""
+"""For all tests: one browser, and locks of our own, so that real reviews of this run wait for one
+another only, not for other people's."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import browsing
 import pytest
+
+from drivebay.targets import turns
+
+
+@pytest.fixture(autouse=True, scope="session")
+def locks_of_our_own() -> Iterator[None]:
+    """A folder for the lock files of drivebay's turns, as long as the tests run."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, turns.DIRECTORY_VARIABLE, folder)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,36 +1,105 @@
 """Runs one review, killed with SIGKILL at random moments and resumed, until it gets through.
 
-A program of its own, so that a child is a fork that starts at once: python kill_often.py DIR SEED.
-Prints how many times it killed.
+A program of its own, so that a child is a fork that starts at once:
+`python kill_often.py KIND DIR SEED [KILLS]`, KIND being fake, virtual or file. It kills KILLS times
+(default: until a review ends by itself), lets the last one end, and prints how often it killed.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
-from fakes import FakeTarget, small_suite
+from fakes import FakeTarget, small_suite, workload
+from real_files import fios_of
 
-from drivebay import results, review
+from drivebay import catalog, results, review
 from drivebay.results import provenance
+from drivebay.suites import Phase, Prepare, Suite, Test
+from drivebay.targets.base import Target
 
-TRIES_MAX = 100
+TRIES_MAX = 1000
+EARLY_SHARE = 0.2
+"""Kills at any time from the start on; the others fall into tests, or just after one."""
+TESTS_LONG = 1.6
 WALL_S = 0.02
+MIB = 2**20
 
 
-def child(out: Path, jobs: int) -> None:
+def short_tests(count: int, *, duration_s: float, fill_bytes: int) -> Suite:
+    """As many tests as asked for: each fills a stretch, then reads and writes at two depths."""
+    fill = Prepare(kind="fill", span_bytes=fill_bytes)
+    span = {"duration_s": duration_s, "span_bytes": fill_bytes}
+    tests = tuple(
+        Test(
+            id=f"test-{number}",
+            title=f"Test {number}",
+            page="random",
+            kind="ladder",
+            method="short, to be killed",
+            source="tests/kill_often.py",
+            prepare=(Prepare(kind="purge"), fill),
+            phases=(
+                Phase(label="qd1", workload=workload(**span)),
+                Phase(label="qd4", workload=workload(read_percent=0, queue_depth=4, **span)),
+            ),
+            metric_queue_depths=(1, 4),
+        )
+        for number in range(count)
+    )
+    more = {"title": "Killed", "description": "To be killed.", "source": "tests/kill_often.py"}
+    return Suite(name="killed", tests=tests, **more)
+
+
+def _virtual() -> Target:
+    from drivebay.targets.virtual import VirtualTarget
+
+    return VirtualTarget(catalog.load("sm951-nvme-256"))
+
+
+def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite, float]:
+    """The target, the suite, and about how many seconds it takes."""
+    if kind == "fake":
+        return lambda: FakeTarget(wall_s=WALL_S), small_suite(), 0.05
+    if kind == "virtual":
+        return _virtual, short_tests(kills + 4, duration_s=2, fill_bytes=512 * MIB), 0.3
+
+    def file() -> Target:
+        from drivebay.targets.fio import FioTarget
+
+        return FioTarget(out.with_suffix(".img"))
+
+    return file, short_tests(kills + 2, duration_s=0.3, fill_bytes=16 * MIB), 2.0
+
+
+def wait_for_a_test(pid: int, log: Path) -> float | None:
+    """Until this child has begun a test; the seconds that the last one done took, None if none."""
+    before = log.stat().st_size if log.exists() else 0
+    while Path(f"/proc/{pid}/fd/0").exists():  # gone once it has ended, even if not yet waited for
+        text = log.read_bytes().decode(errors="replace") if log.exists() else ""
+        if "step_started" in text[before:]:
+            done = re.findall(r'"step_done".*"seconds": ([0-9.]+)', text)
+            return float(done[-1]) if done else None
+        time.sleep(0.005)
+    return None
+
+
+def child(kind: str, out: Path, jobs: int, kills: int) -> None:
     """Starts the review, or goes on with it, and never returns."""
+    factory, suite, _ = what(kind, out, kills)
     try:
         review.run(
-            lambda: FakeTarget(wall_s=WALL_S),
-            small_suite(),
+            factory,
+            suite,
             out=out,
-            jobs=jobs,
+            jobs=1 if kind == "file" else jobs,
             resume=out.exists(),
         )
         os._exit(0)
@@ -39,24 +108,34 @@ def child(out: Path, jobs: int) -> None:
         os._exit(1)
 
 
-def main(out: Path, seed: int) -> int:
+def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
     """Kills and resumes; the exit code is 1 if a child failed by itself."""
     provenance.git_commit = lambda: None  # type: ignore[assignment]
     draw = random.Random(seed)
+    longest_s = what(kind, out, kills_wanted or 0)[2]
     for kills in range(TRIES_MAX):
         pid = os.fork()
         if pid == 0:
-            child(out, jobs=draw.choice((1, 2)))
-        time.sleep(draw.uniform(0, 0.05 * 1.05**kills))  # ever longer, so that it ends
-        os.kill(pid, signal.SIGKILL)
+            child(kind, out, draw.choice((1, 2)), kills_wanted or 0)
+        if kills != kills_wanted:
+            longer = 1.05**kills  # ever longer, so that it ends
+            if kills_wanted is None or draw.random() < EARLY_SHARE:
+                time.sleep(draw.uniform(0, longest_s * longer))
+            else:
+                test_s = wait_for_a_test(pid, out / "log.jsonl") or longest_s * longer
+                time.sleep(draw.uniform(0, TESTS_LONG * test_s))
+            os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):
             print(kills)
             return os.WEXITSTATUS(status)
         if out.exists():
             results.load(out)  # what is there is readable at once, partial as it is
+        while fios_of(pid):  # it is told to end when its drivebay is killed, and takes a moment
+            time.sleep(0.01)
     return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))
+    kind, out, seed, *more = sys.argv[1:]
+    sys.exit(main(kind, Path(out), int(seed), int(more[0]) if more else None))

@@ -54,11 +54,14 @@ def loop(path: Path, *options: str) -> Iterator[str]:
         run("losetup", "--detach", device)
 
 
+READ_ONLY = ("-o", "ro,noload")
+
+
 @contextmanager
-def mounted(device: str, folder: Path) -> Iterator[Path]:
-    """The device's file system, mounted."""
+def mounted(device: str, folder: Path, *options: str) -> Iterator[Path]:
+    """The device's file system, mounted; with READ_ONLY it writes nothing by itself."""
     folder.mkdir(exist_ok=True)
-    run("mount", device, str(folder))
+    run("mount", *options, device, str(folder))
     try:
         yield folder
     finally:

@@ -383,6 +383,36 @@ def test_published_files_are_sound() -> None:
     assert len(set(primaries)) == len(primaries), "one primary statement per figure"
 
 
+BENCH = {
+    "busy_s": 0.003,
+    "wall_s": 3.0,
+    "latency_ns_sum": 9e6,
+    "outstanding_mean": 3.0,
+    "outstanding_max": 4.0,
+    "over_10_ms": 3.0,
+    "over_100_ms": 0.0,
+    "depth_1": 30.0,
+}
+
+
+def test_a_replays_figures_and_littles_law() -> None:
+    test = next(t for t in suites.load("anandtech-2015").tests if t.kind == "trace")
+
+    def measured(**changes: float) -> measure.Measured:
+        tables = (series([9, 9, 9]), bins([("write", 1, 2, 9)]))
+        load = test.phases[0].workload
+        metrics = {**BENCH, **changes}
+        data = measure.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
+        return measure.measure(test, [data])
+
+    figures = measured().figures
+    # 30 I/Os in 3 ms of busy time, each of 300 us: 10,000/s x 300 us = 3 outstanding.
+    assert figures["little"].value == pytest.approx(3.0)
+    assert figures["over_10_ms"].value == pytest.approx(10.0)
+    assert figures["outstanding"].note == ""
+    assert "time was lost" in measured(outstanding_mean=3.1).figures["outstanding"].note
+
+
 def test_mapped_figures_exist_in_the_suite() -> None:
     for mapped in published.mapped():
         tests = {test.id: test for test in suites.load(mapped.suite).tests}
@@ -398,6 +428,7 @@ def test_mapped_figures_exist_in_the_suite() -> None:
                 30,
                 series([9, 9, 9]),
                 bins([("write", 1, 2, 9)]),
+                metrics=BENCH if test.kind == "trace" else {},
             )
             for phase in test.phases
         ]

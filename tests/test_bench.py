@@ -108,7 +108,7 @@ def test_other_kinds_have_sound_pages(
     other = type(made)(**{**made.__dict__, "suite": shown, "steps": steps})
     monkeypatch.setattr(results, "load", lambda _: other)
     page = report.write([folder]).read_text()
-    for words in ("Leaves", "Data rate by phase", "Data rate, qd32", "Mean latency by phase"):
+    for words in ("Leaves", "Data rate by phase", "Mean latency by phase", "Where the time went"):
         assert words in page, words
     bench = report.write_bench([folder], tmp_path / "bench").parent
     keys = [bar["key"] for test in called(bench / "data/index.js")["tests"] for bar in test["bars"]]

@@ -6,6 +6,8 @@ target is asked both ways: `check`, as the review does before anything, and `run
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import struct
 import subprocess
@@ -15,11 +17,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
+from loops import (
+    READ_ONLY,
+    SIGNATURES,
+    digest,
+    loop,
+    mounted,
+    needs_root,
+    run,
+    sparse,
+    with_signature,
+)
 
-from drivebay.errors import UserError
+from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import blockdev
+from drivebay.targets import blockdev, inuse, signatures, subject
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import FioTarget
 
@@ -51,20 +63,52 @@ def a_test() -> Test:
     )
 
 
-def refusal(device: str, serial: str | None) -> str:
-    """The words with which both ways in refuse the device."""
+def refusal(device: str, serial: str | None, *, never: bool = True) -> str:
+    """The words with which both ways in refuse the device; not one byte of it is changed.
+
+    `never` is for what no word of the user's allows: it must be refused with all of them given.
+    """
+    backing = backing_file(device)
+    before = backing and (content(backing), backing.stat().st_blocks)
     with pytest.raises(UserError) as checked:
         FioTarget(device, destroy_serial=serial).check((a_test(),))
-    target = FioTarget(device, destroy_serial=serial)
     with pytest.raises(UserError) as ran:
-        target.run_test(a_test(), seed=1, progress=Progress())
-    target.close()
-    for caught in (checked.value, ran.value):
+        run_all(device, serial)
+    found = [checked.value, ran.value]
+    if never:
+        with pytest.raises(UserError) as with_all_words:
+            run_all(device, serial, overwrite_signature=True)
+        found.append(with_all_words.value)
+    assert before == (backing and (content(backing), backing.stat().st_blocks))
+    for caught in found:
         assert caught.exit_code == 2
         assert "\n" not in caught.message + caught.hint
         assert caught.hint
-    assert ran.value.message == checked.value.message
+        assert caught.message == checked.value.message
     return checked.value.message
+
+
+def content(file: Path) -> str:
+    """A digest of every byte; not of where its holes are, as mkfs leaves some half made."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def backing_file(device: str) -> Path | None:
+    """The file that has a loop device's bytes, or a partition's of it; None if it is detached."""
+    loop_name = device.removeprefix("/dev/").partition("p1")[0]
+    file = Path(inuse.read(inuse.SYS_BLOCK / loop_name / "loop/backing_file"))
+    if file == Path():
+        return None
+    return backing_file(str(file)) if str(file).startswith("/dev/") else file
+
+
+def run_all(device: str, serial: str | None, *, overwrite_signature: bool = False) -> None:
+    """Everything that destroys, without asking first."""
+    target = FioTarget(device, destroy_serial=serial, overwrite_signature=overwrite_signature)
+    with contextlib.closing(target):
+        target.run_test(a_test(), seed=1, progress=Progress())
 
 
 @contextmanager
@@ -74,7 +118,8 @@ def partition(device: str) -> Iterator[str]:
     try:
         yield f"{device}p1"
     finally:
-        run("delpart", device, "1")
+        if os.path.exists(f"{device}p1"):  # a test may have had the kernel forget it
+            run("delpart", device, "1")
 
 
 @needs_root
@@ -105,14 +150,21 @@ def test_a_missing_or_other_serial(tmp_path: Path, serial: str | None) -> None:
     assert device in words
 
 
+MEMBERS = {"LVM2_member", "crypto_LUKS", "btrfs", "bcache", "swap", "zfs_member"}
+
+
 @needs_root
 @pytest.mark.parametrize("name", sorted(SIGNATURES["sectors"]))
 def test_a_signature(tmp_path: Path, name: str) -> None:
     backing = with_signature(tmp_path / "disk.img", name)
     with loop(backing) as device:
-        before = digest(backing)
-        words = refusal(device, str(backing))
-        assert digest(backing) == before
+        words = refusal(device, str(backing), never=name in MEMBERS)
+        found = blockdev.inspect(device)
+        assert bool(found.blockers) == (name in MEMBERS)
+        if not found.blockers:
+            blockdev.refuse_unless_free(found, str(backing), overwrite_signature=True)
+            with pytest.raises(UserError, match="--destroy-data names"):
+                blockdev.refuse_unless_free(found, "other", overwrite_signature=True)
     assert "it bears" in words
     known = {
         "LVM2_member": "LVM",
@@ -169,12 +221,12 @@ def test_mounted_and_bearing_a_file_system(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SMALL)
     run("mkfs.ext4", "-q", str(backing))
     with loop(backing) as device:
-        with mounted(device, tmp_path / "a place"):
+        with mounted(device, tmp_path / "a place", *READ_ONLY):
             words = refusal(device, str(backing))
         assert f"is mounted at {tmp_path}/a place" in words
         assert "held by the kernel" in words
         before = digest(backing)
-        words = refusal(device, str(backing))
+        words = refusal(device, str(backing), never=False)
         assert "mounted" not in words
         assert "bears the signature of ext4" in words
         assert digest(backing) == before
@@ -204,12 +256,12 @@ def test_partitions(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SMALL)
     with loop(backing, "--partscan") as device, partition(device) as part:
         before = digest(backing)
-        words = refusal(device, str(backing))
+        words = refusal(device, str(backing), never=False)
         assert "has 1 partition" in words
         assert "is a partition, not a whole device" in refusal(part, str(backing))
         assert digest(backing) == before
         run("mkfs.ext4", "-q", part)
-        with mounted(part, tmp_path / "place"):
+        with mounted(part, tmp_path / "place", *READ_ONLY):
             words = refusal(device, str(backing))
             assert f"has a partition, {part}, that is mounted at {tmp_path}/place" in words
         run("mkswap", part)
@@ -219,6 +271,85 @@ def test_partitions(tmp_path: Path) -> None:
         finally:
             run("swapoff", part)
         assert f"has a partition, {part}, that is used as swap" in words
+
+
+@needs_root
+def test_a_partition_with_a_member_of_something_larger(tmp_path: Path) -> None:
+    """The disk itself bears nothing: it is the partition that must be looked at."""
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing, "--partscan") as device, partition(device) as part:
+        run("mkfs.ext4", "-q", part)
+        assert f"has a partition, {part}, that bears the signature of ext4" in refusal(
+            device, str(backing), never=False
+        )
+        run("wipefs", "--all", part)
+        run("mkswap", part)
+        words = refusal(device, str(backing))
+        assert f"has a partition, {part}, that bears swap space" in words
+
+
+@needs_root
+def test_a_partition_table_and_a_file_system_may_be_given_up(tmp_path: Path) -> None:
+    """By a second word; then all of it is written, and the kernel forgets the partition."""
+    backing = sparse(tmp_path / "disk.img", 1024 * MIB)
+    with loop(backing, "--partscan") as device, partition(device) as part:
+        run("mkfs.ext4", "-q", part)
+        with mounted(part, tmp_path / "place", *READ_ONLY):
+            refusal(device, str(backing))
+        run_all(device, str(backing), overwrite_signature=True)
+        assert blockdev.inspect(device, look_inside=False).signatures == ()
+        assert not os.path.exists(part)
+
+
+@needs_root
+def test_devices_that_this_system_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named for booting, though not mounted: in fstab, on the kernel's command line."""
+    backing = sparse(tmp_path / "disk.img", SMALL)
+    with loop(backing, "--partscan") as device, partition(device) as part:
+        fstab = tmp_path / "fstab"
+        fstab.write_text(f"# {device} /old\n{part}\t/spare\\040disk ext4 noauto 0 0\n")
+        monkeypatch.setattr(inuse, "FSTAB", fstab)
+        words = refusal(device, str(backing))
+        assert f"has a partition, {part}, that is named in {fstab} for /spare disk" in words
+        fstab.write_text("tmpfs /tmp tmpfs\nUUID=none / ext4\n\n")
+        proc = tmp_path / "proc"
+        (proc / "self").mkdir(parents=True)
+        (proc / "cmdline").write_text(f"quiet root={device} ro")
+        monkeypatch.setattr(inuse, "PROC", proc)
+        assert "named on the kernel's command line (root=)" in refusal(device, str(backing))
+
+
+@needs_root
+def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path) -> None:
+    """As a drive that comes back as /dev/nvme1n1, with another one at its old place."""
+    first = sparse(tmp_path / "first.img", 1024 * MIB)
+    other = sparse(tmp_path / "other.img", 1024 * MIB)
+    old = run("losetup", "--find", "--show", str(first))
+    new = ""
+    try:
+        found = subject.find(old)
+        hold = subject.Hold(found, consent=subject.Consent(str(first)))
+        assert os.fstat(hold.after_reset()).st_rdev == found.inode[2], "not moved: kept"
+        hold.close()
+        hold = subject.Hold(found, consent=subject.Consent(str(first)))
+        os.close(hold._fd)  # as a device that vanishes; the kernel keeps a loop while it is open
+        run("losetup", "--detach", old)
+        run("losetup", old, str(other))
+        with pytest.raises(EnvironmentProblem, match="has not come back"):
+            hold.after_reset(wait_s=0.3)
+        new = run("losetup", "--find", "--show", str(first))
+        hold._fd = os.open(os.devnull, os.O_RDONLY)
+        fd = hold.after_reset()
+        assert hold.subject.path == new != old
+        assert os.fstat(fd).st_rdev == os.stat(new).st_rdev
+        os.pwrite(fd, b"written", 0)
+        hold.close()
+    finally:
+        for device in (old, new):
+            if device:
+                run("losetup", "--detach", device)
+    assert other.stat().st_blocks == 0
+    assert first.read_bytes()[:7] == b"written"
 
 
 @needs_root
@@ -338,7 +469,7 @@ def test_without_wipefs_nothing_is_allowed(tmp_path: Path, monkeypatch: pytest.M
     fake = tmp_path / "wipefs"
     with loop(backing) as device, monkeypatch.context() as patch:
         patch.setenv("PATH", "")
-        patch.setattr(blockdev, "ADMIN_PATH", "")
+        patch.setattr(signatures, "ADMIN_PATH", "")
         assert "wipefs is missing" in refusal(device, str(backing))
         fake.write_text("#!/bin/sh\nexit 1\n")
         fake.chmod(0o755)

@@ -173,7 +173,7 @@ def test_a_fio_stopped_by_others_gives_an_error_not_a_result(file: Path) -> None
     worker.join(10)
     assert not worker.is_alive()
     assert caught[0].exit_code == 3
-    assert "run: fio failed (exit code 128)" in caught[0].message
+    assert "run: fio failed (exit code " in caught[0].message  # 128, or -15 while it still starts
 
 
 def test_fio_failing_in_a_phase_says_why(

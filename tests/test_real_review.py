@@ -25,6 +25,7 @@ from real_files import fios_of
 
 from drivebay import results, suites
 from drivebay.results import Result
+from drivebay.targets import turns
 
 GIB = 2**30
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
@@ -38,6 +39,10 @@ class Review(threading.Thread):
     def __init__(self, number: signal.Signals, out: Path, drive: str, *word: str) -> None:
         super().__init__()
         self.number, self.out, self.drive, self.word = number, out, drive, word
+        # Both are on one disk, so in earnest they would be tested in turn.
+        locks = out.with_name(f"{out.name}-locks")
+        locks.mkdir()
+        self.environment = {**ENVIRONMENT, turns.DIRECTORY_VARIABLE: str(locks)}
         self.exit_code, self.stderr, self.kept = -1, "", ["", ""]
         self.fios: list[int] = []
         self.fios_ended = False
@@ -47,7 +52,7 @@ class Review(threading.Thread):
         given = ["--suite", "quick", "--quick", "--out", str(self.out)]
         process = subprocess.Popen(
             [*PROGRAM, "review", self.drive, *given, *self.word],
-            env=ENVIRONMENT,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -64,14 +69,17 @@ class Review(threading.Thread):
         self.fios_ended = gone(self.fios)
         first = self.out / "steps" / FIRST / "series.parquet"
         self.kept[0] = digest(first)
-        self.resumed = drivebay("review", "--resume", str(self.out), *self.word)
+        again = ("review", "--resume", str(self.out), *self.word)
+        self.resumed = drivebay(*again, environment=self.environment)
         self.kept[1] = digest(first)
 
 
-def drivebay(*arguments: str) -> subprocess.CompletedProcess[str]:
+def drivebay(
+    *arguments: str, environment: dict[str, str] = ENVIRONMENT
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, *arguments],
-        env=ENVIRONMENT,
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

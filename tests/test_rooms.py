@@ -54,7 +54,8 @@ RUST_ROOMS: dict[str, set[str]] = {
     "drive": {"units"},
     "trace": {"units"},
     "run": {"drive", "trace", "units"},
-    "py": {"run", "drive", "trace", "units"},
+    "replay": {"trace", "units"},
+    "py": {"run", "replay", "drive", "trace", "units"},
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

@@ -89,6 +89,8 @@ def test_2015_suite_has_the_published_parameters() -> None:
 def test_every_load_of_the_2015_suite_meets_written_data_only() -> None:
     """Reads of addresses that were never written would measure no flash."""
     for test in suites.load("anandtech-2015").tests:
+        if test.kind == "trace":  # by their method also on an empty drive
+            continue
         fills = [step for step in test.prepare if step.kind == "fill"]
         assert [step.kind for step in test.prepare] == ["purge", "fill", "rest"], test.id
         start, length = fills[0].span(SM951_BYTES)
@@ -186,7 +188,7 @@ BAD = [
     ('name = "mine"', 'name = "my suite"', "name.*lower-case"),
     ("schema_version = 1", "schema_version = 2", "schema_version.*2"),
     ('kind = "purge"', 'kind = "purge", passes = 2', "passes.*purge"),
-    ('kind = "purge"', 'kind = "wash"', "kind.*'wash'.*'purge', 'fill' or 'rest'"),
+    ('kind = "purge"', 'kind = "wash"', "kind.*'wash'.*'purge', 'fill', 'rest' or 'steady'"),
     ("seconds = 60", "seconds = 0", "rest needs 'seconds'"),
     ("passes = 2", "passes = 0", "passes.*0"),
     ("passes = 2", "span_percent = 60, span_start_percent = 50", "at most 100"),

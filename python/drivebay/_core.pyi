@@ -13,6 +13,9 @@ class Control:
 
     def __init__(self) -> None: ...
     def cancel(self) -> None: ...
+    def requests(self) -> int:
+        """Requests of a trace replayed so far."""
+
     def look(self) -> tuple[float, float, int, int]:
         """Virtual seconds run, temperature in Celsius, I/Os and bytes of the last full second."""
 
@@ -27,18 +30,42 @@ class VirtualDrive:
         start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters.
         Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes,
         latency_ns_sum, latency_ns_max; stage_ns: a dict of such columns by stage.
-        Sensors per second: temperature_c, power_w (float64), throttle_stage (uint32).
+        Sensors per second: temperature_c, power_w, power_w_peak (highest tenth of the second;
+        float64), throttle_stage (uint32).
+        Per submission queue, uint64, shape (queues,): queue_ios, queue_latency_ns_sum.
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
         """
     def rest(self, seconds: float) -> None: ...
     def secure_erase(self) -> None: ...
     def counters(self) -> dict[str, Any]: ...
+    def health(self) -> dict[str, Any]:
+        """The health log, with the units of NVMe's SMART page or as the names say.
+
+        temperature_c (whole degrees), node_temperatures_c (a dict by heat node),
+        available_spare_percent, percentage_used (None without a rating), data_units_read and
+        data_units_written (512,000 bytes), host_reads, host_writes, busy_s, power_cycles,
+        power_on_s, unsafe_shutdowns, media_errors, warning_temperature_s, critical_temperature_s,
+        throttling (a list of (times entered, seconds) by stage), wakes, asleep_s, waf (or None).
+        """
     @property
     def capacity_bytes(self) -> int: ...
 
 def check_profile(profile_json: str) -> tuple[int, int]:
     """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
+
+def replay(
+    drive: VirtualDrive, what_json: str, plan_json: str, control: Control | None, /
+) -> dict[str, Any]:
+    """Replays a trace on a virtual drive and returns the columns of `VirtualDrive.run`, and more.
+
+    `what_json`: {"file": {"path", "format"?, "sort"?}} or {"synth": {"name", "scale", "seed",
+    "profile"?}}. `plan_json`: {"pace": {"mode": "recorded", "idle_max_ns"?, "time_percent"?} or
+    {"mode": "dependencies"}, "rule"?: "fold" or "scale", "recorded_bytes"?, "trim"?}.
+    More: busy_ns, outstanding_max, over_10_ms, over_100_ms, left_out: int; outstanding_mean: float;
+    outstanding_counts: list of 8 int, I/Os by the number outstanding at their release, themselves
+    included: 1, 2, 3, 4-5, 6-10, 11-20, 21-32, above.
+    """
 
 class TraceFileError(CoreError):
     """A trace's file cannot be opened, read or written: the machine, not the trace."""
@@ -53,6 +80,10 @@ class TraceBatches:
     """
 
     def __init__(self, path: str, from_: str | None, sort: bool, /) -> None: ...
+    @staticmethod
+    def synth(what_json: str, /) -> TraceBatches:
+        """A synthesized trace, as for `replay`."""
+
     def next(self) -> dict[str, Any] | None:
         """The next columns, shape (n,), n up to 262,144; None at the end.
 
@@ -70,3 +101,58 @@ def trace_info(path: str, from_: str | None, /) -> tuple[str, dict[str, Any]]:
 
 def trace_convert(path: str, from_: str | None, out: str, to: str, /) -> dict[str, Any]:
     """Writes a trace into `out` as "iolog" or "csv"; returns a summary."""
+
+def synth_names() -> list[str]:
+    """Names of the traces that are synthesized."""
+
+def synth_profile(name: str, /) -> str:
+    """The profile of a synthesized trace, as TOML."""
+
+def synth_size(what_json: str, /) -> tuple[int, int]:
+    """Number of requests of a synthesized trace, and where its highest address may end, bytes."""
+
+def synth_info(what_json: str, /) -> str:
+    """Statistics of a synthesized trace, as JSON."""
+
+def synth_write(what_json: str, out: str, to: str, /) -> int:
+    """Writes a synthesized trace into `out` as "iolog" or "csv"; returns the number of requests."""
+
+class ReplayMachineError(CoreError):
+    """A replay cannot begin on this machine: no io_uring, no O_DIRECT, no memory."""
+
+class ReplayWatch:
+    """Watches and stops a replay from another thread."""
+
+    def __init__(self) -> None: ...
+    def stop(self) -> None:
+        """Issue nothing more, wait for what is out, and return what there is."""
+    def look(self) -> tuple[int, int, int, int, int]:
+        """Nanoseconds since the start; requests done; bytes moved; issued late; failed."""
+
+def replay_survey(plan_json: str, /) -> str:
+    """A look through the whole trace, as JSON; nothing is played.
+
+    requests, reads, writes, recorded_bytes (where the highest address ends), length_ns (when the
+    last request is due; null where only the drive can say). Raises `TraceOrderError` if the trace
+    must be sorted first.
+    """
+
+def replay_real(
+    plan_json: str, path: str, sizes: tuple[int, int, int], watch: ReplayWatch, /
+) -> dict[str, Any]:
+    """Plays a trace on a file or block device, in a thread of its own; Ctrl-C stops it.
+
+    `sizes`: bytes of the target that may be used, of its logical block, of the recording (0: not
+    known). Returns what happened up to the end, whatever ended it:
+    ended: "complete", "time", "stopped", "failures" or "broken", then with a reason; length_ns,
+    end_ns (last completion), busy_ns, outstanding_ns (a time integral), outstanding_max,
+    outstanding_counts (as of `replay`, when issued); issued, completed, unanswered; late,
+    late_queue_full, late_not_read, lateness_ns_max; over_10_ms, over_100_ms; passed_writes,
+    passed_trims, passed_flushes; fixed_buffers, direct: bool.
+    Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes, latency_ns_sum,
+    latency_ns_max. For each of read, write, trim and flush NAME_latency_ns_sum, and histograms,
+    uint64, shape (bins,): NAME_low_ns, NAME_high_ns (exclusive), NAME_count; of the drive's own
+    share, NAME_service_low_ns and so on; lateness_low_ns and so on.
+    failures: list of (op, errno, count), errno 0 for less moved than asked; failed: the first 100
+    as (number, op, offset_bytes, bytes, errno, at_ns).
+    """

@@ -5,6 +5,9 @@
 //! one that is a full ring before it.
 //! Not modelled: overwriting data while it is still buffered (each write takes a place of its own).
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use drivebay_units::Nanos;
 
 use crate::nand::{Nand, Ticket};
@@ -18,32 +21,69 @@ pub struct Buffer {
     next: u64,
     /// Since when the newest page has its place.
     ready: Nanos,
+    /// Pages that were told to be safe, and from when on; oldest first.
+    promises: VecDeque<(Range<u64>, Nanos)>,
 }
 
 impl Buffer {
     /// Room for `capacity` flash pages.
     pub fn new(capacity: u32) -> Buffer {
-        let places = (u64::from(capacity) + 1).next_power_of_two();
+        let places = Buffer::places(capacity);
         Buffer {
-            programs: vec![Ticket::NONE; places as usize],
-            mask: places - 1,
+            programs: vec![Ticket::NONE; places],
+            mask: places as u64 - 1,
             capacity: u64::from(capacity),
             next: 0,
             ready: Nanos::ZERO,
+            promises: VecDeque::new(),
         }
     }
 
-    /// Takes the next place.
+    /// Somebody was told that these pages are on flash from `at` on: a read that is asked later may
+    /// still move the end of a program, but not what was promised.
+    pub fn promise(&mut self, pages: Range<u64>, at: Nanos) {
+        let known = self.known().start;
+        while self.promises.front().is_some_and(|(old, _)| old.end <= known) {
+            self.promises.pop_front();
+        }
+        self.promises.push_back((pages, at));
+    }
+
+    /// Whether a page's data outlives a power cut at `at`.
+    pub fn survives(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
+        let promised =
+            self.promises.iter().any(|(pages, from)| pages.contains(&page) && *from <= at);
+        promised || self.end_of(page, nand) <= at
+    }
+
+    /// Places of the ring of a buffer for `capacity` flash pages.
+    pub fn places(capacity: u32) -> usize {
+        (capacity as usize + 1).next_power_of_two()
+    }
+
+    /// Numbers of the pages that the ring still knows; those before have long been programmed.
+    pub fn known(&self) -> Range<u64> {
+        self.next.saturating_sub(self.mask + 1)..self.next
+    }
+
+    /// All is lost or programmed: every place is free, and the next page has number `next`.
+    pub fn restart(&mut self, next: u64) {
+        self.programs.fill(Ticket::ENDED);
+        self.promises.clear();
+        (self.next, self.ready) = (next, Nanos::ZERO);
+    }
+
+    /// Takes the next place, which is free from `free_at` on.
     #[inline]
-    pub fn take(&mut self, nand: &Nand) {
-        let free_at = self.next_free_at(nand);
-        assert!(
-            free_at < Nanos(u64::MAX),
-            "a buffer of two rows holds no page that nobody programs"
-        );
+    pub fn take(&mut self, free_at: Nanos) {
         self.ready = self.ready.max(free_at);
         self.programs[(self.next & self.mask) as usize] = Ticket::NONE;
         self.next += 1;
+    }
+
+    /// Pages taken from now on find no place before `until`.
+    pub fn wait_until(&mut self, until: Nanos) {
+        self.ready = self.ready.max(until);
     }
 
     /// Since when the newest page has its place; none before those taken earlier.
@@ -52,13 +92,21 @@ impl Buffer {
         self.ready
     }
 
-    /// The page with this number is given to flash by this program.
+    /// The page with this number is given to flash by this program, unless it was before.
     #[inline]
     pub fn give_back(&mut self, page: u64, program: Ticket) {
-        self.programs[(page & self.mask) as usize] = program;
+        let entry = &mut self.programs[(page & self.mask) as usize];
+        if entry.is_none() {
+            *entry = program;
+        }
     }
 
-    /// When the next place will be free.
+    /// Whether one of the newest pages is not yet given to flash.
+    pub fn waits(&self, page: u64) -> bool {
+        self.programs[(page & self.mask) as usize].is_none()
+    }
+
+    /// When the next place will be free; the end of time if the page there is not yet given to flash.
     #[inline]
     pub fn next_free_at(&self, nand: &Nand) -> Nanos {
         if self.next < self.capacity {
@@ -67,8 +115,9 @@ impl Buffer {
         self.end_of(self.next - self.capacity, nand)
     }
 
+    /// When the program of one of the newest pages ends; the end of time if it is not yet given to flash.
     #[inline(always)]
-    fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
+    pub fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
         nand.end_of(self.programs[(page & self.mask) as usize])
     }
 
@@ -98,7 +147,7 @@ mod tests {
         let mut buffer = Buffer::new(4);
         let mut ends = Vec::new();
         for page in 0..4 {
-            buffer.take(&nand);
+            buffer.take(buffer.next_free_at(&nand));
             let program = nand.program(Nanos::ZERO, Nanos(100 * page), page as u32, 0);
             buffer.give_back(page, program);
             ends.push(nand.end_of(program));
@@ -111,7 +160,7 @@ mod tests {
         nand.sense(Nanos(ends[0].0 - 200_000), 0);
         let later = ends[0].after(spec.nand.read);
         assert_eq!(buffer.next_free_at(&nand), later);
-        buffer.take(&nand);
+        buffer.take(buffer.next_free_at(&nand));
         assert_eq!(buffer.ready(), later);
         assert!(!buffer.holds(0, Nanos(50), &nand), "its place has been given away");
         assert!(buffer.holds(4, Nanos(1_000_000_000), &nand), "not yet programmed");

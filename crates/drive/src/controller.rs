@@ -88,6 +88,16 @@ impl FlashCore {
         self.head += 1;
     }
 
+    /// Forgets all commands; what it has worked so far stays counted.
+    pub fn power_cut(&mut self) {
+        *self = FlashCore { busy: self.busy, ..FlashCore::new() };
+    }
+
+    /// Serves nothing before `until`.
+    pub fn wait_until(&mut self, until: Nanos) {
+        self.fifo.reserve(until, Nanos::ZERO);
+    }
+
     /// When all that was asked so far is done.
     #[inline]
     pub fn free_at(&self) -> Nanos {

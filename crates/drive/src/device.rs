@@ -1,87 +1,57 @@
 //! The drive: one I/O from the host's call to its completion.
 //!
-//! [`Device::submit`] follows an I/O through front, cores, map and flash, and says when each part was
-//! over; the stages of a completion add up to its latency exactly. Calls must come in time order.
+//! [`Device::accept`] takes a request through host software, interface, host core and, for a write, the
+//! link and the write path: resources that requests reach in the order of submission. There it waits
+//! for the flash core, which serves in the order of arrival: [`Device::serve`] takes the next one
+//! through map and flash (`device/read.rs`, `device/write.rs`) and back to the host. So a read passes a
+//! write whose data is still on its way in, and every resource behind the core is asked in time order.
+//! [`Device::submit`] does both for a host that waits for each request.
 //!
-//! Collection is paced: when spare space runs low, each command is followed by a slot of firmware time
-//! in which pages are copied (`collect.rs`); if the host still gets ahead, whole superblocks are
-//! collected in the foreground.
-//! Not modelled here: power states, background collection in idle time, data content.
+//! The stages of a completion add up to its latency exactly. Collection is in `device/collect.rs`.
+//! Not modelled here: data content.
 
 mod collect;
+mod map;
+mod media;
+mod power_cut;
+mod programs;
+mod read;
+mod report;
+mod superblocks;
+mod write;
 
-use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES, Slot};
+pub use power_cut::Recovery;
+
+use std::collections::VecDeque;
+
+use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
 use crate::buffer::Buffer;
 use crate::controller::FlashCore;
 use crate::front::Front;
-use crate::ftl::{Ftl, HOST};
+use crate::ftl::{Ftl, STREAMS};
+use crate::health::Log;
 use crate::heat::{Thermal, Work};
+use crate::io::{Completion, DeviceError, Io, Op, Posted, Served};
+use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
+use crate::reliability::{Errors, Reliability};
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
 
-/// What to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Unmap whole pages.
-    Trim,
-}
+/// A time that never comes.
+const NEVER: Nanos = Nanos(u64::MAX);
 
-/// One request of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Io {
-    /// What to do.
-    pub op: Op,
-    /// First sector of 512 B.
-    pub lba: u64,
-    /// How many sectors; at least one.
-    pub sectors: u32,
-}
+/// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
+/// no time or energy of one command can overflow, whatever the profile.
+const SECTORS_MAX: u32 = 1 << 21;
 
-/// When an I/O was done, and where its time went.
-#[derive(Clone, Copy, Debug)]
-pub struct Completion {
-    /// When the host saw it.
-    pub done: Nanos,
-    /// Time per stage; adds up to `done` minus the time of submission.
-    pub stages: Stages,
-}
+/// Room to count commands by [`Op`].
+const OPS_MAX: usize = 8;
 
-/// Why a drive refuses.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeviceError {
-    /// The request does not lie on the drive.
-    #[error(
-        "{op:?} of {sectors} sectors at sector {lba} does not fit a drive of {capacity} sectors\nhint: stay below the drive's capacity, with at least one sector"
-    )]
-    OutOfRange {
-        /// What was asked.
-        op: Op,
-        /// First sector.
-        lba: u64,
-        /// Count.
-        sectors: u32,
-        /// The drive's sectors.
-        capacity: u64,
-    },
-    /// No erased superblock, and nothing to collect.
-    #[error(
-        "the drive has no free flash left and nothing to collect\nhint: the profile's spare space is too small for its reserve; raise nand.blocks_per_plane"
-    )]
-    NoSpace,
-    /// The machine has no memory for the map.
-    #[error(
-        "no memory for the map: {0}\nhint: run fewer tests at a time (--jobs 1), or a smaller drive"
-    )]
-    Memory(String),
-}
+/// Sectors of a mapped page.
+const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
 /// What the drive has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,7 +60,7 @@ pub struct Counters {
     pub commands: u64,
     /// 4 KiB pages the host wrote.
     pub host_pages: u64,
-    /// 4 KiB pages programmed for the host and for collection.
+    /// 4 KiB pages programmed: for the host, for collection, for the map, and as padding.
     pub placed_pages: u64,
     /// 4 KiB pages copied by collection.
     pub copied_pages: u64,
@@ -106,6 +76,49 @@ pub struct Counters {
     pub temperature_c: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
+    /// Errors and wear; zeros if not modelled.
+    pub reliability: Reliability,
+    /// Traffic of the map's cache; zeros if the map is in the drive's memory.
+    pub map: MapTraffic,
+}
+
+/// A request that waits for its turn at the flash core.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// Since when.
+    arrival: Nanos,
+    tag: u32,
+    io: Io,
+    submitted: Nanos,
+    stages: Stages,
+}
+
+/// Requests on their way to the flash core, in the order of arrival: those that come straight from the
+/// host core, and those whose data passes the write path first.
+#[derive(Default)]
+struct CoreQueue {
+    direct: VecDeque<Waiting>,
+    with_data: VecDeque<Waiting>,
+}
+
+impl CoreQueue {
+    /// When the next one arrives; the end of time if none is on its way.
+    #[inline(always)]
+    fn next_arrival(&self) -> Nanos {
+        let of = |queue: &VecDeque<Waiting>| queue.front().map_or(NEVER, |w| w.arrival);
+        of(&self.direct).min(of(&self.with_data))
+    }
+
+    /// Takes the next one; of two that arrive together the one that was submitted first.
+    #[inline(always)]
+    fn take(&mut self) -> Option<Waiting> {
+        let key = |w: &Waiting| (w.arrival, w.submitted);
+        match (self.direct.front(), self.with_data.front()) {
+            (Some(a), Some(b)) if key(b) < key(a) => self.with_data.pop_front(),
+            (Some(_), _) => self.direct.pop_front(),
+            (None, _) => self.with_data.pop_front(),
+        }
+    }
 }
 
 /// A virtual drive.
@@ -116,17 +129,28 @@ pub struct Device {
     throttle_stage: usize,
     front: Front,
     host_core: Fifo,
-    flash_core: FlashCore,
     write_path: Fifo,
-    buffers: [Buffer; 2],
+    queue: CoreQueue,
+    flash_core: FlashCore,
+    buffers: [Buffer; STREAMS],
     ftl: Ftl,
     nand: Nand,
+    programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
+    errors: Option<Box<Errors>>,
+    map_cache: Option<Box<MapCache>>,
+    /// Worn out.
+    read_only: bool,
+    /// The present command met data that could not be read.
+    media_error: bool,
     now: Nanos,
-    commands: u64,
+    /// Host commands by [`Op`].
+    commands: [u64; OPS_MAX],
     host_pages: u64,
     copied_pages: u64,
+    padded_pages: u64,
+    log: Log,
 }
 
 impl Device {
@@ -137,7 +161,7 @@ impl Device {
     pub fn new(spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         let ftl = Ftl::new(&spec, &rng).map_err(|e| DeviceError::Memory(e.to_string()))?;
-        Ok(Self::around(spec, ftl))
+        Ok(Self::around(spec, ftl, &rng))
     }
 
     /// The same drive, as new, keeping its memory: cheaper than making another.
@@ -147,29 +171,38 @@ impl Device {
     pub fn renew(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         match self.ftl.renew(&spec, &rng) {
-            Some(ftl) => Ok(Self::around(spec, ftl)),
+            Some(ftl) => Ok(Self::around(spec, ftl, &rng)),
             None => Self::new(spec, seed),
         }
     }
 
-    fn around(spec: Spec, ftl: Ftl) -> Device {
+    fn around(spec: Spec, ftl: Ftl, rng: &Rng) -> Device {
         let nominal = spec.throttle[0].costs;
+        let superblocks = spec.geometry.superblocks;
         Device {
             costs: nominal,
             nominal,
             throttle_stage: 0,
             front: Front::new(&spec),
             host_core: Fifo::default(),
-            flash_core: FlashCore::new(),
             write_path: Fifo::default(),
-            buffers: [Buffer::new(spec.buffer_pages), Buffer::new(spec.buffer_pages)],
+            queue: CoreQueue::default(),
+            flash_core: FlashCore::new(),
+            buffers: fresh_buffers(&spec),
             nand: Nand::new(spec.nand, &spec.geometry, programs_pending_max(&spec)),
+            programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
+            errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
+            map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+            read_only: false,
+            media_error: false,
             now: Nanos::ZERO,
-            commands: 0,
+            commands: [0; OPS_MAX],
             host_pages: 0,
             copied_pages: 0,
+            padded_pages: 0,
+            log: Log { power_cycles: 1, ..Log::default() },
             ftl,
             spec,
         }
@@ -197,9 +230,9 @@ impl Device {
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
-            commands: self.commands,
+            commands: self.commands.iter().sum(),
             host_pages: self.host_pages,
-            placed_pages: self.host_pages + self.copied_pages,
+            placed_pages: self.placed_pages(),
             copied_pages: self.copied_pages,
             erases: self.nand.superblock_erases,
             page_reads: self.nand.page_reads,
@@ -207,18 +240,24 @@ impl Device {
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.throttle_stage,
+            reliability: self.reliability(),
+            map: self.map_traffic(),
         }
     }
 
     /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
     pub fn secure_erase(&mut self) {
+        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
+        self.ask_all();
         self.ftl.erase_all();
+        self.forget_map();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
     }
 
     /// Nothing is asked of the drive until `until`; it cools.
     pub fn rest(&mut self, until: Nanos) {
+        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.now = self.now.max(until);
         self.heat_up(self.now);
     }
@@ -226,51 +265,162 @@ impl Device {
     /// Starts fetching what submitting an I/O at `lba` will need.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
-        self.ftl.prefetch(Lpn((lba / (PAGE_BYTES / SECTOR_BYTES)) as u32));
+        self.ftl.prefetch(Lpn((lba / PAGE_SECTORS) as u32));
     }
 
-    /// Serves one I/O that the host submits at `now`, which must not go back.
+    /// Serves one I/O that the host submits at `now`, which must not go back, and then waits for.
+    ///
+    /// For a host that asks more before it knows this one's end, use [`Device::accept`].
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::NoSpace`]; the drive is unchanged in the first case.
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: no page has
+    /// changed then; [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
+        debug_assert_eq!(self.next_turn(), NEVER, "accepted requests were served");
+        self.accept(now, io, 0)?;
+        self.serve().map(|served| served.completion)
+    }
+
+    /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's name
+    /// for it. It is served by a later call of [`Device::serve`].
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]; the drive is unchanged then.
+    #[inline]
+    pub fn accept(&mut self, now: Nanos, io: Io, tag: u32) -> Result<(), DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
-        let (first, last) = self.pages_of(io)?;
+        self.check(io)?;
+        let ready = self.front.post(0, now);
+        self.enter(now, Posted { at: now, ready }, io, tag);
+        Ok(())
+    }
+
+    /// The host puts a command into a submission queue; to be followed by [`Device::take`].
+    ///
+    /// Posts must come in time order. `queue` is below the profile's `interface.queues_max`.
+    pub fn post(&mut self, queue: usize, now: Nanos) -> Posted {
+        Posted { at: now, ready: self.front.post(queue, now) }
+    }
+
+    /// When the controller can take another command.
+    #[must_use]
+    pub fn takes_at(&self) -> Nanos {
+        self.host_core.free_at()
+    }
+
+    /// The controller takes a posted command, not before [`Device::takes_at`]; to be served later.
+    ///
+    /// Commands of one queue come in the order of their posts; which queue comes next is the caller's
+    /// to decide. [`Device::accept`] is one post and one take.
+    ///
+    /// # Errors
+    /// As [`Device::accept`].
+    pub fn take(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
+        self.check(io)?;
+        let now = self.now.max(posted.ready.max(self.takes_at()));
+        self.enter(now, posted, io, tag);
+        Ok(())
+    }
+
+    /// From a submission queue to the queue of the flash core.
+    #[inline(always)]
+    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) {
         self.now = now;
+        let mut stages = Stages::default();
+        let Posted { at, ready } = posted;
+        stages.add(Stage::Host, ready.since(at));
+        let mut woken = ready;
+        if at > self.log.busy_until && self.next_turn() == NEVER {
+            let wake = self.end_idle(at);
+            stages.add(Stage::Link, wake.link);
+            stages.add(Stage::Firmware, wake.device);
+            woken = ready.after(wake.link).after(wake.device);
+        }
         if now >= self.thermal.next_step() {
             self.heat_up(now);
         }
-        self.commands += 1;
-        let mut stages = Stages::default();
-        let issued = self.front.issue(now);
-        stages.add(Stage::Host, issued.since(now));
+        self.commands[io.op as usize] += 1;
+        let issued = self.front.fetch(now, woken);
+        stages.add(Stage::Link, issued.since(woken));
         let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
         stages.add(Stage::Firmware, begin.since(issued));
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
-        let ready = match io.op {
-            Op::Read => self.read(fetched, io, first, last, &mut stages),
-            Op::Write => self.write(fetched, io, first, last, &mut stages)?,
-            Op::Trim => self.trim(fetched, io, &mut stages),
-        };
-        let done = self.front.complete(ready);
-        stages.add(Stage::Link, done.since(ready));
-        debug_assert_eq!(stages.total(), done.since(now), "stages add up to the latency");
-        Ok(Completion { done, stages })
+        if io.op.is_write() {
+            let arrival = self.move_in(fetched, io, &mut stages);
+            self.queue.with_data.push_back(Waiting { arrival, tag, io, submitted: at, stages });
+        } else {
+            let waiting = Waiting { arrival: fetched, tag, io, submitted: at, stages };
+            self.queue.direct.push_back(waiting);
+        }
     }
 
-    /// First and last page that an I/O touches.
+    /// When the next accepted request reaches the flash core; the end of time if there is none.
+    ///
+    /// It may be served once the host knows that it submits nothing before this time.
     #[inline(always)]
-    fn pages_of(&self, io: Io) -> Result<(Lpn, Lpn), DeviceError> {
-        const SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
-        let capacity = u64::from(self.spec.geometry.user_pages) * SECTORS;
+    #[must_use]
+    pub fn next_turn(&self) -> Nanos {
+        self.queue.next_arrival()
+    }
+
+    /// Serves the accepted request that reaches the flash core next.
+    ///
+    /// # Errors
+    /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
+    ///
+    /// # Panics
+    /// When no request has been accepted: see [`Device::next_turn`].
+    #[inline]
+    pub fn serve(&mut self) -> Result<Served, DeviceError> {
+        let Waiting { arrival, tag, io, submitted, mut stages } =
+            self.queue.take().expect("a request was accepted and not yet served");
+        let ready = match io.op {
+            Op::Read => self.read(arrival, io, &mut stages),
+            Op::Flush => self.flush(arrival, &mut stages),
+            _ if self.read_only => return Err(self.worn_out()),
+            Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
+            Op::Trim => self.trim(arrival, io, &mut stages),
+            Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
+        };
+        let mut done = self.front.complete(self.now, ready);
+        stages.add(Stage::Link, done.since(ready));
+        if let Some(longer) = self.front.pass_host(self.now, done, io.data_bytes()) {
+            stages.add(Stage::Host, longer);
+            done = done.after(longer);
+        }
+        self.log.busy_until = self.log.busy_until.max(done);
+        debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
+        let media_error = std::mem::take(&mut self.media_error);
+        let completion = Completion { done, stages, media_error };
+        Ok(Served { tag, io, submitted, completion })
+    }
+
+    /// Refuses what does not lie on the drive, or no command can carry.
+    #[inline(always)]
+    fn check(&self, io: Io) -> Result<(), DeviceError> {
+        let capacity = u64::from(self.spec.geometry.user_pages) * PAGE_SECTORS;
         let end = io.lba.checked_add(u64::from(io.sectors));
-        if io.sectors == 0 || end.is_none_or(|end| end > capacity) {
-            let Io { op, lba, sectors } = io;
+        // Zero wraps round to too long.
+        let length_is_odd = io.sectors.wrapping_sub(1) >= SECTORS_MAX;
+        if length_is_odd || end.is_none_or(|end| end > capacity) {
+            self.check_range(io, capacity)?;
+        }
+        Ok(())
+    }
+
+    /// `check` for what is no ordinary read or write: long ranges are for commands without data.
+    #[cold]
+    fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
+        let Io { op, lba, sectors } = io;
+        let end = lba.checked_add(u64::from(sectors));
+        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
             return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
         }
-        let last = (io.lba + u64::from(io.sectors) - 1) / SECTORS;
-        Ok((Lpn((io.lba / SECTORS) as u32), Lpn(last as u32)))
+        if io.data_bytes() > u64::from(SECTORS_MAX) * SECTOR_BYTES {
+            return Err(DeviceError::TooLong { op, sectors });
+        }
+        Ok(())
     }
 
     /// Books firmware work: the nominal part as firmware, what a slower clock adds as throttling.
@@ -278,6 +428,22 @@ impl Device {
     fn firmware(&self, stages: &mut Stages, spent: Nanos, nominal: Nanos) {
         stages.add(Stage::Firmware, nominal);
         stages.add(Stage::Throttle, spent.since(nominal));
+    }
+
+    /// Data of a write moves down the link and through the write path; returns when it is in.
+    #[inline(always)]
+    fn move_in(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        let arrived = self.front.move_down(self.now, from, bytes);
+        stages.add(Stage::Link, arrived.since(from));
+        let len = transfer(bytes, self.costs.write_path_fs_per_byte);
+        let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
+        let (begin, accepted) = self.write_path.reserve(arrived, len);
+        let limited = len > nominal_len;
+        stages.add(if limited { Stage::Throttle } else { Stage::Buffer }, begin.since(arrived));
+        stages.add(Stage::Buffer, nominal_len);
+        stages.add(Stage::Throttle, len.since(nominal_len));
+        accepted
     }
 
     /// A command's pass through the flash core.
@@ -293,245 +459,27 @@ impl Device {
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);
         self.firmware(stages, cost, nominal);
+        self.dies_until(pass.end);
         pass.end
     }
 
-    /// A read: look-up, flash page by flash page, and up the link as each arrives.
-    #[inline]
-    fn read(&mut self, from: Nanos, io: Io, first: Lpn, last: Lpn, stages: &mut Stages) -> Nanos {
-        // A page that is not mapped is answered with zeros: no command goes to flash for it.
-        let mapped = (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count();
-        let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
-        let (cost, nominal) = (of(&self.costs), of(&self.nominal));
-        let known = self.flash_core(from, cost, nominal, stages);
-        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let ready = if first == last {
-            let (end, parts) = self.fetch(known, self.ftl.look_up(first), 1);
-            let ready = self.front.move_up(self.now, end, bytes);
-            add_parts(stages, parts);
-            stages.add(Stage::Link, ready.since(end));
-            ready
-        } else {
-            self.read_many(known, first, last, bytes, stages)
-        };
-        if self.spec.pacing.after_reads {
-            self.collect_slot();
-        }
-        self.flash_core.close_command();
-        ready
-    }
-
-    /// Reads runs of pages; the stages are those of the part that arrives last.
-    fn read_many(
-        &mut self,
-        from: Nanos,
-        first: Lpn,
-        last: Lpn,
-        bytes: u64,
-        stages: &mut Stages,
-    ) -> Nanos {
-        let page_shift = self.spec.geometry.page_shift;
-        let mut latest = (Nanos::ZERO, Nanos::ZERO, [Nanos::ZERO; 3]);
-        let mut left = bytes;
-        let mut lpn = first.0;
-        while lpn <= last.0 {
-            let slot = self.ftl.look_up(Lpn(lpn));
-            let mut len = 1;
-            while lpn + len <= last.0
-                && continues(slot, self.ftl.look_up(Lpn(lpn + len)), len, page_shift)
-            {
-                len += 1;
-            }
-            let (end, parts) = self.fetch(from, slot, len);
-            lpn += len;
-            // Partial first and last pages: what is left over goes with the last run.
-            let share = if lpn > last.0 { left } else { left.min(u64::from(len) * PAGE_BYTES) };
-            left -= share;
-            let up = self.front.move_up(self.now, end, share);
-            if up >= latest.0 {
-                latest = (up, end, parts);
-            }
-        }
-        add_parts(stages, latest.2);
-        stages.add(Stage::Link, latest.0.since(latest.1));
-        latest.0
-    }
-
-    /// Brings `len` consecutive 4 KiB pages out of one flash page, the buffer, or nowhere (unmapped).
-    ///
-    /// Returns when they are in the controller, and the waits: die, array, channel.
-    #[inline]
-    fn fetch(&mut self, from: Nanos, slot: Option<Slot>, len: u32) -> (Nanos, [Nanos; 3]) {
-        let Some(slot) = slot else {
-            return (from, [Nanos::ZERO; 3]);
-        };
-        if self.in_buffer(slot, from) {
-            return (from, [Nanos::ZERO; 3]);
-        }
-        let page = slot.0 >> self.spec.geometry.page_shift;
-        let times = self.nand.read(self.now, from, page, u64::from(len) * PAGE_BYTES);
-        let parts = [
-            times.begin.since(from),
-            times.sensed.since(times.begin),
-            times.done.since(times.sensed),
-        ];
-        (times.done, parts)
-    }
-
-    /// Whether a slot's data is still on its way to flash.
-    #[inline]
-    fn in_buffer(&self, slot: Slot, at: Nanos) -> bool {
-        let (index, offset) = self.ftl.locate(slot);
-        let superblock = self.ftl.superblock(index);
-        let page = superblock.first_page + u64::from(offset >> self.spec.geometry.page_shift);
-        self.buffers[superblock.stream as usize].holds(page, at, &self.nand)
-    }
-
-    /// A write: down the link, through the write path, a place on flash for every page.
-    #[inline]
-    fn write(
-        &mut self,
-        from: Nanos,
-        io: Io,
-        first: Lpn,
-        last: Lpn,
-        stages: &mut Stages,
-    ) -> Result<Nanos, DeviceError> {
-        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let arrived = self.front.move_down(from, bytes);
-        stages.add(Stage::Link, arrived.since(from));
-        let len = transfer(bytes, self.costs.write_path_fs_per_byte);
-        let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
-        let (begin, accepted) = self.write_path.reserve(arrived, len);
-        let limited = len > nominal_len;
-        stages.add(if limited { Stage::Throttle } else { Stage::Buffer }, begin.since(arrived));
-        stages.add(Stage::Buffer, nominal_len);
-        stages.add(Stage::Throttle, len.since(nominal_len));
-
-        let pages = last.0 - first.0 + 1;
-        let count = u64::from(pages);
-        let cost = self.costs.write_command.after(self.costs.write_page.times(count));
-        let nominal = self.nominal.write_command.after(self.nominal.write_page.times(count));
-        let mut clock = self.flash_core(accepted, cost, nominal, stages);
-        if bytes != count * PAGE_BYTES {
-            clock = self.read_edges(clock, io, first, last, stages);
-        }
-        self.host_pages += count;
-        let mut lpn = first.0;
-        let mut left = pages;
-        while left > 0 {
-            if self.ftl.room(HOST) == 0 {
-                let before = clock;
-                clock = clock.max(self.open_for_host()?);
-                stages.add(Stage::Collection, clock.since(before));
-            }
-            let len = left.min(self.ftl.room(HOST));
-            let slot = self.ftl.place(HOST, Lpn(lpn), len);
-            let stored = self.fill(HOST, slot, len, clock);
-            stages.add(Stage::Buffer, stored.since(clock));
-            clock = stored;
-            lpn += len;
-            left -= len;
-        }
-        self.collect_slot();
-        self.flash_core.close_command();
-        Ok(clock)
-    }
-
-    /// Read-modify-write: the old contents of partly written first and last pages.
-    fn read_edges(
-        &mut self,
-        from: Nanos,
-        io: Io,
-        first: Lpn,
-        last: Lpn,
-        stages: &mut Stages,
-    ) -> Nanos {
-        const SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
-        let end = io.lba + u64::from(io.sectors);
-        let cut_first = !io.lba.is_multiple_of(SECTORS);
-        let cut_last = !end.is_multiple_of(SECTORS);
-        let mut latest = (from, [Nanos::ZERO; 3]);
-        let edges =
-            [(first, cut_first || (cut_last && first == last)), (last, cut_last && first != last)];
-        for (lpn, cut) in edges {
-            if cut {
-                let (done, parts) = self.fetch(from, self.ftl.look_up(lpn), 1);
-                if done > latest.0 {
-                    latest = (done, parts);
-                }
-            }
-        }
-        add_parts(stages, latest.1);
-        latest.0
-    }
-
-    /// Lets `len` slots from `slot` on pass through a stream's buffer and programs what is complete.
-    ///
-    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 die and
-    /// 1 calendar per die-wide program.
-    #[inline(always)]
-    fn fill(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
-        let last = (1u32 << self.spec.geometry.page_shift) - 1;
-        let (mut at, end, mut clock) = (slot.0, slot.0 + len, from);
-        while at < end {
-            if at & last == 0 {
-                self.buffers[stream].take(&self.nand);
-            }
-            clock = clock.max(self.buffers[stream].ready());
-            let page_end = (at | last) + 1;
-            if end < page_end {
-                break;
-            }
-            let page = at >> self.spec.geometry.page_shift;
-            let planes = 1u32 << self.spec.geometry.plane_shift;
-            if (page >> self.spec.geometry.die_shift) & (planes - 1) == planes - 1 {
-                self.program(stream, page, clock);
-            }
-            at = page_end;
-        }
-        clock
-    }
-
-    /// Programs the planes of a die, the last of which has just been filled, and frees their buffers.
-    fn program(&mut self, stream: usize, page: u32, at: Nanos) {
-        let g = &self.spec.geometry;
-        let row = page >> (g.die_shift + g.plane_shift);
-        let safe = self.nand.program(self.now, at, page, row);
-        let buffer = &mut self.buffers[stream];
-        let newest = buffer.taken() - 1;
-        for earlier in 0..1u64 << g.plane_shift {
-            buffer.give_back(newest - (earlier << g.die_shift), safe);
-        }
-    }
-
-    /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
-    /// NVMe standards allow.
-    fn trim(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
-        const SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
-        let begin = io.lba.div_ceil(SECTORS);
-        let end = (io.lba + u64::from(io.sectors)) / SECTORS;
-        let (cost, nominal) = (self.costs.write_command, self.nominal.write_command);
-        let done = self.flash_core(from, cost, nominal, stages);
-        if end > begin {
-            self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
-        }
-        self.flash_core.close_command();
-        done
+    /// 4 KiB pages programmed so far.
+    fn placed_pages(&self) -> u64 {
+        self.host_pages + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
     }
 
     /// Brings heat and throttling up to date.
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
         let work = Work {
-            programmed: self.host_pages + self.copied_pages,
+            programmed: self.placed_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
-            link_bytes: self.front.bytes,
+            link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
-            commands: self.commands,
+            commands: self.commands.iter().sum(),
         };
-        self.throttle_stage = self.thermal.advance(now, work);
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
         self.costs = self.spec.throttle[self.throttle_stage].costs;
     }
 }
@@ -543,23 +491,6 @@ fn programs_pending_max(spec: &Spec) -> u32 {
 }
 
 /// One buffer per write stream.
-fn fresh_buffers(spec: &Spec) -> [Buffer; 2] {
+fn fresh_buffers(spec: &Spec) -> [Buffer; STREAMS] {
     std::array::from_fn(|_| Buffer::new(spec.buffer_pages))
-}
-
-/// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
-#[inline(always)]
-fn continues(first: Option<Slot>, next: Option<Slot>, len: u32, page_shift: u32) -> bool {
-    match (first, next) {
-        (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
-        (None, None) => true,
-        _ => false,
-    }
-}
-
-#[inline(always)]
-fn add_parts(stages: &mut Stages, [die, array, channel]: [Nanos; 3]) {
-    stages.add(Stage::Die, die);
-    stages.add(Stage::Nand, array);
-    stages.add(Stage::Channel, channel);
 }

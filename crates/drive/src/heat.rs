@@ -1,18 +1,25 @@
-//! Heat and power: one thermal node fed by counted energy, and the throttle stages it drives.
+//! Heat: counted energy feeds the nodes of a network, and their temperatures drive the throttling.
 //!
-//! `dT/dt = (P - (T - ambient) / R) / C`, stepped every 100 ms by Euler's rule (with R x C of minutes
-//! the error is under 0.1 %; only additions and multiplications, so every platform agrees bit for bit).
-//! Not modelled: separate controller and flash nodes, the sensor's own lag and rounding; a burst
-//! shorter than some seconds heats the controller less than the real one.
+//! Steps of 100 ms, each exact for its mean power (`network.rs`). Array operations heat the flash,
+//! everything else the controller; in a profile of one node they are the same. Work is booked in the
+//! step in which its command comes. Without states of sleep, a step with a command counts as awake,
+//! one without as idle; with them, each nanosecond counts by its state (`power.rs`).
+//! The sensor of the health log lags behind its node, is read at intervals, and gives whole degrees;
+//! throttling follows the nodes themselves.
+//! Not modelled: leakage that grows with temperature (a hot drive would draw some per cent more).
 
 use drivebay_units::Nanos;
 
-use crate::spec::{Energy, Heat, Spec};
+use crate::network::{Network, decay_of};
+use crate::spec::{Energy, NODES_MAX, Power, Rated, Spec, THROTTLE_STAGES_MAX};
 
 /// Length of one step.
 pub const STEP: Nanos = Nanos::millis(100);
 
-/// Work done so far, by kind; differences between two moments feed the node.
+/// The controller's node.
+const CONTROLLER: usize = 0;
+
+/// Work done so far, by kind; differences between two moments feed the nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
     /// 4 KiB pages programmed.
@@ -29,33 +36,97 @@ pub struct Work {
     pub commands: u64,
 }
 
-/// Temperature, energy so far and throttle stage.
+/// Times that the health log reports, summed over steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeatLog {
+    /// Time in each throttle stage; entry 0 is unused.
+    pub stage_time: [Nanos; THROTTLE_STAGES_MAX + 1],
+    /// How often each stage was entered from the milder one.
+    pub stage_entries: [u64; THROTTLE_STAGES_MAX + 1],
+    /// At or above the warning temperature, below the critical one.
+    pub warning: Nanos,
+    /// At or above the critical temperature.
+    pub critical: Nanos,
+}
+
+/// Temperatures, energy so far and throttle stage.
 pub struct Thermal {
     energy: Energy,
-    node: Heat,
-    /// Turn points of the stages: (on, off), entry 0 unused.
-    turns: Vec<(f64, f64)>,
-    temperature_c: f64,
+    network: Network,
+    nand: usize,
+    power: Option<Power>,
+    /// Turn points of the stages: (on, off, node), entry 0 unused.
+    turns: Vec<(f64, f64, usize)>,
+    temperature_c: [f64; NODES_MAX],
+    sensor: Sensor,
+    rated: Rated,
     stage: usize,
     next_step: Nanos,
     last: Work,
+    /// Energy of the step in hand, by node, nanojoule.
+    pending_nj: [u64; NODES_MAX],
+    /// Up to when the states of sleep have been accounted for.
+    accounted: Nanos,
     energy_nj: u64,
-    throttled: Nanos,
+    peak_nj: u64,
+    log: HeatLog,
+}
+
+/// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
+fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
+    (u128::from(microwatt) * u128::from(nanoseconds) / 1_000_000) as u64
+}
+
+/// What the health log's temperature has come to.
+#[derive(Clone, Copy, PartialEq)]
+struct Sensor {
+    node: usize,
+    interval_steps: u64,
+    /// Of the difference to the node: what is left after a step.
+    keep: f64,
+    follows_c: f64,
+    reads_c: f64,
+}
+
+impl Sensor {
+    fn step(&mut self, temperature_c: &[f64; NODES_MAX], number: u64) {
+        let node_c = temperature_c[self.node];
+        self.follows_c = node_c + self.keep * (self.follows_c - node_c);
+        if number.is_multiple_of(self.interval_steps) {
+            self.reads_c = self.follows_c.round();
+        }
+    }
 }
 
 impl Thermal {
     /// A drive at ambient temperature.
     pub fn new(spec: &Spec) -> Thermal {
+        let (heat, step_s) = (&spec.heat, STEP.as_secs_f64());
+        let lag_s = heat.sensor.lag_s;
+        let sensor = Sensor {
+            node: heat.sensor.node,
+            interval_steps: heat.sensor.interval_steps,
+            keep: if lag_s > 0.0 { decay_of(step_s / lag_s) } else { 0.0 },
+            follows_c: heat.ambient_c,
+            reads_c: heat.ambient_c.round(),
+        };
         Thermal {
             energy: spec.energy,
-            node: spec.heat.clone(),
-            turns: spec.throttle.iter().map(|s| (s.on_c, s.off_c)).collect(),
-            temperature_c: spec.heat.ambient_c,
+            network: Network::new(heat, step_s),
+            nand: heat.nand,
+            power: spec.power.clone(),
+            turns: spec.throttle.iter().map(|s| (s.on_c, s.off_c, s.node)).collect(),
+            temperature_c: [heat.ambient_c; NODES_MAX],
+            sensor,
+            rated: spec.rated,
             stage: 0,
             next_step: STEP,
             last: Work::default(),
+            pending_nj: [0; NODES_MAX],
+            accounted: Nanos::ZERO,
             energy_nj: 0,
-            throttled: Nanos::ZERO,
+            peak_nj: 0,
+            log: HeatLog::default(),
         }
     }
 
@@ -65,50 +136,125 @@ impl Thermal {
         self.next_step
     }
 
-    /// Steps up to `now`; returns the throttle stage that holds then.
-    pub fn advance(&mut self, now: Nanos, work: Work) -> usize {
+    /// Steps up to `now`, with nothing asked of the drive since `idle_since`; returns the throttle
+    /// stage that holds then.
+    pub fn advance(&mut self, now: Nanos, work: Work, idle_since: Nanos) -> usize {
         // Work since the last call belongs to its first step; the rest of the time was idle.
-        let mut energy_nj = self.energy_of(work);
         let mut awake = work.commands > self.last.commands;
-        self.last = work;
+        self.take(work);
         while self.next_step <= now {
-            let base_uw = if awake { self.energy.active_uw } else { self.energy.idle_uw };
-            energy_nj += base_uw * STEP.0 / 1_000_000;
-            self.step(energy_nj);
+            self.pending_nj[CONTROLLER] += self.base_nj(self.next_step, idle_since, awake);
+            let before = (self.temperature_c, self.sensor, self.stage);
+            let energy_nj = self.step();
             self.next_step = self.next_step.after(STEP);
-            (energy_nj, awake) = (0, false);
+            let settled = before == (self.temperature_c, self.sensor, self.stage)
+                && !awake
+                && self.sleep_is_settled(idle_since);
+            if settled && self.next_step <= now {
+                self.repeat(energy_nj, 1 + now.since(self.next_step).0 / STEP.0);
+            }
+            awake = false;
+        }
+        if self.power.is_some() {
+            self.pending_nj[CONTROLLER] += self.base_nj(now, idle_since, awake);
         }
         self.stage
     }
 
-    fn energy_of(&self, work: Work) -> u64 {
+    /// Adds the energy of the work since the last call to the step in hand.
+    fn take(&mut self, work: Work) {
         let (e, last) = (&self.energy, &self.last);
-        (work.programmed - last.programmed) * e.program_4k_nj
+        self.pending_nj[self.nand] += (work.programmed - last.programmed) * e.program_4k_nj
             + (work.page_reads - last.page_reads) * e.read_page_nj
-            + (work.erases - last.erases) * e.erase_superblock_nj
-            + (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
-            + (work.core_ns - last.core_ns) / 1000 * e.core_busy_uw / 1000
+            + (work.erases - last.erases) * e.erase_superblock_nj;
+        self.pending_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
+            + nanojoule(e.core_busy_uw, work.core_ns - last.core_ns);
+        self.last = work;
     }
 
-    fn step(&mut self, energy_nj: u64) {
-        let seconds = STEP.as_secs_f64();
-        let watt = energy_nj as f64 / 1e9 / seconds;
-        let lost = (self.temperature_c - self.node.ambient_c) / self.node.resistance;
-        self.temperature_c += (watt - lost) / self.node.capacity * seconds;
-        self.energy_nj += energy_nj;
+    /// Energy without work up to `to`, as far as it is not accounted for.
+    fn base_nj(&mut self, to: Nanos, idle_since: Nanos, awake: bool) -> u64 {
+        let Some(power) = &self.power else {
+            let base_uw = if awake { self.energy.active_uw } else { self.energy.idle_uw };
+            return base_uw * STEP.0 / 1_000_000;
+        };
+        let awake_until = to.min(idle_since).max(self.accounted);
+        let awake_ns = awake_until.since(self.accounted).0;
+        let idle_nj = power
+            .idle_energy_nj(awake_until.since_or_zero(idle_since), to.since_or_zero(idle_since));
+        self.accounted = to;
+        nanojoule(self.energy.active_uw, awake_ns) + idle_nj
+    }
+
+    /// Whether more idle time changes nothing about the power.
+    fn sleep_is_settled(&self, idle_since: Nanos) -> bool {
+        self.power.as_ref().is_none_or(|power| {
+            self.next_step.since_or_zero(STEP.after(idle_since)) >= power.settled_after()
+        })
+    }
+
+    /// One step of the energy in hand, which it returns.
+    fn step(&mut self) -> u64 {
+        let energy_nj = self.pending_nj.iter().sum();
+        let watt = self.pending_nj.map(|nj| nj as f64 / 1e9 / STEP.as_secs_f64());
+        self.pending_nj = [0; NODES_MAX];
+        self.network.step(&mut self.temperature_c, &watt);
+        self.sensor.step(&self.temperature_c, self.next_step.0 / STEP.0);
+        self.peak_nj = self.peak_nj.max(energy_nj);
+        self.count(energy_nj, 1);
+        self.turn();
+        energy_nj
+    }
+
+    /// Books a step that happened `times` times.
+    fn count(&mut self, energy_nj: u64, times: u64) {
+        let len = STEP.times(times);
+        self.energy_nj += energy_nj * times;
         if self.stage > 0 {
-            self.throttled = self.throttled.after(STEP);
+            self.log.stage_time[self.stage] = self.log.stage_time[self.stage].after(len);
         }
-        if self.stage + 1 < self.turns.len() && self.temperature_c >= self.turns[self.stage + 1].0 {
-            self.stage += 1;
-        } else if self.stage > 0 && self.temperature_c < self.turns[self.stage].1 {
-            self.stage -= 1;
+        let reads_c = self.sensor.reads_c;
+        if self.rated.critical_c.is_some_and(|limit| reads_c >= limit) {
+            self.log.critical = self.log.critical.after(len);
+        } else if self.rated.warning_c.is_some_and(|limit| reads_c >= limit) {
+            self.log.warning = self.log.warning.after(len);
         }
     }
 
-    /// Degrees Celsius at the last step.
+    /// Enters the next stage, or leaves this one.
+    fn turn(&mut self) {
+        if let Some(&(on_c, _, node)) = self.turns.get(self.stage + 1)
+            && self.temperature_c[node] >= on_c
+        {
+            self.stage += 1;
+            self.log.stage_entries[self.stage] += 1;
+        } else if self.stage > 0 {
+            let (_, off_c, node) = self.turns[self.stage];
+            self.stage -= usize::from(self.temperature_c[node] < off_c);
+        }
+    }
+
+    /// Nothing changes any more: so many steps at once.
+    fn repeat(&mut self, energy_nj: u64, times: u64) {
+        self.count(energy_nj, times);
+        let len = STEP.times(times);
+        self.next_step = self.next_step.after(len);
+        self.accounted = self.accounted.after(len);
+    }
+
+    /// Degrees Celsius of the controller at the last step.
     pub fn temperature_c(&self) -> f64 {
+        self.temperature_c[CONTROLLER]
+    }
+
+    /// Degrees Celsius of all nodes at the last step.
+    pub fn node_temperatures_c(&self) -> [f64; NODES_MAX] {
         self.temperature_c
+    }
+
+    /// What the health log reports: whole degrees Celsius.
+    pub fn sensor_c(&self) -> f64 {
+        self.sensor.reads_c
     }
 
     /// Nanojoule up to the last step.
@@ -116,8 +262,18 @@ impl Thermal {
         self.energy_nj
     }
 
+    /// Most energy of a step since the last call, nanojoule.
+    pub fn take_peak_nj(&mut self) -> u64 {
+        std::mem::take(&mut self.peak_nj)
+    }
+
     /// Time spent in any throttle stage.
     pub fn throttled(&self) -> Nanos {
-        self.throttled
+        self.log.stage_time.iter().fold(Nanos::ZERO, |sum, &len| sum.after(len))
+    }
+
+    /// What was counted for the health log.
+    pub fn log(&self) -> HeatLog {
+        self.log
     }
 }

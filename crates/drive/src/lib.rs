@@ -1,8 +1,8 @@
 //! The virtual drive: answers "when is this I/O done, and why then?"
 //!
-//! The path of one I/O: [`Device::submit`] (`device.rs`) takes it through the host interface and the
-//! link (`front.rs`), the firmware cores (`controller.rs`), the map (`ftl/`) and the flash
-//! (`nand.rs`), and back. Resources are timelines (`timeline.rs`), not events: each hands out time once.
+//! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and the
+//! link (`front.rs`) to the firmware cores (`controller.rs`); [`Device::serve`] on through the map
+//! (`ftl/`), the write buffer (`buffer.rs`) and the flash (`nand.rs`), and back. Resources are timelines (`timeline.rs`), not events: each hands out time once.
 //!
 //! This crate must not know sockets, files, the wall clock, Python or statistics.
 
@@ -11,17 +11,28 @@ mod controller;
 mod device;
 mod front;
 mod ftl;
+mod health;
 mod heat;
+mod io;
+mod map_cache;
 mod memory;
 mod nand;
+mod network;
+mod portable;
+mod power;
 mod raw;
+mod reliability;
 mod spec;
 mod stage;
 mod timeline;
 
-pub use device::{Completion, Counters, Device, DeviceError, Io, Op};
+pub use device::{Counters, Device, Recovery};
 pub use ftl::Ftl;
+pub use health::Health;
+pub use io::{Completion, DeviceError, Io, Op, Posted, Served};
+pub use map_cache::MapTraffic;
 pub use raw::RawSpec;
-pub use spec::{Spec, SpecError};
+pub use reliability::Reliability;
+pub use spec::{QUEUES_MAX, Spec, SpecError};
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use timeline::{Calendar, Fifo};

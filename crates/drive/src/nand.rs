@@ -7,7 +7,7 @@
 //! it begin later. All planes of a die program together once the last plane's page is filled. Data of
 //! the next program may move during the running one (`cache_program`).
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
-//! with data out, as with cache read: latencies at high load are slightly low); read retry, errors.
+//! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 
 use drivebay_units::Nanos;
 
@@ -33,8 +33,6 @@ struct Write {
 struct Die {
     /// When the reads asked so far have left the array.
     reads_until: Nanos,
-    /// When the write that a read suspended last goes on, if no other read comes.
-    resumes_at: Nanos,
     /// Number of the first write that reads may still move.
     first: u32,
     /// Number of the next write; the first is 1.
@@ -52,6 +50,15 @@ pub struct Ticket {
 impl Ticket {
     /// Of a program that has not been asked for.
     pub const NONE: Ticket = Ticket { entry: u32::MAX, number: 0 };
+
+    /// Of a program that has ended long ago.
+    pub const ENDED: Ticket = Ticket { entry: 0, number: u32::MAX };
+
+    /// Whether this is [`Ticket::NONE`].
+    #[inline(always)]
+    pub fn is_none(self) -> bool {
+        self.entry == u32::MAX
+    }
 }
 
 /// When the parts of a read were over.
@@ -70,6 +77,10 @@ pub struct Nand {
     timing: NandTiming,
     /// tPROG by row, repeated to a length that all counts of page types divide.
     program: [Nanos; ROWS_REPEAT as usize],
+    /// tR by row, likewise, if page types differ in it.
+    read_by_row: Option<[Nanos; ROWS_REPEAT as usize]>,
+    /// A flash page's row is its number shifted by this.
+    row_shift: u32,
     dies: Vec<Die>,
     /// The rings of all dies.
     writes: Vec<Write>,
@@ -95,10 +106,11 @@ impl Nand {
         Nand {
             timing,
             program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
-            dies: vec![
-                Die { reads_until: Nanos::ZERO, resumes_at: Nanos::ZERO, first: 1, next: 1 };
-                dies as usize
-            ],
+            read_by_row: timing
+                .read_by_type
+                .map(|read| std::array::from_fn(|row| read[row % timing.page_types as usize])),
+            row_shift: geometry.die_shift + geometry.plane_shift,
+            dies: vec![Die { reads_until: Nanos::ZERO, first: 1, next: 1 }; dies as usize],
             writes: vec![Write::default(); (dies as usize) << ring_shift],
             ring_shift,
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
@@ -129,7 +141,19 @@ impl Nand {
     #[inline]
     pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
         self.page_reads += 1;
-        let (len, suspend) = (self.timing.read, self.timing.suspend);
+        let (mut len, suspend) = (self.timing.read, self.timing.suspend);
+        if let Some(by_row) = &self.read_by_row {
+            len = by_row[((page >> self.row_shift) % ROWS_REPEAT) as usize];
+        }
+        let (die, ring) = self.die(page & self.die_mask);
+        die.sense(ring, from, len, suspend)
+    }
+
+    /// Senses a flash page once more, in a time of its own: (begin, end).
+    #[cold]
+    pub fn sense_again(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+        self.page_reads += 1;
+        let suspend = self.timing.suspend;
         let (die, ring) = self.die(page & self.die_mask);
         die.sense(ring, from, len, suspend)
     }
@@ -182,6 +206,20 @@ impl Nand {
         Ticket { entry: entry as u32, number }
     }
 
+    /// Power is gone: whatever dies and channels were doing has ended, or never will.
+    pub fn power_cut(&mut self) {
+        self.writes.fill(Write::default());
+        self.channels.fill(Calendar::default());
+        for die in &mut self.dies {
+            (die.reads_until, die.first) = (Nanos::ZERO, die.next);
+        }
+    }
+
+    /// tR.
+    pub fn read_time(&self) -> Nanos {
+        self.timing.read
+    }
+
     /// Erases one block on every plane of every die.
     pub fn erase_superblock(&mut self, from: Nanos) {
         self.superblock_erases += 1;
@@ -203,7 +241,7 @@ impl Die {
     /// Reads as soon as the reads before it are over and a running write can be suspended.
     ///
     /// Cost: one step per write that it delays.
-    #[inline]
+    #[inline(always)]
     fn sense(
         &mut self,
         ring: &mut [Write],
@@ -212,6 +250,8 @@ impl Die {
         suspend: Nanos,
     ) -> (Nanos, Nanos) {
         let mask = ring.len() - 1;
+        // Behind another read no write runs in between.
+        let behind_read = from <= self.reads_until;
         let mut begin = from.max(self.reads_until);
         self.first = self.first.max(self.next.saturating_sub(ring.len() as u32));
         while self.first != self.next && ring[self.first as usize & mask].until <= begin {
@@ -219,15 +259,14 @@ impl Die {
         }
         if self.first != self.next {
             let running = &mut ring[self.first as usize & mask];
-            if running.from > begin {
+            if running.from > begin || (behind_read && running.from == begin) {
                 self.push_from(ring, self.first, begin.after(len));
             } else {
-                if begin != self.resumes_at {
+                if !behind_read {
                     begin = begin.after(suspend).min(running.until);
                 }
                 let end = begin.after(len);
                 if begin < running.until {
-                    self.resumes_at = end;
                     running.until = running.until.after(len);
                     let until = running.until;
                     let gap = ring[(self.first + 1) as usize & mask].gap;

@@ -1,9 +1,13 @@
 //! A profile as it is written: every number with its source.
 //!
-//! `drives/*.toml` and what-ifs come through here; `spec.rs` checks them and derives what the model
+//! `drives/*.toml` and what-ifs come through here; `spec/` checks them and derives what the model
 //! uses. Units stand last in each name. GB and MB are decimal.
 
+mod media;
+
 use serde::{Deserialize, Serialize};
+
+pub use media::{RawMapCache, RawReliability};
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -47,6 +51,18 @@ pub struct RawSpec {
     pub energy: RawEnergy,
     /// Heat and throttling.
     pub heat: RawHeat,
+    /// What the drive and its link sleep in; nothing if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<RawPower>,
+    /// What the health log needs to know; without it wear and warnings are not reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<RawHealth>,
+    /// Errors and wear of the flash; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<RawReliability>,
+    /// A map that does not fit the drive's memory; absent: it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<RawMapCache>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,
@@ -81,31 +97,67 @@ pub struct RawDrive {
 pub struct RawHost {
     /// Software per command that overlaps with other commands.
     pub software_us: Number,
+    /// Work of a processor per command that its other commands wait for; none if left out. Each
+    /// submission queue has a processor of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us: Option<Number>,
+    /// Most commands that the host's driver keeps at the drive; as many as the interface if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding_max: Option<Sourced<u64>>,
+    /// Most data that the host's driver moves, both ways together; no limit if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mb_per_s: Option<Number>,
+    /// Whether the host lets drive and link sleep; it does not if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_saving: Option<Sourced<bool>>,
+    /// Where the drive is plugged in; a slot as fast as the drive if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<RawSlot>,
+}
+
+/// A slot or port: the link runs at the lesser of the slot's and the drive's generation and lanes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawSlot {
+    /// As in `link`.
+    pub generation: Sourced<u64>,
+    /// As in `link`.
+    pub lanes: Sourced<u64>,
 }
 
 /// The command interface.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawInterface {
-    /// `ahci` or `nvme`.
+    /// `sata`, `ahci` (over PCIe) or `nvme`.
     pub protocol: Word,
     /// Cost of one command that no other command can overlap: register access, doorbells.
     pub serial_us: Number,
-    /// Most commands outstanding.
+    /// Most commands outstanding, in each queue.
     pub queue_depth_max: Sourced<u64>,
+    /// Most submission queues (NVMe); one if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues_max: Option<Sourced<u64>>,
+    /// Whether weighted round robin with urgent class is offered (NVMe); it is not if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighted_round_robin: Option<Sourced<bool>>,
+    /// From the doorbell to the command in the controller, overlapping with others; none if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch_us: Option<Number>,
 }
 
 /// The link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawLink {
-    /// PCIe generation, 1 to 5.
+    /// PCIe generation, 1 to 5; SATA: 1, 2, 3 for 1.5, 3 and 6 Gb/s.
     pub generation: Sourced<u64>,
-    /// Lanes: 1, 2, 4, 8 or 16.
+    /// Lanes: 1, 2, 4, 8 or 16; SATA: 1.
     pub lanes: Sourced<u64>,
-    /// Largest payload of one packet: 128 to 4096 bytes.
+    /// Largest payload of one packet: 128 to 4096 bytes; of a SATA data FIS: up to 8192.
     pub payload_bytes: Sourced<u64>,
-    /// Header, sequence number and check of one packet.
+    /// PCIe: header, sequence number and check of one packet. SATA: start, check, end and handshake
+    /// of one FIS, in byte times.
     pub packet_overhead_bytes: Sourced<u64>,
     /// Posting the completion and raising the interrupt.
     pub completion_us: Number,
@@ -157,6 +209,9 @@ pub struct RawNand {
     pub bad_superblocks: Sourced<u64>,
     /// tR.
     pub read_us: Number,
+    /// tR by page type, in programming order; absent: `read_us` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_by_type_us: Option<Sourced<Vec<f64>>>,
     /// tPROG by page type, in programming order (MLC: LSB, MSB).
     pub program_us: Sourced<Vec<f64>>,
     /// tBERS.
@@ -223,19 +278,132 @@ pub struct RawEnergy {
     pub link_4k_uj: Number,
 }
 
-/// Heat.
+/// Heat: one node, or a network of them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawHeat {
     /// Air around the drive.
     pub ambient_c: Number,
-    /// From the drive to the air.
-    pub resistance_k_per_w: Number,
-    /// Of the drive.
-    pub capacity_j_per_k: Number,
+    /// One node: from the drive to still air.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resistance_k_per_w: Option<Number>,
+    /// One node: of the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_j_per_k: Option<Number>,
+    /// Several nodes, in place of the two numbers above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<RawNetwork>,
+    /// Air moving over the drive; resistances to the air fall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub air: Option<RawAir>,
+    /// The sensor as the health log reports it; whole degrees, without delay, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensor: Option<RawSensor>,
     /// What the drive does against heat, mildest first.
     #[serde(default)]
     pub throttle: Vec<RawThrottle>,
+}
+
+/// A network of heat nodes: controller and flash on the module, a heatsink over both if there is one.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawNetwork {
+    /// Heat capacity of the controller; its cores' and the link's energy goes there.
+    pub controller_j_per_k: Number,
+    /// Of the flash packages; array operations' energy goes there.
+    pub nand_j_per_k: Number,
+    /// Of the circuit board and the rest.
+    pub module_j_per_k: Number,
+    /// From controller to board.
+    pub controller_to_module_k_per_w: Number,
+    /// From flash to board.
+    pub nand_to_module_k_per_w: Number,
+    /// From board and packages to still air.
+    pub module_to_air_k_per_w: Number,
+    /// The heatsink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heatsink: Option<RawHeatsink>,
+}
+
+/// A heatsink on controller and flash.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawHeatsink {
+    /// Its heat capacity.
+    pub capacity_j_per_k: Number,
+    /// From controller to heatsink, through the pad.
+    pub from_controller_k_per_w: Number,
+    /// From flash to heatsink, through the pad.
+    pub from_nand_k_per_w: Number,
+    /// From heatsink to still air.
+    pub to_air_k_per_w: Number,
+}
+
+/// Moving air: every resistance to the air is divided by 1 + gain x sqrt(speed in m/s).
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAir {
+    /// Speed of the air.
+    pub speed_m_per_s: Number,
+    /// Conductance that 1 m/s adds, against still air's.
+    pub gain: Number,
+}
+
+/// A temperature sensor.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawSensor {
+    /// Where it sits: `drive`, or in a network `controller`, `nand`, `module`, `heatsink`.
+    pub node: Word,
+    /// How often the firmware reads it: a multiple of 100 ms.
+    pub interval_ms: Sourced<u64>,
+    /// Time constant with which it follows its node.
+    pub lag_ms: Number,
+}
+
+/// What the drive and its link sleep in while nothing is asked of them.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawPower {
+    /// Part of `energy.active_mw` and `energy.idle_mw` that is the link's, awake.
+    pub link_awake_mw: Number,
+    /// States of the drive (NVMe's PS3 and PS4), lightest first.
+    #[serde(default)]
+    pub device: Vec<RawSleep>,
+    /// States of the link (PCIe's L1.2; SATA's Partial, Slumber, DevSleep), lightest first.
+    #[serde(default)]
+    pub link: Vec<RawSleep>,
+}
+
+/// A state of sleep.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawSleep {
+    /// Its name in the standard.
+    pub name: String,
+    /// Idle time after which it is entered.
+    pub after_us: Number,
+    /// How long entering takes; it cannot be broken off.
+    pub entry_us: Number,
+    /// How long leaving takes.
+    pub exit_us: Number,
+    /// Power of the drive without its link, or of the link alone.
+    pub power_mw: Number,
+}
+
+/// What the health log needs to know.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawHealth {
+    /// Program/erase cycles at which the drive counts as used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rated_cycles: Option<Number>,
+    /// NVMe's WCTEMP: time above it is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning_c: Option<Number>,
+    /// NVMe's CCTEMP: likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical_c: Option<Number>,
 }
 
 /// One stage of throttling, entered at `on_c`, left below `off_c`.
@@ -248,6 +416,10 @@ pub struct RawThrottle {
     pub off_c: Number,
     /// Clock of the cores against the nominal one.
     pub clock_percent: Number,
+    /// The node that it follows; the hottest there is by design if left out: `drive`, in a network
+    /// `controller`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensor: Option<Word>,
     /// Limit on writes, if any.
     #[serde(default)]
     pub write_mb_per_s: Option<Number>,

@@ -249,13 +249,3 @@ fn a_partial_page_is_read_modified_and_written() {
     assert_eq!(completion.stages.of(Stage::Nand), Nanos(58_500));
     assert_eq!(completion.stages.total(), completion.done.since(now));
 }
-
-#[test]
-fn requests_off_the_drive_are_refused() {
-    let mut device = Profile::sm951().device();
-    for (lba, sectors) in [(1_000_215_216, 1), (1_000_215_210, 8), (u64::MAX, 1), (0, 0)] {
-        let refused = device.submit(Nanos::ZERO, Io { op: Op::Read, lba, sectors });
-        assert!(refused.is_err(), "{sectors} sectors at {lba}");
-    }
-    assert_eq!(device.counters().commands, 0);
-}

@@ -3,12 +3,14 @@
 //! Errors become `drivebay._core.CoreError` with the message and hint of the core; the interpreter lock
 //! is released while a drive runs.
 
+mod replay;
+mod replay_real;
 mod trace;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Counters, Device, Spec, Stage};
-use drivebay_run::{Control, Outcome, Row, RunError, Workload};
+use drivebay_drive::{Counters, Device, Health, Spec, Stage};
+use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, Workload};
 use drivebay_units::Nanos;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::create_exception;
@@ -45,6 +47,11 @@ impl PyControl {
     /// Ask the run to stop at the next virtual second.
     fn cancel(&self) {
         self.0.cancel();
+    }
+
+    /// Requests of a trace replayed so far.
+    fn requests(&self) -> u64 {
+        self.0.requests()
     }
 
     /// (virtual seconds, temperature in Celsius, I/Os and bytes of the last second).
@@ -135,6 +142,12 @@ impl VirtualDrive {
         counters_dict(py, &counters)
     }
 
+    /// The health log, see `_core.pyi`.
+    fn health<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let health = self.with(|device| Ok(device.health()))?;
+        health_dict(py, &health)
+    }
+
     /// User capacity in bytes.
     #[getter]
     fn capacity_bytes(&self) -> PyResult<u64> {
@@ -154,6 +167,37 @@ fn counters_dict<'py>(py: Python<'py>, c: &Counters) -> PyResult<Bound<'py, PyDi
     dict.set_item("throttled_s", c.throttled_ns as f64 / 1e9)?;
     dict.set_item("temperature_c", c.temperature_c)?;
     dict.set_item("throttle_stage", c.throttle_stage)?;
+    Ok(dict)
+}
+
+fn health_dict<'py>(py: Python<'py>, h: &Health) -> PyResult<Bound<'py, PyDict>> {
+    let seconds = |len: Nanos| len.0 as f64 / 1e9;
+    let dict = PyDict::new(py);
+    dict.set_item("temperature_c", h.temperature_c)?;
+    let nodes = PyDict::new(py);
+    for &(name, celsius) in &h.node_temperatures_c {
+        nodes.set_item(name, celsius)?;
+    }
+    dict.set_item("node_temperatures_c", nodes)?;
+    dict.set_item("available_spare_percent", h.available_spare_percent)?;
+    dict.set_item("percentage_used", h.percentage_used)?;
+    dict.set_item("data_units_read", h.data_units_read)?;
+    dict.set_item("data_units_written", h.data_units_written)?;
+    dict.set_item("host_reads", h.host_reads)?;
+    dict.set_item("host_writes", h.host_writes)?;
+    dict.set_item("busy_s", seconds(h.busy))?;
+    dict.set_item("power_cycles", h.power_cycles)?;
+    dict.set_item("power_on_s", seconds(h.power_on))?;
+    dict.set_item("unsafe_shutdowns", h.unsafe_shutdowns)?;
+    dict.set_item("media_errors", h.media_errors)?;
+    dict.set_item("warning_temperature_s", seconds(h.warning_time))?;
+    dict.set_item("critical_temperature_s", seconds(h.critical_time))?;
+    let stages: Vec<(u64, f64)> =
+        h.throttling.iter().map(|&(entries, len)| (entries, seconds(len))).collect();
+    dict.set_item("throttling", stages)?;
+    dict.set_item("wakes", h.wakes)?;
+    dict.set_item("asleep_s", seconds(h.asleep))?;
+    dict.set_item("waf", h.waf)?;
     Ok(dict)
 }
 
@@ -186,6 +230,13 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     };
     dict.set_item("temperature_c", floats(|s| s.temperature_c))?;
     dict.set_item("power_w", floats(|s| s.power_w))?;
+    dict.set_item("power_w_peak", floats(|s| s.power_w_peak))?;
+    let queues = &outcome.queues;
+    let per_queue = |of: fn(&QueueTotals) -> u64| -> Bound<'py, PyArray1<u64>> {
+        queues.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
+    };
+    dict.set_item("queue_ios", per_queue(|q| q.ios))?;
+    dict.set_item("queue_latency_ns_sum", per_queue(|q| q.latency_ns_sum))?;
     let stage: Vec<u32> = sensors.iter().map(|s| s.throttle_stage as u32).collect();
     dict.set_item("throttle_stage", stage.into_pyarray(py))?;
     for (name, histogram) in ["read", "write"].into_iter().zip(&recorder.histograms) {
@@ -216,6 +267,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyControl>()?;
     m.add_function(wrap_pyfunction!(check_profile, m)?)?;
     m.add("CoreError", m.py().get_type::<CoreError>())?;
+    replay::register(m)?;
+    replay_real::register(m)?;
     trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())

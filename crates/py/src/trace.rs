@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use drivebay_trace::{Format, Kind, LeftOut, Order, Request, Summary, Trace, TraceError};
+use drivebay_trace::{
+    Format, Kind, LeftOut, Order, Profile, Request, Source, Summary, Synth, Trace, TraceError, What,
+};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -15,7 +17,7 @@ use crate::CoreError;
 create_exception!(_core, TraceFileError, CoreError, "The machine: no such file, disk full.");
 create_exception!(_core, TraceOrderError, CoreError, "Too far out of order to stream: sort it.");
 
-fn trace_error(error: TraceError) -> PyErr {
+pub(crate) fn trace_error(error: TraceError) -> PyErr {
     let text = error.to_string();
     match error {
         TraceError::Cancelled => PyKeyboardInterrupt::new_err(()),
@@ -26,7 +28,7 @@ fn trace_error(error: TraceError) -> PyErr {
 }
 
 /// Whether to go on: Ctrl-C says no.
-fn go_on() -> bool {
+pub(crate) fn go_on() -> bool {
     Python::attach(|py| py.check_signals().is_ok())
 }
 
@@ -36,15 +38,73 @@ fn format(name: Option<&str>) -> PyResult<Option<Format>> {
 
 fn summary_dict<'py>(
     py: Python<'py>,
-    format: Format,
+    format: &str,
     requests: u64,
     left_out: &LeftOut,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("format", format.name())?;
+    dict.set_item("format", format)?;
     dict.set_item("requests", requests)?;
     dict.set_item("notes", left_out.notes())?;
     Ok(dict)
+}
+
+fn kind(to: &str) -> PyResult<Kind> {
+    match to {
+        "iolog" => Ok(Kind::Iolog),
+        "csv" => Ok(Kind::Csv),
+        other => {
+            let text = format!("--to: {other} is not written here\nhint: --to csv");
+            Err(CoreError::new_err(text))
+        }
+    }
+}
+
+/// A source given as JSON; see `drivebay_trace::What`.
+pub(crate) fn what(json: &str) -> PyResult<What> {
+    serde_json::from_str(json)
+        .map_err(|error| CoreError::new_err(format!("trace: {error}\nhint: see drivebay._core")))
+}
+
+fn synth(json: &str) -> PyResult<Synth> {
+    let synth = what(json)?.synth().map_err(trace_error)?;
+    synth.ok_or_else(|| CoreError::new_err("trace: is a file\nhint: drivebay trace info FILE"))
+}
+
+/// Names of the traces that are synthesized.
+#[pyfunction]
+fn synth_names() -> Vec<&'static str> {
+    Profile::names().to_vec()
+}
+
+/// The text of a profile.
+#[pyfunction]
+fn synth_profile(name: &str) -> PyResult<&'static str> {
+    Profile::text(name).map_err(|error| trace_error(error.into()))
+}
+
+/// (number of requests, where the highest address may end) of a synthesized trace.
+#[pyfunction]
+fn synth_size(what: &str) -> PyResult<(u64, u64)> {
+    let synth = synth(what)?;
+    Ok((synth.requests(), synth.extent_bytes()))
+}
+
+/// Statistics of a synthesized trace, as JSON.
+#[pyfunction]
+fn synth_info(py: Python<'_>, what: &str) -> PyResult<String> {
+    let mut synth = synth(what)?;
+    let info =
+        py.detach(|| drivebay_trace::info_of(&mut synth, &mut go_on)).map_err(trace_error)?;
+    Ok(serde_json::to_string(&info).expect("numbers and names"))
+}
+
+/// Writes a synthesized trace into `out`, made or emptied; returns the number of requests.
+#[pyfunction]
+fn synth_write(py: Python<'_>, what: &str, out: PathBuf, to: &str) -> PyResult<u64> {
+    let (mut synth, kind) = (synth(what)?, kind(to)?);
+    py.detach(|| drivebay_trace::convert_from(&mut synth, &out, kind, &mut go_on))
+        .map_err(trace_error)
 }
 
 /// Names of the formats that are read.
@@ -65,7 +125,7 @@ fn trace_info<'py>(
         py.detach(|| drivebay_trace::info(&path, from, &mut go_on)).map_err(trace_error)?;
     let json = serde_json::to_string(&info).expect("numbers and names");
     let Summary { format, requests, left_out } = summary;
-    Ok((json, summary_dict(py, format, requests, &left_out)?))
+    Ok((json, summary_dict(py, format.name(), requests, &left_out)?))
 }
 
 /// Writes `path` into `out`, made or emptied, as "iolog" or "csv"; returns what was read.
@@ -77,19 +137,11 @@ fn trace_convert<'py>(
     out: PathBuf,
     to: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let kind = match to {
-        "iolog" => Kind::Iolog,
-        "csv" => Kind::Csv,
-        other => {
-            let text = format!("--to: {other} is not written here\nhint: --to csv");
-            return Err(CoreError::new_err(text));
-        }
-    };
-    let from = format(from)?;
+    let (kind, from) = (kind(to)?, format(from)?);
     let summary = py
         .detach(|| drivebay_trace::convert(&path, from, &out, kind, &mut go_on))
         .map_err(trace_error)?;
-    summary_dict(py, summary.format, summary.requests, &summary.left_out)
+    summary_dict(py, summary.format.name(), summary.requests, &summary.left_out)
 }
 
 /// A trace as batches of columns, in order of time.
@@ -97,8 +149,22 @@ fn trace_convert<'py>(
 struct TraceBatches(Mutex<Batches>);
 
 struct Batches {
-    trace: Trace,
+    from: From,
     requests: u64,
+}
+
+enum From {
+    File(Box<Trace>),
+    Synth(Box<Synth>),
+}
+
+impl From {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            From::File(trace) => &mut **trace,
+            From::Synth(synth) => &mut **synth,
+        }
+    }
 }
 
 #[pymethods]
@@ -113,14 +179,21 @@ impl TraceBatches {
         let from = format(from)?;
         let order = if sort { Order::Sort } else { Order::Window };
         let trace = py.detach(|| Trace::open(&path, from, order)).map_err(trace_error)?;
-        Ok(TraceBatches(Mutex::new(Batches { trace, requests: 0 })))
+        Ok(TraceBatches(Mutex::new(Batches { from: From::File(Box::new(trace)), requests: 0 })))
+    }
+
+    /// A synthesized trace, given as JSON.
+    #[staticmethod]
+    fn synth(what: &str) -> PyResult<TraceBatches> {
+        let from = From::Synth(Box::new(synth(what)?));
+        Ok(TraceBatches(Mutex::new(Batches { from, requests: 0 })))
     }
 
     /// The next columns, see `_core.pyi`; None at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let columns = py.detach(|| {
             let mut batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let block = batches.trace.next_block(&mut go_on).map_err(trace_error)?;
+            let block = batches.from.source().next_requests(&mut go_on).map_err(trace_error)?;
             let columns = block.map(Columns::new);
             batches.requests += columns.as_ref().map_or(0, |columns| columns.op.len() as u64);
             Ok::<_, PyErr>(columns)
@@ -131,8 +204,14 @@ impl TraceBatches {
     /// What was read so far.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let trace = &batches.trace;
-        summary_dict(py, trace.format(), batches.requests, &trace.left_out())
+        match &batches.from {
+            From::File(trace) => {
+                summary_dict(py, trace.format().name(), batches.requests, &trace.left_out())
+            }
+            From::Synth(_) => {
+                summary_dict(py, "synthesized", batches.requests, &LeftOut::default())
+            }
+        }
     }
 }
 
@@ -172,6 +251,11 @@ impl Columns {
 /// Enters this file's part into the module.
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<TraceBatches>()?;
+    m.add_function(wrap_pyfunction!(synth_names, m)?)?;
+    m.add_function(wrap_pyfunction!(synth_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(synth_size, m)?)?;
+    m.add_function(wrap_pyfunction!(synth_info, m)?)?;
+    m.add_function(wrap_pyfunction!(synth_write, m)?)?;
     m.add_function(wrap_pyfunction!(trace_formats, m)?)?;
     m.add_function(wrap_pyfunction!(trace_info, m)?)?;
     m.add_function(wrap_pyfunction!(trace_convert, m)?)?;

@@ -44,6 +44,8 @@ fn load(
         read_percent,
         block_bytes,
         queue_depth: 32,
+        queues: 1,
+        arbitration: Default::default(),
         span_start_bytes: 0,
         span_bytes: span_bytes / block_bytes * block_bytes,
         stop: Stop { duration_s: None, bytes: Some(ios * block_bytes), stable: None },

@@ -1,12 +1,13 @@
-//! Steady random writes on a small drive, for `valgrind --tool=callgrind` and `perf`.
+//! Steady random writes or reads on a small drive, for `valgrind --tool=callgrind` and `perf`.
 //!
-//! Usage: steady [SECONDS]. A drive of one die has the same path per I/O as one of 64.
+//! Usage: steady [SECONDS] [READ_PERCENT]. A drive of one die has the same path per I/O as one of 64.
 
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Pattern, Stop, Workload, run};
 
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(100.0);
+    let read_percent: u32 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);
     let text = include_str!("../../../drives/sm951-ahci-512.toml")
         .replace("channels = { value = 8", "channels = { value = 1")
         .replace("dies_per_channel = { value = 8", "dies_per_channel = { value = 1")
@@ -29,12 +30,14 @@ fn main() {
     let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
     let span_bytes = spec.capacity_bytes();
     let mut device = Device::new(spec, 1).expect("memory");
-    let mut go = |pattern, block_bytes, stop| {
+    let mut go = |pattern, read_percent, block_bytes, stop| {
         let load = Workload {
             pattern,
-            read_percent: 0,
+            read_percent,
             block_bytes,
             queue_depth: 32,
+            queues: 1,
+            arbitration: Default::default(),
             span_start_bytes: 0,
             span_bytes,
             stop,
@@ -48,9 +51,10 @@ fn main() {
     let by_time = |seconds| Stop { duration_s: Some(seconds), bytes: None, stable: None };
     go(
         Pattern::Sequential,
+        0,
         131_072,
         Stop { duration_s: None, bytes: Some(span_bytes), stable: None },
     );
-    go(Pattern::Random, 4096, by_time(30.0));
-    go(Pattern::Random, 4096, by_time(seconds));
+    go(Pattern::Random, 0, 4096, by_time(30.0));
+    go(Pattern::Random, read_percent, 4096, by_time(seconds));
 }

@@ -10,6 +10,7 @@ pub struct Control {
     temperature_mc: AtomicU64,
     ios_last_second: AtomicU64,
     bytes_last_second: AtomicU64,
+    requests: AtomicU64,
 }
 
 impl Control {
@@ -29,6 +30,16 @@ impl Control {
         self.temperature_mc.store((temperature_c.max(0.0) * 1000.0) as u64, Ordering::Relaxed);
         self.ios_last_second.store(ios, Ordering::Relaxed);
         self.bytes_last_second.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn publish_requests(&self, requests: u64) {
+        self.requests.store(requests, Ordering::Relaxed);
+    }
+
+    /// Requests of a trace that were replayed so far; zero in other runs.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Virtual seconds run, temperature in Celsius, I/Os and bytes of the last full second.

@@ -1,18 +1,20 @@
 //! The driver: a closed loop at a queue depth, in virtual time.
 //!
-//! Each turn takes the slot that is free first, submits the next request at that time, and records the
-//! completion. Requests are drawn in batches so that the map entries they need are fetched meanwhile:
-//! on a map of 500 MB the cache miss is the cost. A host that wants more outstanding than the interface
-//! carries waits in its own queue, and that wait is the host's.
+//! Each turn takes the slot that is free first, serves the requests that reach the flash core before
+//! that time, and submits the next. Requests are drawn in batches so that the map entries they need are
+//! fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that wants more outstanding
+//! than the interface carries waits in its own queue, and that wait is the host's. With several
+//! submission queues the controller picks among what waits in them (`queues.rs`).
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Stage};
+use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Served, Spec, Stage};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
+use crate::queues::{Queues, Waiting};
 use crate::recorder::Recorder;
-use crate::slots::Slots;
+use crate::slots::{FAR, Slots};
 use crate::workload::{Generator, Stable, Workload, WorkloadError};
 
 /// Requests drawn ahead.
@@ -32,6 +34,17 @@ pub struct Outcome {
     pub after: Counters,
     /// Whether a run that waits for a stable rate found one.
     pub stable: bool,
+    /// What each submission queue got.
+    pub queues: Vec<QueueTotals>,
+}
+
+/// What a submission queue got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// Commands that were completed before the end.
+    pub ios: u64,
+    /// Sum of their latencies.
+    pub latency_ns_sum: u64,
 }
 
 /// Why a run ended without an outcome.
@@ -60,12 +73,14 @@ pub fn run(
     control: &Control,
 ) -> Result<Outcome, RunError> {
     workload.check(device.spec().capacity_bytes())?;
+    workload.check_queues(device.spec())?;
+    device.take_peak_power_w();
     let before = device.counters();
     let start = device.now();
     let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
     let mut run = Loop {
         generator: Generator::new(workload, seed),
-        host: Host::new(workload.queue_depth, device.spec().queue_depth_max, start),
+        host: Host::new(workload, device.spec(), start),
         recorder: Recorder::new(start, end, before.energy_nj),
         bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
         latest: start,
@@ -75,44 +90,58 @@ pub fn run(
         start,
         end,
     };
-    run.go(device)?;
+    let mut totals = vec![QueueTotals::default(); workload.queues as usize];
+    if workload.queues == 1 {
+        run.go(device)?;
+        totals[0] = run.recorder.totals();
+    } else {
+        run.go_through(device, Queues::new(workload.queues, &workload.arbitration), &mut totals)?;
+    }
     // A run by time ends with its time, one by amount with its last completion.
     let by_amount = run.bytes_left == 0 || run.end.0 == u64::MAX;
     let end = if by_amount { run.latest.min(run.end) } else { run.end };
     device.rest(end.max(run.host.now));
     let after = device.counters();
-    run.recorder.sense(end, &after);
-    Ok(Outcome { start, end, recorder: run.recorder, before, after, stable: run.stable })
+    run.recorder.sense(end, &after, device.take_peak_power_w());
+    let (recorder, stable) = (run.recorder, run.stable);
+    Ok(Outcome { start, end, recorder, before, after, stable, queues: totals })
 }
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
 struct Host {
     slots: Slots,
+    /// By slot: when its request was made.
+    asked: Vec<Nanos>,
     /// Times at which the waiting requests were made, oldest first.
     waiting: VecDeque<Nanos>,
+    /// Time of the last submission.
     now: Nanos,
 }
 
 impl Host {
-    fn new(depth: u32, interface_max: u32, start: Nanos) -> Host {
-        let outstanding = depth.min(interface_max);
+    fn new(workload: &Workload, spec: &Spec, start: Nanos) -> Host {
+        let depth = workload.queue_depth * workload.queues;
+        let most = spec.queue_depth_max.saturating_mul(workload.queues);
+        let outstanding = depth.min(most).min(spec.host.outstanding_max);
         Host {
             slots: Slots::new(outstanding as usize, start),
+            asked: vec![start; outstanding as usize],
             waiting: std::iter::repeat_n(start, (depth - outstanding) as usize).collect(),
             now: start,
         }
     }
 
-    /// The next free slot, and since when its request has been waiting.
+    /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes first.
     #[inline(always)]
-    fn next(&mut self) -> (usize, Nanos) {
-        let (slot, now) = self.slots.first();
+    fn submit(&mut self, now: Nanos) -> u32 {
+        let (slot, _) = self.slots.first();
         self.now = now;
-        if self.waiting.is_empty() {
-            return (slot, now);
+        self.asked[slot] = now;
+        if !self.waiting.is_empty() {
+            self.waiting.push_back(now);
+            self.asked[slot] = self.waiting.pop_front().expect("one was just added");
         }
-        self.waiting.push_back(now);
-        (slot, self.waiting.pop_front().expect("one was just added"))
+        slot as u32
     }
 }
 
@@ -138,25 +167,96 @@ impl Loop<'_> {
             let [current, next] = &mut batches;
             self.draw(device, next);
             for &io in current.iter() {
-                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-                let (slot, asked) = self.host.next();
-                let now = self.host.now;
+                let now = self.next_submission(device)?;
                 if now >= self.end || self.bytes_left == 0 {
-                    return Ok(());
+                    return self.finish(device);
                 }
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
                 }
+                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
-                let mut completion = device.submit(now, io)?;
-                completion.stages.add(Stage::Host, now.since(asked));
-                let done = completion.done;
-                self.host.slots.set(slot, done);
-                self.latest = self.latest.max(done);
-                self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
+                let slot = self.host.submit(now);
+                device.accept(now, io, slot)?;
+                self.host.slots.set(slot as usize, FAR);
             }
             batches.swap(0, 1);
         }
+    }
+
+    /// Serves what reaches the flash core before the host can submit again; returns when it can.
+    #[inline(always)]
+    fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
+        loop {
+            let (_, at) = self.host.slots.first();
+            if at < device.next_turn() {
+                return Ok(at);
+            }
+            self.serve(device)?;
+        }
+    }
+
+    /// Serves the request whose turn it is, and counts it; returns its slot, and when it was done.
+    #[inline(always)]
+    fn serve(&mut self, device: &mut Device) -> Result<(usize, Nanos), RunError> {
+        let Served { tag, io, submitted, mut completion } = device.serve()?;
+        let asked = self.host.asked[tag as usize];
+        completion.stages.add(Stage::Host, submitted.since(asked));
+        let done = completion.done;
+        self.host.slots.set(tag as usize, done);
+        self.latest = self.latest.max(done);
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
+        Ok((tag as usize, done))
+    }
+
+    /// As `go`, through several submission queues: of what is posted before the controller can take the
+    /// next command, the arbitration picks one.
+    #[inline(never)]
+    fn go_through(
+        &mut self,
+        device: &mut Device,
+        mut queues: Queues,
+        totals: &mut [QueueTotals],
+    ) -> Result<(), RunError> {
+        loop {
+            let (slot, free) = self.host.slots.first();
+            let more = free < self.end && self.bytes_left > 0;
+            let asked = if more { free } else { FAR };
+            let taken = queues.takes_at(device.takes_at()).unwrap_or(FAR);
+            if device.next_turn() <= asked.min(taken) {
+                let (slot, done) = self.serve(device)?;
+                if done <= self.end {
+                    let queue = &mut totals[queues.of_slot(slot)];
+                    queue.ios += 1;
+                    queue.latency_ns_sum += done.since(self.host.asked[slot]).0;
+                }
+            } else if asked < taken {
+                if asked >= self.recorder.next_second() {
+                    self.on_second(device, asked)?;
+                }
+                let io = self.generator.next_io();
+                device.prefetch(io.lba);
+                (self.host.now, self.host.asked[slot]) = (asked, asked);
+                self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
+                let posted = device.post(queues.of_slot(slot), asked);
+                queues.post(Waiting { posted, io, slot });
+                self.host.slots.set(slot, FAR);
+            } else if taken < FAR {
+                let Waiting { posted, io, slot } = queues.take(taken);
+                device.take(posted, io, slot as u32)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Serves what is still under way.
+    fn finish(&mut self, device: &mut Device) -> Result<(), RunError> {
+        while device.next_turn() < FAR {
+            self.serve(device)?;
+        }
+        Ok(())
     }
 
     fn draw(&mut self, device: &Device, batch: &mut [Io; BATCH]) {
@@ -168,12 +268,12 @@ impl Loop<'_> {
 
     /// Once per virtual second: sensors, progress, the wish to stop, the rule for stability.
     #[cold]
-    fn on_second(&mut self, device: &Device, now: Nanos) -> Result<(), RunError> {
+    fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
         if self.control.cancelled() {
             return Err(RunError::Cancelled);
         }
         let counters = device.counters();
-        self.recorder.sense(now, &counters);
+        self.recorder.sense(now, &counters, device.take_peak_power_w());
         let elapsed = now.since(self.start);
         let second = elapsed.whole_secs() as usize;
         let last = second.saturating_sub(1);

@@ -1,17 +1,23 @@
 //! The run: a workload on a virtual drive in virtual time, and what was recorded of it.
 //!
 //! `driver.rs` is the loop: next request, earliest free slot, `Device::submit`, `recorder.rs`.
+//! `replay.rs` is the other one, for traces: an open loop.
 //! This crate must not know protocols on the wire, files or Python.
 
 mod control;
 mod driver;
-mod histogram;
+mod outstanding;
+mod queues;
 mod recorder;
+mod replay;
 mod slots;
 mod workload;
 
 pub use control::Control;
-pub use driver::{Outcome, RunError, run};
-pub use histogram::{Bin, Histogram};
+pub use drivebay_units::{Bin, Histogram};
+pub use driver::{Outcome, QueueTotals, RunError, run};
+pub use outstanding::{Occupancy, Outstanding};
+pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Recorder, Row, Sensor};
+pub use replay::{ReplayError, ReplayPlan, Replayed, replay};
 pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};

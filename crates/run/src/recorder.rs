@@ -4,9 +4,9 @@
 //! maximum per second and as a histogram over the run.
 
 use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
-use drivebay_units::Nanos;
+use drivebay_units::{Histogram, Nanos};
 
-use crate::histogram::Histogram;
+use crate::driver::QueueTotals;
 
 /// One second of a run: two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Sensor {
     pub temperature_c: f64,
     /// Mean power over the second, watt.
     pub power_w: f64,
+    /// Highest power of a tenth of the second, watt.
+    pub power_w_peak: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
 }
@@ -106,17 +108,29 @@ impl Recorder {
     }
 
     /// Reads the sensors, once for each second that has passed until `now`.
-    pub fn sense(&mut self, now: Nanos, counters: &Counters) {
+    ///
+    /// `power_w_peak` is the highest since the last call; it belongs to the first of these seconds.
+    pub fn sense(&mut self, now: Nanos, counters: &Counters, mut power_w_peak: f64) {
         while self.next_second <= now {
             let power_w = (counters.energy_nj - self.energy_nj) as f64 / 1e9;
             self.energy_nj = counters.energy_nj;
             self.sensors.push(Sensor {
                 temperature_c: counters.temperature_c,
                 power_w,
+                power_w_peak: power_w_peak.max(power_w),
                 throttle_stage: counters.throttle_stage,
             });
             self.next_second = self.next_second.after(Nanos::secs(1));
+            power_w_peak = 0.0;
         }
+    }
+
+    /// Everything counted, as of one queue.
+    pub(crate) fn totals(&self) -> QueueTotals {
+        self.rows.iter().fold(QueueTotals::default(), |sum, row| QueueTotals {
+            ios: sum.ios + row.reads + row.writes,
+            latency_ns_sum: sum.latency_ns_sum + row.latency_ns_sum,
+        })
     }
 
     /// Bytes moved in a second, both ways; zero for one not yet reached.

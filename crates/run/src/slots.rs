@@ -10,6 +10,9 @@ pub const DEPTH_MAX: usize = 1024;
 const SLOT_BITS: u32 = 10;
 const _: () = assert!(DEPTH_MAX == 1 << SLOT_BITS);
 
+/// Later than any completion: a slot whose command is not yet under way.
+pub const FAR: Nanos = Nanos((1 << (64 - SLOT_BITS)) - 1);
+
 /// Completion times of the outstanding commands.
 pub struct Slots {
     tree: Vec<u64>,

@@ -4,10 +4,11 @@
 //! does with `norandommap`; sequential offsets run through the span and begin again.
 //! Left out for now: permutations per pass, hot spots, think time.
 
-use drivebay_drive::{Io, Op};
+use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
+use crate::queues::Arbitration;
 use crate::slots::DEPTH_MAX;
 
 /// Order of offsets.
@@ -47,6 +48,10 @@ pub struct Stop {
     pub stable: Option<Stable>,
 }
 
+fn one_queue() -> u32 {
+    1
+}
+
 /// A closed loop of requests at a queue depth.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -57,8 +62,14 @@ pub struct Workload {
     pub read_percent: u32,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
-    /// Requests outstanding.
+    /// Requests outstanding, in each queue.
     pub queue_depth: u32,
+    /// Submission queues (NVMe), each with a processor of the host.
+    #[serde(default = "one_queue")]
+    pub queues: u32,
+    /// How the controller picks among several queues.
+    #[serde(default)]
+    pub arbitration: Arbitration,
     /// First byte of the span; a multiple of 512.
     pub span_start_bytes: u64,
     /// Length of the span; rounded down to whole blocks.
@@ -138,6 +149,48 @@ impl Workload {
                     "window_s >= 2, within_percent > 0, min_s >= window_s",
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Checks the queues against what drive and host offer.
+    ///
+    /// # Errors
+    /// [`WorkloadError`] naming the first field that is not allowed.
+    pub fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
+        let refuse =
+            |field, given: String, allowed: String| Err(WorkloadError { field, given, allowed });
+        let (queues, most) = (self.queues, spec.interface.queues_max);
+        if !(1..=most).contains(&queues) {
+            let allowed = format!("1 to {most}, the drive's interface.queues_max");
+            return refuse("queues", queues.to_string(), allowed);
+        }
+        let together = u64::from(queues) * u64::from(self.queue_depth);
+        let room = u64::from(spec.host.outstanding_max).min(DEPTH_MAX as u64);
+        if queues > 1 && (together > room || self.queue_depth > spec.queue_depth_max) {
+            let allowed = format!(
+                "at most {} a queue, and {room} in all {queues} together",
+                spec.queue_depth_max
+            );
+            return refuse("queue_depth", self.queue_depth.to_string(), allowed);
+        }
+        if !(1..=64).contains(&self.arbitration.burst) {
+            let allowed = "1 to 64".to_owned();
+            return refuse("arbitration.burst", self.arbitration.burst.to_string(), allowed);
+        }
+        let Some(weighted) = &self.arbitration.weighted else { return Ok(()) };
+        if !spec.interface.weighted {
+            let allowed = "left out: the drive offers round robin only".to_owned();
+            return refuse("arbitration.weighted", "given".to_owned(), allowed);
+        }
+        if weighted.priorities.len() != queues as usize {
+            let allowed = format!("one for each of {queues} queues");
+            let given = weighted.priorities.len().to_string();
+            return refuse("arbitration.weighted.priorities", given, allowed);
+        }
+        if !weighted.weights.iter().all(|weight| (1..=256).contains(weight)) {
+            let given = format!("{:?}", weighted.weights);
+            return refuse("arbitration.weighted.weights", given, "1 to 256 each".to_owned());
         }
         Ok(())
     }

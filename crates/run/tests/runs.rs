@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, Stage};
-use drivebay_run::{Control, Outcome, Pattern, RunError, Stable, Stop, Workload, run};
+use drivebay_run::{
+    Arbitration, Control, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted, Workload,
+    run,
+};
 
 fn spec() -> Spec {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
@@ -24,6 +27,8 @@ fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64)
         read_percent,
         block_bytes: 4096,
         queue_depth,
+        queues: 1,
+        arbitration: Default::default(),
         span_start_bytes: 0,
         span_bytes: 1 << 30,
         stop: Stop { duration_s: Some(seconds), bytes: None, stable: None },
@@ -130,6 +135,122 @@ fn a_queue_deeper_than_the_interface_waits_in_the_host() {
     assert!(host_64 > 2 * host_32);
 }
 
+/// The SM951 with NVMe firmware, with what the text is replaced by.
+fn nvme(changes: &[(&str, &str)]) -> Device {
+    let mut text = include_str!("../../../drives/sm951-nvme-256.toml")
+        .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
+        .replace("value = 500118192", "value = 28000000")
+        .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 50");
+    for (old, new) in changes {
+        assert!(text.contains(old), "{old}");
+        text = text.replace(old, new);
+    }
+    let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
+    Device::new(spec, 1).expect("memory")
+}
+
+fn through(queues: u32, depth: u32, weighted: Option<Weighted>) -> Workload {
+    let mut load = workload(Pattern::Random, 100, depth, 1.0);
+    load.queues = queues;
+    load.arbitration = Arbitration { burst: 1, weighted };
+    load
+}
+
+/// Unmapped reads are bound by the host core, 1 / 3.09 us, however many queues there are; round robin
+/// gives each its share.
+#[test]
+fn queues_share_the_controller_evenly() {
+    let outcome = go(&mut nvme(&[]), &through(4, 32, None), 1);
+    let total: u64 = outcome.queues.iter().map(|q| q.ios).sum();
+    assert!((total as f64 / (1e9 / 3090.0) - 1.0).abs() < 0.001, "{total}");
+    let (low, high) = outcome
+        .queues
+        .iter()
+        .fold((u64::MAX, 0), |(low, high), q| (low.min(q.ios), high.max(q.ios)));
+    assert!(high - low <= 1, "{:?}", outcome.queues);
+    let row = outcome.recorder.rows[0];
+    assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+    // Little's law: 128 outstanding.
+    let mean = row.latency_ns_sum as f64 / row.reads as f64;
+    assert!((mean * total as f64 / 1e9 / 128.0 - 1.0).abs() < 0.001, "{mean}");
+}
+
+/// With weights 4, 2, 1 and more waiting than the controller takes, classes get 4/7, 2/7 and 1/7.
+#[test]
+fn weights_share_the_controller_by_class() {
+    let offered =
+        [("[link]", "weighted_round_robin = { value = true, source = \"test\" }\n[link]")];
+    use Priority::{High, Low, Medium, Urgent};
+    let by = |priorities: Vec<Priority>| {
+        let weighted = Weighted { weights: [4, 2, 1], priorities };
+        go(&mut nvme(&offered), &through(3, 32, Some(weighted)), 1)
+    };
+    let outcome = by(vec![High, Medium, Low]);
+    let total: u64 = outcome.queues.iter().map(|q| q.ios).sum();
+    for (queue, weight) in outcome.queues.iter().zip([4.0, 2.0, 1.0]) {
+        let share = queue.ios as f64 / total as f64 * 7.0 / weight;
+        assert!((share - 1.0).abs() < 0.002, "{:?}", outcome.queues);
+        // Little's law in each queue.
+        let depth = queue.latency_ns_sum as f64 / 1e9;
+        assert!((depth / 32.0 - 1.0).abs() < 0.002, "{depth}");
+    }
+    // An urgent queue that always has a command leaves nothing to the others but a first command each.
+    let outcome = by(vec![Low, Urgent, High]);
+    assert!(outcome.queues[0].ios + outcome.queues[2].ios <= 4, "{:?}", outcome.queues);
+}
+
+/// A processor's time per command bounds one queue, but not several: each has its own.
+#[test]
+fn each_queue_has_a_processor() {
+    let slow_host = [("[host.slot]", "cpu_us = { value = 19.7, source = \"test\" }\n[host.slot]")];
+    let ios = |queues| {
+        let outcome = go(&mut nvme(&slow_host), &through(queues, 32, None), 1);
+        outcome.queues.iter().map(|q| q.ios).sum::<u64>() as f64
+    };
+    assert!((ios(1) / 50_000.0 - 1.0).abs() < 0.001);
+    assert!((ios(4) / 200_000.0 - 1.0).abs() < 0.001);
+}
+
+/// A driver that keeps 8 commands at the drive makes depth 32 wait in the host.
+#[test]
+fn a_host_limits_what_is_outstanding() {
+    let narrow =
+        [("[host.slot]", "outstanding_max = { value = 8, source = \"test\" }\n[host.slot]")];
+    let at = |changes: &[_], depth| {
+        let outcome = go(&mut nvme(changes), &through(1, depth, None), 1);
+        (outcome.queues[0].ios as f64, outcome.queues[0].latency_ns_sum as f64)
+    };
+    let (free_ios, free_ns) = at(&[], 8);
+    let (ios, ns) = at(&narrow, 32);
+    assert!((ios / free_ios - 1.0).abs() < 0.001);
+    assert!((ns / ios / (free_ns / free_ios) / 4.0 - 1.0).abs() < 0.01, "Little's law");
+}
+
+/// A run by amount through several queues ends with its last command.
+#[test]
+fn a_run_by_amount_ends_through_queues_too() {
+    let mut load = through(3, 4, None);
+    load.read_percent = 0;
+    load.stop = Stop { duration_s: None, bytes: Some(4096 * 10_001), stable: None };
+    let outcome = go(&mut nvme(&[]), &load, 1);
+    assert_eq!(outcome.queues.iter().map(|q| q.ios).sum::<u64>(), 10_001);
+    assert_eq!(totals(&outcome).1, 10_001);
+}
+
+/// One second of random writes: 10 us each; and the peak is that of the busiest tenth.
+#[test]
+fn power_is_sensed_as_mean_and_peak() {
+    let mut drive = device();
+    let outcome = go(&mut drive, &workload(Pattern::Random, 0, 32, 3.0), 1);
+    for sensor in &outcome.recorder.sensors {
+        assert!(sensor.power_w > 1.6 && sensor.power_w_peak >= sensor.power_w, "{sensor:?}");
+        assert!(sensor.power_w_peak < 1.5 * sensor.power_w, "{sensor:?}");
+    }
+    let health = drive.health();
+    assert_eq!(health.host_writes, outcome.after.commands);
+    assert_eq!(health.data_units_written, (outcome.after.host_pages * 4096).div_ceil(512_000));
+}
+
 #[test]
 fn a_cancelled_run_stops_soon() {
     let control = std::sync::Arc::new(Control::default());
@@ -164,4 +285,18 @@ fn impossible_workloads_are_refused_by_name() {
     assert_eq!(change(|w| w.stop.duration_s = Some(f64::NAN)), "stop.duration_s");
     assert_eq!(change(|w| w.stop.duration_s = None), "stop");
     assert_eq!(change(|w| w.stop.bytes = Some(0)), "stop.bytes");
+    assert_eq!(change(|w| w.queues = 0), "queues");
+    assert_eq!(change(|w| w.queues = 2), "queues", "AHCI has one");
+    assert_eq!(change(|w| w.arbitration.burst = 0), "arbitration.burst");
+    let weighted = |w: &mut Workload| {
+        w.arbitration.weighted =
+            Some(Weighted { priorities: vec![Priority::Low], weights: [1; 3] });
+    };
+    assert_eq!(change(weighted), "arbitration.weighted");
+    let refused = |load: &Workload| match run(&mut nvme(&[]), load, 1, &Control::default()) {
+        Err(RunError::Workload(e)) => e.field,
+        other => panic!("not refused: {:?}", other.map(|_| ())),
+    };
+    assert_eq!(refused(&through(9, 1, None)), "queues");
+    assert_eq!(refused(&through(8, 129, None)), "queue_depth");
 }

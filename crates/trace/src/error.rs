@@ -55,6 +55,9 @@ pub enum TraceError {
         /// Length of the window in requests.
         window: usize,
     },
+    /// A profile to synthesize from, or an option of it.
+    #[error(transparent)]
+    Synth(#[from] crate::synth::SynthError),
     /// The caller asked to stop.
     #[error("cancelled\nhint: give the same command again")]
     Cancelled,

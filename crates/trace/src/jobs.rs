@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::error::TraceError;
 use crate::formats::{Format, LeftOut};
 use crate::order::{GoOn, Order, Trace};
+use crate::source::Source;
 use crate::stats::{Info, Stats};
 use crate::write::{Kind, Writer};
 
@@ -68,6 +69,18 @@ pub fn info(
     })
 }
 
+/// The statistics of a synthesized trace.
+///
+/// # Errors
+/// If `go_on` says no.
+pub fn info_of(source: &mut dyn Source, go_on: GoOn<'_>) -> Result<Info, TraceError> {
+    let mut stats = Stats::default();
+    while let Some(block) = source.next_requests(go_on)? {
+        stats.add(block).map_err(|_| too_many_devices(Path::new("trace")))?;
+    }
+    Ok(stats.info())
+}
+
 /// Writes a trace as text into `out`, which is made or emptied; it is complete and synced on return.
 ///
 /// # Errors
@@ -79,24 +92,38 @@ pub fn convert(
     kind: Kind,
     go_on: GoOn<'_>,
 ) -> Result<Summary, TraceError> {
+    in_order(path, |order| {
+        let mut trace = Trace::open(path, format, order)?;
+        let requests = convert_from(&mut trace, out, kind, go_on)?;
+        Ok(Summary { format: trace.format(), requests, left_out: trace.left_out() })
+    })
+}
+
+/// Writes requests as text into `out`, which is made or emptied; returns how many.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_from(
+    source: &mut dyn Source,
+    out: &Path,
+    kind: Kind,
+    go_on: GoOn<'_>,
+) -> Result<u64, TraceError> {
     let cannot = |error| TraceError::Io {
         file: out.display().to_string(),
         what: "cannot be written",
         error,
         hint: "write it elsewhere, where there is room and permission",
     };
-    in_order(path, |order| {
-        let mut trace = Trace::open(path, format, order)?;
-        let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);
-        let mut writer = Writer::new(file, kind).map_err(cannot)?;
-        let mut requests = 0;
-        while let Some(block) = trace.next_block(go_on)? {
-            writer.write(block).map_err(cannot)?;
-            requests += block.len() as u64;
-        }
-        let mut file = writer.finish().map_err(cannot)?;
-        file.flush().map_err(cannot)?;
-        file.get_ref().sync_all().map_err(cannot)?;
-        Ok(Summary { format: trace.format(), requests, left_out: trace.left_out() })
-    })
+    let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);
+    let mut writer = Writer::new(file, kind).map_err(cannot)?;
+    let mut requests = 0;
+    while let Some(block) = source.next_requests(go_on)? {
+        writer.write(block).map_err(cannot)?;
+        requests += block.len() as u64;
+    }
+    let mut file = writer.finish().map_err(cannot)?;
+    file.flush().map_err(cannot)?;
+    file.get_ref().sync_all().map_err(cannot)?;
+    Ok(requests)
 }

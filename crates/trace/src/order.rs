@@ -91,6 +91,12 @@ impl Trace {
         self.reader.format()
     }
 
+    /// The file's name as given.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        self.reader.file()
+    }
+
     /// What was left out so far.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {

@@ -1,14 +1,16 @@
-//! Units: time, sizes and addresses as types, and the seeded generator.
+//! Units: time, sizes and addresses as types, the seeded generator, counts of times.
 //!
 //! Time is integer nanoseconds, an address says what it counts, and only operations that make sense
 //! exist. This crate knows nothing of drives, workloads or files.
 
 mod address;
 mod divide;
+mod histogram;
 mod rng;
 mod time;
 
 pub use address::{Lpn, SECTOR_BYTES, Slot};
 pub use divide::Divider;
+pub use histogram::{Bin, Histogram};
 pub use rng::Rng;
 pub use time::Nanos;

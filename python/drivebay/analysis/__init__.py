@@ -4,8 +4,19 @@ This room must not know how a test was run, how a result is stored beyond readin
 figure is shown. Floats are used freely here; percentiles are never averaged, histograms are merged.
 """
 
+from drivebay.analysis.conditions import Conditions, Doubt, conditions
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import Figure, Measured
 from drivebay.analysis.review import Review, headline, review
 
-__all__ = ["Figure", "Headline", "Measured", "Review", "headline", "review"]
+__all__ = [
+    "Conditions",
+    "Doubt",
+    "Figure",
+    "Headline",
+    "Measured",
+    "Review",
+    "conditions",
+    "headline",
+    "review",
+]

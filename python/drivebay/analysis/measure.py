@@ -15,6 +15,7 @@ import pyarrow as pa
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
 from drivebay.analysis.stages import OverTime
 from drivebay.suites import Test, Workload
@@ -75,6 +76,7 @@ class PhaseFigures:
     step: ladders.Step
     throttled_s: float | None = None
     stages_over_time: OverTime | None = None
+    bench: benches.StorageBench | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,12 @@ def _thermal(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     return Measured(test, phases, _by_key(rows), main, thermal=heat)
 
 
+def _trace(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = _of_trace(phases[0].bench if phases else None) + _of_phases(phases)
+    main = ("rate", "latency_mean", "over_10_ms", "over_100_ms", "outstanding")
+    return Measured(test, phases, _by_key(rows), main)
+
+
 def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     steps = [phase.step for phase in phases]
     mean = ladders.mean_over(steps, test.metric_queue_depths)
@@ -148,6 +156,7 @@ KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
     "consistency": _consistency,
     "ladder": _ladder,
     "thermal": _thermal,
+    "trace": _trace,
 }
 """What computes each kind of test; a new kind is one function and one line here."""
 
@@ -168,9 +177,19 @@ def _phase(phase: PhaseData) -> PhaseFigures:
     )
     where = stages.shares(phase.stages, total_ios=total)
     throttled = phase.metrics.get("throttled_s")
-    over_time = stages.over_time(phase.stages, seconds.ios)
+    bench = benches.storage_bench(
+        ios=total, moved_bytes=phase.read_bytes + phase.write_bytes, metrics=phase.metrics
+    )
     return PhaseFigures(
-        phase.label, phase.workload, seconds, counts, where, step, throttled, over_time
+        phase.label,
+        phase.workload,
+        seconds,
+        counts,
+        where,
+        step,
+        throttled,
+        stages.over_time(phase.stages, seconds.ios),
+        bench,
     )
 
 
@@ -362,6 +381,28 @@ def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
             n=phase.timeline.n if phase.throttled_s is not None else 0,
             note=_absent(phase.throttled_s),
         ),
+    ]
+
+
+def _of_trace(bench: benches.StorageBench | None) -> list[Figure]:
+    if bench is None:
+        return [Figure("rate", "Data rate", None, "MB/s", note="no I/O of the trace was issued")]
+    n = bench.ios
+    off = "" if bench.little_holds else "does not agree with rate and latency: time was lost"
+    values = [
+        ("rate", "Data rate over busy time", bench.rate_busy, "MB/s", ""),
+        ("rate_wall", "Data rate over wall time", bench.rate_wall, "MB/s", ""),
+        ("over_10_ms", "I/Os over 10 ms", bench.over_10_ms_percent, "%", ""),
+        ("over_100_ms", "I/Os over 100 ms", bench.over_100_ms_percent, "%", ""),
+        ("outstanding", "Mean outstanding, counted", bench.outstanding_mean, "", off),
+        ("little", "Mean outstanding by Little's law", bench.little, "", ""),
+        ("outstanding_max", "Most outstanding", float(bench.outstanding_max), "", ""),
+        ("busy_s", "Busy time", bench.busy_s, "s", ""),
+        ("wall_s", "Wall time", bench.wall_s, "s", ""),
+    ]
+    return [
+        Figure(key, label, value, unit, n=n, n_kind=IOS, note=note)
+        for key, label, value, unit, note in values
     ]
 
 

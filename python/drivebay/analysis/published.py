@@ -20,7 +20,7 @@ Relation = Literal["eq", "approx", "lt", "gt", "range", "ratio_to"]
 Verdict = Literal["within", "off", "shortened", "not measured"]
 
 # Published unit -> (unit of our figures, factor).
-_UNITS: dict[str, tuple[str, float]] = {"GB/s": ("MB/s", 1e3)}
+_UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,12 @@ class Profile:
 
     @property
     def interface(self) -> str:
-        """Protocol and link in words, for example "AHCI, PCIe 3.0 x4"."""
+        """Protocol and link in words, for example "AHCI, PCIe 3.0 x4" or "SATA 6 Gb/s"."""
         link = self.raw["link"]
         protocol = self.raw["interface"]["protocol"]["value"]
         generation, lanes = link["generation"]["value"], link["lanes"]["value"]
+        if protocol == "sata":
+            return f"SATA {('1.5', '3', '6')[generation - 1]} Gb/s"
         return f"{protocol.upper() if protocol == 'ahci' else 'NVMe'}, PCIe {generation}.0 x{lanes}"
 
     @property
@@ -85,7 +87,7 @@ class Profile:
                 )
             for key, leaf in known[variant].items():
                 if key != "title":
-                    _set(raw, key, leaf)
+                    _set(raw, key, leaf, optional=True)
         for key, value in changes.items():
             _set(raw, key.replace("__", "."), {"value": value, "source": WHAT_IF})
         return _checked(raw, where=f"{self.name} with changes")
@@ -165,14 +167,18 @@ def core_problem(problem: Exception, *, where: str) -> UserError:
     return UserError(f"{where}: {message}", hint or "list the catalog: drivebay drives")
 
 
-def _set(raw: dict[str, Any], dotted: str, leaf: Mapping[str, Any]) -> None:
-    """Replaces the leaf at `heat.ambient_c` or `heat.throttle.0.on_c`."""
+def _set(
+    raw: dict[str, Any], dotted: str, leaf: Mapping[str, Any], *, optional: bool = False
+) -> None:
+    """Replaces the leaf at `heat.ambient_c` or `heat.throttle.0.on_c`; adds it if `optional`."""
     *path, last = dotted.split(".")
     node: Any = raw
     try:
         for key in path:
+            if optional and isinstance(node, dict):
+                node.setdefault(key, {})
             node = node[int(key)] if isinstance(node, list) else node[key]
-        old = node[last]
+        old = node.get(last, leaf) if optional and isinstance(node, dict) else node[last]
     except (KeyError, IndexError, ValueError, TypeError):
         raise UserError(
             f"'{dotted}' is not a value of this profile", "names are section.key, as in the profile"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 
 app.add_typer(trace)
+app.command(epilog=EPILOG)(replay)
 
 
 def _version(wanted: bool) -> None:
@@ -81,6 +83,7 @@ Examples:
   fallocate -l 4G disk.img
   drivebay review ./disk.img --quick                  a file, through fio
   drivebay review /dev/sdX --destroy-data SERIAL      a device; ALL ITS DATA IS LOST
+  drivebay review ./disk.img --power meter.csv        power from a meter's file beside it
   drivebay review --resume drivebay-results/NAME      go on after an interruption
   drivebay review sm951-ahci-512 --only random-read --json
   drivebay review sm951-ahci-512 --with heatsink --with ambient_c=30      what if?
@@ -144,6 +147,32 @@ def review(
             help="For a block device: its serial number, typed, as consent to lose all its data.",
         ),
     ] = None,
+    overwrite_signature: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite-signature",
+            help="With --destroy-data: even if a partition table or a file system is on the device "
+            "(never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache or LUKS).",
+        ),
+    ] = False,
+    purge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|discard",
+            show_default=False,
+            help="How a block device is purged: by the strongest erase that it offers (NVMe Format "
+            "or Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
+        ),
+    ] = None,
+    power: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SENSOR_OR_CSV",
+            show_default=False,
+            help="Where the drive's power is measured: a sensor's name in /sys/class/hwmon "
+            "(ina226), or a CSV file that a meter is writing, with the columns time and power_w.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -198,6 +227,9 @@ def review(
         seed=seed,
         resume=resume,
         destroy_serial=destroy_data,
+        overwrite_signature=overwrite_signature,
+        purge=purge,
+        power=power,
         jobs=jobs,
         only=tuple(only or ()),
         skip=tuple(skip or ()),
@@ -206,6 +238,43 @@ def review(
         beside=beside,
     )
     reviewing.review(options, as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay check-trim ./disk.img
+  drivebay check-trim /dev/sdX --destroy-data SERIAL --json"""
+)
+def check_trim(
+    drive: Annotated[
+        str, typer.Argument(metavar="DRIVE", show_default=False, help="A file or block device.")
+    ],
+    destroy_data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERIAL",
+            show_default=False,
+            help="For a block device: its serial number, typed, as consent to lose its data.",
+        ),
+    ] = None,
+    overwrite_signature: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite-signature", help="Even if a partition table or file system is on it."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """See whether TRIM works on a real drive.
+
+    Writes a known pattern, discards a part of it, and reads raw what is there: old data, zeros or
+    something else, the same each time or not, and whether that is what the drive claims. Exit code
+    1 if old data is left, a neighbour was lost, or the drive does not do what it claims.
+    """
+    from drivebay.cli import trimming
+
+    trimming.check_trim(drive, destroy_data, overwrite_signature, as_json=as_json)
 
 
 @app.command(

@@ -29,6 +29,9 @@ SPARKS_MAX = 24
 BLOCKS = "▁▂▃▄▅▆▇█"
 TINY, MIDDLE, WIDE = 32, 76, 110
 """Widths of a terminal from which there is room for more columns."""
+LONG_REFRESH_PER_S = 1
+LONG_S = 120
+"""A review that takes longer is drawn once a second: drawing costs 3 ms of the host's CPU."""
 TRUST_AFTER_SHARE = 0.02
 """From this share of the work on, the time left is reckoned from the progress made."""
 
@@ -238,6 +241,8 @@ class Bars(Lines):
         if not plan.steps:
             return
         self._track = Track(plan, jobs=jobs)
+        if plan.total_s > LONG_S:
+            self._live.refresh_per_second = LONG_REFRESH_PER_S
         self._live.start()
 
     def end(self) -> None:

@@ -11,9 +11,10 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -44,6 +45,9 @@ class Options:
     seed: int | None
     resume: Path | None
     destroy_serial: str | None
+    overwrite_signature: bool
+    purge: str | None
+    power: str | None
     jobs: int | None
     only: tuple[str, ...]
     skip: tuple[str, ...]
@@ -57,17 +61,22 @@ def review(options: Options, *, as_json: bool) -> None:
     folder = _resume(options) if options.resume is not None else _start(options)
     page = reporting.report([folder], None)
     both = _beside_the_original(folder, options.beside)
-    figures = analysis.headline(results.load(folder))
+    made = results.load(folder)
+    figures = analysis.headline(made)
+    found = analysis.conditions(made)
     if as_json:
         summary = {
             "result": str(folder),
             "report": str(page),
             **({"beside_original": str(both)} if both else {}),
             "headline": [asdict(figure) for figure in figures],
+            "doubts": [asdict(doubt) for doubt in found.doubts],
+            "interruptions": found.interruptions,
         }
         print(json.dumps(summary, indent=1))
     else:
         show.headline(figures)
+        show.doubts(found, tests=len(made.done))
         print(f"result  {show.short(folder)}\nreport  {show.short(page)}")
         if both is not None:
             print(f"beside  {show.short(both)}")
@@ -80,7 +89,7 @@ def _start(options: Options) -> Path:
             "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
     suite = _select(suites.load(options.suite or DEFAULT_SUITE), options.only, options.skip)
-    factory = target_factory(options.drive, options.destroy_serial, options.what_if)
+    factory = _factory(options.drive, options)
     if options.beside is not None:
         _must_be_comparable(options)
     _agree(factory, suite.shortened() if options.quick else suite, options.yes)
@@ -112,9 +121,12 @@ def _resume(options: Options) -> Path:
             f"leave it out: drivebay review --resume {shlex.quote(str(folder))}",
         )
     made = results.read_manifest(folder)
-    drive = options.drive or str(made.target["drive"])
+    drive = options.drive or _where_it_is_now(made.target)
     left = {entry.id for entry in made.steps if entry.state != "done"}
-    factory = target_factory(drive, options.destroy_serial)
+    if made.target["kind"] != "virtual":  # as it was begun, unless something else is given now
+        power, purge = made.target.get("power"), made.target.get("purge")
+        options = replace(options, power=options.power or power, purge=options.purge or purge)
+    factory = _factory(drive, options)
     if changes(made.target) and options.drive is None:
         profile = catalog.from_resolved(made.target["profile"])
         factory = partial(_virtual, profile)
@@ -139,11 +151,35 @@ def _resume(options: Options) -> Path:
         )
 
 
+def _factory(drive: str, options: Options) -> Callable[[], Target]:
+    more = {
+        "overwrite_signature": options.overwrite_signature or None,
+        "purge": options.purge,
+        "power": options.power,
+    }
+    given = {name: value for name, value in more.items() if value is not None}
+    return target_factory(drive, options.destroy_serial, options.what_if, **given)
+
+
+def _where_it_is_now(target: dict[str, Any]) -> str:
+    """What names the drive of an interrupted review: Linux may have renamed a device since."""
+    drive = str(target["drive"])
+    if target["kind"] == "block":
+        from drivebay.targets import blockdev
+
+        found = blockdev.paths_of(str(target.get("serial")), model=str(target.get("model")))
+        if drive not in found and len(found) == 1:
+            return found[0]
+    return drive
+
+
 def target_factory(
-    drive: str, destroy_serial: str | None, what_if: tuple[str, ...] = ()
+    drive: str, destroy_serial: str | None, what_if: tuple[str, ...] = (), **real: Any
 ) -> Callable[[], Target]:
     """What makes the target that DRIVE means: a catalog name before a path, as `./NAME` is at hand
     for a file of that name.
+
+    `real` goes to `FioTarget`; it has no meaning for a virtual drive.
 
     Raises
     ------
@@ -156,6 +192,11 @@ def target_factory(
             raise UserError(
                 f"--destroy-data has no meaning for the virtual drive {drive}",
                 "leave it out: a virtual drive has no data to lose",
+            )
+        if real:
+            option = f"--{min(real).replace('_', '-')}"
+            raise UserError(
+                f"{option} has no meaning for the virtual drive {drive}", "leave it out"
             )
         profile = changed(catalog.load(drive), what_if)
         return partial(_virtual, profile)
@@ -172,7 +213,7 @@ def target_factory(
             (f"did you mean {close[0]}? " if close else "") + "see: drivebay drives",
         )
     _must_be_testable(path)
-    return lambda: _real(path, destroy_serial)
+    return lambda: _real(path, destroy_serial, real)
 
 
 def _must_be_comparable(options: Options) -> None:
@@ -224,10 +265,10 @@ def _virtual(profile: catalog.Profile) -> Target:
     return VirtualTarget(profile)
 
 
-def _real(path: Path, destroy_serial: str | None) -> Target:
+def _real(path: Path, destroy_serial: str | None, more: dict[str, Any]) -> Target:
     from drivebay.targets.fio import FioTarget
 
-    return FioTarget(path, destroy_serial=destroy_serial)
+    return FioTarget(path, destroy_serial=destroy_serial, **more)
 
 
 def _must_be_testable(path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from drivebay import units
 
 if TYPE_CHECKING:
-    from drivebay.analysis import Headline
+    from drivebay.analysis import Conditions, Headline
+    from drivebay.targets.blockdev import Device
 
 PIPE_WIDTH = 200
 NARROW = 68
@@ -47,7 +48,14 @@ def drives(*, as_json: bool) -> None:
         print("no block devices on this machine")
         return
     table(
-        ("device", "capacity", "interface", "model", "serial", "why it must not be tested"),
+        (
+            "device",
+            "capacity",
+            "interface",
+            "model",
+            "serial",
+            "on it, and forbids a test",
+        ),
         [
             (
                 str(device.path),
@@ -55,11 +63,19 @@ def drives(*, as_json: bool) -> None:
                 device.interface or "",
                 device.model or "",
                 device.serial or "",
-                "; ".join(device.blockers) or "free: review DEVICE --destroy-data SERIAL",
+                _what_forbids(device),
             )
             for device in devices
         ],
     )
+
+
+def _what_forbids(device: Device) -> str:
+    found = "; ".join((*device.blockers, *device.signatures))
+    if device.blockers:
+        return found
+    word = "review DEVICE --destroy-data SERIAL"
+    return f"{found}: {word} --overwrite-signature" if found else f"free: {word}"
 
 
 def headline(figures: Sequence[Headline]) -> None:
@@ -111,6 +127,19 @@ def _headline_narrow(figures: Sequence[Headline]) -> None:
         if figure.published_text:
             print(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     print()
+
+
+def doubts(found: Conditions, *, tests: int) -> None:
+    """What makes the figures of a real drive suspect, and how often a test was cut short."""
+    for doubt in found.doubts:
+        everywhere = len(doubt.test_ids) == tests
+        where = "" if everywhere else f" ({', '.join(doubt.test_ids)})"
+        print(f"doubt   {doubt.sentence}{where}")
+    for test_id, count in found.interruptions.items():
+        times = "once" if count == 1 else f"{count} times"
+        print(f"note    {test_id} was cut short {times} and begun anew, prepared as at first")
+    if found.doubts or found.interruptions:
+        print()
 
 
 def run_bench() -> list[dict[str, Any]]:

@@ -10,12 +10,13 @@ import typer
 trace = typer.Typer(
     name="trace",
     rich_markup_mode=None,
-    help="Describe and convert block traces.",
+    help="Describe, convert, record and synthesize block traces.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
   drivebay trace info trace.csv.gz
-  drivebay trace convert trace.csv.gz trace.iolog""",
+  drivebay trace convert trace.csv.gz trace.iolog
+  drivebay trace synth light --out light.csv""",
 )
 
 
@@ -95,3 +96,95 @@ def convert(
     from drivebay.cli import tracing
 
     tracing.convert(source, out, from_=from_, to=to, force=force)
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  sudo drivebay trace record /dev/nvme0n1 --seconds 60
+  sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
+
+\b
+Needs root, and tracefs. Ctrl-C ends a recording early and keeps it."""
+)
+def record(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", show_default=False, help="A whole block device.")
+    ],
+    seconds: Annotated[
+        float, typer.Option(metavar="N", min=0.1, show_default=False, help="How long.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="File to make. [default: NAME.csv]"),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="iolog|csv|parquet", show_default=False, help="[default: as FILE ends]"
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+) -> None:
+    """Record a block device's I/Os: when, where, how long, through the kernel's tracepoints.
+
+    Nothing is written to the device; other tracing on the machine is not disturbed.
+    """
+    from drivebay.cli import tracing
+
+    tracing.record(device, seconds=seconds, out=out, to=to, force=force)
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  drivebay trace synth light --out light.csv
+  drivebay trace synth destroyer --scale 0.01 --out destroyer.parquet
+  drivebay trace synth heavy --seed 2 --json            its statistics, nothing written
+  drivebay replay heavy sm951-ahci-512                  straight into a run
+
+\b
+The AnandTech Storage Bench's traces were never published, their statistics were. The same seed
+gives the same trace on every machine."""
+)
+def synth(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="destroyer|heavy|light", show_default=False, help="Which one."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            show_default=False,
+            help="The file to make. [default: none; the statistics are printed]",
+        ),
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(metavar="S", help="Times the published number of I/Os, 0.0001 to 10.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="iolog|csv|parquet",
+            show_default=False,
+            help="What to write. [default: as FILE ends]",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print its statistics as JSON for scripts.")
+    ] = False,
+    png: Annotated[
+        Path | None,
+        typer.Option(metavar="PICTURE", show_default=False, help="Draw it into this PNG file."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace FILE and PICTURE if they exist.")
+    ] = False,
+) -> None:
+    """Make a trace from published statistics: The Destroyer, Heavy or Light."""
+    from drivebay.cli import tracing
+
+    tracing.synth(name, out, scale=scale, seed=seed, to=to, as_json=as_json, png=png, force=force)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import traces, units
-from drivebay.cli.display import say
+from drivebay.cli.display import LINE_EVERY_S, say
 from drivebay.cli.show import number, table
 
 
@@ -18,6 +18,36 @@ def info(file: Path, *, from_: str | None, as_json: bool, png: Path | None, forc
     if png is not None:
         traces.picture(file, described, png, from_=from_, force=force)
     _notes(described.summary)
+    _describe(described, as_json=as_json)
+
+
+def synth(
+    name: str,
+    out: Path | None,
+    *,
+    scale: float,
+    seed: int,
+    to: str | None,
+    as_json: bool,
+    png: Path | None,
+    force: bool,
+) -> None:
+    """A synthesized trace: written, or described."""
+    source = traces.what(name, scale=scale, seed=seed)
+    if out is not None:
+        requests = traces.synth(name, out, scale=scale, seed=seed, to=to, force=force)
+        say(f"synthesized: {requests:,} requests of {name}, seed {seed}")
+    if out is None or png is not None or as_json:
+        described = traces.synth_info(name, scale=scale, seed=seed)
+        if png is not None:
+            traces.synth_picture(name, described, png, source=source, force=force)
+        if out is None or as_json:
+            _describe(described, as_json=as_json)
+            return
+    print(out)
+
+
+def _describe(described: traces.Described, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(described.figures, indent=1))
         return
@@ -35,6 +65,29 @@ def convert(source: Path, out: Path, *, from_: str | None, to: str | None, force
     _notes(summary)
     say(f"converted: {summary.requests:,} requests, read as {summary.format}")
     print(out)
+
+
+def record(device: str, *, seconds: float, out: Path | None, to: str | None, force: bool) -> None:
+    """A recording of a device's I/Os; prints the file's name."""
+    place = out or Path(f"{Path(device).name}.csv")
+    if out is None:
+        to = to or "csv"
+    last = 0.0
+
+    def tell(passed: float, text_bytes: int) -> None:
+        nonlocal last
+        if passed - last >= LINE_EVERY_S:
+            last = passed
+            left = max(0.0, seconds - passed)
+            say(f"recording: {left:.0f} s left, {units.si_bytes(text_bytes)} of events")
+
+    say(f"recording {device} for {seconds:g} s; Ctrl-C ends it early")
+    done = traces.record(device, place, seconds=seconds, force=force, to=to, tell=tell)
+    _notes(done.summary)
+    if done.lost_events:
+        say(f"note: {done.lost_events:,} events were lost: they came faster than they were read")
+    say(f"recorded: {done.summary.requests:,} requests in {done.seconds:.1f} s")
+    print(place)
 
 
 def _notes(summary: traces.Summary) -> None:

@@ -90,7 +90,10 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
 
 def method(test: Test) -> Html:
     """How a test was run, one click away."""
-    loads = [load(phase.workload) for phase in test.phases]
+    loads = [
+        load(phase.workload) if phase.replay is None else phase.replay.words()
+        for phase in test.phases
+    ]
     depths = [phase.workload.queue_depth for phase in test.phases]
     if len(depths) > 1:
         first = test.phases[0].workload

@@ -85,6 +85,19 @@ class Step:
             return None
         return self._table("stages.parquet", phase)
 
+    def telemetry(self, phase: str | None = None) -> Any | None:
+        """What sensors of the drive and the host said (`targets.base.TELEMETRY_SCHEMA`); None for a
+        virtual drive, whose temperature and power are in the series."""
+        if not (self.folder / "telemetry.parquet").exists():
+            return None
+        return self._table("telemetry.parquet", phase)
+
+    def conditions(self) -> dict[str, Any]:
+        """Under which conditions the test ran on a real drive: the keys "host", "drive",
+        "telemetry", "smart", "interruptions" and "doubts", as far as they are known; else {}."""
+        table: dict[str, Any] = json.loads(self._file("step.json").read_bytes())
+        return dict(table.get("conditions", {}))
+
     def raw_files(self) -> tuple[Path, ...]:
         """The target's own files (fio's job, command line and output), sorted."""
         return tuple(sorted(path for path in (self.folder / "raw").rglob("*") if path.is_file()))

@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from drivebay.errors import UserError
-from drivebay.results import files, manifest
+from drivebay.results import files, history, manifest
 from drivebay.results.manifest import Manifest, StepEntry
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
     STAGES_SCHEMA,
+    TELEMETRY_SCHEMA,
     PhaseResult,
 )
 
@@ -93,7 +94,7 @@ class Folder:
                         files.remove_tree(build)
                 raise
         folder = cls(path, log, content)
-        folder.log("created", version=content.tool.version, pid=os.getpid())
+        folder.log("created", version=content.tool.version, **_process())
         return folder
 
     @classmethod
@@ -118,7 +119,7 @@ class Folder:
             except BaseException:
                 log.close()
                 raise
-        folder.log("resumed", pid=os.getpid(), damaged=[damage.path for damage in damages])
+        folder.log("resumed", damaged=[damage.path for damage in damages], **_process())
         return folder, damages
 
     def _repair(self) -> tuple[Damage, ...]:
@@ -142,6 +143,11 @@ class Folder:
     def manifest(self) -> Manifest:
         """The manifest as it is on the disk."""
         return self._manifest
+
+    def interruptions(self, step_id: str) -> list[dict[str, Any]]:
+        """How often a test was begun and not finished: see `history.interruptions`."""
+        with self._mutex:
+            return history.interruptions(self.path / LOG, step_id)
 
     def write_step(self, step_id: str, phases: list[PhaseResult]) -> None:
         """Keeps a finished test, whole or not at all.
@@ -185,10 +191,12 @@ class Folder:
         with self._mutex, contextlib.suppress(OSError, ValueError):
             self._log.write((json.dumps({**line, **details}) + "\n").encode())
             self._log.flush()
+            os.fsync(self._log.fileno())
 
     def close(self) -> None:
         """Lets other processes have the folder."""
-        self._log.close()
+        with contextlib.suppress(OSError):  # a line of the log that a dead disk did not take
+            self._log.close()
 
     def __enter__(self) -> Folder:
         return self
@@ -204,6 +212,10 @@ class Folder:
             changed = self._manifest.with_step(entry.model_copy(update=changes))
             files.replace(self.path / manifest.NAME, changed.encoded())
             self._manifest = changed
+
+
+def _process() -> dict[str, Any]:
+    return {"pid": os.getpid(), "boot_id": history.boot_id()}
 
 
 def find_damage(folder: Path, entry: StepEntry) -> Damage | None:
@@ -268,7 +280,7 @@ def _open_log(folder: Path, *, create: bool) -> IO[bytes]:
 
 
 def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
-    summary = {
+    summary: dict[str, Any] = {
         "id": step_id,
         "phases": [
             {
@@ -284,6 +296,9 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
             for phase in phases
         ],
     }
+    if conditions := [phase.conditions for phase in phases if phase.conditions]:
+        assert len(conditions) == 1, "one phase speaks for the whole test"
+        summary["conditions"] = conditions[0]
     files.write_new(place / "step.json", files.json_bytes(summary))
     series = [(phase.label, phase.series) for phase in phases]
     files.write_new(place / "series.parquet", parquet_bytes(series, SERIES_SCHEMA))
@@ -292,6 +307,9 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
     stages = [(phase.label, phase.stages) for phase in phases if phase.stages is not None]
     if stages:
         files.write_new(place / "stages.parquet", parquet_bytes(stages, STAGES_SCHEMA))
+    telemetry = [(phase.label, phase.telemetry) for phase in phases if phase.telemetry is not None]
+    if telemetry:
+        files.write_new(place / "telemetry.parquet", parquet_bytes(telemetry, TELEMETRY_SCHEMA))
     for name, content in _artefacts(phases).items():
         target = place / "raw" / name
         target.parent.mkdir(parents=True, exist_ok=True)

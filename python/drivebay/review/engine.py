@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -31,12 +32,13 @@ from drivebay.review import resume as resuming
 from drivebay.review.plan import Plan, Planned, default_jobs, make_plan
 from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
-from drivebay.suites import Suite
-from drivebay.targets.base import Cancelled, Progress, Target
+from drivebay.suites import Suite, Test
+from drivebay.targets.base import Cancelled, PhaseResult, Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")
 JOBS_MAX = 256
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.2
+"""How soon a signal is heard; waking more often costs more than telemetry does."""
 
 
 def run(
@@ -127,6 +129,11 @@ def _open_folder(
             raise
         for damage in damages:
             sink.warn(f"{damage.path} {damage.what}; test {damage.step_id} will be run again")
+        for entry in folder.manifest.steps:
+            cut = folder.interruptions(entry.id) if entry.state != "done" else []
+            if cut and block["kind"] != "virtual":
+                how = "the host went down" if cut[-1]["host_rebooted"] else cut[-1]["ended"]
+                warnings += (f"test {entry.id} was cut short ({how}); it begins anew, prepared",)
         for warning in warnings:
             sink.warn(warning)
         return folder
@@ -259,6 +266,8 @@ class _Crew:
             raise self._in_words(problem, name) from problem
         labels = [phase.label for phase in phases]
         assert labels == [phase.label for phase in step.test.phases], (name, labels)
+        if target.kind != "virtual" and (cut := self._folder.interruptions(name)):
+            phases = [_with_interruptions(phases[0], step.test, cut), *phases[1:]]
         self._folder.write_step(name, phases)
         self._folder.log("step_done", step=name, seconds=_since(begun))
 
@@ -288,7 +297,17 @@ class _Crew:
         command = f"drivebay review --resume {shlex.quote(_short(self._folder.path))}"
         if target["kind"] == "block" and target.get("serial"):
             command += f" --destroy-data {shlex.quote(str(target['serial']))}"
+            command += " --overwrite-signature" if target.get("overwrite_signature") else ""
         return command
+
+
+def _with_interruptions(
+    first: PhaseResult, test: Test, cut_short: list[dict[str, Any]]
+) -> PhaseResult:
+    """The test's first phase, saying that this is not the first try, and from where it began."""
+    again = ", ".join(step.kind for step in test.prepare) or "nothing: the test asks for none"
+    said = {"interruptions": cut_short, "precondition_established_again": again}
+    return replace(first, conditions={**first.conditions, **said})
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ reason. A device's path may differ: Linux renames devices at boot, and the seria
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from drivebay.errors import UserError
@@ -15,7 +16,12 @@ from drivebay.results import Manifest, provenance
 from drivebay.suites import Suite
 from drivebay.targets.base import Target
 
-PATH_KEYS = frozenset({"drive", "path"})
+GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})
+"""What the user gave, which may be given anew."""
+SETTING_KEYS = frozenset(
+    {"interface", "scheduler", "write_cache", "mount_point", "mount_options", "discard_max_bytes"}
+)
+"""What a reboot may change although the drive is the same one."""
 
 
 def target_block(target: Target, drive: str) -> dict[str, Any]:
@@ -48,15 +54,18 @@ def must_be_same(
         raise UserError(f"the review was started at {form}", plain)
     if made.suite != suite:
         raise UserError(f"the review was started with another suite, '{made.suite.name}'", plain)
-    for key in sorted(set(made.target) | set(target)):
-        if key not in PATH_KEYS and (before := made.target.get(key)) != (now := target.get(key)):
-            where, before, now = _first_difference(key, before, now)
+    warnings: list[str] = []
+    for where, before, now in _differences(made.target, target):
+        if where in GIVEN_KEYS:
+            continue
+        what = f"{where} was {before}, is {now}"
+        if target["kind"] == "virtual" or where.rpartition(".")[2] not in SETTING_KEYS:
             raise UserError(
-                f"the drive is not the one that the review was started on: {where} was {before}, "
-                f"is {now}",
+                f"the drive is not the one that the review was started on: {what}",
                 f"attach that drive, or {anew}",
             )
-    return _compare_tools(made, target["kind"], anew)
+        warnings.append(f"a setting of the drive has changed: {what}")
+    return (*warnings, *_compare_tools(made, target["kind"], anew))
 
 
 def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
@@ -93,9 +102,11 @@ def _short(commit: str | None) -> str:
     return name[:12] + plus + changes
 
 
-def _first_difference(key: str, before: Any, now: Any) -> tuple[str, Any, Any]:
-    """Goes down into nested tables, so that the error names one value and not a whole profile."""
-    while isinstance(before, dict) and isinstance(now, dict):
-        inner = min(k for k in {*before, *now} if before.get(k) != now.get(k))
-        key, before, now = f"{key}.{inner}", before.get(inner), now.get(inner)
-    return key, before, now
+def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """What differs, named down to the one value in nested tables: "profile.nand.dies"."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            inner = f"{where}.{key}" if where else key
+            yield from _differences(before.get(key), now.get(key), inner)
+    elif before != now:
+        yield where, before, now

@@ -9,18 +9,22 @@ from drivebay.suites.model import (
     Phase,
     Prepare,
     Quick,
+    Replay,
     Stable,
     Suite,
     Test,
     Workload,
 )
+from drivebay.suites.steady import Steady
 
 __all__ = [
     "SCHEMA_VERSION",
     "Phase",
     "Prepare",
     "Quick",
+    "Replay",
     "Stable",
+    "Steady",
     "Suite",
     "Test",
     "Workload",

@@ -1,7 +1,8 @@
 """Reads a suite's TOML file into the model, and turns every mistake into one line with a hint.
 
 The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
-"qd1", "qd2" and so on; one `workload` with its `queue_depth` becomes the single phase "run".
+"qd1", "qd2" and so on; one `workload` with its `queue_depth`, or one `replay`, becomes the single
+phase "run".
 Leaves out: includes and variables; a suite is one file.
 """
 
@@ -99,6 +100,9 @@ class _Expanded(dict[str, Any]):
 
 def _expand(test: Any, where: str) -> Any:
     """The terse form of one test, spelled out."""
+    if isinstance(test, dict) and "replay" in test and not {"workload", "phases"} & set(test):
+        kept = {key: value for key, value in test.items() if key != "replay"}
+        return _Expanded(kept, phases=[{"label": "run", "replay": test["replay"]}])
     if not isinstance(test, dict) or "workload" not in test:
         if isinstance(test, dict) and "queue_depths" in test:
             raise UserError(

@@ -7,9 +7,11 @@ Leaves out: how a target carries a workload out (targets), and what is computed 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from drivebay.suites.steady import Steady
 
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
@@ -113,14 +115,17 @@ class Prepare(_Span):
     128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`, but for at most
     `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
     skipped where the span has been written whole since the last purge; a virtual drive begins
-    every test as new, so there it is never skipped.
+    every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
+    one after the other without a pause, until the rate is steady by SNIA's criterion.
     """
 
-    kind: Literal["purge", "fill", "rest"]
+    kind: Literal["purge", "fill", "rest", "steady"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
     if_needed: bool = False
+    load: Workload | None = None
+    until_steady: Steady | None = None
 
     @model_validator(mode="after")
     def _fields_fit_the_kind(self) -> Prepare:
@@ -128,6 +133,7 @@ class Prepare(_Span):
             "purge": {"kind"},
             "fill": {"kind", "passes", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
+            "steady": {"kind", "load", "until_steady"},
         }[self.kind]
         changed = {
             name
@@ -138,29 +144,95 @@ class Prepare(_Span):
             raise ValueError(f"'{foreign[0]}' has no meaning for a {self.kind}")
         if self.kind == "rest" and self.seconds <= 0:
             raise ValueError("a rest needs 'seconds', more than 0")
+        if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
+            raise ValueError("a steady needs 'load', of which every round is a run, not more")
         return self
+
+    @property
+    def rounds(self) -> tuple[Workload, Steady]:
+        """The load of a "steady" and its criterion."""
+        assert self.load is not None, "checked above"
+        return self.load, self.until_steady or Steady()
+
+    def longest_s(self) -> float:
+        """Seconds that it takes at most, of a rest or of the rounds until steady; fills are 0."""
+        if self.kind == "steady":
+            load, rule = self.rounds
+            return load.duration_s * rule.rounds_max
+        return self.seconds
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill, to the last byte of the stretch."""
         return self._stretch(capacity_bytes)
 
 
+class Replay(_Data):
+    """A trace, issued again: what docs/concepts/replay.md defines, as data.
+
+    `trace` is the name of a synthesized trace, or a file's path. Requests are due at their
+    recorded times, idle stretches cut to `idle_ms_max`, or ("dependencies") as soon as what they
+    waited for in the recording has completed. `scale` and `seed` are for synthesized ones.
+    `drive_s` is about how long it takes, for estimates.
+    """
+
+    trace: Annotated[str, Field(min_length=1, max_length=4096)]
+    scale: Annotated[float, Field(ge=1e-4, le=10)] = 1.0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    mode: Literal["recorded", "dependencies"] = "recorded"
+    idle_ms_max: Annotated[float, Field(ge=0, le=3.6e6)] | None = 25.0
+    time_percent: Annotated[int, Field(ge=1, le=10_000)] = 100
+    rule: Literal["fold", "scale"] = "fold"
+    trim: bool = False
+    drive_s: Seconds
+
+    def words(self) -> str:
+        """What is done, in a line.
+
+        >>> Replay(trace="light", drive_s=1000, scale=0.5).words()
+        'light, 0.5 of its I/Os, as recorded, idle time cut to 25 ms'
+        """
+        part = "" if self.scale == 1 else f", {self.scale:g} of its I/Os"
+        if self.mode == "dependencies":
+            return f"{self.trace}{part}, as fast as the recorded dependencies allow"
+        speed = "" if self.time_percent == 100 else f" in {self.time_percent} % of the time"
+        cut = "" if self.idle_ms_max is None else f", idle time cut to {self.idle_ms_max:g} ms"
+        return f"{self.trace}{part}, as recorded{speed}{cut}"
+
+
 class Phase(_Data):
-    """One stretch of unchanged load; the label is unique in its test ("run", "qd4")."""
+    """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
+
+    With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
+    who look at every phase: 4 KiB, queue depth 1, half reads.
+    """
 
     label: Id
     workload: Workload
+    replay: Replay | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stands_in(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("replay") and "workload" not in values:
+            replay = values["replay"]
+            length = replay.drive_s if isinstance(replay, Replay) else None
+            if isinstance(replay, dict):
+                length = replay.get("drive_s")
+            stand_in = {"pattern": "random", "read_percent": 50, "block_bytes": 4096}
+            return {**values, "workload": {**stand_in, "queue_depth": 1, "duration_s": length}}
+        return values
 
 
 class Quick(_Data):
     """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
-    rests where somebody has to wait for them.
+    rests where somebody has to wait for them. A trace is not cut; it has `scale` times the I/Os.
 
     With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
     on a real drive; tests whose figure depends on unwritten space must not say so.
     """
 
-    duration_s: Seconds
+    duration_s: Seconds = 60.0
+    scale: Annotated[float, Field(ge=1e-4, le=1)] = 1.0
     waiting_s: Annotated[float, Field(gt=0, le=3600)] = 2.0
     metric_window_s: Seconds | None = None
     until_stable: Stable | None = None
@@ -175,7 +247,7 @@ class Test(_Data):
     id: Id
     title: Annotated[str, Field(min_length=1, max_length=120)]
     page: Id
-    kind: Literal["consistency", "ladder", "thermal"]
+    kind: Literal["consistency", "ladder", "thermal", "trace"]
     method: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
     prepare: tuple[Prepare, ...] = ()
@@ -206,14 +278,16 @@ class Test(_Data):
             len(self.phases) != 1 or self.phases[0].workload.until_stable is None
         ):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
+        if (self.kind == "trace") != all(phase.replay is not None for phase in self.phases):
+            raise ValueError("a trace test needs a 'replay', and no other kind may have one")
         if self.quick is not None:
             self._shortened(self.quick)
         return self
 
     def drive_seconds(self) -> float:
-        """Rests and phases at their longest, in seconds; fills are not in it."""
-        rests = sum(step.seconds for step in self.prepare)
-        return rests + sum(phase.workload.duration_s for phase in self.phases)
+        """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
+        before = sum(step.longest_s() for step in self.prepare)
+        return before + sum(phase.workload.duration_s for phase in self.phases)
 
     def _shortened(self, quick: Quick) -> Test:
         def shorter(step: Prepare) -> Prepare:
@@ -223,6 +297,13 @@ class Test(_Data):
             if step.kind == "fill":
                 passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
                 return step.model_copy(update=passes)
+            if step.kind == "steady":
+                load, rule = step.rounds
+                load = load.model_copy(
+                    update={"duration_s": min(load.duration_s, quick.duration_s)}
+                )
+                rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
+                return step.model_copy(update={"load": load, "until_steady": rule})
             return step
 
         prepare = tuple(
@@ -232,6 +313,14 @@ class Test(_Data):
         )
         phases = []
         for phase in self.phases:
+            if phase.replay is not None:
+                changed = {
+                    "scale": phase.replay.scale * quick.scale,
+                    "drive_s": phase.replay.drive_s * quick.scale,
+                }
+                part = Replay(**{**phase.replay.model_dump(), **changed})
+                phases.append(Phase.model_validate({"label": phase.label, "replay": part}))
+                continue
             load = phase.workload.model_dump()
             load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
             if phase.workload.until_stable is not None:
@@ -244,8 +333,8 @@ class Test(_Data):
             if quick.metric_window_s is None:
                 raise ValueError("quick needs 'metric_window_s', as the test has one")
             window = min(window, quick.metric_window_s)
-        changed = {"prepare": prepare, "phases": tuple(phases), "metric_window_s": window}
-        return Test(**{**dict(self), **changed, "quick": None})
+        shorter_parts = {"prepare": prepare, "phases": tuple(phases), "metric_window_s": window}
+        return Test(**{**dict(self), **shorter_parts, "quick": None})
 
     def in_real_time(self) -> Test:
         """The form for a real drive: no rest is longer than its `waiting_s`."""

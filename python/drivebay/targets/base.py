@@ -37,6 +37,9 @@ HISTOGRAM_SCHEMA = pa.schema(
         ("count", pa.int64()),
     ]
 )
+TELEMETRY_SCHEMA = pa.schema(
+    [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
+)
 STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
 
 
@@ -46,7 +49,10 @@ class PhaseResult:
 
     `series`, `histogram` and `stages` follow the schemas above; `stages` is None where the target
     cannot see inside (real drives). `metrics` holds what only this target knows, for example
-    `{"waf": 7.4}`; `artefacts` maps file names to bytes to be kept with the result.
+    `{"waf": 7.4}`; `artefacts` maps file names to bytes to be kept with the result. `telemetry` has
+    what sensors of the drive and the host said, at seconds from the phase's start (negative before
+    it), None where there are none. `conditions`, of a test's first phase, says under which
+    conditions the whole test ran; JSON values.
     """
 
     label: str
@@ -61,6 +67,8 @@ class PhaseResult:
     stages: pa.Table | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     artefacts: dict[str, bytes] = field(default_factory=dict)
+    telemetry: pa.Table | None = None
+    conditions: dict[str, Any] = field(default_factory=dict)
 
 
 class Cancelled(Exception):

@@ -1,10 +1,11 @@
 """This machine's block devices, and what forbids overwriting each of them.
 
-Sources: Linux's sysfs ABI; open(2) for what O_EXCL means on a block device; signatures as libblkid
-knows them, through `wipefs --no-act`, which lists all it finds where blkid stops at a doubt.
+Sources: Linux's sysfs ABI; open(2) for what O_EXCL means on a block device.
 
 The rule: a device may be tested only if nothing speaks against it. Whatever cannot be found out
-(no permission, no wipefs, no serial number) speaks against it. Nothing here writes.
+(no permission, no wipefs, no serial number) speaks against it. A partition table or a file system
+that nobody uses may be overwritten by a word of its own (`--overwrite-signature`); what is part of
+something larger (LVM, MD, ZFS, btrfs, bcache, LUKS, swap) never. Nothing here writes.
 
 A device is named by its serial number. A loop device has none: its backing file's full path stands
 for it, as that is what would be overwritten.
@@ -15,31 +16,28 @@ Leaves out: data without any signature that nobody uses now; only the typed seri
 from __future__ import annotations
 
 import errno
-import json
 import os
-import shutil
 import stat
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.targets import inuse
 from drivebay.targets.inuse import SYS_BLOCK, read
+from drivebay.targets.signatures import signatures_of
 
 SECTOR_BYTES = 512
-SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home", "/nix")
 NO_PERMISSION = "cannot be opened: no permission"
-ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True)
 class Device:
     """A block device as it is now.
 
-    `blockers` says in words why it may not be tested; empty if nothing forbids it. `serial` and
-    `model` are "" where the device has none. `sequence` is the kernel's number of this attachment:
-    another disk, or the same one plugged in again, has another.
+    `blockers` says in words why it may not be tested, whatever the user says; `signatures` what
+    `--overwrite-signature` gives up: partition tables and file systems. Both are empty if nothing
+    forbids it. `serial`, `model` and `wwid` are "" where the device has none. `sequence` is the
+    kernel's number of this attachment: another disk, or the same one plugged in again, has another.
     """
 
     path: str
@@ -50,11 +48,22 @@ class Device:
     capacity_bytes: int
     interface: str
     sequence: str
+    wwid: str
     blockers: tuple[str, ...]
+    signatures: tuple[str, ...] = ()
+
+    def is_same_drive(self, other: Device) -> bool:
+        """Whether it is that drive, wherever the kernel has put it since."""
+        return all(
+            getattr(self, what) == getattr(other, what)
+            for what in ("serial", "model", "wwid", "capacity_bytes")
+        )
 
 
-def list_devices() -> list[Device]:
+def list_devices(*, look_inside: bool = True) -> list[Device]:
     """The whole block devices of this machine, sorted by path; nothing is written.
+
+    Without `look_inside` no signatures are searched for, and none is opened.
 
     Empty loop, RAM and network block devices are left out. Without root, what cannot be looked at
     is among the blockers.
@@ -67,10 +76,20 @@ def list_devices() -> list[Device]:
         if hidden or empty or (folder / "partition").exists():
             continue
         try:
-            devices.append(inspect(f"/dev/{name.replace('!', '/')}"))
+            path = f"/dev/{name.replace('!', '/')}"
+            devices.append(inspect(path, held=not look_inside, look_inside=look_inside))
         except (UserError, EnvironmentProblem):  # gone, or without a node in /dev
             continue
     return devices
+
+
+def paths_of(serial: str, *, model: str) -> list[str]:
+    """Paths of the devices with this serial number and model, as they are now."""
+    return [
+        device.path
+        for device in list_devices(look_inside=False)
+        if serial and (device.serial, device.model) == (serial, model)
+    ]
 
 
 def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Device:
@@ -104,11 +123,14 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
     name = sysfs.resolve().name
     capacity = int(read(sysfs / "size") or 0) * SECTOR_BYTES
     blockers = _uses(name) + _properties(name, capacity)
+    signatures = _partitions_in_words(name)
     if capacity > 0 and not held:
         blockers += [f"is open for writing by {who}" for who in inuse.writers(real)]
         blockers += _exclusive_open(real)
     if capacity > 0 and look_inside and NO_PERMISSION not in blockers:
-        blockers += _signatures(real)
+        found, never = signatures_of(real, name)
+        signatures += found
+        blockers += never
     return Device(
         path=real,
         name=name,
@@ -118,22 +140,32 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
         capacity_bytes=capacity,
         interface=interface(name),
         sequence=read(sysfs / "diskseq"),
+        wwid=_world_wide(name),
         blockers=tuple(dict.fromkeys(blockers)),
+        signatures=tuple(dict.fromkeys(signatures)),
     )
 
 
 def _uses(name: str) -> list[str]:
     """Mounts, swap and holders of the device and of its partitions."""
     found = []
+    system = inuse.system_devices()
     for part in (name, *inuse.partitions(name)):
         subject = "is" if part == name else f"has a partition, /dev/{part}, that is"
         for point in inuse.mount_points(part):
-            system = " (this system runs from it)" if point in SYSTEM_MOUNTS else ""
-            found.append(f"{subject} mounted at {point}{system}")
+            runs = " (this system runs from it)" if point in inuse.SYSTEM_MOUNTS else ""
+            found.append(f"{subject} mounted at {point}{runs}")
         if inuse.is_swap(part):
             found.append(f"{subject} used as swap")
         found += [f"{subject} part of {holder}" for holder in inuse.holders(part)]
+        found += [f"{subject.removesuffix('is')}{why}" for why in system.get(part, ())]
     return found
+
+
+def _partitions_in_words(name: str) -> list[str]:
+    """How many partitions the kernel knows of on it."""
+    count = len(inuse.partitions(name))
+    return [f"has {count} partition{'s' if count > 1 else ''}"] if count else []
 
 
 def _properties(name: str, capacity_bytes: int) -> list[str]:
@@ -142,8 +174,8 @@ def _properties(name: str, capacity_bytes: int) -> list[str]:
     found = []
     if (folder / "partition").exists():
         found.append("is a partition, not a whole device")
-    elif parts := inuse.partitions(name):
-        found.append(f"has {len(parts)} partition{'s' if len(parts) > 1 else ''}")
+    if kind := inuse.built_on_others(name):
+        found.append(f"is {kind}, not a drive; test what is below it")
     if capacity_bytes == 0:
         found.append("has no medium: its size is zero")
     if read(folder / "ro") != "0":
@@ -174,41 +206,6 @@ def _exclusive_open(path: str) -> list[str]:
             return ["is held by the kernel or another program"]
         return [f"cannot be opened: {problem.strerror}"]
     return []
-
-
-def _signatures(path: str) -> list[str]:
-    wipefs = shutil.which("wipefs", path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
-    if wipefs is None:
-        return ["cannot be searched for data: wipefs is missing (apt install util-linux)"]
-    try:
-        answer = subprocess.run(
-            [wipefs, "--no-act", "--json", path],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-        signatures = json.loads(answer.stdout)["signatures"] if answer.stdout.strip() else []
-        types = sorted({str(signature["type"]) for signature in signatures})
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
-        return ["cannot be searched for data: wipefs failed"]
-    return [_signature_in_words(kind) for kind in types]
-
-
-def _signature_in_words(kind: str) -> str:
-    words = {
-        "LVM2_member": "an LVM physical volume",
-        "linux_raid_member": "a member of an MD RAID",
-        "zfs_member": "a member of a ZFS pool",
-        "crypto_LUKS": "an encrypted volume (LUKS)",
-        "bcache": "a bcache device",
-        "swap": "swap space",
-        "gpt": "a partition table (gpt)",
-        "PMBR": "a partition table (protective MBR)",
-        "dos": "a partition table (dos)",
-    }
-    return f"bears {words.get(kind, f'the signature of {kind}')}"
 
 
 def _model(name: str) -> str:
@@ -242,12 +239,7 @@ def _twins(name: str) -> list[str]:
 
     Namespaces of one NVMe drive share its serial number, but not this name.
     """
-    folder = SYS_BLOCK / name
-
-    def world_wide(of: Path) -> str:
-        return read(of / "wwid") or read(of / "device/wwid")
-
-    own = world_wide(folder)
+    own = _world_wide(name)
     if not own:
         return []
     return [
@@ -256,8 +248,13 @@ def _twins(name: str) -> list[str]:
         if other.name != name
         and not (other / "partition").exists()
         and read(other / "hidden") != "1"
-        and world_wide(other) == own
+        and _world_wide(other.name) == own
     ]
+
+
+def _world_wide(name: str) -> str:
+    folder = SYS_BLOCK / name
+    return read(folder / "wwid") or read(folder / "device/wwid")
 
 
 def interface(name: str) -> str:
@@ -294,8 +291,12 @@ def _is_block_device(path: str) -> bool:
         return False
 
 
-def refuse_unless_free(device: Device, destroy_serial: str | None) -> None:
+def refuse_unless_free(
+    device: Device, destroy_serial: str | None, *, overwrite_signature: bool = False
+) -> None:
     """Let a device pass that nothing forbids overwriting and whose serial number was named.
+
+    `overwrite_signature` lets partition tables and file systems that nobody uses pass as well.
 
     Raises
     ------
@@ -306,6 +307,12 @@ def refuse_unless_free(device: Device, destroy_serial: str | None) -> None:
         raise UserError(
             f"{device.path} may not be tested: it {'; it '.join(device.blockers)}",
             _way_out(device),
+        )
+    if device.signatures and not overwrite_signature:
+        raise UserError(
+            f"{device.path} may not be tested: it {'; it '.join(device.signatures)}",
+            "choose another device, or if nothing on it is needed give that up, too: "
+            "--overwrite-signature",
         )
     what = f"{device.path} ({device.model or 'unknown model'})"
     if destroy_serial is None:

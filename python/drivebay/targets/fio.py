@@ -9,15 +9,24 @@ Leaves out: how it is done (fio_steps), what may be tested (subject, blockdev).
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from typing import Any, Literal
 
 from drivebay.errors import UserError
 from drivebay.suites import Test
-from drivebay.targets import subject
+from drivebay.targets import replay, subject, turns
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio_job import TARGET_VARIABLE
 from drivebay.targets.fio_steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio_tool import Tool, working_tool
+from drivebay.targets.inuse import drive_below, orphans
+from drivebay.targets.surroundings import Surroundings
+from drivebay.targets.telemetry import check_power
+
+PURGES = ("auto", "discard")
+ORPHANS_S = 15.0
 
 
 class FioTarget:
@@ -28,6 +37,9 @@ class FioTarget:
     path : the file, the device, or a symbolic link to one.
     destroy_serial : the serial number that the user typed to allow everything on a block device
         to be destroyed; of no meaning for a file.
+    overwrite_signature : whether partition tables and file systems on the device may go, too.
+    purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
+    power : where the drive's power is measured: a hwmon sensor's name or a meter's CSV file.
 
     Raises
     ------
@@ -38,9 +50,26 @@ class FioTarget:
     kind: Literal["virtual", "file", "block"]
     name: str
 
-    def __init__(self, path: str | os.PathLike[str], *, destroy_serial: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        destroy_serial: str | None = None,
+        overwrite_signature: bool = False,
+        purge: str = "auto",
+        power: str | None = None,
+    ) -> None:
+        if purge not in PURGES:
+            raise UserError(
+                f"--purge: {purge!r} is not allowed; must be {' or '.join(PURGES)}",
+                "leave it out for the strongest erase that the drive offers",
+            )
         self._subject = subject.find(os.fspath(path))
-        self._destroy_serial = destroy_serial
+        self._consent = subject.Consent(destroy_serial, overwrite_signature)
+        self._purge = purge
+        self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
+        self._turn = contextlib.ExitStack()
+        self._waited_s = 0.0
         self._hold: subject.Hold | None = None
         self._tool: Tool | None = None
         self._written = Written()
@@ -54,15 +83,27 @@ class FioTarget:
 
     def identity(self) -> dict[str, Any]:
         """What is known of the file or device and of the storage below; JSON values."""
-        return self._subject.identity()
+        known = self._subject.identity()
+        if self.kind == "block" and self._consent.overwrite_signature:
+            known["overwrite_signature"] = True
+        if self._power is not None:
+            known["power"] = self._power
+        if self._purge != PURGES[0]:
+            known["purge"] = self._purge
+        return known
 
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
         if self._hold is None:
+            _wait_for_orphans()
             writes = any(_writes(test) for test in tests)
-            subject.check(self._subject, destroy_serial=self._destroy_serial, will_write=writes)
+            subject.check(self._subject, consent=self._consent, will_write=writes)
+        check_power(self._power)
         for test in tests:
             self._check_spans(test)
+            for phase in test.phases:
+                if phase.replay is not None:
+                    replay.check(phase.replay, where=test.id)
         self._tool = working_tool(self._subject.path, shown=self._subject.given)
 
     def estimate_s(self, test: Test) -> float:
@@ -76,21 +117,43 @@ class FioTarget:
             self.check((test,))
         assert self._tool is not None, "found by check"
         if self._hold is None:
-            self._hold = subject.Hold(self._subject, destroy_serial=self._destroy_serial)
+            self._take_turn(progress)
+            try:
+                self._hold = subject.Hold(self._subject, consent=self._consent)
+            except BaseException:
+                self._turn.close()
+                raise
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
-        steps = Steps(self._tool, self._subject, self._hold, self._written, seed, parts)
-        return steps.run(test)
+        with Surroundings(self._hold.subject, power=self._power) as surroundings:
+            if self._waited_s >= 1:
+                surroundings.say(waited_for_turn_s=round(self._waited_s, 1))
+            own = self._purge == "auto"
+            steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
+            return steps.run(test)
+
+    def _take_turn(self, progress: Progress) -> None:
+        """Wait until nobody tests a drive that shares a bottleneck with this one."""
+        subject.refuse_if_held(self._subject)
+        drive = drive_below(self._subject.storage_number)
+
+        def waiting(words: str) -> None:
+            progress.check()
+            progress.report(words, 0.0, 1.0)
+
+        turn = turns.turn(drive, self._subject.given, waiting)
+        self._waited_s = self._turn.enter_context(turn)
 
     def close(self) -> None:
         """Let go of the file or device. fio never outlives the call that started it."""
+        self._turn.close()
         if self._hold is not None:
             self._hold.close()
             self._hold = None
 
     def _check_spans(self, test: Test) -> None:
         least = self._subject.logical_block_bytes
-        for phase in test.phases:
-            load = phase.workload
+        loads = [step.load for step in test.prepare if step.load is not None]
+        for load in [*loads, *(phase.workload for phase in test.phases)]:
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
@@ -105,6 +168,15 @@ class FioTarget:
                 )
 
 
+def _wait_for_orphans() -> None:
+    """A fio of a drivebay that was killed ends by itself, with its last I/O; give it a moment."""
+    deadline = time.monotonic() + ORPHANS_S
+    while orphans(TARGET_VARIABLE) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
 def _writes(test: Test) -> bool:
+    loads = [step.load for step in test.prepare if step.load is not None]
     fills = any(step.kind == "fill" for step in test.prepare)
+    fills = fills or any(load.read_percent < 100 for load in loads)
     return fills or any(phase.workload.read_percent < 100 for phase in test.phases)

@@ -31,6 +31,8 @@ from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA
 
 OLDEST = (3, 25)
 NEWEST = (3, 41)
+EARLY_ROUND_MS = 50
+"""A round's end is known from an answer this much before it, as a second's is."""
 STALL_MS = 250
 """fio answers within a few ms, unless no I/O completes at all; then it answers when one does."""
 
@@ -197,11 +199,15 @@ class Point:
 
 @dataclass
 class Recorder:
-    """Collects fio's documents of one job and keeps little of each."""
+    """Collects fio's documents of one job and keeps little of each.
+
+    `zero_s` is when the job's clock began, on this process's monotonic clock.
+    """
 
     points: list[Point] = field(default_factory=lambda: [Point(0, 0, 0, 0.0, 0)])
     total: dict[Direction, Side] = field(default_factory=dict)
     latest_bytes: int = 0
+    zero_s: float = 0.0
     latest_bytes_per_s: float = 0.0
     _seen: dict[Direction, Side] = field(default_factory=dict)
 
@@ -261,6 +267,15 @@ class Recorder:
         window = rates[-rule.window_s :]
         mean = float(window.mean())
         return mean > 0 and float(window.max() - window.min()) <= mean * rule.within_percent / 100
+
+    def rates_per_round(self, round_s: float) -> list[float]:
+        """I/Os per second of each whole round so far."""
+        rounds = int((self.duration_ms + EARLY_ROUND_MS) / 1000 / round_s)
+        ends = np.arange(rounds + 1, dtype=np.float64) * round_s * 1000
+        at = np.array([point.ms for point in self.points], dtype=np.float64)
+        done = np.array([point.reads + point.writes for point in self.points], dtype=np.float64)
+        rates: list[float] = (np.diff(np.interp(ends, at, done)) / round_s).tolist()
+        return rates
 
     def _ends(self) -> npt.NDArray[np.int64]:
         """Ends of the seconds in ms. The rest after the last full second is a row of its own from

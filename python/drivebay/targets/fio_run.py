@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import io
 import json
 import os
 import queue
@@ -44,7 +45,7 @@ from drivebay.targets.fio_parse import (
 from drivebay.targets.fio_tool import ARGUMENTS, Tool, first_line
 
 STOPPED_EXIT_CODE = 128
-POLL_S = 0.1
+POLL_S = 0.25
 FIRST_ASK_S = 0.05
 SHORTEST_S = 0.3
 NEVER = float("inf")
@@ -53,6 +54,9 @@ ANSWER_MAX_S = 0.05
 """How long an answer takes: at first, and at most; learnt in between."""
 EARLY_MS = 50
 """An answer this much before a second's end serves as that second's."""
+KEPT_LEVEL = 2
+KEPT_BUFFER_BYTES = 2**16
+"""An answer's 46 KB packed: 0.4 ms so; 8.8 ms line by line at gzip's own level 9 (measured)."""
 KILL_AFTER_S = 60.0
 """An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
 
@@ -92,7 +96,10 @@ class Fio:
         self._reader.start()
 
     def _read(self, stdout: IO[str]) -> None:
-        with gzip.GzipFile(fileobj=self.stdout, mode="wb", mtime=0, filename="") as kept:
+        with (
+            gzip.GzipFile("", "wb", KEPT_LEVEL, self.stdout, mtime=0) as packed,
+            io.BufferedWriter(packed, KEPT_BUFFER_BYTES) as kept,
+        ):
 
             def lines() -> Iterator[str]:
                 for line in stdout:
@@ -166,6 +173,7 @@ def run(
     progress: Progress,
     each_second: Callable[[Recorder], bool],
     asks_until_ms: Callable[[Recorder], float],
+    on_start: Callable[[int], None] | None = None,
 ) -> tuple[Recorder, dict[str, bytes]]:
     """Run a job to its end, or until `each_second` says that it is enough.
 
@@ -177,6 +185,7 @@ def run(
     each_second : called after every answer; True stops the job.
     asks_until_ms : from this point of the job on no more answers are asked for, as a fio that is
         asked while it ends may crash (seen in all versions). Called with what is known so far.
+    on_start : called with fio's process number.
 
     Raises
     ------
@@ -192,6 +201,8 @@ def run(
     zero = time.monotonic()  # of the job's clock, as far as we know
     next_ask = zero + FIRST_ASK_S if asks_until_ms(recorder) > 1000 * SHORTEST_S else NEVER
     with Fio(tool.path, job, target_fd) as running:
+        if on_start is not None:
+            on_start(running.process.pid)
         while True:
             progress.check()
             now = time.monotonic()
@@ -235,6 +246,7 @@ def run(
     if exit_code not in allowed or last is None or job_error(last) != 0:
         raise _failure(artefacts[f"{name}.stderr.txt"], exit_code, last)
     recorder.finish(last)
+    recorder.zero_s = zero
     return recorder, artefacts
 
 

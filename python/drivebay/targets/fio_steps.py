@@ -4,7 +4,7 @@ Fills and phases are one fio process each, so that each can be watched, stopped 
 itself; the 0.3 s between two phases are idle. Every step leaves its record among the artefacts of
 the test's first phase.
 
-Leaves out: temperature and power, which the series shows as unknown.
+Leaves out: what goes on around them (surroundings).
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivebay.errors import DrivebayError, EnvironmentProblem
-from drivebay.suites import Phase, Prepare, Test
-from drivebay.targets import fio_job, fio_run
+from drivebay.suites import Phase, Prepare, Replay, Test
+from drivebay.targets import fio_job, fio_run, replay_phase
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.fio_parse import Recorder
 from drivebay.targets.fio_tool import Tool
 from drivebay.targets.purge import purge
-from drivebay.targets.subject import Hold, Subject
+from drivebay.targets.subject import Hold
+from drivebay.targets.surroundings import Surroundings
 from drivebay.units import duration
 
 START_S = 0.5
@@ -76,6 +77,8 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
             return step.seconds
         if step.kind == "purge":
             return PURGE_S
+        if step.kind == "steady":
+            return START_S + step.longest_s()
         start, end = fill_span(step, capacity_bytes)
         if step.if_needed and written.covers(start, end):
             return 0.0
@@ -111,16 +114,27 @@ class Parts:
         self.at(share * self._seconds[self._index], **figures)
 
 
+def _not_purged(record: dict[str, Any]) -> str:
+    if not record["supported"]:
+        return "the storage was not purged, as it offers no way: it is as full as it was before"
+    still = record["marks"] - record["marks_gone"]
+    return (
+        f"the purge by {record['method']} did not work: {still} of {record['marks']} marks can "
+        "still be read"
+    )
+
+
 @dataclass
 class Steps:
     """One test, being run; `run` is the whole of it."""
 
     tool: Tool
-    subject: Subject
     hold: Hold
     written: Written
     seed: int
     parts: Parts
+    surroundings: Surroundings
+    own_erases: bool
     artefacts: dict[str, bytes] = field(default_factory=dict)
 
     def run(self, test: Test) -> list[PhaseResult]:
@@ -144,14 +158,16 @@ class Steps:
             self.parts.begin(phase.label)
             results.append(self._phase(phase))
             self.artefacts = {}
-        return results
+        return self.surroundings.finish(results)
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
         if step.kind == "rest":
             return self._rest(step.seconds)
         if step.kind == "purge":
             return self._purge()
-        start, end = fill_span(step, self.subject.capacity_bytes)
+        if step.kind == "steady":
+            return self._steady(step, name)
+        start, end = fill_span(step, self.hold.subject.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
         begun = time.monotonic()
@@ -170,20 +186,60 @@ class Steps:
             time.sleep(min(0.1, seconds - passed))
         return {}
 
+    def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
+        """One long run, looked at after every round of it."""
+        load, rule = step.rounds
+        start, length = load.span(self.hold.subject.capacity_bytes)
+        whole = load.model_copy(update={"duration_s": step.longest_s()})
+        job = fio_job.phase_job(
+            whole,
+            label=name,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=self.seed,
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            rate = so_far.latest_bytes_per_s
+            seconds = so_far.duration_ms / 1000
+            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            window = rule.window(so_far.rates_per_round(load.duration_s))
+            return window is not None and window.steady
+
+        recorder = self._fio(job, name, each_second, lambda _: whole.duration_s * 1000 - 250)
+        rates = recorder.rates_per_round(load.duration_s)
+        window = rule.window(rates)
+        if window is None:
+            raise EnvironmentProblem(
+                f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
+                "see whether something else stopped it: dmesg | tail",
+            )
+        if not window.steady:
+            self.surroundings.doubt(
+                f"steady state was not reached in {len(rates)} rounds: the last "
+                f"{rule.window_rounds} range over {window.range_percent:.0f} % of their mean and "
+                f"slope by {window.slope_percent:.0f} %"
+            )
+        return {
+            "rounds_iops": [round(rate, 1) for rate in rates],
+            "range_percent": round(window.range_percent, 2),
+            "slope_percent": round(window.slope_percent, 2),
+            "steady": window.steady,
+        }
+
     def _purge(self) -> dict[str, Any]:
-        fd = self.hold.fd(to_write=True)
         self.written.stretches = []
         try:
-            return purge(
-                fd,
-                kind=self.subject.kind,
-                capacity_bytes=self.subject.capacity_bytes,
-                seed=self.seed,
-                step=self.parts.share,
+            record = purge(
+                self.hold, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
             )
+            if record["marks_gone"] != record["marks"]:
+                self.surroundings.doubt(_not_purged(record))
+            return record
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{self.subject.given}: purging failed: {problem.strerror}",
+                f"{self.hold.subject.given}: purging failed: {problem.strerror}",
                 "look for the cause with: dmesg | tail",
             ) from None
 
@@ -214,8 +270,10 @@ class Steps:
             )
 
     def _phase(self, phase: Phase) -> PhaseResult:
+        if phase.replay is not None:
+            return self._replay(phase, phase.replay)
         load = phase.workload
-        start, length = load.span(self.subject.capacity_bytes)
+        start, length = load.span(self.hold.subject.capacity_bytes)
         engine = self.tool.engine
         job = fio_job.phase_job(
             load, label=phase.label, start=start, length=length, engine=engine, seed=self.seed
@@ -230,6 +288,7 @@ class Steps:
         def asks_until_ms(_: Recorder) -> float:
             return load.duration_s * 1000 - 250
 
+        self.surroundings.begin_phase()
         recorder = self._fio(job, phase.label, each_second, asks_until_ms)
         seconds = recorder.duration_ms / 1000
         if load.until_stable is None and seconds < load.duration_s * ENOUGH:
@@ -238,7 +297,7 @@ class Steps:
                 "see whether something else stopped it: dmesg | tail",
             )
         read, write = recorder.total["read"], recorder.total["write"]
-        return PhaseResult(
+        result = PhaseResult(
             label=phase.label,
             workload=load,
             duration_s=seconds,
@@ -250,6 +309,25 @@ class Steps:
             histogram=recorder.histogram(),
             artefacts=self.artefacts,
         )
+        return self.surroundings.end_phase(result, recorder.zero_s)
+
+    def _replay(self, phase: Phase, load: Replay) -> PhaseResult:
+        """A trace: not through fio, whose replay is wrong before 3.36."""
+        self.surroundings.begin_phase()
+        result, zero = replay_phase.play(
+            phase,
+            load,
+            self.hold,
+            seed=self.seed,
+            progress=self.parts.progress,
+            at=self.parts.at,
+            doubt=self.surroundings.doubt,
+        )
+        self.hold.fd(to_write=False)  # the file's size must be as it was
+        if load.trim:
+            self.written.stretches = []
+        kept = replace(result, artefacts=self.artefacts | result.artefacts)
+        return self.surroundings.end_phase(kept, zero)
 
     def _fio(
         self,
@@ -264,10 +342,11 @@ class Steps:
                 job,
                 self.hold.fd(to_write=True),
                 name=name,
-                shown_target=self.subject.path,
+                shown_target=self.hold.subject.path,
                 progress=self.parts.progress,
                 each_second=each_second,
                 asks_until_ms=asks_until_ms,
+                on_start=self.surroundings.watch,
             )
         except DrivebayError as problem:
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None

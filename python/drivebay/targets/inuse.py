@@ -1,6 +1,8 @@
 """Who uses a block device or a file now: mounts, swap, kernel holders, loop devices, programs.
 
-Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop.
+Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop;
+fstab(5), the kernel's command line, and systemd's boot loader interface (LoaderDevicePartUUID) for
+what this system starts from without having it mounted.
 Everything is read from the kernel itself, no helper program, nothing written.
 
 Leaves out: other mount namespaces and users' processes that we may not look at. Effect: a mount in
@@ -16,6 +18,11 @@ from pathlib import Path
 
 SYS_BLOCK = Path("/sys/class/block")
 PROC = Path("/proc")
+FSTAB = Path("/etc/fstab")
+EFI_LOADER = Path(
+    "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+)
+SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home", "/nix")
 
 
 def read(path: Path) -> str:
@@ -68,6 +75,106 @@ def _holder_in_words(name: str) -> str:
     return f"bcache device {name}" if name.startswith("bcache") else f"device {name}"
 
 
+def system_devices() -> dict[str, list[str]]:
+    """Devices that this system needs, by kernel name: what it runs from and all below that, what
+    it boots from, and what /etc/fstab mounts; each with why, in words."""
+    found: dict[str, list[str]] = {}
+    for point in SYSTEM_MOUNTS:
+        for name in _sources_of_mount(point):
+            for part in _with_what_is_below(name):
+                found.setdefault(part, []).append(f"is needed by this system for {point}")
+    for reference, why in _named_for_booting():
+        if (named := _name_of_reference(reference)) is not None:
+            for part in _with_what_is_below(named):
+                found.setdefault(part, []).append(why)
+    return found
+
+
+def _sources_of_mount(point: str) -> list[str]:
+    """The devices of the file system that is mounted there, if one is."""
+    if not os.path.ismount(point):
+        return []
+    device = os.stat(point).st_dev
+    numbers = [f"{os.major(device)}:{os.minor(device)}"]
+    for line in read(PROC / "self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, source = before.split(), after.split()
+        if len(fields) >= 5 and len(source) >= 2 and unescape(fields[4]) == point:
+            numbers.append(_number_of(unescape(source[1])))
+    return [name for number in dict.fromkeys(numbers) if (name := _name_of_number(number))]
+
+
+def _with_what_is_below(name: str) -> list[str]:
+    """The device, the disk that it is a partition of, and what device-mapper or MD builds it on."""
+    seen: list[str] = []
+    left = [name]
+    while left:
+        part = left.pop()
+        if part in seen:
+            continue
+        seen.append(part)
+        left += _names(SYS_BLOCK / part / "slaves")
+        if (SYS_BLOCK / part / "partition").exists():
+            left.append((SYS_BLOCK / part).resolve().parent.name)
+    return seen
+
+
+def drive_below(number: int) -> str | None:
+    """Kernel name of the one disk that holds this block device's data, through partitions and
+    device-mapper; None if there is none, or more than one (RAID)."""
+    name = _name_of_number(f"{os.major(number)}:{os.minor(number)}")
+    if name is None:
+        return None
+    below = _with_what_is_below(name)
+    disks = [
+        part
+        for part in below
+        if not (SYS_BLOCK / part / "partition").exists() and not _names(SYS_BLOCK / part / "slaves")
+    ]
+    return disks[0] if len(disks) == 1 else None
+
+
+def _named_for_booting() -> Iterator[tuple[str, str]]:
+    """References (a path, or UUID=...) to devices, and why they are needed."""
+    for word in read(PROC / "cmdline").split():
+        key, _, value = word.partition("=")
+        if key in ("root", "resume", "boot", "usr"):
+            yield value, f"is named on the kernel's command line ({key}=)"
+    for line in read(FSTAB).splitlines():
+        fields = line.split()
+        if len(fields) >= 2 and not fields[0].startswith("#"):
+            yield unescape(fields[0]), f"is named in {FSTAB} for {unescape(fields[1])}"
+    try:
+        loader = EFI_LOADER.read_bytes()[4:].decode("utf-16-le").strip("\0").lower()
+    except (OSError, UnicodeDecodeError):
+        return
+    yield f"PARTUUID={loader}", "is what this system boots from"
+
+
+def _name_of_reference(reference: str) -> str | None:
+    key, equals, value = reference.partition("=")
+    value = value.strip('"')
+    folders = {"UUID": "uuid", "LABEL": "label", "PARTUUID": "partuuid", "PARTLABEL": "partlabel"}
+    if equals and key in folders:
+        return _name_of_number(_number_of(f"/dev/disk/by-{folders[key]}/{value}"))
+    return _name_of_number(_number_of(reference)) if reference.startswith("/dev/") else None
+
+
+def _name_of_number(number: str) -> str | None:
+    link = Path("/sys/dev/block") / number
+    return link.resolve().name if link.exists() else None
+
+
+def built_on_others(name: str) -> str:
+    """What a device is that the kernel builds from others, in words; "" for any other."""
+    folder = SYS_BLOCK / name
+    if (folder / "dm").is_dir() or name.startswith("dm-"):
+        return "a device-mapper device"
+    if (folder / "md").is_dir():
+        return "an MD RAID"
+    return "a bcache device" if name.startswith("bcache") else ""
+
+
 def partitions(name: str) -> list[str]:
     """Kernel names of a disk's partitions."""
     folder = SYS_BLOCK / name
@@ -107,6 +214,21 @@ def writers(path: str) -> list[str]:
         if any(_is_same(wanted, fd) and _may_write(process, fd.name) for fd in _fds(process)):
             found.append(f"{read(process / 'comm')} (pid {process.name})")
     return sorted(found)
+
+
+def orphans(mark: str) -> list[int]:
+    """Processes that a drivebay has started and that have outlived it: their environment has
+    `mark`=/proc/PID/fd/N, and there is no such PID any more. The kernel has told them to end."""
+    found = []
+    for process in PROC.glob("[0-9]*"):
+        try:
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        for parent in re.findall(rf"\b{mark}=/proc/(\d+)/fd/".encode(), environment):
+            if not (PROC / parent.decode()).exists():
+                found.append(int(process.name))
+    return found
 
 
 def _fds(process: Path) -> Iterator[Path]:

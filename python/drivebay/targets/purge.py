@@ -1,13 +1,14 @@
-"""Purge: tell the storage that nothing in the span is needed any more, and see whether it listened.
+"""Purge: have the storage forget everything in the span, and see whether it has.
 
-Sources: fallocate(2) for files; BLKDISCARD of linux/fs.h for block devices; reading back because
-erases that do not erase are a known complaint (nvme-cli issues 84, 600, 2677).
+Sources: fallocate(2) for files; BLKDISCARD of linux/fs.h for block devices; the drive's own erases
+(erase); reading back because erases that do not erase are a known complaint (nvme-cli issues 84,
+600, 2677).
 A file gets a hole as large as itself; whether the drive below hears of it depends on the file
-system (mount option discard). A device gets a discard of all its blocks. Marks written before
-tell afterwards whether the old data is still there.
+system (mount option discard). A device is purged by the strongest erase that it offers, else by a
+discard of all its blocks. Marks written before tell afterwards whether the old data is still there;
+if it is, the next way is tried, and the record says all that was.
 
-Leaves out: NVMe Format and Sanitize and ATA Secure Erase, which may brick a drive that loses power
-meanwhile. Effect: a drive that ignores discards is not purged; the record says so.
+Leaves out: whether unreachable copies remain in the flash; only what can be read is looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ import mmap
 import os
 import struct
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
+
+from drivebay.targets import erase
+from drivebay.targets.erase import EraseError, NotOffered, Way
+from drivebay.targets.subject import Hold
 
 MARK_BYTES = 4096
 MARKS = 16
@@ -30,48 +35,105 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS)
 
 
 def purge(
-    fd: int,
-    *,
-    kind: Literal["file", "block"],
-    capacity_bytes: int,
-    seed: int,
-    step: Callable[[float], None],
+    hold: Hold, *, own_erases: bool, seed: int, step: Callable[[float], None]
 ) -> dict[str, Any]:
-    """Discard the first `capacity_bytes` of an open file or device.
+    """Purge the file or device that is held.
 
-    `step` is called with the share done (0 to 1) between chunks, and may raise to stop.
+    `own_erases` allows a device's own (NVMe Format and so on) besides discarding. `step` is called
+    with the share done (0 to 1), and may raise to stop. The device may have moved afterwards:
+    `hold` has followed it.
 
     Returns
     -------
-    A record for the result: `method`, `supported`, `marks`, `marks_gone` (None if not supported).
-    Marks that are still there after a supported purge mean that the storage did not forget.
+    A record for the result: `method` (None if nothing worked), `supported`, `marks`, `marks_gone`
+    (None if not supported), `reads_after` ("zeros", "ones", "other") and `tried`: each way with its
+    `outcome` ("not offered", "failed", "done") and `why`. Marks that are still there after a
+    supported purge mean that the storage did not forget.
 
     Raises
     ------
     OSError
         If reading, writing or discarding fails.
+    DrivebayError
+        If the device may no longer be written, or is gone after an erase.
     """
-    method = "fallocate(PUNCH_HOLE)" if kind == "file" else "ioctl(BLKDISCARD)"
-    places = mark_places(capacity_bytes)
-    marks = {place: _mark(seed, place) for place in places}
+    device = hold.subject.device
+    ways: list[Way | NotOffered] = []
+    if device is not None and own_erases:
+        ways += erase.ways(device)
+    ways.append(_discarding(hold))
+    tried: list[dict[str, Any]] = []
+    last: dict[str, Any] = {"method": None, "supported": False, "marks": MARKS, "marks_gone": None}
+    for way in ways:
+        if isinstance(way, NotOffered):
+            tried.append({"method": way.method, "outcome": "not offered", "why": way.why})
+            continue
+        marks = _write_marks(hold.fd(to_write=True), hold.subject.capacity_bytes, seed)
+        try:
+            hold.fd(to_write=True)  # looked at once more, right before
+            way.erase(hold.subject.path, step)
+        except EraseError as problem:
+            tried.append({"method": way.method, "outcome": "failed", "why": str(problem)})
+            hold.after_reset()
+            continue
+        with DirectIo(hold.after_reset()) as direct:
+            found = [direct.read(place) for place in marks]
+        gone = sum(now != mark for now, mark in zip(found, marks.values(), strict=True))
+        tried.append({"method": way.method, "outcome": "done", "marks_gone": gone})
+        last = {
+            "method": way.method,
+            "supported": True,
+            "marks": MARKS,
+            "marks_gone": gone,
+            "reads_after": _in_a_word(b"".join(found)),
+        }
+        if gone == MARKS:
+            break
+    return {**last, "tried": tried}
+
+
+def _write_marks(fd: int, capacity_bytes: int, seed: int) -> dict[int, bytes]:
+    marks = {place: mark_of(seed, place) for place in mark_places(capacity_bytes)}
     with DirectIo(fd) as direct:
         for place, mark in marks.items():
             direct.write(place, mark)
-        os.fsync(fd)
-        done = 0
-        while done < capacity_bytes:
-            step(done / capacity_bytes)
-            length = min(CHUNK_BYTES, capacity_bytes - done)
-            try:
-                _discard(fd, kind, done, length)
-            except OSError as problem:
-                if problem.errno not in _UNSUPPORTED or done > 0:
-                    raise
-                return {"method": method, "supported": False, "marks": MARKS, "marks_gone": None}
-            done += length
-        os.fsync(fd)
-        gone = sum(direct.read(place) != mark for place, mark in marks.items())
-    return {"method": method, "supported": True, "marks": len(marks), "marks_gone": gone}
+    os.fsync(fd)
+    return marks
+
+
+def _in_a_word(data: bytes) -> str:
+    """What was read: "zeros", "ones" (every byte 0xFF) or "other"."""
+    if data.count(0) == len(data):
+        return "zeros"
+    return "ones" if data.count(0xFF) == len(data) else "other"
+
+
+def _discarding(hold: Hold) -> Way:
+    kind = hold.subject.kind
+    method = "fallocate(PUNCH_HOLE)" if kind == "file" else "ioctl(BLKDISCARD)"
+    return Way(method, lambda _path, step: discard(hold, 0, hold.subject.capacity_bytes, step))
+
+
+def discard(hold: Hold, start: int, length: int, step: Callable[[float], None]) -> None:
+    """Discard a stretch of the file or device that is held.
+
+    Raises
+    ------
+    EraseError
+        If it offers no discard.
+    """
+    fd, done = hold.fd(to_write=True), 0
+    while done < length:
+        step(done / length)
+        part = min(CHUNK_BYTES, length - done)
+        try:
+            _discard(fd, hold.subject.kind, start + done, part)
+        except OSError as problem:
+            if problem.errno not in _UNSUPPORTED or done > 0:
+                raise
+            raise EraseError(f"not supported here ({problem.strerror})") from None
+        done += part
+    os.fsync(fd)
 
 
 def mark_places(capacity_bytes: int) -> list[int]:
@@ -84,7 +146,8 @@ def mark_places(capacity_bytes: int) -> list[int]:
     return [last * index // (MARKS - 1) * MARK_BYTES for index in range(MARKS)]
 
 
-def _mark(seed: int, place: int) -> bytes:
+def mark_of(seed: int, place: int) -> bytes:
+    """4 KiB that no other place and no other seed has."""
     return struct.pack("<QQ", seed & 2**64 - 1, place) * (MARK_BYTES // 16)
 
 

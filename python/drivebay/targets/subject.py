@@ -10,11 +10,13 @@ Leaves out: what is done with them (fio_steps).
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shlex
 import stat
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from drivebay.errors import EnvironmentProblem, UserError
@@ -23,6 +25,9 @@ from drivebay.units import binary_bytes, si_bytes
 
 MIB = 2**20
 SMALLEST_BYTES = 2**30
+RETURN_S = 60.0
+"""How long a drive may take to come back after a reset; guess: NVMe allows 127 s, most need 5."""
+_BLKRRPART = 0x125F
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,17 @@ def find(path: str) -> Subject:
     )
 
 
-def check(subject: Subject, *, destroy_serial: str | None, will_write: bool) -> None:
-    """Whether the subject may and can be tested; writes nothing.
+@dataclass(frozen=True)
+class Consent:
+    """What the user typed to allow a block device's data to be destroyed: its serial number, and
+    whether partition tables and file systems on it may go, too."""
+
+    serial: str | None = None
+    overwrite_signature: bool = False
+
+
+def check(subject: Subject, *, consent: Consent, will_write: bool, direct: bool = True) -> None:
+    """Whether the subject may and can be tested, past the page cache if `direct`; writes nothing.
 
     Raises
     ------
@@ -128,7 +142,7 @@ def check(subject: Subject, *, destroy_serial: str | None, will_write: bool) -> 
     if subject.device is None:
         _check_file(subject, will_write=will_write)
     else:
-        _check_device(subject, destroy_serial, held=False, look_inside=True)
+        _check_device(subject, consent, held=False, look_inside=True)
     if subject.capacity_bytes < SMALLEST_BYTES:
         raise UserError(
             f"{subject.given}: {si_bytes(subject.size_bytes)} is too small; must be at least "
@@ -137,7 +151,8 @@ def check(subject: Subject, *, destroy_serial: str | None, will_write: bool) -> 
             if subject.device is None
             else "choose another device: drivebay drives",
         )
-    _check_direct(subject)
+    if direct:
+        _check_direct(subject)
 
 
 def _check_file(subject: Subject, *, will_write: bool) -> None:
@@ -167,9 +182,7 @@ def _refuse_busy_file(subject: Subject) -> None:
         )
 
 
-def _check_device(
-    subject: Subject, destroy_serial: str | None, *, held: bool, look_inside: bool
-) -> None:
+def _check_device(subject: Subject, consent: Consent, *, held: bool, look_inside: bool) -> None:
     before = subject.device
     assert before is not None, "a block device"
     now = blockdev.inspect(subject.path, held=held, look_inside=look_inside)
@@ -180,7 +193,9 @@ def _check_device(
                 f"{getattr(before, what)}, is {getattr(now, what)}",
                 "look which drive it is now: drivebay drives",
             )
-    blockdev.refuse_unless_free(now, destroy_serial)
+    blockdev.refuse_unless_free(
+        now, consent.serial, overwrite_signature=consent.overwrite_signature
+    )
 
 
 def _check_direct(subject: Subject) -> None:
@@ -201,6 +216,26 @@ def _check_direct(subject: Subject) -> None:
         ) from None
 
 
+def refuse_if_held(subject: Subject) -> None:
+    """Raise at once if another drivebay has this very file or device; nothing is kept open."""
+    if subject.device is not None:
+        return  # found out by inspecting it: an exclusive open
+    fd = os.open(subject.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _held_by_another(subject) from None
+    finally:
+        os.close(fd)
+
+
+def _held_by_another(subject: Subject) -> UserError:
+    return UserError(
+        f"{subject.given} is being tested by another drivebay",
+        "wait for it to end, or use another file",
+    )
+
+
 class Hold:
     """The subject, taken for ourselves until `close`: a device exclusively, a file by a lock.
 
@@ -210,14 +245,18 @@ class Hold:
         If it may no longer be tested, or another drivebay has it.
     """
 
-    def __init__(self, subject: Subject, *, destroy_serial: str | None) -> None:
-        self._subject = subject
-        self._destroy_serial = destroy_serial
+    def __init__(self, subject: Subject, *, consent: Consent) -> None:
+        self.subject = subject
+        self._consent = consent
         self._written = False
         if subject.device is not None:
-            _check_device(subject, destroy_serial, held=False, look_inside=True)
+            _check_device(subject, consent, held=False, look_inside=True)
         else:
             _refuse_busy_file(subject)
+        self._fd = self._open()
+
+    def _open(self) -> int:
+        subject = self.subject
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if subject.device is not None else 0)
         try:
             self._fd = os.open(subject.path, flags)
@@ -229,13 +268,10 @@ class Hold:
         try:
             if subject.device is None:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.fd(to_write=False)
+            return self.fd(to_write=False)
         except BlockingIOError:
             os.close(self._fd)
-            raise UserError(
-                f"{subject.given} is being tested by another drivebay",
-                "wait for it to end, or use another file",
-            ) from None
+            raise _held_by_another(subject) from None
         except BaseException:
             os.close(self._fd)
             raise
@@ -246,7 +282,7 @@ class Hold:
         What a device bears is not searched again after our own first write: random data may look
         like a signature, and nobody else can have written while we hold it.
         """
-        subject, status = self._subject, os.fstat(self._fd)
+        subject, status = self.subject, os.fstat(self._fd)
         size = os.lseek(self._fd, 0, os.SEEK_END)
         if (status.st_dev, status.st_ino, status.st_rdev) != subject.inode or (
             size != subject.size_bytes
@@ -256,10 +292,55 @@ class Hold:
                 "see what else uses it, then begin again",
             )
         if subject.device is not None:
-            _check_device(subject, self._destroy_serial, held=True, look_inside=not self._written)
+            _check_device(subject, self._consent, held=True, look_inside=not self._written)
         self._written = self._written or to_write
         return self._fd
 
+    def after_reset(self, wait_s: float = RETURN_S) -> int:
+        """Find the device again after a command that may have reset it, as names move then.
+
+        The same drive is known by its serial number, model, world-wide name and size, wherever the
+        kernel has put it. If it is still attached as before, nothing changes; else it is examined
+        anew, all but its signatures (we have just erased it), and taken again.
+
+        Raises
+        ------
+        UserError, EnvironmentProblem
+            If it does not come back in time, or may no longer be tested.
+        """
+        before = self.subject.device
+        if before is None:
+            return self.fd(to_write=True)
+        deadline = time.monotonic() + wait_s
+        while (now := _found_again(before)) is None:
+            if time.monotonic() > deadline:
+                raise EnvironmentProblem(
+                    f"{self.subject.path}: the drive {before.model} with serial number "
+                    f"{before.serial!r} has not come back after a reset",
+                    "look for the cause with: dmesg | tail; a power cycle may help",
+                )
+            time.sleep(0.2)
+        if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
+            os.close(self._fd)
+            self.subject = replace(find(now.path), given=self.subject.given)
+            self._written = True
+            _check_device(self.subject, self._consent, held=False, look_inside=False)
+            self._fd = self._open()
+        return self.fd(to_write=True)
+
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it; the kernel forgets the partitions that were overwritten."""
+        if self.subject.device is not None and self._written:
+            with contextlib.suppress(OSError):  # EINVAL: no partitions here
+                fcntl.ioctl(self._fd, _BLKRRPART)
         os.close(self._fd)
+
+
+def _found_again(before: blockdev.Device) -> blockdev.Device | None:
+    """The one device that is the same drive; None if there is none (yet), or more than one."""
+    now = [
+        device
+        for device in blockdev.list_devices(look_inside=False)
+        if device.is_same_drive(before)
+    ]
+    return now[0] if len(now) == 1 else None

@@ -19,7 +19,8 @@ import pyarrow as pa
 from drivebay import _core
 from drivebay.catalog import Profile, core_problem
 from drivebay.errors import UserError
-from drivebay.suites import Prepare, Test, Workload
+from drivebay.suites import Phase, Prepare, Test, Workload
+from drivebay.targets import replay
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -31,9 +32,13 @@ from drivebay.targets.base import (
 
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
+Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
 IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
+REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
+ROUND_SEEDS = 1_000_000
+"""Rounds draw from seeds apart from those of the phases, which count up from the test's."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -74,7 +79,9 @@ class VirtualTarget:
         """Raises UserError if a phase does not fit on the drive."""
         for test in tests:
             for phase in test.phases:
-                if phase.workload.span(self.capacity_bytes)[1] == 0:
+                if phase.replay is not None:
+                    replay.check(phase.replay, where=test.id)
+                elif phase.workload.span(self.capacity_bytes)[1] == 0:
                     raise UserError(
                         f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
                         f"span of phase {phase.label} on {self.name}",
@@ -84,9 +91,16 @@ class VirtualTarget:
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
         fills = sum(step.passes for step in test.prepare if step.kind == "fill")
-        load = sum(phase.workload.duration_s for phase in test.phases)
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
-        return fills * fill_s + load * GUESSED_IOPS / IOS_PER_WALL_SECOND
+        ios = sum(
+            phase.workload.duration_s * GUESSED_IOPS
+            if phase.replay is None
+            else replay.requests(phase.replay) * REPLAY_COST
+            for phase in test.phases
+        )
+        ios += rounds_s * GUESSED_IOPS
+        return fills * fill_s + ios / IOS_PER_WALL_SECOND
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
@@ -94,6 +108,11 @@ class VirtualTarget:
             return self._run_test(test, seed, progress)
         except _core.CancelledError:
             raise Cancelled from None
+        except _core.TraceOrderError as e:
+            raise UserError(
+                str(e).partition("\nhint: ")[0],
+                "have it sorted first: drivebay trace convert TRACE sorted.csv",
+            ) from None
         except _core.CoreError as e:
             raise core_problem(e, where=f"{test.id} on {self.name}") from None
 
@@ -106,26 +125,49 @@ class VirtualTarget:
         # Fills are planned as one part in a hundred of the time each; they are quick here.
         load = sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
-        planned = load + share * len(steps)
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        planned = load + share * len(steps) + rounds_s
+        self._rounds: dict[str, float] = {}
         done = 0.0
         for step in test.prepare:
             progress.check()
             self._prepare(step, seed, progress, done, planned, share)
             done += share if step.kind == "fill" else 0.0
+            done += step.longest_s() if step.kind == "steady" else 0.0
         results = []
         for index, phase in enumerate(test.phases):
             progress.check()
-            start, length = phase.workload.span(self.capacity_bytes)
-            columns = self._watched(
-                phase.label,
-                _core_workload(phase.workload, start, length),
-                seed + index,
-                progress,
-                partial(_place, done, planned),
-            )
-            results.append(_phase_result(phase.label, phase.workload, columns))
+            columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
+            results.append(_phase_result(phase, columns))
+            results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
         return results
+
+    def _phase(
+        self,
+        phase: Phase,
+        seed: int,
+        progress: Progress,
+        place: Callable[[float], tuple[float, float]],
+    ) -> dict[str, Any]:
+        assert self._drive is not None
+        drive = self._drive
+        if phase.replay is not None:
+            what, plan = replay.core_plan(phase.replay)
+            return self._watched(
+                phase.label,
+                lambda control: _core.replay(drive, what, plan, control),
+                progress,
+                place,
+            )
+        start, length = phase.workload.span(self.capacity_bytes)
+        workload = _core_workload(phase.workload, start, length)
+        return self._watched(phase.label, self._load(workload, seed), progress, place)
+
+    def _load(self, workload: dict[str, Any], seed: int) -> Run:
+        assert self._drive is not None
+        drive, text = self._drive, json.dumps(workload)
+        return lambda control: drive.run(text, seed & (2**64 - 1), control)
 
     def _prepare(
         self,
@@ -141,6 +183,8 @@ class VirtualTarget:
             self._drive.secure_erase()
         elif step.kind == "rest":
             self._drive.rest(step.seconds)
+        elif step.kind == "steady":
+            self._steady(step, seed, progress, done, planned)
         else:
             start, length = step.span(self.capacity_bytes)
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.
@@ -149,22 +193,43 @@ class VirtualTarget:
                 for workload in _fill_workloads(start, length):
                     self._watched(
                         "fill",
-                        workload,
-                        seed,
+                        self._load(workload, seed),
                         progress,
                         lambda s: (done + share * s / (s + expected), planned),
                     )
 
+    def _steady(
+        self, step: Prepare, seed: int, progress: Progress, done: float, planned: float
+    ) -> None:
+        """Rounds until steady, each a run of its own that goes on with the drive as it is."""
+        load, rule = step.rounds
+        start, length = load.span(self.capacity_bytes)
+        rates: list[float] = []
+        window = None
+        while len(rates) < rule.rounds_max and not (window and window.steady):
+            progress.check()
+            columns = self._watched(
+                "steady",
+                self._load(_core_workload(load, start, length), seed + ROUND_SEEDS + len(rates)),
+                progress,
+                partial(_place, done + len(rates) * load.duration_s, planned),
+            )
+            seconds = (columns["end_ns"] - columns["start_ns"]) / 1e9
+            rates.append(float((columns["reads"] + columns["writes"]).sum()) / seconds)
+            window = rule.window(rates)
+        self._rounds = {
+            "steady_rounds": float(len(rates)),
+            "steady_reached": float(bool(window and window.steady)),
+        }
+
     def _watched(
         self,
         what: str,
-        workload: dict[str, Any],
-        seed: int,
+        run: Run,
         progress: Progress,
         place: Callable[[float], tuple[float, float]],
     ) -> dict[str, Any]:
-        """Runs a workload while another thread reports how far it is."""
-        assert self._drive is not None
+        """Runs a workload or a trace while another thread reports how far it is."""
         control = _core.Control()
         progress.on_cancel(control.cancel)
         over = threading.Event()
@@ -183,7 +248,7 @@ class VirtualTarget:
         watcher = threading.Thread(target=watch, name="drivebay-watch", daemon=True)
         watcher.start()
         try:
-            return self._drive.run(json.dumps(workload), seed & (2**64 - 1), control)
+            return run(control)
         finally:
             over.set()
             watcher.join()
@@ -233,7 +298,7 @@ def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
     ]
 
 
-def _phase_result(label: str, workload: Workload, c: dict[str, Any]) -> PhaseResult:
+def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
     """Columns of the core as tables of the house."""
     duration_s = (c["end_ns"] - c["start_ns"]) / 1e9
     seconds = max(round(duration_s), 1)
@@ -297,11 +362,18 @@ def _phase_result(label: str, workload: Workload, c: dict[str, Any]) -> PhaseRes
         "throttled_s": after["throttled_s"] - before["throttled_s"],
         "stable": float(c["stable"]),
     }
+    if len(c["power_w"]):
+        # Whole seconds only; the core's steps of 100 ms are its finest reading.
+        metrics["power_w_mean"] = float(c["power_w"].mean())
+        metrics["power_w_peak_1s"] = float(c["power_w"].max())
+        metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
+    if phase.replay is not None:
+        metrics |= replay.metrics(c)
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(
-        label=label,
-        workload=workload,
+        label=phase.label,
+        workload=phase.workload,
         duration_s=duration_s,
         reads=int(c["reads"].sum()),
         writes=int(c["writes"].sum()),

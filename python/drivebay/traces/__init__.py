@@ -1,4 +1,4 @@
-"""Block traces: read in the formats people have, described, drawn, and written in others.
+"""Block traces: read in the formats people have, recorded, synthesized, described, drawn, written.
 
 Parsing, order and statistics are the core's; this room turns its errors into ours, writes Parquet
 and pictures, and puts every file into its place whole or not at all. It must not know drives,
@@ -6,17 +6,26 @@ suites or results. What the figures mean: docs/concepts/traces.md.
 """
 
 from drivebay.traces.convert import KINDS, convert
-from drivebay.traces.picture import picture
+from drivebay.traces.picture import picture, synth_picture
 from drivebay.traces.read import OPS, Described, Summary, batches, formats, info
+from drivebay.traces.recording import Recorded, record
+from drivebay.traces.synth import names, synth, synth_info, what
 
 __all__ = [
     "KINDS",
     "OPS",
     "Described",
+    "Recorded",
     "Summary",
     "batches",
     "convert",
     "formats",
     "info",
+    "names",
     "picture",
+    "record",
+    "synth",
+    "synth_info",
+    "synth_picture",
+    "what",
 ]

@@ -43,18 +43,25 @@ def convert(
     EnvironmentProblem
         If a file cannot be read or written.
     """
-    kind = to or _kind_by_name(out)
-    if kind not in KINDS:
-        raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
+    check_out(out, to=to, force=force, option="OUT")
+    kind = to or kind_by_name(out)
     check_source(source)
     with whole_file(out, force=force, option="OUT") as part:
         if kind == "parquet":
-            return in_order(source, from_, lambda trace: _parquet(trace, part))
+            return in_order(source, from_, lambda trace: parquet(trace, part))
         with core_errors():
             return summary_of(_core.trace_convert(str(source), from_, str(part), kind))
 
 
-def _kind_by_name(out: Path) -> str:
+def check_out(out: Path, *, to: str | None, force: bool, option: str) -> None:
+    """Refuses, before any work, what `convert` would refuse of its output."""
+    kind = to or kind_by_name(out)
+    if kind not in KINDS:
+        raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
+    _check_place(out, force=force, option=option)
+
+
+def kind_by_name(out: Path) -> str:
     for kind, ending in KINDS.items():
         if out.name.endswith(ending):
             return kind
@@ -133,7 +140,8 @@ def _cannot_write(out: Path, problem: OSError) -> EnvironmentProblem:
     )
 
 
-def _parquet(trace: _core.TraceBatches, part: Path) -> Summary:
+def parquet(trace: _core.TraceBatches, part: Path) -> Summary:
+    """Writes what is left of a trace into `part`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

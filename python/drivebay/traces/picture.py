@@ -15,7 +15,7 @@ import numpy as np
 from drivebay import _core, units
 from drivebay.errors import UserError
 from drivebay.traces.convert import whole_file
-from drivebay.traces.read import OPS, Described, in_order
+from drivebay.traces.read import OPS, Described, core_errors, in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,15 @@ def picture(
         raise UserError(f"--png: {path} is a pipe, which cannot be read twice", "save it to a file")
     with whole_file(out, force=force, option="--png") as part:
         gathered = in_order(path, from_, lambda trace: _Gathered(trace, described))
-        _draw(path, described, gathered, part)
+        _draw(path.name, described, gathered, part)
+
+
+def synth_picture(
+    name: str, described: Described, out: Path, *, source: str, force: bool = False
+) -> None:
+    """The same of a synthesized trace; `source` is what `what` gave for it."""
+    with whole_file(out, force=force, option="--png") as part, core_errors():
+        _draw(name, described, _Gathered(_core.TraceBatches.synth(source), described), part)
 
 
 class _Gathered:
@@ -79,14 +87,14 @@ class _Gathered:
         self.step = max(step, 1)
 
 
-def _draw(path: Path, described: Described, gathered: _Gathered, part: Path) -> None:
+def _draw(name: str, described: Described, gathered: _Gathered, part: Path) -> None:
     from matplotlib.figure import Figure
 
     figures = described.figures
     figure = Figure(figsize=(11, 9), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, height_ratios=(3, 2, 2))
     title = (
-        f"{path.name} ({described.summary.format}): {figures['reads']:,} reads, "
+        f"{name} ({described.summary.format}): {figures['reads']:,} reads, "
         f"{units.si_bytes(figures['read_bytes'])}; {figures['writes']:,} writes, "
         f"{units.si_bytes(figures['written_bytes'])}; {figures['duration_s']:.6g} s"
     )

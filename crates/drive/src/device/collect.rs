@@ -10,8 +10,9 @@
 
 use drivebay_units::Nanos;
 
-use super::{Device, DeviceError};
+use super::Device;
 use crate::ftl::{HOST, Source};
+use crate::io::DeviceError;
 use crate::spec::{PAGE_BYTES, Pacing};
 
 /// What the paced collector may still spend, and when its copies will be at hand.
@@ -56,9 +57,15 @@ impl Device {
         }
     }
 
-    fn collect_in_slot(&mut self, free: u64) {
+    pub(super) fn collect_in_slot(&mut self, free: u64) {
+        if self.read_only {
+            return;
+        }
         let pacing = &self.spec.pacing;
-        let factor = pacing.factor_256(free);
+        let mut factor = pacing.factor_256(free);
+        if self.ftl.must_collect() {
+            factor = factor.max(256);
+        }
         let slot = Nanos((self.costs.slot.0 * factor) >> 8);
         if slot == Nanos::ZERO {
             return;
@@ -78,7 +85,7 @@ impl Device {
                     pages_256 -= i64::from(source.pages) * 256;
                     time -= self.copy(source, at).0 as i64;
                 }
-                None if self.ftl.victim_is_done() => self.retire(at),
+                None if self.ftl.victim_is_done() => self.retire(),
                 None => break,
             }
         }
@@ -104,12 +111,20 @@ impl Device {
         let stream = self.ftl.collect_stream();
         let pages = u64::from(source.pages);
         let page = source.first.0 >> self.spec.geometry.page_shift;
-        let read = self.nand.read(self.now, at, page, pages * PAGE_BYTES);
+        self.dies_until(at);
+        let read = self.nand.read(at, at, page, pages * PAGE_BYTES);
+        let mut done = read.done;
+        if self.errors.is_some() {
+            done = self.decode_copy(&source, done);
+        }
+        if self.map_cache.is_some() {
+            done = done.max(self.translate_copy(&source, at));
+        }
         // Pages are programmed in order: none before the data of all before it has come.
-        self.collector.data_ready = self.collector.data_ready.max(read.done);
+        self.collector.data_ready = self.collector.data_ready.max(done);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
-                self.open_for_collection();
+                self.open_for_collection(at);
             }
             let (place, count) = self.ftl.relocate(&mut source);
             self.fill(stream, place, count, at.max(self.collector.data_ready));
@@ -118,23 +133,25 @@ impl Device {
         self.costs.copy_run.times(u64::from(source.runs)).after(self.costs.copy_page.times(pages))
     }
 
-    fn open_for_collection(&mut self) {
-        let stream = self.ftl.collect_stream();
-        let opened = self.ftl.open(stream, self.buffers[stream].taken());
+    fn open_for_collection(&mut self, at: Nanos) {
+        let opened = self.open(self.ftl.collect_stream(), at);
         assert!(opened, "the reserve always has a superblock for collection");
     }
 
-    /// Erases the victim that has been read to its end.
-    fn retire(&mut self, at: Nanos) {
-        self.ftl.finish_victim();
-        self.nand.erase_superblock(at);
+    /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
+    fn retire(&mut self) {
+        if self.errors.is_some() && !self.survives_erase() {
+            self.ftl.discard_victim();
+        } else {
+            self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        }
     }
 
     /// Opens the host's next superblock, collecting in the foreground while only the reserve is left.
     ///
-    /// Returns when the host may go on.
+    /// `at`: when the command passed the flash core. Returns when it may go on.
     #[cold]
-    pub(super) fn open_for_host(&mut self) -> Result<Nanos, DeviceError> {
+    pub(super) fn open_for_host(&mut self, at: Nanos) -> Result<Nanos, DeviceError> {
         let reserve = self.spec.reserve_superblocks as usize;
         let mut may_go_on = Nanos::ZERO;
         while self.ftl.free_superblocks() <= reserve {
@@ -143,7 +160,7 @@ impl Device {
         }
         // Collection into a shared frontier may have opened a superblock already.
         if self.ftl.room(HOST) == 0 {
-            let opened = self.ftl.open(HOST, self.buffers[HOST].taken());
+            let opened = self.open(HOST, at.max(may_go_on));
             assert!(opened, "more than the reserve is free");
         }
         Ok(may_go_on)
@@ -156,12 +173,12 @@ impl Device {
             match self.ftl.next_source() {
                 Some(source) => {
                     let begin = self.flash_core.free_at();
-                    let wait = self.buffers[stream].next_free_at(&self.nand).since_or_zero(begin);
+                    let wait = self.place_free_at(stream).since_or_zero(begin);
                     let cost = self.copy(source, begin.after(wait));
                     self.flash_core.collect(wait.after(cost));
                 }
                 None if self.ftl.victim_is_done() => {
-                    self.retire(self.flash_core.free_at());
+                    self.retire();
                     return Ok(());
                 }
                 None => return Err(DeviceError::NoSpace),

@@ -8,8 +8,10 @@
 //!
 //! Sources: superblocks and separate frontiers as in FEMU and NVMeVirt (published simulators);
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
-//! Not modelled: the map's own writes to flash.
+//! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
+mod recovery;
+mod retire;
 mod victim;
 
 use std::collections::VecDeque;
@@ -21,6 +23,8 @@ use crate::spec::{Geometry, Policy, Spec};
 
 /// Write stream of the host.
 pub const HOST: usize = 0;
+/// How many write streams there are: the host's, and collection's unless it shares the host's.
+pub const STREAMS: usize = 2;
 
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
@@ -36,7 +40,7 @@ pub enum State {
     Sealed,
     /// Being collected.
     Victim,
-    /// Never used.
+    /// Never used, or given up.
     Bad,
 }
 
@@ -47,6 +51,8 @@ pub struct Superblock {
     pub state: State,
     /// Which stream filled it.
     pub stream: u8,
+    /// Nothing has been written since its last erase.
+    pub erased: bool,
     /// Order of sealing; smaller is older.
     pub sealed: u64,
     /// Number of its first flash page in its stream's buffer.
@@ -61,6 +67,8 @@ struct Frontier {
     superblock: u32,
     next: u32,
     end: u32,
+    /// Slot plus this is the slot's number in its stream (modulo 2^32).
+    offset: u32,
 }
 
 /// A superblock being collected.
@@ -95,7 +103,13 @@ pub struct Ftl {
     valid: Vec<u32>,
     superblocks: Vec<Superblock>,
     free: VecDeque<u32>,
-    frontiers: [Frontier; 2],
+    /// To be collected before any other.
+    suggested: VecDeque<u32>,
+    frontiers: [Frontier; STREAMS],
+    /// Per stream: what the newest slots took the place of, as map entries. See `recovery.rs`.
+    replaced: [Vec<u32>; STREAMS],
+    /// Per superblock: how many flash pages each stream had taken when it was last given back.
+    given_back: Vec<[u64; STREAMS]>,
     collect_stream: usize,
     victim: Option<Victim>,
     sealed: u64,
@@ -121,7 +135,10 @@ impl Ftl {
             valid: Vec::new(),
             superblocks: Vec::new(),
             free: VecDeque::new(),
-            frontiers: [Frontier::default(); 2],
+            suggested: VecDeque::new(),
+            frontiers: [Frontier::default(); STREAMS],
+            replaced: std::array::from_fn(|_| recovery::replaced(spec)),
+            given_back: Vec::new(),
             collect_stream: usize::from(!spec.shared_frontier),
             victim: None,
             sealed: 0,
@@ -160,22 +177,27 @@ impl Ftl {
     fn forget_blocks(&mut self) {
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let old = std::mem::take(&mut self.superblocks);
+        let was = |index: u32| old.get(index as usize);
+        let given_up = |index| was(index).is_some_and(|s| s.state == State::Bad);
         self.superblocks = (0..self.geometry.superblocks)
             .map(|index| Superblock {
-                state: if index < good { State::Free } else { State::Bad },
+                state: if index < good && !given_up(index) { State::Free } else { State::Bad },
                 stream: 0,
+                erased: true,
                 sealed: 0,
                 first_page: 0,
-                erases: old.get(index as usize).map_or(0, |s| s.erases),
+                erases: was(index).map_or(0, |s| s.erases + u32::from(!s.erased)),
             })
             .collect();
         self.valid = vec![0; self.geometry.superblocks as usize];
-        self.free = (0..good).collect();
-        self.frontiers = [Frontier::default(); 2];
+        self.free = (0..good).filter(|&index| !given_up(index)).collect();
+        self.suggested.clear();
+        self.frontiers = [Frontier::default(); STREAMS];
+        self.given_back = vec![[0; STREAMS]; self.geometry.superblocks as usize];
         self.victim = None;
         self.sealed = 0;
         self.mapped = 0;
-        self.free_slots = self.geometry.usable_slots();
+        self.free_slots = self.usable_slots();
     }
 
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
@@ -233,27 +255,53 @@ impl Ftl {
         f.end - f.next
     }
 
-    /// Seals a stream's full frontier and opens the next erased superblock; false if there is none.
+    /// Seals a stream's full frontier and opens the free superblock that is next in turn.
     ///
-    /// `first_page` is the number that the superblock's first flash page will have in the buffer.
+    /// `first_page` is the number that the superblock's first flash page will have in the stream's
+    /// buffer. False if none is free.
     pub fn open(&mut self, stream: usize, first_page: u64) -> bool {
         debug_assert_eq!(self.room(stream), 0);
         let Some(index) = self.free.pop_front() else {
             return false;
         };
         let slots = self.geometry.superblock_slots;
+        self.seal(stream);
+        let s = &mut self.superblocks[index as usize];
+        debug_assert!(s.state == State::Free && s.erased);
+        (s.state, s.erased, s.stream) = (State::Open, false, stream as u8);
+        s.first_page = first_page;
+        let (next, end) = (index * slots, (index + 1) * slots);
+        let offset = ((first_page << self.geometry.page_shift) as u32).wrapping_sub(next);
+        self.frontiers[stream] = Frontier { superblock: index, next, end, offset };
+        true
+    }
+
+    /// Seals the superblock at a stream's frontier, if there is one.
+    fn seal(&mut self, stream: usize) {
         if self.frontiers[stream].end != 0 {
             let full = self.frontiers[stream].superblock as usize;
             self.superblocks[full].state = State::Sealed;
             self.superblocks[full].sealed = self.sealed;
             self.sealed += 1;
         }
+    }
+
+    /// The free superblock that is next in turn.
+    pub fn next_free(&self) -> Option<u32> {
+        self.free.front().copied()
+    }
+
+    /// How many flash pages each stream had taken when a free superblock was given back: all of those
+    /// must be safe before it may be erased.
+    pub fn given_back(&self, index: u32) -> &[u64; STREAMS] {
+        &self.given_back[index as usize]
+    }
+
+    /// Notes that a free superblock is erased.
+    pub fn erased(&mut self, index: u32) {
         let s = &mut self.superblocks[index as usize];
-        debug_assert_eq!(s.state, State::Free);
-        *s = Superblock { state: State::Open, stream: stream as u8, first_page, ..*s };
-        self.frontiers[stream] =
-            Frontier { superblock: index, next: index * slots, end: (index + 1) * slots };
-        true
+        s.erased = true;
+        s.erases += 1;
     }
 
     /// Places pages `lpn..lpn + len` at a stream's frontier, which must have room.
@@ -263,6 +311,7 @@ impl Ftl {
     pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Slot {
         let first = self.advance(stream, len);
         let range = lpn.0 as usize..(lpn.0 + len) as usize;
+        self.remember(stream, first, range.clone());
         self.invalidate(range.clone());
         self.mapped += u64::from(len);
         for (entry, slot) in self.map.get_mut()[range].iter_mut().zip(first + 1..) {
@@ -287,9 +336,14 @@ impl Ftl {
         self.valid[victim.superblock as usize] -= count;
         let first = self.advance(self.collect_stream, count);
         let (map, back) = (self.map.get_mut(), self.back.get_mut());
+        let replaced = &mut self.replaced[self.collect_stream];
+        let mask = replaced.len() - 1;
+        let offset = self.frontiers[self.collect_stream].offset;
         for slot in first..first + count {
-            let lpn = back[(source.first.0 + source.valid.trailing_zeros()) as usize];
+            let old = source.first.0 + source.valid.trailing_zeros();
+            let lpn = back[old as usize];
             source.valid &= source.valid - 1;
+            replaced[slot.wrapping_add(offset) as usize & mask] = old + 1;
             map[lpn as usize] = slot + 1;
             back[slot as usize] = lpn;
         }
@@ -306,6 +360,28 @@ impl Ftl {
         self.valid[frontier.superblock as usize] += len;
         self.free_slots -= u64::from(len);
         first
+    }
+
+    /// Fills a stream's open flash page with nothing; returns the first slot of that and how many.
+    ///
+    /// `mask`: slots of a flash page, minus one. None if the stream stands at a page's beginning.
+    pub fn pad(&mut self, stream: usize, mask: u32) -> Option<(Slot, u32)> {
+        let frontier = &mut self.frontiers[stream];
+        let first = frontier.next;
+        let count = first.next_multiple_of(mask + 1) - first;
+        if count == 0 {
+            return None;
+        }
+        frontier.next += count;
+        self.free_slots -= u64::from(count);
+        // No page's entry points here, so these slots are dead, whatever page they name.
+        self.back.get_mut()[first as usize..(first + count) as usize].fill(0);
+        Some((Slot(first), count))
+    }
+
+    /// The flash page that lies `back` before the newest of a stream, in the same superblock.
+    pub fn frontier_page(&self, stream: usize, back: u64) -> u32 {
+        ((self.frontiers[stream].next - 1) >> self.geometry.page_shift) - back as u32
     }
 
     /// Unmaps pages; returns how many were mapped.
@@ -399,15 +475,19 @@ impl Ftl {
         self.victim.is_some_and(|v| v.next == v.end)
     }
 
-    /// Frees the victim, which must hold no valid page any more.
-    pub fn finish_victim(&mut self) {
+    /// Gives the victim back, which must hold no valid page any more; it waits to be erased.
+    ///
+    /// `taken`: how many flash pages each stream has taken so far.
+    pub fn finish_victim(&mut self, taken: [u64; STREAMS]) {
         let victim = self.victim.take().expect("a victim was being collected");
         let index = victim.superblock as usize;
         assert_eq!(victim.next, victim.end, "the victim has been read to its end");
         assert_eq!(self.valid[index], 0, "all valid pages were copied before the erase");
-        self.superblocks[index].state = State::Free;
-        self.superblocks[index].erases += 1;
+        let s = &mut self.superblocks[index];
+        (s.state, s.erased) = (State::Free, false);
+        self.given_back[index] = taken;
         self.free.push_back(victim.superblock);
+        self.suggested.retain(|&index| index != victim.superblock);
     }
 
     /// Checks everything that must hold, at the cost of reading both tables: for tests.
@@ -429,7 +509,7 @@ impl Ftl {
         assert_eq!(valid, self.valid, "counts of valid pages");
         assert_eq!(mapped, self.mapped, "count of mapped pages");
         let scanned = self.victim.map_or(0, |v| u64::from(v.next - v.superblock * slots));
-        let room = u64::from(self.room(0)) + u64::from(self.room(1));
+        let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
         let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
         assert_eq!(free, self.free_slots, "free slots");
         for (index, s) in self.superblocks.iter().enumerate() {

@@ -7,12 +7,16 @@
 
 use drivebay_units::Rng;
 
-use super::{Ftl, State, Superblock, Victim};
+use super::{Ftl, State, Superblock};
 use crate::spec::Policy;
 
 impl Ftl {
     /// Chooses a victim among the sealed superblocks that have something to gain.
     pub(super) fn choose_victim(&mut self) -> Option<()> {
+        if let Some(&index) = self.suggested.front() {
+            self.make_victim(index);
+            return Some(());
+        }
         let slots = self.geometry.superblock_slots;
         let (blocks, valid) = (&self.superblocks, &self.valid);
         let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < slots;
@@ -31,9 +35,7 @@ impl Ftl {
                 })
             }
         }?;
-        self.superblocks[chosen].state = State::Victim;
-        let begin = chosen as u32 * slots;
-        self.victim = Some(Victim { superblock: chosen as u32, next: begin, end: begin + slots });
+        self.make_victim(chosen as u32);
         Some(())
     }
 }

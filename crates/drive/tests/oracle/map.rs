@@ -23,6 +23,8 @@ struct Superblock {
     stream: usize,
     /// Number of its first flash page in its stream.
     first_page: u64,
+    /// Flash pages that each stream had begun when it was given back; None once it is erased.
+    given_back: Option<[u64; 2]>,
 }
 
 /// A slot's place in its stream.
@@ -52,7 +54,8 @@ pub struct Map {
 impl Map {
     pub fn new(spec: &Spec) -> Map {
         let g = &spec.geometry;
-        let fresh = Superblock { state: State::Free, valid: 0, stream: 0, first_page: 0 };
+        let fresh =
+            Superblock { state: State::Free, valid: 0, stream: 0, first_page: 0, given_back: None };
         let good = g.superblocks - g.bad_superblocks;
         let policy = spec.raw.collection.policy.value.as_str();
         assert!(policy == "greedy" || policy == "fifo", "the oracle knows no {policy}");
@@ -105,7 +108,7 @@ impl Map {
         }
         let index = self.free.pop_front().expect("an erased superblock");
         self.superblocks[index as usize] =
-            Superblock { state: State::Open, valid: 0, stream, first_page };
+            Superblock { state: State::Open, valid: 0, stream, first_page, given_back: None };
         self.open[stream] = Some((index, 0));
     }
 
@@ -165,11 +168,24 @@ impl Map {
         self.victim.is_some_and(|(_, read)| read == self.slots)
     }
 
-    /// The victim is erased; returns it to the free ones.
-    pub fn retire(&mut self) {
+    /// The superblock that is opened next, if it is not erased: what each stream had begun when it was
+    /// given back.
+    pub fn next_to_erase(&self) -> Option<[u64; 2]> {
+        self.free.front().and_then(|&index| self.superblocks[index as usize].given_back)
+    }
+
+    /// The superblock that is opened next is erased.
+    pub fn erased(&mut self) {
+        let index = self.free[0] as usize;
+        self.superblocks[index].given_back = None;
+    }
+
+    /// Returns the victim to the free ones.
+    pub fn retire(&mut self, begun: [u64; 2]) {
         let (index, _) = self.victim.take().expect("a victim");
         assert_eq!(self.superblocks[index as usize].valid, 0);
         self.superblocks[index as usize].state = State::Free;
+        self.superblocks[index as usize].given_back = Some(begun);
         self.free.push_back(index);
     }
 }

@@ -71,6 +71,10 @@ struct Stream {
     /// Flash pages placed so far.
     begun: u64,
     programmed: Vec<bool>,
+    /// By number: whether a die has been given the page.
+    given: Vec<bool>,
+    /// Its superblock is erased once so many pages of each stream are safe; nothing is stored before.
+    erase_after: Option<[u64; 2]>,
 }
 
 /// What the flash core is doing.
@@ -103,6 +107,8 @@ pub struct Oracle {
     pages_256: i64,
     slot_time: i64,
     done: Vec<(Id, u64)>,
+    /// What must be safe before superblocks are erased ahead.
+    erase_later: Vec<[u64; 2]>,
 }
 
 /// An event in the heap; events of one time go in the order in which they were set.
@@ -150,6 +156,7 @@ impl Oracle {
             pages_256: 0,
             slot_time: 0,
             done: Vec::new(),
+            erase_later: Vec::new(),
             spec,
         }
     }
@@ -328,7 +335,8 @@ impl Oracle {
                 return;
             };
             let (slot, page) = (entry.slot, entry.page);
-            if !entry.arrived || !self.has_place(stream, page) {
+            let blocked = self.streams[stream].erase_after.is_some();
+            if blocked || !entry.arrived || !self.has_place(stream, page) {
                 return;
             }
             let page_slots = 1 << self.spec.geometry.page_shift;
@@ -358,6 +366,11 @@ impl Oracle {
         if slot % page_slots != page_slots - 1 || page / dies % planes != planes - 1 {
             return;
         }
+        let given = &mut self.streams[stream].given;
+        given.resize(given.len().max(number as usize + 1), false);
+        for plane in 0..u64::from(planes) {
+            given[(number - plane * u64::from(dies)) as usize] = true;
+        }
         let types = self.spec.nand.page_types;
         let len = self.spec.nand.program[(page / dies / planes % types) as usize].0;
         let die = (page % dies) as usize;
@@ -374,6 +387,17 @@ impl Oracle {
             programmed[(newest - plane * self.dies.len() as u64) as usize] = true;
         }
         self.store(stream);
+        for blocked in 0..2 {
+            if self.streams[blocked].erase_after.is_some_and(|before| self.is_safe(before)) {
+                self.streams[blocked].erase_after = None;
+                self.erase_dies();
+                self.store(blocked);
+            }
+        }
+        if self.erase_later.first().is_some_and(|&before| self.is_safe(before)) {
+            self.erase_later.remove(0);
+            self.erase_dies();
+        }
         if self.held.is_some() && matches!(self.task, Task::Foreground(..)) {
             self.core();
         }
@@ -465,7 +489,7 @@ impl Oracle {
                     self.task = Task::Foreground(id, placed);
                     return self.foreground(id, placed);
                 }
-                self.map.open(HOST, self.streams[HOST].begun);
+                self.open(HOST);
             }
             let len = (count - placed).min(self.map.room(HOST));
             let pages = first + placed..first + placed + len;
@@ -579,7 +603,7 @@ impl Oracle {
         let mut pages: VecDeque<u32> = source.into_values().collect();
         while !pages.is_empty() {
             if self.map.room(stream) == 0 {
-                self.map.open(stream, self.streams[stream].begun);
+                self.open(stream);
             }
             let len = pages.len().min(self.map.room(stream) as usize);
             let slots: Vec<u32> = pages.drain(..len).map(|p| self.map.put(stream, p)).collect();
@@ -599,7 +623,52 @@ impl Oracle {
     }
 
     fn retire(&mut self) {
-        self.map.retire();
+        self.map.retire([0, 1].map(|stream| self.streams[stream].begun));
+    }
+
+    /// Opens a stream's next superblock, and erases the one after it, once all that was placed before it
+    /// was given back is safe.
+    fn open(&mut self, stream: usize) {
+        if let Some(before) = self.erase_next() {
+            self.streams[stream].erase_after = Some(before);
+        }
+        self.map.open(stream, self.streams[stream].begun);
+        let later = self.erase_next();
+        self.erase_later.extend(later);
+    }
+
+    /// Erases the superblock that is opened next, if it is not; or returns what must be safe before.
+    fn erase_next(&mut self) -> Option<[u64; 2]> {
+        let before = self.map.next_to_erase()?;
+        self.map.erased();
+        self.flush(before);
+        if self.is_safe(before) {
+            self.erase_dies();
+            return None;
+        }
+        Some(before)
+    }
+
+    /// What no die has yet been given is safe for nothing: the model's rare flush costs a program.
+    fn flush(&mut self, before: [u64; 2]) {
+        for (s, before) in self.streams.iter_mut().zip(before) {
+            let length = s.given.len().max(before as usize);
+            s.given.resize(length, false);
+            s.programmed.resize(length, false);
+            for page in 0..before as usize {
+                s.programmed[page] |= !s.given[page];
+            }
+        }
+    }
+
+    fn is_safe(&self, before: [u64; 2]) -> bool {
+        let safe = |stream: usize, page: u64| {
+            self.streams[stream].programmed.get(page as usize).copied().unwrap_or(false)
+        };
+        (0..2).all(|stream| (0..before[stream]).rev().take(4096).all(|page| safe(stream, page)))
+    }
+
+    fn erase_dies(&mut self) {
         let len = self.spec.nand.erase.0;
         for die in 0..self.dies.len() {
             self.with_die(die, |d, now, w| d.erase(now, len, w));

@@ -2,7 +2,10 @@
 
 #![allow(dead_code)]
 
-use drivebay_drive::{Device, Io, Op, Spec};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use drivebay_drive::{Device, Io, Op, Served, Spec};
 use drivebay_units::Nanos;
 
 /// The profile that tests start from.
@@ -25,6 +28,88 @@ impl Profile {
         leaf.insert("value".to_owned(), value.into());
         leaf.remove("range");
         self
+    }
+
+    /// Sets a value that the profile may lack, at any depth: `with("heat.air.gain", 2.0)`.
+    pub fn with(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
+        let (path, key) = name.rsplit_once('.').expect("section.key");
+        let mut table = &mut self.0;
+        for part in path.split('.') {
+            let next = table.entry(part).or_insert_with(|| toml::Table::new().into());
+            table = next.as_table_mut().expect("a section");
+        }
+        let mut leaf = toml::Table::new();
+        leaf.insert("value".to_owned(), value.into());
+        leaf.insert("source".to_owned(), "test".into());
+        table.insert(key.to_owned(), leaf.into());
+        self
+    }
+
+    /// Without a key or section.
+    pub fn without(mut self, name: &str) -> Profile {
+        let (path, key) = name.rsplit_once('.').unwrap_or(("", name));
+        let mut table = &mut self.0;
+        for part in path.split('.').filter(|part| !part.is_empty()) {
+            table = table[part].as_table_mut().expect("a section");
+        }
+        table.remove(key);
+        self
+    }
+
+    /// Adds an optional section of numbers.
+    pub fn section(mut self, name: &str, numbers: &[(&str, f64)]) -> Profile {
+        let leaf = |&(key, value): &(&str, f64)| {
+            let value: toml::Value = match value {
+                whole if whole.fract() == 0.0 => (whole as i64).into(),
+                other => other.into(),
+            };
+            let source = toml::Value::from("guess: a test's");
+            let leaf = [("value".to_owned(), value), ("source".to_owned(), source)];
+            (key.to_owned(), toml::Value::Table(leaf.into_iter().collect()))
+        };
+        let section: toml::Table = numbers.iter().map(leaf).collect();
+        self.0.insert(name.to_owned(), toml::Value::Table(section));
+        self
+    }
+
+    /// Flash that wears: 72-layer TLC by Kim, Choi and Min (FAST 2019), 72 bits of 1 KiB corrected.
+    pub fn wearing(self) -> Profile {
+        self.section(
+            "reliability",
+            &[
+                ("fresh_rber", 1.48e-3),
+                ("wear_factor", 3.90e-10),
+                ("wear_exponent", 2.05),
+                ("disturb_factor", 3.73e-9),
+                ("disturb_cycle_exponent", 0.33),
+                ("disturb_read_exponent", 1.71),
+                ("age_factor", 6.28e-5),
+                ("age_cycle_exponent", 0.14),
+                ("age_exponent", 0.54),
+                ("page_spread", 0.2),
+                ("codeword_bytes", 1024.0),
+                ("correctable_bits", 72.0),
+                ("retries_max", 8.0),
+                ("retry_gain", 0.8),
+                ("retry_read_us", 90.0),
+                ("refresh_reads", 0.0),
+                ("block_life_cycles", 1e9),
+                ("block_life_shape", 6.0),
+                ("spare_blocks", 0.0),
+            ],
+        )
+    }
+
+    /// A map cache without, or with, memory of the host.
+    pub fn map_cache(self, sram_kib: u32, host_mib: u32, host_us: f64) -> Profile {
+        self.section(
+            "map_cache",
+            &[
+                ("sram_kib", f64::from(sram_kib)),
+                ("host_buffer_mib", f64::from(host_mib)),
+                ("host_buffer_us", host_us),
+            ],
+        )
     }
 
     /// Without throttling.
@@ -86,10 +171,33 @@ pub fn one_by_one(device: &mut Device, ios: impl IntoIterator<Item = Io>) -> Nan
 
 /// Keeps `depth` requests outstanding; returns the time of the last completion.
 pub fn at_depth(device: &mut Device, depth: usize, ios: impl IntoIterator<Item = Io>) -> Nanos {
-    let mut slots = vec![device.now(); depth];
-    for io in ios {
-        let first = (0..depth).min_by_key(|&i| slots[i]).expect("a queue has slots");
-        slots[first] = device.submit(slots[first], io).expect("on the drive").done;
+    let mut last = device.now();
+    closed_loop(device, depth, ios, |served| last = last.max(served.completion.done));
+    last
+}
+
+/// Keeps `depth` requests outstanding, from the drive's present time on; `tag` counts the requests.
+pub fn closed_loop(
+    device: &mut Device,
+    depth: usize,
+    ios: impl IntoIterator<Item = Io>,
+    mut seen: impl FnMut(&Served),
+) {
+    let start = device.now();
+    let mut free: BinaryHeap<Reverse<Nanos>> = (0..depth).map(|_| Reverse(start)).collect();
+    let mut serve = |device: &mut Device, free: &mut BinaryHeap<Reverse<Nanos>>| {
+        let served = device.serve().expect("the drive has room");
+        seen(&served);
+        free.push(Reverse(served.completion.done));
+    };
+    for (tag, io) in ios.into_iter().enumerate() {
+        while free.peek().is_none_or(|&Reverse(at)| device.next_turn() <= at) {
+            serve(device, &mut free);
+        }
+        let Reverse(now) = free.pop().expect("the loop ends with a free slot");
+        device.accept(now, io, tag as u32).expect("the request lies on the drive");
     }
-    slots.into_iter().max().expect("a queue has slots")
+    while device.next_turn() < Nanos(u64::MAX) {
+        serve(device, &mut free);
+    }
 }

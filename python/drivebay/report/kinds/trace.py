@@ -9,6 +9,7 @@ from drivebay.analysis import Measured
 from drivebay.report import captions
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.base import LOWER, BarOf, Kind
+from drivebay.report.words import number
 
 
 def bars(measured: Measured) -> list[BarOf]:
@@ -23,4 +24,24 @@ def bars(measured: Measured) -> list[BarOf]:
     ]
 
 
-KIND = Kind(bars=bars, panels=generic.panels, say=generic.say, table=captions.figures_table)
+def remarks(measured: Measured) -> list[str]:
+    """Rate, latency and outstanding together, by Little's law: one of them alone says little."""
+    bench = measured.phases[0].bench if measured.phases else None
+    if bench is None:
+        return []
+    verdict = "agree" if bench.little_holds else "do not agree: time was lost somewhere"
+    return [
+        f"Little's law: {number(bench.ios / bench.busy_s)} I/Os/s over {number(bench.busy_s)} s of "
+        f"busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
+        f"outstanding; {number(bench.outstanding_mean)} were counted. They {verdict}. Idle time "
+        f"makes the whole run {number(bench.wall_s)} s."
+    ]
+
+
+KIND = Kind(
+    bars=bars,
+    panels=generic.panels,
+    say=generic.say,
+    table=captions.figures_table,
+    remarks=remarks,
+)

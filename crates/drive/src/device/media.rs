@@ -1,0 +1,110 @@
+//! Flash that errs and wears out: what `reliability.rs` decides, carried out.
+
+use drivebay_units::{Nanos, Slot};
+
+use super::{Device, DeviceError};
+use crate::ftl::Source;
+use crate::reliability::{Erased, Reliability};
+use crate::spec::PAGE_BYTES;
+
+impl Device {
+    /// Errors and wear so far.
+    pub(super) fn reliability(&self) -> Reliability {
+        let counts = self.errors.as_ref().map_or_else(Reliability::default, |e| e.counts);
+        Reliability { read_only: self.read_only, ..counts }
+    }
+
+    /// A stream has opened a superblock.
+    pub(super) fn note_opened(&mut self, stream: usize) {
+        if let Some(errors) = &mut self.errors {
+            let index = self.ftl.frontier(stream);
+            errors.open(index, self.ftl.superblock(index).erases, self.now);
+        }
+    }
+
+    /// Decodes what a command has read out of flash by `from`, reading again as often as it takes.
+    ///
+    /// Returns when it is good, or given up, and the waits with the retries' added to them. While a
+    /// superblock waits to be moved, a slot of collection follows; it goes on with the reads.
+    #[inline(never)]
+    pub(super) fn decode(
+        &mut self,
+        slot: Slot,
+        len: u32,
+        from: Nanos,
+        parts: [Nanos; 3],
+    ) -> (Nanos, [Nanos; 3]) {
+        // A flash page has at most 16 slots.
+        let decoded = self.retry(slot, (1 << len) - 1, from, parts);
+        let pacing = &self.spec.pacing;
+        let free = self.ftl.free_slots();
+        let slot_follows = pacing.after_reads && free < pacing.start_free;
+        if self.ftl.must_collect() && !slot_follows {
+            self.collect_in_slot(free);
+        }
+        decoded
+    }
+
+    /// Reads slots of a flash page, bit i of `which` being `slot + i`, as often as it takes.
+    fn retry(
+        &mut self,
+        slot: Slot,
+        which: u32,
+        from: Nanos,
+        mut parts: [Nanos; 3],
+    ) -> (Nanos, [Nanos; 3]) {
+        let index = self.ftl.locate(slot).0;
+        let Some(errors) = &mut self.errors else {
+            return (from, parts);
+        };
+        let verdict = errors.read(index, slot, which, self.now);
+        let sensing = errors.retry_read();
+        let page = slot.0 >> self.spec.geometry.page_shift;
+        let bytes = u64::from(which.count_ones()) * PAGE_BYTES;
+        let mut clock = from;
+        for _ in 0..verdict.retries {
+            let (begin, sensed) = self.nand.sense_again(clock, page, sensing);
+            let done = self.nand.move_out(self.now, sensed, page, bytes);
+            let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
+            parts = std::array::from_fn(|i| parts[i].after(waits[i]));
+            clock = done;
+        }
+        self.media_error |= verdict.lost;
+        if verdict.refresh {
+            self.ftl.suggest_victim(index);
+        }
+        (clock, parts)
+    }
+
+    /// `decode` for a flash page that is being copied: an error there is not the command's.
+    pub(super) fn decode_copy(&mut self, source: &Source, from: Nanos) -> Nanos {
+        let of_command = self.media_error;
+        let done = self.retry(source.first, source.valid, from, [Nanos::ZERO; 3]).0;
+        self.media_error = of_command;
+        done
+    }
+
+    /// Whether the victim can be used again after its erase; the drive may become read-only.
+    pub(super) fn survives_erase(&mut self) -> bool {
+        let Some(errors) = &mut self.errors else {
+            return true;
+        };
+        let (index, cycles) = self.ftl.victim_cycles();
+        let geometry = &self.spec.geometry;
+        let least = u64::from(geometry.user_pages)
+            + geometry.spare_needed(u64::from(self.spec.reserve_superblocks));
+        let left = self.ftl.usable_slots() - u64::from(geometry.superblock_slots);
+        let affordable = left >= least;
+        // Collection must find a superblock to go on with.
+        let may_retire = affordable && self.ftl.free_superblocks() > 0;
+        let erased = errors.erase(index, cycles, may_retire);
+        self.read_only |= erased == Erased::Short && !affordable;
+        erased != Erased::Retired
+    }
+
+    /// Why a change is refused: a worn-out drive only reads.
+    #[cold]
+    pub(super) fn worn_out(&self) -> DeviceError {
+        DeviceError::ReadOnly { failed_blocks: self.reliability().failed_blocks }
+    }
+}

@@ -1,0 +1,146 @@
+//! The way of a read behind the host core: look-up, flash, and up the link.
+
+use drivebay_units::{Lpn, Nanos, SECTOR_BYTES, Slot};
+
+use super::{Device, PAGE_SECTORS};
+use crate::io::Io;
+use crate::spec::{Costs, PAGE_BYTES};
+use crate::stage::{Stage, Stages};
+
+/// Waits on the way out of flash: for the die, the array, the channel.
+pub(super) type Parts = [Nanos; 3];
+
+/// No wait.
+const NOTHING: Parts = [Nanos::ZERO; 3];
+
+impl Device {
+    /// Look-up, flash page by flash page, and up the link as each arrives.
+    #[inline]
+    pub(super) fn read(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
+        let (first, last) = touched(io);
+        // A page that is not mapped is answered with zeros: no command goes to flash for it.
+        let slot = self.ftl.look_up(first);
+        let mapped = if first == last {
+            usize::from(slot.is_some())
+        } else {
+            (first.0..=last.0).filter(|&lpn| self.ftl.look_up(Lpn(lpn)).is_some()).count()
+        };
+        let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
+        let (cost, nominal) = (of(&self.costs), of(&self.nominal));
+        let mut known = self.flash_core(from, cost, nominal, stages);
+        if self.map_cache.is_some() {
+            let (ready, wait) = self.translate(known, first, last, false);
+            stages.add(Stage::Map, wait);
+            known = ready;
+        }
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        let ready = if first == last {
+            let (end, parts) = self.fetch(known, slot, 1);
+            let ready = self.front.move_up(self.now, end, bytes);
+            add_parts(stages, parts);
+            stages.add(Stage::Link, ready.since(end));
+            ready
+        } else {
+            self.read_many(known, first, last, bytes, stages)
+        };
+        if self.spec.pacing.after_reads {
+            self.collect_slot();
+        }
+        self.flash_core.close_command();
+        ready
+    }
+
+    /// Reads runs of pages; the stages are those of the part that arrives last.
+    fn read_many(
+        &mut self,
+        from: Nanos,
+        first: Lpn,
+        last: Lpn,
+        bytes: u64,
+        stages: &mut Stages,
+    ) -> Nanos {
+        let page_shift = self.spec.geometry.page_shift;
+        let mut latest = (Nanos::ZERO, Nanos::ZERO, NOTHING);
+        let mut left = bytes;
+        let mut lpn = first.0;
+        while lpn <= last.0 {
+            let slot = self.ftl.look_up(Lpn(lpn));
+            let mut len = 1;
+            while lpn + len <= last.0
+                && continues(slot, self.ftl.look_up(Lpn(lpn + len)), len, page_shift)
+            {
+                len += 1;
+            }
+            let (end, parts) = self.fetch(from, slot, len);
+            lpn += len;
+            // Partial first and last pages: what is left over goes with the last run.
+            let share = if lpn > last.0 { left } else { left.min(u64::from(len) * PAGE_BYTES) };
+            left -= share;
+            let up = self.front.move_up(self.now, end, share);
+            if up >= latest.0 {
+                latest = (up, end, parts);
+            }
+        }
+        add_parts(stages, latest.2);
+        stages.add(Stage::Link, latest.0.since(latest.1));
+        latest.0
+    }
+
+    /// Brings `len` consecutive 4 KiB pages out of one flash page, the buffer, or nowhere (unmapped).
+    ///
+    /// `from` must not go back from call to call. Returns when they are in the controller, and the waits.
+    #[inline]
+    pub(super) fn fetch(&mut self, from: Nanos, slot: Option<Slot>, len: u32) -> (Nanos, Parts) {
+        let Some(slot) = slot else {
+            return (from, NOTHING);
+        };
+        if self.in_buffer(slot, from) {
+            return (from, NOTHING);
+        }
+        let page = slot.0 >> self.spec.geometry.page_shift;
+        let times = self.nand.read(self.now, from, page, u64::from(len) * PAGE_BYTES);
+        let parts = [
+            times.begin.since(from),
+            times.sensed.since(times.begin),
+            times.done.since(times.sensed),
+        ];
+        if self.errors.is_some() {
+            return self.decode(slot, len, times.done, parts);
+        }
+        (times.done, parts)
+    }
+
+    /// Whether a slot's data is still on its way to flash.
+    #[inline]
+    fn in_buffer(&self, slot: Slot, at: Nanos) -> bool {
+        let (index, offset) = self.ftl.locate(slot);
+        let superblock = self.ftl.superblock(index);
+        let page = superblock.first_page + u64::from(offset >> self.spec.geometry.page_shift);
+        self.buffers[superblock.stream as usize].holds(page, at, &self.nand)
+    }
+}
+
+/// First and last page that an I/O touches.
+#[inline(always)]
+pub(super) fn touched(io: Io) -> (Lpn, Lpn) {
+    let last = (io.lba + u64::from(io.sectors) - 1) / PAGE_SECTORS;
+    (Lpn((io.lba / PAGE_SECTORS) as u32), Lpn(last as u32))
+}
+
+/// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
+#[inline(always)]
+fn continues(first: Option<Slot>, next: Option<Slot>, len: u32, page_shift: u32) -> bool {
+    match (first, next) {
+        (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Books the waits of a fetch.
+#[inline(always)]
+pub(super) fn add_parts(stages: &mut Stages, [die, array, channel]: Parts) {
+    stages.add(Stage::Die, die);
+    stages.add(Stage::Nand, array);
+    stages.add(Stage::Channel, channel);
+}

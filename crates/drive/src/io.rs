@@ -1,0 +1,136 @@
+//! What a host asks of a drive, and what it gets back.
+//!
+//! Names follow the NVMe base specification; ATA's equivalents (FLUSH CACHE, DATA SET MANAGEMENT TRIM,
+//! the FUA bit) mean the same here. Data content is not part of a request.
+
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use crate::stage::Stages;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Read.
+    Read,
+    /// Write; done when the data is in the write buffer.
+    Write,
+    /// Write with Force Unit Access: done when the data is on flash.
+    WriteFua,
+    /// Everything acknowledged so far goes to flash; address and count mean nothing.
+    Flush,
+    /// Dataset Management, Deallocate (TRIM): unmaps whole pages; they read as zeros after.
+    Trim,
+    /// Write Zeroes: unmaps whole pages, writes the partial ones at the edges.
+    WriteZeroes,
+}
+
+impl Op {
+    /// Whether data or zeros are written.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        matches!(self, Op::Write | Op::WriteFua)
+    }
+}
+
+/// One request of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// What to do.
+    pub op: Op,
+    /// First sector of 512 B.
+    pub lba: u64,
+    /// How many sectors; at least one, but for a flush.
+    pub sectors: u32,
+}
+
+impl Io {
+    /// Bytes that move between host and drive.
+    #[inline(always)]
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        let moves = matches!(self.op, Op::Read | Op::Write | Op::WriteFua);
+        if moves { u64::from(self.sectors) * SECTOR_BYTES } else { 0 }
+    }
+}
+
+/// When an I/O was done, and where its time went.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// When the host saw it.
+    pub done: Nanos,
+    /// Time per stage; adds up to `done` minus the time of submission.
+    pub stages: Stages,
+    /// Data could not be read, whatever was tried (NVMe: Unrecovered Read Error).
+    pub media_error: bool,
+}
+
+/// A command in a submission queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// When the host began it.
+    pub at: Nanos,
+    /// Since when the controller can fetch it.
+    pub ready: Nanos,
+}
+
+/// A request that has been served.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// What the host called it.
+    pub tag: u32,
+    /// The request.
+    pub io: Io,
+    /// When it was submitted.
+    pub submitted: Nanos,
+    /// When it was done.
+    pub completion: Completion,
+}
+
+/// Why a drive refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The request does not lie on the drive.
+    #[error(
+        "{op:?} of {sectors} sectors at sector {lba} does not fit a drive of {capacity} sectors\nhint: stay below the drive's capacity, with at least one sector"
+    )]
+    OutOfRange {
+        /// What was asked.
+        op: Op,
+        /// First sector.
+        lba: u64,
+        /// Count.
+        sectors: u32,
+        /// The drive's sectors.
+        capacity: u64,
+    },
+    /// More data than a command can carry.
+    #[error(
+        "{op:?} of {sectors} sectors is too long for one command\nhint: split it; a command carries at most 2097152 sectors"
+    )]
+    TooLong {
+        /// What was asked.
+        op: Op,
+        /// Count.
+        sectors: u32,
+    },
+    /// Too many blocks have failed.
+    #[error(
+        "the drive has reached its end of life and is read-only: {failed_blocks} blocks have failed\nhint: it can still be read; start from a fresh drive, write less, or raise reliability.block_life_cycles or reliability.spare_blocks"
+    )]
+    ReadOnly {
+        /// Blocks that failed in use.
+        failed_blocks: u64,
+    },
+    /// No erased superblock, and nothing to collect.
+    #[error(
+        "the drive has no free flash left and nothing to collect\nhint: the profile's spare space is too small for its reserve; raise nand.blocks_per_plane"
+    )]
+    NoSpace,
+    /// The machine has no memory for the map.
+    #[error(
+        "no memory for the map: {0}\nhint: run fewer tests at a time (--jobs 1), or a smaller drive"
+    )]
+    Memory(String),
+}

@@ -1,0 +1,90 @@
+//! Garbage collection: victim choice and pacing.
+
+use super::checker::{Checker, SpecError, pages_of_mb};
+use super::flash::Geometry;
+use crate::raw::RawSpec;
+
+/// Victim choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Fewest valid pages.
+    Greedy,
+    /// Oldest first.
+    Fifo,
+    /// Fewest valid pages among that many drawn at random.
+    Choices(u32),
+    /// Largest (1 - u) x age / (1 + u): Rosenblum and Ousterhout, 1992.
+    CostBenefit,
+}
+
+/// Collection thresholds, in 4 KiB pages of free space.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacing {
+    /// Collection starts below this.
+    pub start_free: u64,
+    /// The slot has its full length at and below this.
+    pub full_free: u64,
+    /// The slot grows beyond its full length below this.
+    pub low_free: u64,
+    /// The slot has grown to `low_factor_256` here.
+    pub critical_free: u64,
+    /// Slot length there, in 1/256 of the full slot.
+    pub low_factor_256: u64,
+    /// Page credit of a full slot, in 1/256 pages.
+    pub slot_pages_256: u64,
+    /// Whether reads are followed by a slot.
+    pub after_reads: bool,
+}
+
+pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
+    let c = &raw.collection;
+    let choices = Checker::integer("collection.choices", &c.choices, 1, 1024)? as u32;
+    let policy = Checker::one_of(
+        "collection.policy",
+        &c.policy,
+        &[
+            ("greedy", Policy::Greedy),
+            ("fifo", Policy::Fifo),
+            ("d-choices", Policy::Choices(choices)),
+            ("cost-benefit", Policy::CostBenefit),
+        ],
+    )?;
+    let shared = Checker::one_of(
+        "collection.frontiers",
+        &c.frontiers,
+        &[("separate", false), ("shared", true)],
+    )?;
+    Ok((policy, shared))
+}
+
+pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<Pacing, SpecError> {
+    let c = &raw.collection;
+    let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
+    let pool = pages_of_mb(Checker::float("collection.pool_mb", &c.pool_mb, 0.0, 1e9)?);
+    let ramp = pages_of_mb(Checker::float("collection.ramp_mb", &c.ramp_mb, 0.0, 1e9)?);
+    let low_free = pages_of_mb(Checker::float("collection.low_mb", &c.low_mb, 0.0, 1e9)?);
+    let critical_free =
+        pages_of_mb(Checker::float("collection.critical_mb", &c.critical_mb, 0.0, 1e9)?);
+    if critical_free > low_free {
+        let hint = "the slot grows from low_mb down to critical_mb";
+        return Err(Checker::out(
+            "collection.critical_mb",
+            c.critical_mb.value,
+            format!("at most collection.low_mb = {}", c.low_mb.value),
+            hint,
+        ));
+    }
+    Checker::source("collection.slot_after_reads", &c.slot_after_reads)?;
+    let start_free = spare.saturating_sub(pool);
+    let slot_pages = Checker::float("collection.slot_pages", &c.slot_pages, 0.0, 1e4)?;
+    let low_factor = Checker::float("collection.low_factor", &c.low_factor, 1.0, 1e3)?;
+    Ok(Pacing {
+        start_free,
+        full_free: start_free.saturating_sub(ramp),
+        low_free,
+        critical_free,
+        low_factor_256: (low_factor * 256.0).round() as u64,
+        slot_pages_256: (slot_pages * 256.0).round() as u64,
+        after_reads: c.slot_after_reads.value,
+    })
+}

@@ -1,0 +1,65 @@
+//! What the controller's cores and its write path cost.
+
+use drivebay_units::Nanos;
+
+use super::checker::{Checker, SpecError, fs_per_byte};
+use crate::raw::RawSpec;
+
+/// What the cores and the write path cost at one throttle stage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Costs {
+    /// Host core, per command.
+    pub host_core: Nanos,
+    /// Flash core, per read command.
+    pub read_command: Nanos,
+    /// Flash core, per 4 KiB read.
+    pub read_page: Nanos,
+    /// Flash core, per write command.
+    pub write_command: Nanos,
+    /// Flash core, per 4 KiB written.
+    pub write_page: Nanos,
+    /// Flash core, per run copied.
+    pub copy_run: Nanos,
+    /// Flash core, per page copied.
+    pub copy_page: Nanos,
+    /// Full collection slot.
+    pub slot: Nanos,
+    /// Write path, femtoseconds per byte.
+    pub write_path_fs_per_byte: u64,
+}
+
+pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
+    let (c, g) = (&raw.controller, &raw.collection);
+    Ok(Costs {
+        host_core: Checker::micros("controller.host_core_us", &c.host_core_us)?,
+        read_command: Checker::micros("controller.read_command_us", &c.read_command_us)?,
+        read_page: Checker::micros("controller.read_page_us", &c.read_page_us)?,
+        write_command: Checker::micros("controller.write_command_us", &c.write_command_us)?,
+        write_page: Checker::micros("controller.write_page_us", &c.write_page_us)?,
+        copy_run: Checker::micros("collection.copy_run_us", &g.copy_run_us)?,
+        copy_page: Checker::micros("collection.copy_page_us", &g.copy_page_us)?,
+        slot: Checker::micros("collection.slot_us", &g.slot_us)?,
+        write_path_fs_per_byte: fs_per_byte(Checker::float(
+            "controller.write_path_mb_per_s",
+            &c.write_path_mb_per_s,
+            1.0,
+            100_000.0,
+        )?),
+    })
+}
+
+/// Costs of all cores at a slower clock; the write path is hardware and keeps its rate.
+pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
+    let slow = |len: Nanos| Nanos((len.0 as f64 * 100.0 / clock_percent).round() as u64);
+    Costs {
+        host_core: slow(c.host_core),
+        read_command: slow(c.read_command),
+        read_page: slow(c.read_page),
+        write_command: slow(c.write_command),
+        write_page: slow(c.write_page),
+        copy_run: slow(c.copy_run),
+        copy_page: slow(c.copy_page),
+        slot: slow(c.slot),
+        write_path_fs_per_byte: c.write_path_fs_per_byte,
+    }
+}

@@ -1,0 +1,209 @@
+//! The flash: geometry, timing and the room that the write buffer and spare space need.
+
+use drivebay_units::Nanos;
+
+use super::checker::{Checker, SpecError, fs_per_byte, nanos};
+use super::{PAGE_BYTES, PAGE_TYPES_MAX};
+use crate::raw::{RawSpec, Sourced};
+
+/// Geometry, counted in 4 KiB pages ("slots") where not said otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    /// User pages.
+    pub user_pages: u32,
+    /// Slots of a superblock: one block of every plane of every die.
+    pub superblock_slots: u32,
+    /// Superblocks, bad ones included.
+    pub superblocks: u32,
+    /// Bad superblocks.
+    pub bad_superblocks: u32,
+    /// log2 of slots in a flash page.
+    pub page_shift: u32,
+    /// log2 of dies.
+    pub die_shift: u32,
+    /// log2 of planes.
+    pub plane_shift: u32,
+    /// Channels minus one: a die's channel is `die & channel_mask`.
+    pub channel_mask: u32,
+}
+
+impl Geometry {
+    /// Dies.
+    #[must_use]
+    pub fn dies(&self) -> u32 {
+        1 << self.die_shift
+    }
+
+    /// Usable slots.
+    #[must_use]
+    pub fn usable_slots(&self) -> u64 {
+        u64::from(self.superblocks - self.bad_superblocks) * u64::from(self.superblock_slots)
+    }
+
+    /// Flash pages of a superblock on one die.
+    #[must_use]
+    pub fn pages_per_die(&self) -> u32 {
+        self.superblock_slots >> (self.page_shift + self.die_shift)
+    }
+
+    /// Spare slots that collection needs to go on: the frontiers, the reserve, one superblock to gain.
+    #[must_use]
+    pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
+        (reserve_superblocks + 3) * u64::from(self.superblock_slots)
+    }
+
+    /// Bytes of a flash page.
+    #[must_use]
+    pub fn flash_page_bytes(&self) -> u64 {
+        PAGE_BYTES << self.page_shift
+    }
+}
+
+/// Flash timing.
+#[derive(Clone, Copy, Debug)]
+pub struct NandTiming {
+    /// tR.
+    pub read: Nanos,
+    /// tR by page type, if they differ.
+    pub read_by_type: Option<[Nanos; PAGE_TYPES_MAX]>,
+    /// tPROG by page type.
+    pub program: [Nanos; PAGE_TYPES_MAX],
+    /// How many page types.
+    pub page_types: u32,
+    /// tBERS.
+    pub erase: Nanos,
+    /// Bound of a read's wait for a program.
+    pub suspend: Nanos,
+    /// Channel, femtoseconds per byte.
+    pub channel_fs_per_byte: u64,
+    /// Data of the next program moves during this one.
+    pub cache_program: bool,
+}
+
+pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
+    let n = &raw.nand;
+    let channels = Checker::power_of_two("nand.channels", &n.channels, 64)?;
+    let per_channel = Checker::power_of_two("nand.dies_per_channel", &n.dies_per_channel, 64)?;
+    let planes = Checker::power_of_two("nand.planes", &n.planes, 8)?;
+    let page_kib = Checker::power_of_two("nand.page_kib", &n.page_kib, 64)?;
+    if page_kib < 4 {
+        let hint = "pages under 4 KiB are not modelled; use 4";
+        return Err(Checker::out("nand.page_kib", page_kib, "4, 8, 16, 32 or 64", hint));
+    }
+    let blocks = Checker::integer("nand.blocks_per_plane", &n.blocks_per_plane, 4, 1 << 20)?;
+    let pages = Checker::integer("nand.pages_per_block", &n.pages_per_block, 2, 1 << 14)?;
+    let bad = Checker::integer("nand.bad_superblocks", &n.bad_superblocks, 0, blocks - 4)?;
+    let dies = channels * per_channel;
+    let superblock_slots = dies * planes * pages * (page_kib / 4);
+    let slots_max = u64::from(u32::MAX) - 1;
+    if superblock_slots * blocks > slots_max {
+        let given = format!("{} GiB of flash", superblock_slots * blocks / 262_144);
+        let hint = "use fewer dies or blocks";
+        return Err(Checker::out("nand", given, "at most 16 TiB of flash", hint));
+    }
+    let sectors =
+        Checker::integer("drive.capacity_sectors", &raw.drive.capacity_sectors, 2048, 1 << 35)?;
+    if sectors % 8 != 0 {
+        let hint = format!("use {}", sectors / 8 * 8);
+        return Err(Checker::out("drive.capacity_sectors", sectors, "a multiple of 8", &hint));
+    }
+    if sectors / 8 >= superblock_slots * blocks {
+        let hint = "add flash (nand.blocks_per_plane), or offer less capacity";
+        let allowed =
+            format!("less than the flash holds: {} sectors", superblock_slots * blocks * 8);
+        return Err(Checker::out("drive.capacity_sectors", sectors, allowed, hint));
+    }
+    Ok(Geometry {
+        user_pages: (sectors / 8) as u32,
+        superblock_slots: superblock_slots as u32,
+        superblocks: blocks as u32,
+        bad_superblocks: bad as u32,
+        page_shift: (page_kib / 4).ilog2(),
+        die_shift: dies.ilog2(),
+        plane_shift: planes.ilog2(),
+        channel_mask: (channels - 1) as u32,
+    })
+}
+
+/// The drive must always find a superblock worth collecting: spare space for the frontiers, the
+/// reserve, and at least one superblock of dead pages beyond them.
+pub(super) fn check_spare(geometry: &Geometry, reserve: u64) -> Result<(), SpecError> {
+    let needed = geometry.spare_needed(reserve);
+    let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
+    if spare < needed {
+        let superblock_mb = u64::from(geometry.superblock_slots) * PAGE_BYTES / 1_000_000;
+        let given = format!("{} MB of spare flash", spare * PAGE_BYTES / 1_000_000);
+        let allowed = format!(
+            "at least {} superblocks of {superblock_mb} MB (two frontiers, the reserve, one to gain)",
+            reserve + 3
+        );
+        let hint =
+            "raise nand.blocks_per_plane, lower nand.bad_superblocks, or offer less capacity";
+        return Err(Checker::out("drive.capacity_sectors", given, allowed, hint));
+    }
+    Ok(())
+}
+
+/// One to four times, in programming order.
+fn by_type(field: &str, times: &Sourced<Vec<f64>>) -> Result<[Nanos; PAGE_TYPES_MAX], SpecError> {
+    Checker::source(field, times)?;
+    let given = &times.value;
+    let fine = |us: &f64| us.is_finite() && (1.0..=1e6).contains(us);
+    if given.is_empty() || given.len() > PAGE_TYPES_MAX || !given.iter().all(fine) {
+        let hint = format!(
+            "MLC has two, LSB and MSB: {field} = {{ value = [420, 1240], source = \"...\" }}"
+        );
+        let allowed = "1 to 4 times from 1 to 1000000";
+        return Err(Checker::out(field, format!("{given:?}"), allowed, &hint));
+    }
+    let mut checked = [Nanos::ZERO; PAGE_TYPES_MAX];
+    for (slot, &us) in checked.iter_mut().zip(given) {
+        *slot = nanos(us);
+    }
+    Ok(checked)
+}
+
+pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
+    let n = &raw.nand;
+    let program = by_type("nand.program_us", &n.program_us)?;
+    let page_types = n.program_us.value.len();
+    let read_by_type = match &n.read_by_type_us {
+        None => None,
+        Some(times) if times.value.len() != page_types => {
+            let given = format!("{} times", times.value.len());
+            let allowed = format!("{page_types} times, one for each of nand.program_us");
+            let hint = "give both the same order of page types, or leave this out";
+            return Err(Checker::out("nand.read_by_type_us", given, allowed, hint));
+        }
+        Some(times) => Some(by_type("nand.read_by_type_us", times)?),
+    };
+    Checker::source("nand.cache_program", &n.cache_program)?;
+    Ok(NandTiming {
+        read: Checker::micros("nand.read_us", &n.read_us)?,
+        read_by_type,
+        program,
+        page_types: page_types as u32,
+        erase: Checker::micros("nand.erase_us", &n.erase_us)?,
+        suspend: Checker::micros("nand.suspend_us", &n.suspend_us)?,
+        channel_fs_per_byte: fs_per_byte(Checker::float(
+            "nand.channel_mb_per_s",
+            &n.channel_mb_per_s,
+            1.0,
+            10_000.0,
+        )?),
+        cache_program: n.cache_program.value,
+    })
+}
+
+pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, SpecError> {
+    let kib = Checker::integer("buffer.size_kib", &raw.buffer.size_kib, 4, 1 << 24)?;
+    let row = u64::from(geometry.dies()) << geometry.plane_shift;
+    let pages = kib * 1024 / geometry.flash_page_bytes();
+    if pages < 2 * row {
+        let least = 2 * row * geometry.flash_page_bytes() / 1024;
+        let hint = format!("use {least} or more: data waits until all planes of a die are filled");
+        let allowed = format!("at least two rows of pages over all planes: {least} KiB");
+        return Err(Checker::out("buffer.size_kib", kib, allowed, &hint));
+    }
+    Ok(pages as u32)
+}

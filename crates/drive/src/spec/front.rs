@@ -1,0 +1,202 @@
+//! Host, interface and link.
+//!
+//! Sources. PCIe rates and encodings: PCI-SIG base specifications 1.0 to 5.0. SATA: Serial ATA
+//! revision 3.x, for the rates (1.5, 3, 6 Gb/s, 8b/10b), the sizes of the FISes and their order in a
+//! queued command: register to the drive and back, DMA Setup, data of up to 8 KiB each, Set Device Bits.
+//! The link runs at the lesser of the drive's and the slot's generation and lanes, as both standards
+//! negotiate it. Left out: link errors and replays; SATA's ALIGN primitives (under 1 %).
+
+use drivebay_units::Nanos;
+
+use super::checker::{Checker, SpecError, fs_per_byte};
+use crate::raw::{Number, RawLink, RawSlot, RawSpec, Sourced};
+
+/// Most submission queues that are modelled.
+pub const QUEUES_MAX: usize = 128;
+
+/// The command interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// SATA with native command queuing: one queue, one transfer at a time in either direction.
+    Sata,
+    /// AHCI over PCIe: one queue.
+    Ahci,
+    /// NVMe.
+    Nvme,
+}
+
+/// What the computer around the drive limits.
+#[derive(Clone, Copy, Debug)]
+pub struct HostLimits {
+    /// A processor's serial work per command.
+    pub cpu: Nanos,
+    /// Most commands that the driver keeps at the drive.
+    pub outstanding_max: u32,
+    /// Data through the driver, femtoseconds per byte; zero for no limit.
+    pub fs_per_byte: u64,
+    /// Drive and link may sleep.
+    pub power_saving: bool,
+}
+
+/// How commands get to the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface {
+    /// Most submission queues.
+    pub queues_max: u32,
+    /// Weighted round robin is offered.
+    pub weighted: bool,
+    /// From doorbell to controller.
+    pub fetch: Nanos,
+    /// SATA's frames; none on PCIe.
+    pub sata: Option<SataFrames>,
+}
+
+/// Time on a SATA link besides the data itself, per command and per data FIS.
+#[derive(Clone, Copy, Debug)]
+pub struct SataFrames {
+    /// The command, and the answer that frees the link: two register FISes.
+    pub command: Nanos,
+    /// DMA Setup, before the data.
+    pub setup: Nanos,
+    /// A data FIS, its payload not counted.
+    pub data: Nanos,
+    /// DMA Activate, which allows the next data FIS of a write; DMA Setup allows the first.
+    pub activate: Nanos,
+    /// Set Device Bits, which completes.
+    pub completion: Nanos,
+    /// log2 of a data FIS's largest payload.
+    pub payload_shift: u32,
+}
+
+/// Bytes of SATA's frames without start, check and end.
+mod fis {
+    pub const REGISTER: u64 = 20;
+    pub const DMA_SETUP: u64 = 28;
+    pub const DMA_ACTIVATE: u64 = 4;
+    pub const DATA_HEADER: u64 = 4;
+    pub const SET_DEVICE_BITS: u64 = 8;
+}
+
+pub(super) fn check_protocol(raw: &RawSpec) -> Result<(Protocol, u32), SpecError> {
+    let i = &raw.interface;
+    let choices = [("ahci", Protocol::Ahci), ("nvme", Protocol::Nvme), ("sata", Protocol::Sata)];
+    let protocol = Checker::one_of("interface.protocol", &i.protocol, &choices)?;
+    let bound = if protocol == Protocol::Nvme { 65_536 } else { 32 };
+    let depth = Checker::integer("interface.queue_depth_max", &i.queue_depth_max, 1, bound)?;
+    Ok((protocol, depth as u32))
+}
+
+pub(super) fn check_host(raw: &RawSpec) -> Result<HostLimits, SpecError> {
+    let h = &raw.host;
+    let rate = |n: &Number| Checker::float("host.mb_per_s", n, 1.0, 1e6);
+    let most = |n: &Sourced<u64>| Checker::integer("host.outstanding_max", n, 1, 65_536);
+    Ok(HostLimits {
+        cpu: micros_or_none("host.cpu_us", h.cpu_us.as_ref())?,
+        outstanding_max: h.outstanding_max.as_ref().map_or(Ok(65_536), most)? as u32,
+        fs_per_byte: h.mb_per_s.as_ref().map(rate).transpose()?.map_or(0, fs_per_byte),
+        power_saving: flag("host.power_saving", h.power_saving.as_ref())?,
+    })
+}
+
+/// Rate of the negotiated link in femtoseconds per payload byte, and the interface on it.
+pub(super) fn check_interface(
+    raw: &RawSpec,
+    protocol: Protocol,
+) -> Result<(u64, Interface), SpecError> {
+    let i = &raw.interface;
+    let queues = |n: &Sourced<u64>| {
+        let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
+        Checker::integer("interface.queues_max", n, 1, high)
+    };
+    let weighted = flag("interface.weighted_round_robin", i.weighted_round_robin.as_ref())?;
+    if weighted && protocol != Protocol::Nvme {
+        let hint = "leave interface.weighted_round_robin out";
+        let allowed = "false: only NVMe has queues to weigh";
+        return Err(Checker::out("interface.weighted_round_robin", weighted, allowed, hint));
+    }
+    let slot = raw.host.slot.as_ref();
+    let (rate, sata) = if protocol == Protocol::Sata {
+        let (rate, frames) = sata_link(&raw.link, slot)?;
+        (rate, Some(frames))
+    } else {
+        (pcie_link(&raw.link, slot)?, None)
+    };
+    let interface = Interface {
+        queues_max: i.queues_max.as_ref().map_or(Ok(1), queues)? as u32,
+        weighted,
+        fetch: micros_or_none("interface.fetch_us", i.fetch_us.as_ref())?,
+        sata,
+    };
+    Ok((rate, interface))
+}
+
+fn micros_or_none(field: &str, n: Option<&Number>) -> Result<Nanos, SpecError> {
+    n.map_or(Ok(Nanos::ZERO), |n| Checker::micros(field, n))
+}
+
+fn flag(field: &str, given: Option<&Sourced<bool>>) -> Result<bool, SpecError> {
+    given.map_or(Ok(false), |flag| Checker::source(field, flag).map(|()| flag.value))
+}
+
+/// Generation and lanes that drive and slot agree on.
+fn negotiated(
+    link: &RawLink,
+    slot: Option<&RawSlot>,
+    generation_max: u64,
+    lanes_max: u64,
+) -> Result<(u64, u64), SpecError> {
+    let check = |place: &str, generation: &Sourced<u64>, lanes: &Sourced<u64>| {
+        let name = |key: &str| format!("{place}.{key}");
+        Ok((
+            Checker::integer(&name("generation"), generation, 1, generation_max)?,
+            Checker::power_of_two(&name("lanes"), lanes, lanes_max)?,
+        ))
+    };
+    let drive = check("link", &link.generation, &link.lanes)?;
+    let Some(slot) = slot else { return Ok(drive) };
+    let slot = check("host.slot", &slot.generation, &slot.lanes)?;
+    Ok((drive.0.min(slot.0), drive.1.min(slot.1)))
+}
+
+/// PCIe 1 and 2: 2.5 and 5 GT/s with 8b/10b; 3, 4, 5: 8, 16, 32 GT/s with 128b/130b.
+fn pcie_link(link: &RawLink, slot: Option<&RawSlot>) -> Result<u64, SpecError> {
+    let (generation, lanes) = negotiated(link, slot, 5, 16)?;
+    let payload = Checker::power_of_two("link.payload_bytes", &link.payload_bytes, 4096)?;
+    let overhead =
+        Checker::integer("link.packet_overhead_bytes", &link.packet_overhead_bytes, 12, 64)?;
+    if payload < 128 {
+        return Err(Checker::out("link.payload_bytes", payload, "128 to 4096", "use 128 or 256"));
+    }
+    let (giga_transfers, coded, bits) = [
+        (2.5, 10.0, 8.0),
+        (5.0, 10.0, 8.0),
+        (8.0, 130.0, 128.0),
+        (16.0, 130.0, 128.0),
+        (32.0, 130.0, 128.0),
+    ][generation as usize - 1];
+    let gigabytes_per_s: f64 = giga_transfers * bits / coded / 8.0 * lanes as f64;
+    let efficiency = payload as f64 / (payload + overhead) as f64;
+    Ok((1e6 / (gigabytes_per_s * efficiency)).round() as u64)
+}
+
+/// 1.5, 3 and 6 Gb/s with 8b/10b: 150, 300 and 600 bytes per microsecond.
+fn sata_link(link: &RawLink, slot: Option<&RawSlot>) -> Result<(u64, SataFrames), SpecError> {
+    let (generation, _) = negotiated(link, slot, 3, 1)?;
+    let payload = Checker::power_of_two("link.payload_bytes", &link.payload_bytes, 8192)?;
+    let overhead =
+        Checker::integer("link.packet_overhead_bytes", &link.packet_overhead_bytes, 12, 4096)?;
+    if payload < 512 {
+        return Err(Checker::out("link.payload_bytes", payload, "512 to 8192", "use 8192"));
+    }
+    let bytes_per_us = 75u64 << generation;
+    let frame = |bytes: u64| Nanos(((bytes + overhead) * 1000 + bytes_per_us / 2) / bytes_per_us);
+    let frames = SataFrames {
+        command: frame(fis::REGISTER).times(2),
+        setup: frame(fis::DMA_SETUP),
+        data: frame(fis::DATA_HEADER),
+        activate: frame(fis::DMA_ACTIVATE),
+        completion: frame(fis::SET_DEVICE_BITS),
+        payload_shift: payload.ilog2(),
+    };
+    Ok(((1e9 / bytes_per_us as f64).round() as u64, frames))
+}

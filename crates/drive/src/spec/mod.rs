@@ -1,0 +1,211 @@
+//! A checked profile, with everything the model needs derived from it.
+//!
+//! `RawSpec` -> [`Spec::check`] -> frozen [`Spec`]. A value that is not allowed is an error that names
+//! the field, the value, what is allowed and what to do; nothing is clamped silently.
+//! One file per part of the drive; `checker.rs` reads the numbers.
+
+mod checker;
+mod collection;
+mod controller;
+mod flash;
+mod front;
+mod heat;
+mod map_cache;
+mod power;
+mod reliability;
+
+use drivebay_units::Nanos;
+
+use crate::raw::RawSpec;
+use checker::Checker;
+
+pub use checker::SpecError;
+pub use collection::{Pacing, Policy};
+pub use controller::Costs;
+pub use flash::{Geometry, NandTiming};
+pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
+pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
+pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
+pub use power::{Power, Rated, Sleep};
+pub use reliability::{ErrorRate, ReliabilitySpec};
+
+/// Bytes of a mapped page.
+pub const PAGE_BYTES: u64 = 4096;
+/// Most throttle stages of a profile; stage 0 is "none".
+pub const THROTTLE_STAGES_MAX: usize = 4;
+/// Most page types of a flash cell (QLC has four).
+pub const PAGE_TYPES_MAX: usize = 4;
+
+/// A checked profile.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// As it was given, for the record.
+    pub raw: RawSpec,
+    /// Interface.
+    pub protocol: Protocol,
+    /// Most commands outstanding.
+    pub queue_depth_max: u32,
+    /// What the host limits.
+    pub host: HostLimits,
+    /// How commands get to the controller.
+    pub interface: Interface,
+    /// Host software per command.
+    pub host_software: Nanos,
+    /// Serial interface cost per command.
+    pub interface_serial: Nanos,
+    /// Link, femtoseconds per byte of payload, overheads included.
+    pub link_fs_per_byte: u64,
+    /// Posting a completion.
+    pub link_completion: Nanos,
+    /// Geometry.
+    pub geometry: Geometry,
+    /// Flash timing.
+    pub nand: NandTiming,
+    /// Write buffer, in flash pages.
+    pub buffer_pages: u32,
+    /// Victim choice.
+    pub policy: Policy,
+    /// One frontier for host and collection.
+    pub shared_frontier: bool,
+    /// Free superblocks kept for foreground collection.
+    pub reserve_superblocks: u32,
+    /// Pacing of collection.
+    pub pacing: Pacing,
+    /// Energy.
+    pub energy: Energy,
+    /// Heat.
+    pub heat: Heat,
+    /// Sleep; none where the host does not allow it.
+    pub power: Option<Power>,
+    /// What the health log measures against.
+    pub rated: Rated,
+    /// Throttle stages; entry 0 is "none" with nominal costs.
+    pub throttle: Vec<ThrottleStage>,
+    /// Errors and wear, if modelled.
+    pub reliability: Option<ReliabilitySpec>,
+    /// The map's cache, if the map does not fit the drive's memory.
+    pub map_cache: Option<MapCacheSpec>,
+}
+
+/// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
+#[inline(always)]
+#[must_use]
+pub fn transfer(bytes: u64, fs_per_byte: u64) -> Nanos {
+    Nanos((bytes * fs_per_byte + 500_000) / 1_000_000)
+}
+
+impl Spec {
+    /// Reads and checks a profile in TOML.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_toml(text: &str) -> Result<Spec, SpecError> {
+        let value: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
+        })?;
+        Self::from_value(value)
+    }
+
+    /// Reads and checks a profile in JSON.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_json(text: &str) -> Result<Spec, SpecError> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+            SpecError::Malformed { field: "profile".to_owned(), problem: e.to_string() }
+        })?;
+        Self::from_value(value)
+    }
+
+    fn from_value<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Spec, SpecError> {
+        let raw = serde_path_to_error::deserialize(value).map_err(|e| SpecError::Malformed {
+            field: e.path().to_string(),
+            problem: e.inner().to_string().lines().next().unwrap_or_default().to_owned(),
+        })?;
+        Self::check(raw)
+    }
+
+    /// Checks a profile and derives the model's numbers.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the first field that is not allowed.
+    pub fn check(raw: RawSpec) -> Result<Spec, SpecError> {
+        check_identity(&raw)?;
+        let geometry = flash::check_geometry(&raw)?;
+        let nand = flash::check_nand(&raw)?;
+        let buffer_pages = flash::check_buffer(&raw, &geometry)?;
+        let nominal = controller::check_costs(&raw)?;
+        let (policy, shared_frontier) = collection::check_policy(&raw)?;
+        let reserve = Checker::integer(
+            "collection.reserve_superblocks",
+            &raw.collection.reserve_superblocks,
+            1,
+            1 << 20,
+        )?;
+        flash::check_spare(&geometry, reserve)?;
+        let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
+        let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
+        let host = front::check_host(&raw)?;
+        let heat = heat::check_heat(&raw.heat)?;
+        let energy = heat::check_energy(&raw, &geometry)?;
+        let power = power::check_power(&raw, &energy)?;
+        Ok(Spec {
+            protocol,
+            queue_depth_max,
+            host_software: Checker::micros("host.software_us", &raw.host.software_us)?,
+            interface_serial: Checker::micros("interface.serial_us", &raw.interface.serial_us)?,
+            link_fs_per_byte,
+            link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
+            pacing: collection::check_pacing(&raw, &geometry)?,
+            throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
+            power: power.filter(|_| host.power_saving),
+            rated: power::check_rated(&raw)?,
+            host,
+            interface,
+            energy,
+            heat,
+            reserve_superblocks: reserve as u32,
+            reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
+            map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            geometry,
+            nand,
+            buffer_pages,
+            policy,
+            shared_frontier,
+            raw,
+        })
+    }
+
+    /// User capacity in bytes, in whole mapped pages.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        u64::from(self.geometry.user_pages) * PAGE_BYTES
+    }
+}
+
+/// Checks a section that a profile may leave out.
+fn optional<R, S>(
+    raw: &Option<R>,
+    geometry: &Geometry,
+    check: fn(&R, &Geometry) -> Result<S, SpecError>,
+) -> Result<Option<S>, SpecError> {
+    raw.as_ref().map(|raw| check(raw, geometry)).transpose()
+}
+
+fn check_identity(raw: &RawSpec) -> Result<(), SpecError> {
+    let d = &raw.drive;
+    let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if d.name.is_empty() || d.name.len() > 64 || !d.name.chars().all(safe) {
+        let hint = "name it like sm951-ahci-512";
+        let allowed = "1 to 64 lower-case letters, digits and hyphens";
+        return Err(Checker::out("drive.name", format!("\"{}\"", d.name), allowed, hint));
+    }
+    Checker::source("drive.model", &d.model)?;
+    Checker::source("drive.form_factor", &d.form_factor)?;
+    Checker::source("drive.controller", &d.controller)?;
+    Checker::source("drive.flash", &d.flash)?;
+    if let Some(released) = &d.released {
+        Checker::source("drive.released", released)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Errors and wear: `[reliability]`, optional.
+//!
+//! Source of the rate's form, and of its numbers for 72-layer TLC flash (fresh 1.48e-3; wear 3.90e-10
+//! and 2.05; reads 3.73e-9, 0.33 and 1.71; age 6.28e-5, 0.14 and 0.54): Kim, Choi and Min, "Design
+//! Tradeoffs for SSD Reliability", FAST 2019. The rest is explained in `reliability.rs`.
+
+use drivebay_units::Nanos;
+
+use super::checker::{Checker, SpecError};
+use super::{Geometry, PAGE_BYTES};
+use crate::raw::RawReliability;
+
+/// Most retries of a profile: real tables have some dozens of entries.
+pub const RETRIES_MAX: u64 = 64;
+
+/// Coefficients of the raw bit error rate; see [`RawReliability`] for the formula.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorRate {
+    /// Of fresh flash.
+    pub fresh: f64,
+    /// Factor and exponent of cycles.
+    pub wear: [f64; 2],
+    /// Factor, exponent of cycles, exponent of reads per page.
+    pub disturb: [f64; 3],
+    /// Factor, exponent of cycles, exponent of days.
+    pub age: [f64; 3],
+    /// Standard deviation of the logarithm from page to page.
+    pub page_spread: f64,
+}
+
+/// Everything about errors and wear.
+#[derive(Clone, Copy, Debug)]
+pub struct ReliabilitySpec {
+    /// Raw bit error rate.
+    pub rate: ErrorRate,
+    /// Bits of a codeword's data.
+    pub codeword_bits: u32,
+    /// Codewords of 4 KiB.
+    pub codewords: u32,
+    /// Wrong bits that a codeword may have.
+    pub correctable_bits: u32,
+    /// Most retries of a read.
+    pub retries_max: u32,
+    /// What a retry leaves of the rate.
+    pub retry_gain: f64,
+    /// Die time of one retry.
+    pub retry_read: Nanos,
+    /// Flash page reads of a superblock after which it is moved; `u32::MAX` for never.
+    pub refresh_reads: u32,
+    /// Weibull's scale of a block's life, in cycles.
+    pub life_cycles: f64,
+    /// Weibull's shape.
+    pub life_shape: f64,
+    /// Blocks of a superblock.
+    pub superblock_blocks: u32,
+    /// Flash pages of a superblock.
+    pub superblock_pages: u32,
+    /// Spare blocks of a fresh drive.
+    pub spare_blocks: u32,
+}
+
+pub(super) fn check_reliability(
+    raw: &RawReliability,
+    geometry: &Geometry,
+) -> Result<ReliabilitySpec, SpecError> {
+    let float =
+        |key: &str, n, low, high| Checker::float(&format!("reliability.{key}"), n, low, high);
+    let codeword_bytes =
+        Checker::power_of_two("reliability.codeword_bytes", &raw.codeword_bytes, PAGE_BYTES)?;
+    if codeword_bytes < 512 {
+        let hint = "codes of today work on 1024 to 4096 bytes; use 1024";
+        let allowed = "512, 1024, 2048 or 4096";
+        return Err(Checker::out("reliability.codeword_bytes", codeword_bytes, allowed, hint));
+    }
+    let correctable =
+        Checker::integer("reliability.correctable_bits", &raw.correctable_bits, 1, 4096)?;
+    let retries =
+        Checker::integer("reliability.retries_max", &raw.retries_max, 0, RETRIES_MAX)? as u32;
+    let superblock_pages = geometry.superblock_slots >> geometry.page_shift;
+    let refresh = float("refresh_reads", &raw.refresh_reads, 0.0, 1e6)?;
+    // Counters are 32 bits wide; 4 billion reads of one superblock are beyond any run.
+    let refresh_reads = match (refresh * f64::from(superblock_pages)).round() {
+        0.0 => u32::MAX,
+        reads => reads.min(f64::from(u32::MAX)) as u32,
+    };
+    let exponent = |key: &str, n| float(key, n, 0.0, 10.0);
+    Ok(ReliabilitySpec {
+        rate: ErrorRate {
+            fresh: float("fresh_rber", &raw.fresh_rber, 0.0, 0.5)?,
+            wear: [
+                float("wear_factor", &raw.wear_factor, 0.0, 1.0)?,
+                exponent("wear_exponent", &raw.wear_exponent)?,
+            ],
+            disturb: [
+                float("disturb_factor", &raw.disturb_factor, 0.0, 1.0)?,
+                exponent("disturb_cycle_exponent", &raw.disturb_cycle_exponent)?,
+                exponent("disturb_read_exponent", &raw.disturb_read_exponent)?,
+            ],
+            age: [
+                float("age_factor", &raw.age_factor, 0.0, 1.0)?,
+                exponent("age_cycle_exponent", &raw.age_cycle_exponent)?,
+                exponent("age_exponent", &raw.age_exponent)?,
+            ],
+            page_spread: float("page_spread", &raw.page_spread, 0.0, 3.0)?,
+        },
+        codeword_bits: codeword_bytes as u32 * 8,
+        codewords: (PAGE_BYTES / codeword_bytes) as u32,
+        correctable_bits: correctable as u32,
+        retries_max: retries,
+        retry_gain: float("retry_gain", &raw.retry_gain, 0.01, 1.0)?,
+        retry_read: Checker::micros("reliability.retry_read_us", &raw.retry_read_us)?,
+        refresh_reads,
+        life_cycles: float("block_life_cycles", &raw.block_life_cycles, 1.0, 1e9)?,
+        life_shape: float("block_life_shape", &raw.block_life_shape, 0.1, 100.0)?,
+        superblock_blocks: geometry.dies() << geometry.plane_shift,
+        superblock_pages,
+        spare_blocks: Checker::integer("reliability.spare_blocks", &raw.spare_blocks, 0, 1_000_000)?
+            as u32,
+    })
+}

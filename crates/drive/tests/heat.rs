@@ -1,0 +1,286 @@
+//! The heat network, its throttling and its sensor against closed forms.
+
+mod support;
+
+use drivebay_drive::{Device, Io, Op, Spec};
+use drivebay_units::Nanos;
+use proptest::prelude::*;
+use support::{Profile, at_depth};
+
+/// Three nodes: controller and flash on the module.
+fn network() -> Profile {
+    let leaves = [
+        ("controller_j_per_k", 1.5),
+        ("nand_j_per_k", 2.0),
+        ("module_j_per_k", 5.0),
+        ("controller_to_module_k_per_w", 3.0),
+        ("nand_to_module_k_per_w", 2.0),
+        ("module_to_air_k_per_w", 8.0),
+    ];
+    leaves.iter().fold(
+        Profile::sm951()
+            .without("heat.resistance_k_per_w")
+            .without("heat.capacity_j_per_k")
+            .without("heat.sensor"),
+        |profile, (name, value)| profile.with(&format!("heat.network.{name}"), *value),
+    )
+}
+
+fn with_heatsink(profile: Profile) -> Profile {
+    profile
+        .with("heat.network.heatsink.capacity_j_per_k", 20.0)
+        .with("heat.network.heatsink.from_controller_k_per_w", 1.0)
+        .with("heat.network.heatsink.from_nand_k_per_w", 1.5)
+        .with("heat.network.heatsink.to_air_k_per_w", 4.0)
+}
+
+/// Idle power heats the controller's node alone: a drive at rest is a heater of this power.
+fn heater(profile: Profile, milliwatt: f64) -> Device {
+    profile.set("energy.idle_mw", milliwatt).cool().device()
+}
+
+fn nodes(device: &Device) -> Vec<f64> {
+    device.health().node_temperatures_c.into_iter().map(|(_, celsius)| celsius).collect()
+}
+
+#[track_caller]
+fn assert_near(got: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len());
+    for (got, expected) in got.iter().zip(expected) {
+        assert!((got - expected).abs() <= tolerance, "{got} against {expected}");
+    }
+}
+
+/// T = Ta + P R (1 - exp(-t / RC)), to rounding: the step is exact.
+#[test]
+fn one_node_follows_its_exponential_exactly() {
+    for (resistance, capacity) in [(10.0, 8.5), (0.01, 0.1), (0.5, 0.1), (1000.0, 1e6)] {
+        let profile = Profile::sm951()
+            .set("heat.resistance_k_per_w", resistance)
+            .set("heat.capacity_j_per_k", capacity);
+        let mut device = heater(profile, 5000.0);
+        for seconds in [1u64, 60, 85, 200, 1000] {
+            device.rest(Nanos::secs(seconds));
+            let decay = (-(seconds as f64) / (resistance * capacity)).exp();
+            let expected = 25.0 + 5.0 * resistance * (1.0 - decay);
+            assert_near(&nodes(&device), &[expected], 1e-8);
+        }
+    }
+}
+
+/// With all power into the controller: the module rises by P x R(module-air), the controller by
+/// P x R(controller-module) more, and the flash, which carries no heat away, is as warm as the module.
+#[test]
+fn a_network_comes_to_its_steady_state() {
+    let mut device = heater(network(), 3000.0);
+    device.rest(Nanos::secs(3600));
+    assert_near(&nodes(&device), &[25.0 + 24.0 + 9.0, 25.0 + 24.0, 25.0 + 24.0], 1e-6);
+}
+
+/// Kirchhoff by hand. Unknown rises above ambient: controller c, flash n, module m, sink s;
+/// (c-m)/3 + (c-s)/1 = P, (n-m)/2 + (n-s)/1.5 = 0, m/8 = (c-m)/3 + (n-m)/2,
+/// s/4 = (c-s)/1 + (n-s)/1.5. What comes in leaves through module and sink.
+#[test]
+fn a_heatsink_takes_its_share() {
+    let mut device = heater(with_heatsink(network()), 3000.0);
+    device.rest(Nanos::secs(36_000));
+    let [c, n, m, s] = nodes(&device).try_into().expect("four nodes");
+    let [c, n, m, s] = [c, n, m, s].map(|celsius| celsius - 25.0);
+    let balances = [
+        (c - m) / 3.0 + (c - s) - 3.0,
+        (n - m) / 2.0 + (n - s) / 1.5,
+        (c - m) / 3.0 + (n - m) / 2.0 - m / 8.0,
+        (c - s) + (n - s) / 1.5 - s / 4.0,
+        m / 8.0 + s / 4.0 - 3.0,
+    ];
+    assert_near(&balances, &[0.0; 5], 1e-6);
+}
+
+/// Two nodes in closed form: flash of next to no capacity hangs on the module without a flow.
+/// C1 T1' = P - (T1-T2)/R1, C2 T2' = (T1-T2)/R1 - T2/R2: the slower of two exponentials is left after
+/// some seconds, so logarithms of the distance to steady state fall by its rate.
+#[test]
+fn a_network_settles_with_its_slowest_time_constant() {
+    let (c1, c2, r1, r2) = (1.5, 5.1, 3.0, 8.0f64);
+    let profile = network()
+        .with("heat.network.nand_j_per_k", 0.1)
+        .with("heat.network.nand_to_module_k_per_w", 0.01);
+    let mut device = heater(profile, 3000.0);
+    // Eigenvalues of [[1/(R1 C1), -1/(R1 C1)], [-1/(R1 C2), 1/(R1 C2) + 1/(R2 C2)]].
+    let (a, b) = (1.0 / (r1 * c1), 1.0 / (r1 * c2) + 1.0 / (r2 * c2));
+    let det = a * b - 1.0 / (r1 * c1) / (r1 * c2);
+    let root = ((a + b) * (a + b) - 4.0 * det).sqrt();
+    let [slow, fast] = [(a + b - root) / 2.0, (a + b + root) / 2.0];
+    // Whole solution of the controller: rises 33, starts at 0 with slope P / C1.
+    let steady = 3.0 * (r1 + r2);
+    let k_fast = (3.0 / c1 - slow * steady) / (slow - fast);
+    let k_slow = -steady - k_fast;
+    for seconds in [1u64, 3, 10, 30, 100, 300] {
+        device.rest(Nanos::secs(seconds));
+        let t = seconds as f64;
+        let expected = 25.0 + steady + k_slow * (-slow * t).exp() + k_fast * (-fast * t).exp();
+        assert_near(&nodes(&device)[..1], &[expected], 0.02);
+    }
+}
+
+/// 1 m/s adds `gain` times still air's conductance; 4 m/s twice that.
+#[test]
+fn moving_air_divides_resistances_to_air() {
+    let air = |speed: f64| {
+        let profile =
+            Profile::sm951().with("heat.air.speed_m_per_s", speed).with("heat.air.gain", 2.5);
+        let mut device = heater(profile, 5000.0);
+        device.rest(Nanos::secs(3600));
+        nodes(&device)[0]
+    };
+    assert_near(
+        &[air(0.0), air(1.0), air(4.0)],
+        &[75.0, 25.0 + 50.0 / 3.5, 25.0 + 50.0 / 6.0],
+        1e-6,
+    );
+}
+
+/// The sensor: whole degrees, read every 2 s, following with a time constant of 5 s.
+#[test]
+fn a_sensor_lags_and_rounds() {
+    let profile = Profile::sm951()
+        .without("heat.sensor")
+        .with("heat.sensor.node", "drive")
+        .with("heat.sensor.interval_ms", 2000)
+        .with("heat.sensor.lag_ms", 5000.0)
+        .set("heat.resistance_k_per_w", 10.0)
+        .set("heat.capacity_j_per_k", 0.1);
+    // The node itself is at 75 C within seconds (RC = 1 s).
+    let mut device = heater(profile, 5000.0);
+    for seconds in [1u64, 2, 3, 9, 10, 60] {
+        device.rest(Nanos::secs(seconds));
+        let t = (seconds / 2 * 2) as f64;
+        // A first-order lag of 5 s behind a first-order rise of 1 s.
+        let rise = 1.0 - (5.0 * (-t / 5.0f64).exp() - (-t).exp()) / 4.0;
+        let got = device.health().temperature_c;
+        assert_eq!(got, got.round());
+        assert!((got - (25.0 + 50.0 * rise)).abs() <= 1.1, "{got} at {seconds} s, {rise}");
+    }
+    assert_eq!(device.health().temperature_c, 75.0);
+}
+
+/// A stage follows the node that it names: the flash, which programs heat, throttles first.
+#[test]
+fn a_stage_follows_its_own_node() {
+    let mut profile = network().set("energy.program_4k_uj", 15.0);
+    profile = profile.without("heat.throttle");
+    let stage = |sensor: &str, on: f64| {
+        let leaf = |value: toml::Value| {
+            toml::Table::from_iter([
+                ("value".to_owned(), value),
+                ("source".to_owned(), "test".into()),
+            ])
+        };
+        toml::Table::from_iter([
+            ("on_c".to_owned(), leaf(on.into()).into()),
+            ("off_c".to_owned(), leaf((on - 10.0).into()).into()),
+            ("clock_percent".to_owned(), leaf(50.0.into()).into()),
+            ("sensor".to_owned(), leaf(sensor.into()).into()),
+        ])
+    };
+    let heat = profile.0["heat"].as_table_mut().expect("a section");
+    let stages = vec![stage("controller", 190.0).into(), stage("nand", 60.0).into()];
+    heat.insert("throttle".to_owned(), toml::Value::Array(stages.clone()));
+    // Stages are entered one after the other: the controller's never comes, so the flash's does not.
+    let mut never = profile.device();
+    let write = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
+    at_depth(&mut never, 32, (0..600_000).map(write));
+    assert_eq!(never.counters().throttle_stage, 0);
+    let heat = profile.0["heat"].as_table_mut().expect("a section");
+    heat.insert("throttle".to_owned(), toml::Value::Array(stages[1..].to_vec()));
+    let mut throttled = profile.device();
+    at_depth(&mut throttled, 32, (0..600_000).map(write));
+    let health = throttled.health();
+    assert_eq!(health.throttling[0].0, 1, "entered once");
+    assert!(health.throttling[0].1 > Nanos::ZERO);
+}
+
+/// Time above the limits: the warning's up to the critical temperature, the critical one's above it.
+#[test]
+fn time_above_the_limits_is_counted() {
+    let profile = Profile::sm951()
+        .without("heat.sensor")
+        .with("health.warning_c", 50.0)
+        .with("health.critical_c", 70.0);
+    let mut device = heater(profile, 5000.0);
+    device.rest(Nanos::secs(1000));
+    // 25 + 50 (1 - exp(-t / 85)) rounds to 50 from 49.5, to 70 from 69.5.
+    let reaches = |celsius: f64| -85.0 * (1.0 - (celsius - 25.0) / 50.0).ln();
+    let health = device.health();
+    let near = |got: Nanos, expected: f64| {
+        assert!((got.as_secs_f64() - expected).abs() < 0.2, "{got:?} against {expected} s");
+    };
+    near(health.warning_time, reaches(69.5) - reaches(49.5));
+    near(health.critical_time, 1000.0 - reaches(69.5));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Any allowed resistances and capacities: no node ever leaves what steady power can reach.
+    #[test]
+    fn no_network_is_unstable(
+        capacities in prop::collection::vec(-1.0..6.0f64, 4),
+        resistances in prop::collection::vec(-2.0..3.0f64, 6),
+        sink: bool,
+    ) {
+        let c = |i: usize| 10f64.powf(capacities[i]).clamp(0.1, 1e6);
+        let r = |i: usize| 10f64.powf(resistances[i]).clamp(0.01, 1000.0);
+        let mut profile = network()
+            .with("heat.network.controller_j_per_k", c(0))
+            .with("heat.network.nand_j_per_k", c(1))
+            .with("heat.network.module_j_per_k", c(2))
+            .with("heat.network.controller_to_module_k_per_w", r(0))
+            .with("heat.network.nand_to_module_k_per_w", r(1))
+            .with("heat.network.module_to_air_k_per_w", r(2));
+        if sink {
+            profile = profile
+                .with("heat.network.heatsink.capacity_j_per_k", c(3))
+                .with("heat.network.heatsink.from_controller_k_per_w", r(3))
+                .with("heat.network.heatsink.from_nand_k_per_w", r(4))
+                .with("heat.network.heatsink.to_air_k_per_w", r(5));
+        }
+        let mut device = heater(profile, 1000.0);
+        // One watt through at most controller-module-air.
+        let most = 25.0 + (r(0) + r(2)) * (1.0 + 1e-9);
+        let mut before = vec![25.0; 4];
+        for step in 1..=50u64 {
+            device.rest(Nanos::millis(step * 100));
+            for (now, before) in nodes(&device).iter().zip(&before) {
+                prop_assert!(*now >= before - 1e-9 * most, "heating never cools: {now} {before}");
+                prop_assert!(*now <= most);
+            }
+            before = nodes(&device);
+        }
+    }
+}
+
+#[test]
+fn impossible_networks_are_refused_by_name() {
+    let refused = |profile: Profile, says: &str| {
+        let error = Spec::from_toml(&profile.0.to_string()).map(|_| ()).expect_err("refused");
+        assert!(error.to_string().starts_with(says), "{error}");
+        assert!(error.to_string().contains("\nhint: "), "{error}");
+    };
+    refused(network().with("heat.capacity_j_per_k", 8.0), "heat: this mixture");
+    refused(Profile::sm951().without("heat.resistance_k_per_w"), "heat: this mixture");
+    refused(network().with("heat.network.nand_j_per_k", 0.0), "heat.network.nand_j_per_k: 0");
+    refused(
+        network().with("heat.air.speed_m_per_s", -1.0).with("heat.air.gain", 1.0),
+        "heat.air.speed_m_per_s: -1",
+    );
+    let sensor = |node: &str, interval: i64| {
+        network()
+            .with("heat.sensor.node", node)
+            .with("heat.sensor.interval_ms", interval)
+            .with("heat.sensor.lag_ms", 0.0)
+    };
+    refused(sensor("drive", 100), "heat.sensor.node: \"drive\"");
+    refused(sensor("heatsink", 100), "heat.sensor.node: \"heatsink\"");
+    refused(sensor("nand", 250), "heat.sensor.interval_ms: 250");
+}

@@ -1,0 +1,114 @@
+//! SLC, MLC, TLC and QLC: every page type takes its own time, in programming order.
+
+mod support;
+
+use drivebay_drive::{Device, Io, Op, Stage};
+use drivebay_units::Nanos;
+use support::{Profile, at_depth, one_by_one, page};
+
+/// tPROG in microseconds, pages in programming order. Figures of the literature, rounded: SLC 200 (data
+/// sheets of 34 nm SLC), MLC as the SM951's profile, TLC and QLC `guess:` with means near 660 and 2,000.
+const CELLS: [(&str, &[f64]); 4] = [
+    ("SLC", &[200.0]),
+    ("MLC", &[420.0, 1244.0]),
+    ("TLC", &[300.0, 600.0, 1100.0]),
+    ("QLC", &[700.0, 1500.0, 2400.0, 3400.0]),
+];
+
+/// One die, and a buffer of two pages: a write ends when the program before the last has.
+fn one_die(program_us: &[f64]) -> Profile {
+    Profile::sm951()
+        .one_die(40, 96, 1024)
+        .cool()
+        .set("nand.program_us", program_us.to_vec())
+        .set("buffer.size_kib", 8)
+}
+
+/// Between the ends of writes lie the program times, one page type after the other.
+#[test]
+fn programs_take_their_times_in_order() {
+    for (cell, times) in CELLS {
+        let mut device = one_die(times).device();
+        let mut ends = Vec::new();
+        for lpn in 0..60 {
+            let end = one_by_one(&mut device, [page(Op::Write, lpn)]);
+            device.rest(end);
+            ends.push(end);
+        }
+        // The write of page i waits for the program of page i - 2.
+        for i in 10..60 {
+            let expected = (times[(i - 2) % times.len()] * 1000.0) as u64;
+            assert_eq!(ends[i].since(ends[i - 1]), Nanos(expected), "{cell}, page {i}");
+        }
+    }
+}
+
+/// Megabytes per second of sequential writes, dies being the bottleneck.
+fn sequential_write(profile: &Profile) -> f64 {
+    let mut device = profile.device();
+    let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
+    let warm = at_depth(&mut device, 8, (0..600).map(block));
+    device.rest(warm);
+    let end = at_depth(&mut device, 8, (600..3600).map(block));
+    3000.0 * 131_072.0 / end.since(warm).as_secs_f64() / 1e6
+}
+
+/// Dies x planes x page / mean program time; without cache programs the mean and the loading.
+#[test]
+fn sequential_writes_run_at_the_mean_program_time() {
+    for (cell, times) in CELLS {
+        for (planes, cached) in [(1u32, true), (2, true), (4, true), (2, false)] {
+            let profile = Profile::sm951()
+                .set("nand.channels", 2)
+                .set("nand.dies_per_channel", 1)
+                .set("nand.planes", i64::from(planes))
+                .set("nand.blocks_per_plane", 600)
+                .set("nand.pages_per_block", 192)
+                .set("drive.capacity_sectors", 4_000_000)
+                .set("nand.program_us", times.to_vec())
+                .set("nand.channel_mb_per_s", 1200.0)
+                .set("buffer.size_kib", 1024)
+                .cool();
+            let mut profile = profile;
+            let cache = profile.0["nand"]["cache_program"].as_table_mut().expect("a leaf");
+            cache.insert("value".to_owned(), cached.into());
+            let bytes = f64::from(planes) * 16_384.0;
+            let mean = times.iter().sum::<f64>() / times.len() as f64;
+            let load = if cached { 0.0 } else { bytes / 1200.0 };
+            let expected = 2.0 * bytes / (mean + load);
+            let got = sequential_write(&profile);
+            let error = (got / expected - 1.0).abs();
+            assert!(error < 0.01, "{cell}, {planes} planes, {cached}: {got} against {expected}");
+        }
+    }
+}
+
+fn read_times(device: &mut Device, count: u64) -> Vec<u64> {
+    let read = |lpn| {
+        let now = device.now().after(Nanos::millis(50));
+        device.rest(now);
+        device.submit(now, page(Op::Read, lpn)).expect("on the drive").stages.of(Stage::Nand).0
+    };
+    (0..count).map(read).collect()
+}
+
+/// Reads take the time of their page's type if the profile says so, else one time for all.
+#[test]
+fn reads_take_the_time_of_their_page_type() {
+    let program = CELLS[2].1;
+    let mut by_type = one_die(program);
+    let leaf: toml::Table =
+        "value = [50, 70, 90.5]\nsource = \"guess: a test's\"".parse().expect("TOML");
+    let nand = by_type.0["nand"].as_table_mut().expect("a section");
+    nand.insert("read_by_type_us".to_owned(), toml::Value::Table(leaf));
+    for (profile, expected) in
+        [(by_type, [50_000, 70_000, 90_500]), (one_die(program), [58_500; 3])]
+    {
+        let mut device = profile.device();
+        one_by_one(&mut device, (0..30).map(|lpn| page(Op::Write, lpn)));
+        let times = read_times(&mut device, 30);
+        for (lpn, time) in times.into_iter().enumerate() {
+            assert_eq!(time, expected[lpn % 3], "page {lpn}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The plug is pulled at random moments: nothing flushed is lost, nothing is made up.
+//!
+//! The drive keeps no data, so the test does: what was put into each slot, until the slot's superblock is
+//! erased. After a cut, each page must read as a version that was written to it, and not an older one
+//! than the last that was flushed, written with FUA, or read back after an earlier cut.
+
+mod support;
+
+use std::collections::HashMap;
+
+use drivebay_drive::{Device, Io, Op};
+use drivebay_units::{Lpn, Nanos, Rng};
+use support::Profile;
+
+const USER: u64 = 1024;
+const CUTS: u64 = 3000;
+
+/// Four dies of two planes and pages of 16 KiB: programs of different dies end in any order.
+fn profile() -> Profile {
+    Profile::sm951()
+        .cool()
+        .set("nand.channels", 2)
+        .set("nand.dies_per_channel", 2)
+        .set("nand.planes", 2)
+        .set("nand.page_kib", 16)
+        .set("nand.blocks_per_plane", 24)
+        .set("nand.pages_per_block", 4)
+        .set("nand.bad_superblocks", 0)
+        .set("drive.capacity_sectors", USER as i64 * 8)
+        .set("buffer.size_kib", 512)
+        .set("collection.reserve_superblocks", 4)
+        .set("collection.pool_mb", 2.0)
+        .set("collection.ramp_mb", 0.5)
+        .set("collection.low_mb", 2.5)
+        .set("collection.critical_mb", 1.5)
+        // No page is copied twice behind one command: the test would not see the first copy.
+        .set("collection.low_factor", 2.0)
+        .set("collection.slot_pages", 24.0)
+}
+
+/// What the drive's slots hold, and what its pages may read as.
+struct Shadow {
+    device: Device,
+    /// By slot: which page's which version. 0 is a page without data.
+    slots: HashMap<u32, (u32, u64)>,
+    /// By page: the newest version, and the oldest that may come back.
+    newest: Vec<u64>,
+    oldest: Vec<u64>,
+    /// By page: versions that are TRIMs.
+    unmapped: Vec<Vec<u64>>,
+    version: u64,
+}
+
+impl Shadow {
+    fn new(device: Device) -> Shadow {
+        let pages = USER as usize;
+        Shadow {
+            device,
+            slots: HashMap::new(),
+            newest: vec![0; pages],
+            oldest: vec![0; pages],
+            unmapped: vec![vec![0]; pages],
+            version: 0,
+        }
+    }
+
+    fn submit(&mut self, now: Nanos, io: Io) -> Nanos {
+        let done = self.device.submit(now, io).expect("the drive has room").done;
+        let pages = io.lba / 8..io.lba / 8 + u64::from(io.sectors) / 8;
+        for page in pages.clone().map(|page| page as usize) {
+            match io.op {
+                Op::Write | Op::WriteFua => {
+                    self.version += 1;
+                    self.newest[page] = self.version;
+                }
+                Op::Trim => {
+                    self.version += 1;
+                    self.newest[page] = self.version;
+                    self.unmapped[page].push(self.version);
+                }
+                _ => {}
+            }
+        }
+        self.look();
+        done
+    }
+
+    /// Follows what was placed and copied; forgets what was erased.
+    fn look(&mut self) {
+        for page in 0..USER as u32 {
+            if let Some(slot) = self.device.ftl().look_up(Lpn(page)) {
+                let version = self.newest[page as usize];
+                let held = self.slots.insert(slot.0, (page, version));
+                let moved = held.is_none_or(|held| held != (page, version));
+                assert!(!moved || !self.superblock_erased(slot.0), "an erased slot holds a page");
+            }
+        }
+        let ftl = self.device.ftl();
+        self.slots
+            .retain(|&slot, _| !ftl.superblock(ftl.locate(drivebay_units::Slot(slot)).0).erased);
+    }
+
+    fn superblock_erased(&self, slot: u32) -> bool {
+        let ftl = self.device.ftl();
+        ftl.superblock(ftl.locate(drivebay_units::Slot(slot)).0).erased
+    }
+
+    fn durable(&mut self, pages: std::ops::Range<u64>) {
+        for page in pages.map(|page| page as usize) {
+            self.oldest[page] = self.newest[page];
+        }
+    }
+
+    /// Cuts the power and checks every page; returns how many lost their newest version.
+    fn cut(&mut self, at: Nanos) -> u64 {
+        let recovery = self.device.power_cut(at);
+        let mut fallen = 0;
+        for page in 0..USER as usize {
+            let version = match self.device.ftl().look_up(Lpn(page as u32)) {
+                Some(slot) => {
+                    let held = self.slots.get(&slot.0);
+                    let &(of, version) =
+                        held.unwrap_or_else(|| panic!("page {page}: data is gone"));
+                    assert_eq!(of as usize, page, "another page's data");
+                    version
+                }
+                None => {
+                    let trims = self.unmapped[page].iter().rev();
+                    *trims.max().filter(|&&v| v >= self.oldest[page]).unwrap_or_else(|| {
+                        panic!("page {page} reads as zeros, version {} was safe", self.oldest[page])
+                    })
+                }
+            };
+            assert!(version >= self.oldest[page], "page {page}: safe data is lost");
+            fallen += u64::from(version < self.newest[page]);
+            (self.newest[page], self.oldest[page]) = (version, version);
+        }
+        self.device.ftl().check_invariants();
+        self.look();
+        assert!(recovery.ready >= at);
+        assert!(
+            fallen <= recovery.lost_pages || fallen == 0,
+            "{fallen} of {}",
+            recovery.lost_pages
+        );
+        fallen
+    }
+}
+
+#[test]
+fn nothing_flushed_is_lost_in_thousands_of_cuts() {
+    let mut shadow = Shadow::new(profile().device());
+    let mut rng = Rng::new(7).fork("power cuts");
+    let (mut lost, mut cuts, mut now) = (0, 0, Nanos::ZERO);
+    while cuts < CUTS {
+        let page = rng.below(USER);
+        let count = 1 + rng.below(12).min(USER - page - 1);
+        let io = |op| Io { op, lba: page * 8, sectors: count as u32 * 8 };
+        let dice = rng.below(100);
+        now = now.after(Nanos(rng.below(20_000)));
+        match dice {
+            0..=69 => {
+                shadow.submit(now, io(Op::Write));
+            }
+            70..=79 => {
+                let done = shadow.submit(now, io(Op::WriteFua));
+                now = done;
+                shadow.durable(page..page + count);
+            }
+            80..=84 => {
+                shadow.submit(now, io(Op::Trim));
+            }
+            85..=89 => {
+                now = shadow.submit(now, Io { op: Op::Flush, lba: 0, sectors: 0 });
+                shadow.durable(0..USER);
+            }
+            _ => {
+                lost += shadow.cut(now.after(Nanos(rng.below(2_000_000))));
+                now = shadow.device.now();
+                cuts += 1;
+            }
+        }
+    }
+    assert!(lost > CUTS / 2, "cuts without a flush lose data: {lost}");
+}
+
+#[test]
+fn what_is_not_flushed_is_lost_and_what_is_old_comes_back() {
+    let mut device = profile().device();
+    let write = |page: u64| Io { op: Op::Write, lba: page * 8, sectors: 8 };
+    let first = device.submit(Nanos::ZERO, write(5)).expect("room").done;
+    let old = device.ftl().look_up(Lpn(5));
+    let safe = device.submit(first, Io { op: Op::Flush, lba: 0, sectors: 0 }).expect("room").done;
+    // The flush waits for one program of the first page type.
+    let program = device.spec().nand.program[0];
+    assert!(safe.since(first) > program && safe.since(first) < program.after(Nanos::micros(200)));
+    let again = device.submit(safe, write(5)).expect("room").done;
+    device.submit(again, write(6)).expect("room");
+    let recovery = device.power_cut(again.after(Nanos::micros(50)));
+    assert_eq!(recovery.lost_pages, 2);
+    assert_eq!(device.ftl().look_up(Lpn(5)), old, "the flushed version");
+    assert_eq!(device.ftl().look_up(Lpn(6)), None, "never safe");
+    // The drive is back and serves, but not before it is ready.
+    let read = device.submit(device.now(), write(7)).expect("room").done;
+    assert!(read > recovery.ready);
+}
+
+#[test]
+fn a_forced_write_is_safe_when_it_is_done() {
+    let mut device = profile().device();
+    let fua = Io { op: Op::WriteFua, lba: 80, sectors: 16 };
+    let done = device.submit(Nanos::ZERO, fua).expect("room").done;
+    assert!(done > device.spec().nand.program[0], "it waits for its program");
+    assert_eq!(device.power_cut(done).lost_pages, 0);
+    assert!(device.ftl().look_up(Lpn(10)).is_some() && device.ftl().look_up(Lpn(11)).is_some());
+}

@@ -1,0 +1,135 @@
+//! The engine beside fio in one run, alternating: 4 KiB random reads at queue depth 32, and thirty reads
+//! 100 ms apart at depth 4.
+//!
+//! `cargo run --release -p drivebay-replay --example against_fio -- FILE [SECONDS [ROUNDS]]`
+//! FILE must exist, be filled with data and lie where O_DIRECT works; it is only read. Needs fio.
+
+use std::path::Path;
+use std::process::Command;
+
+use drivebay_replay::{Content, Loop, Made, Options, Target, Wanted, Watch, closed_loop, replay};
+use drivebay_trace::{Op, Pace, Placement, Request, Rule};
+use drivebay_units::Nanos;
+
+type Any = Box<dyn std::error::Error>;
+
+const DEPTH: u32 = 32;
+
+fn main() -> Result<(), Any> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("usage: against_fio FILE [SECONDS [ROUNDS]]")?;
+    let seconds: u64 = arguments.next().map_or(Ok(10), |text| text.parse())?;
+    let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?.max(1);
+    let bytes = std::fs::metadata(&path)?.len();
+    println!("4 KiB random reads, queue depth {DEPTH}, {seconds} s each, reads per second:");
+    println!("{:>8} {:>8} {:>6}", "ours", "fio", "ratio");
+    let mut sums = (0.0, 0.0);
+    let mut ratios = Vec::new();
+    for round in 0..rounds {
+        // Whoever goes second may profit from the first: so by turns.
+        let (ours, fios) = if round % 2 == 0 {
+            let ours = ours(&path, bytes, seconds)?;
+            (ours, fio(&path, seconds)?)
+        } else {
+            let fios = fio(&path, seconds)?;
+            (ours(&path, bytes, seconds)?, fios)
+        };
+        println!("{ours:8.0} {fios:8.0} {:6.3}", ours / fios);
+        sums = (sums.0 + ours, sums.1 + fios);
+        ratios.push(ours / fios);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("together {:.3}, median {:.3}", sums.0 / sums.1, ratios[rounds / 2]);
+    thirty_reads(&path, bytes)?;
+    thirty_reads_by_fio(&path)
+}
+
+fn ours(path: &str, bytes: u64, seconds: u64) -> Result<f64, Any> {
+    let target = Target::open(Path::new(path), bytes, true, false)?;
+    let load = Loop { block_bytes: 4096, depth: DEPTH, length: Nanos::secs(seconds), seed: 1 };
+    let outcome = closed_loop(target, &load, &Watch::default())?;
+    Ok(outcome.record.completed as f64 / outcome.length.as_secs_f64())
+}
+
+fn fio(path: &str, seconds: u64) -> Result<f64, Any> {
+    let job = ["--rw=randread", "--bs=4k", "--time_based=1", "--norandommap=1", "--fixedbufs=1"];
+    let runtime = format!("--runtime={seconds}");
+    let depth = format!("--iodepth={DEPTH}");
+    let out = run_fio(path, &[&job[..], &["--registerfiles=1", &runtime, &depth]].concat())?;
+    number(&out, "iops")
+}
+
+fn run_fio(path: &str, options: &[&str]) -> Result<String, Any> {
+    let done = Command::new("fio")
+        .args(["--name=beside", "--ioengine=io_uring", "--direct=1", "--readonly"])
+        .args(["--output-format=json", &format!("--filename={path}")])
+        .args(options)
+        .output()?;
+    if !done.status.success() {
+        return Err(String::from_utf8_lossy(&done.stderr).into());
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// The first number of this name in the "read" section; enough for one job.
+fn number(json: &str, name: &str) -> Result<f64, Any> {
+    let section = json.split("\"read\" : {").nth(1).ok_or("fio gave no figures")?;
+    let value = section.split(&format!("\"{name}\" : ")).nth(1).ok_or("fio gave no such figure")?;
+    Ok(value.split([',', '\n']).next().unwrap_or_default().trim().parse()?)
+}
+
+const READS: u64 = 30;
+const APART: Nanos = Nanos::millis(100);
+
+fn place(n: u64) -> u64 {
+    n * 7_919 % 1024 * 4096
+}
+
+fn thirty_reads(path: &str, bytes: u64) -> Result<(), Any> {
+    let request = |n| Request {
+        at: APART.times(n),
+        offset_bytes: place(n),
+        bytes: 4096,
+        response: None,
+        device: 0,
+        op: Op::Read,
+    };
+    for depth in [1, 4] {
+        let made = Made {
+            pace: Pace::AS_RECORDED,
+            placement: Placement::new(Rule::Fold, bytes, 512, 0)?,
+            wanted: Wanted { only_reads: true, trim: false },
+            content: Content::Zero,
+            options: Options { depth, ..Options::default() },
+        };
+        let mut blocks = vec![Ok((0..READS).map(request).collect())].into_iter();
+        let target = Target::open(Path::new(path), bytes, true, false)?;
+        let outcome = replay(move || blocks.next(), target, &made, &Watch::default())?;
+        let record = &outcome.record;
+        println!(
+            "30 reads 100 ms apart, depth {depth}: ours {:.0} us mean, {} late, at most {:.0} us, in {:.3} s",
+            record.latency_ns_sum[0] as f64 / READS as f64 / 1e3,
+            record.late,
+            record.lateness_max.0 as f64 / 1e3,
+            outcome.length.as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+fn thirty_reads_by_fio(path: &str) -> Result<(), Any> {
+    let log = std::env::temp_dir().join(format!("against_fio.{}.log", std::process::id()));
+    let mut text = format!("fio version 3 iolog\n1 {path} add\n1 {path} open\n");
+    for n in 0..READS {
+        text += &format!("{} {path} read {} 4096\n", APART.times(n).0 / 1000 + 1, place(n));
+    }
+    std::fs::write(&log, text + &format!("{} {path} close\n", APART.times(READS).0 / 1000))?;
+    for depth in [1, 4] {
+        let read_log = format!("--read_iolog={}", log.display());
+        let out = run_fio(path, &[&read_log, &format!("--iodepth={depth}")])?;
+        let mean = out.split("\"lat_ns\" : {").nth(1).and_then(|s| s.split("\"mean\" : ").nth(1));
+        let mean: f64 = mean.and_then(|s| s.split(',').next()).ok_or("no mean")?.trim().parse()?;
+        println!("30 reads 100 ms apart, depth {depth}: fio {:.0} us mean", mean / 1e3);
+    }
+    Ok(std::fs::remove_file(log)?)
+}

@@ -1,0 +1,138 @@
+//! The memory that data is read into and written from: two areas, each given out page by page.
+//!
+//! A request gets pages that no other outstanding request has: a file system that checks sums would
+//! otherwise find them wrong. Registered with the ring once, so that the kernel does not map them again
+//! for each request.
+
+use drivebay_units::Rng;
+use memmap2::MmapMut;
+
+use crate::error::ReplayError;
+use crate::target::Content;
+
+/// Of each area; no request may be longer.
+pub const AREA_BYTES: usize = 32 << 20;
+const PAGE_BYTES: usize = 4096;
+const PAGES: usize = AREA_BYTES / PAGE_BYTES;
+
+/// 2^64 over the golden ratio, odd: its multiples modulo 2^64 differ, and look random.
+const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Pages of an area that a request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    first: u32,
+    pages: u32,
+}
+
+/// One area.
+pub struct Area {
+    memory: MmapMut,
+    taken: Box<[bool]>,
+    cursor: usize,
+    /// Written content: a number of its own is put at each page's start, so that none repeats.
+    stamp: Option<u64>,
+}
+
+impl Area {
+    /// For reading into.
+    pub fn to_read() -> Result<Area, ReplayError> {
+        let memory = MmapMut::map_anon(AREA_BYTES).map_err(ReplayError::Memory)?;
+        Ok(Area { memory, taken: vec![false; PAGES].into(), cursor: 0, stamp: None })
+    }
+
+    /// With content to write.
+    pub fn to_write(content: Content) -> Result<Area, ReplayError> {
+        let mut area = Area::to_read()?;
+        if let Content::Random { seed } = content {
+            let mut rng = Rng::new(seed).fork("content");
+            for word in area.memory.chunks_exact_mut(8) {
+                word.copy_from_slice(&rng.next_u64().to_le_bytes());
+            }
+            area.stamp = Some(rng.next_u64());
+        }
+        Ok(area)
+    }
+
+    /// Takes pages for so many bytes; None while too few lie together. Cost: 1 look per page.
+    pub fn take(&mut self, bytes: usize) -> Option<Stretch> {
+        let pages = bytes.div_ceil(PAGE_BYTES).max(1);
+        // Reads use the same few pages again, which stay in the processor's cache; writes go round,
+        // so that neighbours on the drive share nothing.
+        let from = if self.stamp.is_some() { self.cursor } else { 0 };
+        let first = self.find(from, pages).or_else(|| self.find(0, pages))?;
+        self.taken[first..first + pages].fill(true);
+        self.cursor = (first + pages) % PAGES;
+        if let Some(stamp) = &mut self.stamp {
+            for page in first..first + pages {
+                *stamp = stamp.wrapping_add(STRIDE);
+                let start = page * PAGE_BYTES;
+                self.memory[start..start + 8].copy_from_slice(&stamp.to_le_bytes());
+            }
+        }
+        Some(Stretch { first: first as u32, pages: pages as u32 })
+    }
+
+    fn find(&self, from: usize, pages: usize) -> Option<usize> {
+        let mut first = from;
+        while first + pages <= PAGES {
+            match self.taken[first..first + pages].iter().rposition(|taken| *taken) {
+                None => return Some(first),
+                Some(last) => first += last + 1,
+            }
+        }
+        None
+    }
+
+    /// Gives the pages back.
+    pub fn give_back(&mut self, stretch: Stretch) {
+        let first = stretch.first as usize;
+        self.taken[first..first + stretch.pages as usize].fill(false);
+    }
+
+    /// Where the stretch begins.
+    pub fn address(&mut self, stretch: Stretch) -> *mut u8 {
+        self.memory[stretch.first as usize * PAGE_BYTES..].as_mut_ptr()
+    }
+
+    /// The whole area, to be registered.
+    pub fn whole(&mut self) -> (*mut u8, usize) {
+        (self.memory.as_mut_ptr(), AREA_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_requests_share_a_page() {
+        let mut area = Area::to_read().expect("32 MiB");
+        let big = area.take(AREA_BYTES - PAGE_BYTES).expect("all but one page");
+        let small = area.take(1).expect("the last page");
+        assert_eq!((small.first as usize, small.pages), (PAGES - 1, 1));
+        assert_eq!(area.take(1), None);
+        area.give_back(big);
+        let again = area.take(2 * PAGE_BYTES).expect("room again");
+        assert_eq!((again.first, again.pages), (0, 2));
+        // What is free before and after the taken page does not lie together.
+        assert_eq!(area.take(AREA_BYTES - 2 * PAGE_BYTES), None);
+    }
+
+    #[test]
+    fn written_pages_never_repeat_and_do_not_compress() {
+        let mut area = Area::to_write(Content::Random { seed: 7 }).expect("32 MiB");
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..2 * PAGES {
+            let stretch = area.take(PAGE_BYTES).expect("all are given back");
+            let start = stretch.first as usize * PAGE_BYTES;
+            assert!(seen.insert(area.memory[start..start + 16].to_vec()));
+            area.give_back(stretch);
+        }
+        let mut counts = [0u32; 256];
+        area.memory.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        let mean = AREA_BYTES as f64 / 256.0;
+        assert!(counts.iter().all(|&n| (f64::from(n) / mean - 1.0).abs() < 0.05));
+        assert!(Area::to_write(Content::Zero).expect("32 MiB").memory.iter().all(|b| *b == 0));
+    }
+}

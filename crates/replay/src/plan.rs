@@ -1,0 +1,141 @@
+//! A replay as data: what to play, how, and on how much; and a look through the trace beforehand.
+//!
+//! The look reads all of a trace once, before anything is written: it finds what is damaged while
+//! nothing is lost, where the highest address lies, how long the replay takes as planned, and whether
+//! the trace has to be sorted as a whole.
+
+use std::path::Path;
+
+use drivebay_trace::{GoOn, Op, Pace, Pacer, Placement, Rule, TraceError, What};
+use drivebay_units::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ReplayError;
+use crate::player::{Options, Outcome};
+use crate::run::{Made, replay};
+use crate::source::Wanted;
+use crate::target::{Content, Target};
+use crate::watch::Watch;
+
+/// A whole replay.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What is played.
+    pub what: What,
+    /// When requests are due.
+    pub pace: Pace,
+    /// How addresses beyond the target are brought onto it.
+    pub rule: Rule,
+    /// Reads only: nothing is changed.
+    pub only_reads: bool,
+    /// Trims and flushes as well.
+    pub trim: bool,
+    /// Zeros are written, not random bytes.
+    pub zeros: bool,
+    /// Of the random bytes.
+    pub seed: u64,
+    /// Most requests outstanding.
+    pub depth: u32,
+    /// Time before a due request that is spun, in microseconds.
+    pub spin_us: u32,
+    /// Issue nothing after this time, in nanoseconds.
+    pub length_max_ns: Option<u64>,
+    /// Stop after so many failed requests.
+    pub failures_max: Option<u64>,
+    /// Through the page cache, if it must be.
+    pub buffered: bool,
+}
+
+/// What a look through a trace finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Survey {
+    /// Requests, trims and flushes included.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Where the highest address ends.
+    pub recorded_bytes: u64,
+    /// When the last request is due, as recorded and paced; None where only the drive can say.
+    pub length_ns: Option<u64>,
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The target.
+    #[error(transparent)]
+    Place(#[from] drivebay_trace::PlaceError),
+    /// The engine.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+impl Plan {
+    /// Looks through the whole trace. Cost: a pass over it.
+    ///
+    /// # Errors
+    /// What is wrong with the trace; [`TraceError::Cancelled`].
+    pub fn survey(&self, go_on: GoOn<'_>) -> Result<Survey, PlanError> {
+        let mut found = Survey::default();
+        let scheduled = matches!(self.pace, Pace::Recorded { .. });
+        let mut pacer = Pacer::new(self.pace).map_err(ReplayError::from)?;
+        let mut source = self.what.open()?;
+        while let Some(block) = source.next_requests(go_on)? {
+            for request in block {
+                found.requests += 1;
+                found.reads += u64::from(request.op == Op::Read);
+                found.writes += u64::from(request.op == Op::Write);
+                let end = request.offset_bytes + request.bytes;
+                found.recorded_bytes = found.recorded_bytes.max(end);
+                if scheduled {
+                    pacer.admit(request.at, request.response);
+                    found.length_ns = pacer.release().map(|due| due.0);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Plays it on a file or block device with these sizes; see [`replay`].
+    ///
+    /// # Errors
+    /// If it cannot begin.
+    pub fn play(
+        &self,
+        path: &Path,
+        capacity_bytes: u64,
+        block_bytes: u64,
+        recorded_bytes: u64,
+        watch: &Watch,
+    ) -> Result<Outcome, PlanError> {
+        let placement = Placement::new(self.rule, capacity_bytes, block_bytes, recorded_bytes)?;
+        let seed = self.seed;
+        let made = Made {
+            pace: self.pace,
+            placement,
+            wanted: Wanted { only_reads: self.only_reads, trim: self.trim },
+            content: if self.zeros { Content::Zero } else { Content::Random { seed } },
+            options: Options {
+                depth: self.depth,
+                spin: Nanos::micros(u64::from(self.spin_us)),
+                length_max: self.length_max_ns.map(Nanos),
+                failures_max: self.failures_max.unwrap_or(u64::MAX),
+                ..Options::default()
+            },
+        };
+        let mut source = self.what.open()?;
+        let blocks = move || {
+            let block = source.next_requests(&mut || true);
+            block.map(|block| block.map(<[_]>::to_vec)).transpose()
+        };
+        let target = Target::open(path, capacity_bytes, !self.buffered, !self.only_reads)?;
+        Ok(replay(blocks, target, &made, watch)?)
+    }
+}

@@ -1,0 +1,373 @@
+//! The loop: take completions, issue what is due, sleep until just before the next is due.
+//!
+//! Times are since the start and absolute: a late request makes no later one late. It is issued at once
+//! and counted. The last stretch before a request is due is spun, since a sleeping thread wakes tens of
+//! microseconds late; nothing is spun while nothing is due soon.
+//! Left out: several submitting threads. Effect: at some 500,000 requests per second one processor is
+//! full, and requests are late; they are counted so.
+
+use drivebay_trace::{Op, Pacer, Ticket};
+use drivebay_units::Nanos;
+
+use crate::clock::Clock;
+use crate::error::ReplayError;
+use crate::record::{Failure, Record};
+use crate::source::{Item, Next, Passed, Source};
+use crate::uring::{Command, Port, Queued, Until};
+use crate::watch::{Look, Watch};
+
+/// Most requests outstanding.
+pub const DEPTH_MAX: u32 = 4096;
+/// From the call to the first request: time to fall asleep before it.
+const LEAD: Nanos = Nanos::millis(5);
+/// The longest sleep: how soon a word to stop is heard.
+const SLEEP_MAX: Nanos = Nanos::millis(50);
+/// Sleep while the trace is not read yet.
+const UNREAD_SLEEP: Nanos = Nanos::micros(100);
+/// Longest wait for what is out after the word to stop: a drive's own time-out is 30 s in Linux.
+const DRAIN_MAX: Nanos = Nanos::secs(35);
+
+/// How a replay is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Most requests outstanding, 1 to [`DEPTH_MAX`]; what is due beyond it waits and is late.
+    pub depth: u32,
+    /// Time before a due request that is spun and not slept; 0 sleeps always.
+    pub spin: Nanos,
+    /// A request issued later than this after it was due counts as late.
+    pub late_after: Nanos,
+    /// Issue nothing after this time.
+    pub length_max: Option<Nanos>,
+    /// Stop after so many failed requests.
+    pub failures_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            depth: 1024,
+            spin: Nanos::micros(80),
+            late_after: Nanos::micros(100),
+            length_max: None,
+            failures_max: u64::MAX,
+        }
+    }
+}
+
+impl Options {
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    /// [`ReplayError::OutOfRange`].
+    pub fn check(&self) -> Result<(), ReplayError> {
+        if (1..=DEPTH_MAX).contains(&self.depth) {
+            return Ok(());
+        }
+        let (given, allowed) = (u64::from(self.depth), "1 to 4096");
+        Err(ReplayError::OutOfRange { field: "depth", given, allowed, hint: "--depth 32" })
+    }
+}
+
+/// How a replay ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All requests were played.
+    Complete,
+    /// The time given was over.
+    TimeUp,
+    /// Somebody asked to stop.
+    Stopped,
+    /// Too many requests failed.
+    Failures,
+    /// The trace is damaged, or the ring failed; as errors are shown.
+    Broken(String),
+}
+
+/// A replay, whole or up to where it ended.
+#[derive(Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// What was recorded.
+    pub record: Record,
+    /// What of the trace was not played.
+    pub passed: Passed,
+    /// From the start to the end, idle time at both ends included.
+    pub length: Nanos,
+    /// Requests that never came back.
+    pub unanswered: u64,
+    /// Whether the kernel had the memory registered.
+    pub fixed_buffers: bool,
+    /// Whether the page cache was passed by.
+    pub direct: bool,
+}
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    number: u64,
+    command: Command,
+    due: Nanos,
+    issued: Nanos,
+    ticket: Option<Ticket>,
+}
+
+struct Player<'a, P, C> {
+    source: &'a mut dyn Source,
+    /// None: each request as soon as there is a place for it.
+    pacer: Option<Pacer>,
+    port: &'a mut P,
+    clock: &'a C,
+    start: Nanos,
+    options: Options,
+    capacity_bytes: u64,
+    record: Record,
+    slots: Box<[Option<InFlight>]>,
+    free: Vec<u32>,
+    /// The request to be issued next.
+    pending: Option<Item>,
+    /// When a request last found the queue full, and the trace not read: what was due by then is late
+    /// for that reason.
+    full_at: Option<Nanos>,
+    unread_at: Option<Nanos>,
+    bytes: u64,
+    ended: Option<Ended>,
+    /// The port has failed: nothing more is to be had from it.
+    failed: bool,
+}
+
+/// Plays what a source gives on a port; without a pacer as fast as `depth` allows.
+///
+/// Nothing at or beyond `capacity_bytes` is sent: such a request fails with `EFBIG`, unsent.
+///
+/// # Errors
+/// [`ReplayError::OutOfRange`]; whatever happens later is in the outcome.
+pub fn play<P: Port, C: Clock>(
+    source: &mut dyn Source,
+    pacer: Option<Pacer>,
+    port: &mut P,
+    clock: &C,
+    capacity_bytes: u64,
+    options: &Options,
+    watch: &Watch,
+) -> Result<Outcome, ReplayError> {
+    options.check()?;
+    let lead = if pacer.is_some() { LEAD } else { Nanos::ZERO };
+    let mut player = Player {
+        source,
+        pacer,
+        port,
+        clock,
+        start: clock.now().after(lead),
+        options: *options,
+        capacity_bytes,
+        record: Record::default(),
+        slots: vec![None; options.depth as usize].into(),
+        free: (0..options.depth).rev().collect(),
+        pending: None,
+        full_at: None,
+        unread_at: None,
+        bytes: 0,
+        ended: None,
+        failed: false,
+    };
+    let length = player.run(watch);
+    let unanswered = player.out() as u64;
+    let (ended, record) = (player.ended.expect("it has ended"), player.record);
+    let (passed, fixed_buffers, direct) = (source.passed(), false, false);
+    Ok(Outcome { ended, record, passed, length, unanswered, fixed_buffers, direct })
+}
+
+impl<P: Port, C: Clock> Player<'_, P, C> {
+    /// Returns how long it took.
+    fn run(&mut self, watch: &Watch) -> Nanos {
+        let mut give_up = None;
+        loop {
+            self.take_completions();
+            let now = self.now();
+            self.tell(watch, now);
+            if self.ended.is_none() {
+                self.find_reason_to_end(watch, now);
+            }
+            let due = if self.ended.is_none() { self.issue_all_due() } else { None };
+            if self.ended.is_some() {
+                let give_up = *give_up.get_or_insert(now.after(DRAIN_MAX));
+                if self.out() == 0 || now > give_up {
+                    return self.now();
+                }
+            }
+            if self.failed {
+                return self.now();
+            }
+            self.send(self.until(due));
+        }
+    }
+
+    fn send(&mut self, until: Until) {
+        if let Err(error) = self.port.send(until) {
+            let text = format!("io_uring failed: {error}\nhint: see: dmesg | tail");
+            self.ended = Some(Ended::Broken(text));
+            self.failed = true;
+        }
+    }
+
+    /// Time since the start; zero before it.
+    fn now(&self) -> Nanos {
+        self.clock.now().since_or_zero(self.start)
+    }
+
+    fn out(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn tell(&self, watch: &Watch, now: Nanos) {
+        watch.tell(Look {
+            elapsed_ns: now.0,
+            done: self.record.completed,
+            bytes: self.bytes,
+            late: self.record.late,
+            failed: self.record.failed(),
+        });
+    }
+
+    fn find_reason_to_end(&mut self, watch: &Watch, now: Nanos) {
+        if watch.stopped() {
+            self.ended = Some(Ended::Stopped);
+        } else if self.options.length_max.is_some_and(|max| now >= max) {
+            self.ended = Some(Ended::TimeUp);
+        } else if self.record.failed() > self.options.failures_max {
+            self.ended = Some(Ended::Failures);
+        }
+    }
+
+    fn take_completions(&mut self) {
+        while let Some((slot, result)) = self.port.reap() {
+            let now = self.now();
+            let flight = self.slots[slot as usize].take().expect("only what is out comes back");
+            self.free.push(slot);
+            let InFlight { number, command, due, issued, ticket } = flight;
+            self.record.complete(number, command, result, (due, issued), now);
+            self.bytes += u64::try_from(result).map_or(0, |moved| moved.min(command.bytes));
+            if let (Some(pacer), Some(ticket)) = (&mut self.pacer, ticket) {
+                pacer.completed(ticket, now);
+            }
+        }
+    }
+
+    /// Issues until nothing is due; when the next is due, if that is known.
+    fn issue_all_due(&mut self) -> Option<Nanos> {
+        if self.clock.now() < self.start {
+            return Some(Nanos::ZERO);
+        }
+        let now = self.now();
+        loop {
+            if self.failed {
+                return None;
+            }
+            if self.pending.is_none() && !self.fetch(now) {
+                return self.ended.is_none().then(|| now.after(UNREAD_SLEEP));
+            }
+            let due = match &self.pacer {
+                Some(pacer) => pacer.release()?,
+                None => Nanos::ZERO,
+            };
+            if due > now {
+                return Some(due);
+            }
+            let item = self.pending.expect("fetched");
+            let Some(command) = item.command else {
+                self.pass_over(due);
+                continue;
+            };
+            if !self.fits(&command) {
+                self.refuse(item.number, command, now);
+                continue;
+            }
+            let queued = match self.free.last() {
+                Some(slot) => self.port.queue(*slot, &command),
+                None => Queued::NoRoom,
+            };
+            match queued {
+                // Each by itself: the drive begins with the first while we make the next ready, and
+                // no request waits between its time stamp and the system call.
+                Queued::Yes => {
+                    self.issued(item.number, command, due);
+                    self.send(Until::Now);
+                }
+                Queued::NoRoom => {
+                    self.full_at = Some(now);
+                    return None;
+                }
+                Queued::TooLong => self.refuse(item.number, command, now),
+            }
+        }
+    }
+
+    /// Whether there is a next request now.
+    fn fetch(&mut self, now: Nanos) -> bool {
+        match self.source.next() {
+            Next::Item(item) => {
+                if let Some(pacer) = &mut self.pacer {
+                    pacer.admit(item.at, item.response);
+                }
+                self.pending = Some(item);
+                return true;
+            }
+            Next::NotYet => self.unread_at = Some(now),
+            Next::End => self.ended = Some(Ended::Complete),
+            Next::Broken(text) => self.ended = Some(Ended::Broken(text)),
+        }
+        false
+    }
+
+    fn fits(&self, command: &Command) -> bool {
+        command
+            .offset_bytes
+            .checked_add(command.bytes)
+            .is_some_and(|end| end <= self.capacity_bytes)
+    }
+
+    /// What is not played is done the moment it may be issued.
+    fn pass_over(&mut self, due: Nanos) {
+        self.pending = None;
+        if let Some(pacer) = &mut self.pacer {
+            let ticket = pacer.issue();
+            pacer.completed(ticket, due);
+        }
+    }
+
+    /// Cannot be sent at all.
+    fn refuse(&mut self, number: u64, command: Command, now: Nanos) {
+        self.record.fail(Failure { number, command, errno: libc::EFBIG, at: now });
+        self.pass_over(now);
+    }
+
+    fn issued(&mut self, number: u64, command: Command, due: Nanos) {
+        self.pending = None;
+        let slot = self.free.pop().expect("it was queued there");
+        let now = self.now();
+        // In a closed loop a request is due when there is a place for it.
+        let due = if self.pacer.is_some() { due } else { now };
+        self.record.issue(command.op, due, now);
+        let ticket = self.pacer.as_mut().map(Pacer::issue);
+        if self.pacer.is_some() {
+            let late = now.since_or_zero(due);
+            let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
+            self.record.lateness(late, self.options.late_after, full, unread);
+        }
+        let flight = InFlight { number, command, due, issued: now, ticket };
+        self.slots[slot as usize] = Some(flight);
+    }
+
+    /// How long may be slept.
+    fn until(&self, due: Option<Nanos>) -> Until {
+        let Some(due) = due else { return Until::After(SLEEP_MAX) };
+        // Before the start, time stands at zero: so count on the clock itself.
+        let left = self.start.after(due).since_or_zero(self.clock.now());
+        if left <= self.options.spin {
+            return Until::Now;
+        }
+        Until::After(left.since(self.options.spin).min(SLEEP_MAX))
+    }
+}
+
+const _: () = assert!(Op::ALL.len() == 4, "one histogram for each");

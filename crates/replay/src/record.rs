@@ -1,0 +1,196 @@
+//! What is kept of a replay: latencies, lateness, seconds, outstanding requests, failures.
+//!
+//! The figures' definitions: `docs/concepts/replay.md`. Latency is from a request's release, when it was
+//! due, to the moment its completion is taken; service from just before the system call that issues it;
+//! lateness is what lies between. A request counts in the second in which it completes. Failed ones are
+//! counted and listed, and are in no latency.
+
+use std::collections::BTreeMap;
+
+use drivebay_trace::Op;
+use drivebay_units::{Histogram, Nanos};
+
+use crate::uring::Command;
+
+/// Latencies that are counted exactly: more than 10 ms, and more than 100 ms.
+const LONG: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(100)];
+/// Upper bounds of the published buckets of queue depth; the last has none.
+const BUCKETS: [u32; 7] = [1, 2, 3, 5, 10, 20, 32];
+/// Failed requests that are listed one by one.
+pub const LISTED_MAX: usize = 100;
+
+/// One second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Sum of the latencies of both.
+    pub latency_ns_sum: u64,
+    /// Longest of them.
+    pub latency_ns_max: u64,
+}
+
+/// A request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its place in the recording, from 0.
+    pub number: u64,
+    /// What was asked of the target.
+    pub command: Command,
+    /// The kernel's error number; 0 if less was moved than asked.
+    pub errno: i32,
+    /// When it came back.
+    pub at: Nanos,
+}
+
+/// The record of one replay. Times are since its start.
+#[derive(Clone, Default)]
+pub struct Record {
+    /// Rows by second.
+    pub rows: Vec<Row>,
+    /// Latencies by [`Op`].
+    pub latency: [Histogram; 4],
+    /// Services, the drive's own share of the latencies, by [`Op`].
+    pub service: [Histogram; 4],
+    /// Sums of them, in nanoseconds, by [`Op`].
+    pub latency_ns_sum: [u64; 4],
+    /// Reads and writes with a latency of more than 10 ms, and of more than 100 ms.
+    pub long: [u64; 2],
+    /// How late requests were issued.
+    pub lateness: Histogram,
+    /// Longest of them.
+    pub lateness_max: Nanos,
+    /// Requests issued late: by more than [`crate::Options::late_after`].
+    pub late: u64,
+    /// Of these, the ones that had to wait for a place in the queue, which was full.
+    pub late_queue_full: u64,
+    /// Of these, the ones that were not read from the trace in time.
+    pub late_not_read: u64,
+    /// Requests issued, and completed, failed ones included.
+    pub issued: u64,
+    /// See `issued`.
+    pub completed: u64,
+    /// Failed requests by kind and error number.
+    pub failures: BTreeMap<(Op, i32), u64>,
+    /// The first of them, at most [`LISTED_MAX`].
+    pub listed: Vec<Failure>,
+    /// Reads and writes outstanding, summed over time: divided by a time, their mean.
+    pub outstanding_ns: u128,
+    /// Time with anything outstanding.
+    pub busy: Nanos,
+    /// Most outstanding at once.
+    pub outstanding_max: u32,
+    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2, 3,
+    /// 4-5, 6-10, 11-20, 21-32, more.
+    pub by_depth: [u64; BUCKETS.len() + 1],
+    /// Last completion.
+    pub end: Nanos,
+    data_out: u32,
+    any_out: u32,
+    since: Nanos,
+}
+
+impl Record {
+    fn step(&mut self, now: Nanos) {
+        let length = now.since_or_zero(self.since);
+        self.outstanding_ns += u128::from(self.data_out) * u128::from(length.0);
+        if self.any_out > 0 {
+            self.busy = self.busy.after(length);
+        }
+        self.since = self.since.max(now);
+    }
+
+    /// A request is issued that was due at or before now; it is outstanding since then.
+    pub(crate) fn issue(&mut self, op: Op, due: Nanos, now: Nanos) {
+        let waited = now.since_or_zero(due);
+        if self.any_out == 0 {
+            // Idle until the request was due, or until just now.
+            self.busy = self.busy.after(now.since_or_zero(due.max(self.since)));
+        }
+        self.step(now);
+        self.outstanding_ns += u128::from(op.moves_data()) * u128::from(waited.0);
+        self.issued += 1;
+        self.any_out += 1;
+        self.data_out += u32::from(op.moves_data());
+        self.outstanding_max = self.outstanding_max.max(self.data_out);
+        if op.moves_data() {
+            self.by_depth[BUCKETS.partition_point(|&bound| bound < self.data_out)] += 1;
+        }
+    }
+
+    /// It was due at a time; `late_after` is what is forgiven.
+    pub(crate) fn lateness(&mut self, late: Nanos, late_after: Nanos, full: bool, unread: bool) {
+        self.lateness.record(late.0);
+        self.lateness_max = self.lateness_max.max(late);
+        if late > late_after {
+            self.late += 1;
+            self.late_queue_full += u64::from(full);
+            self.late_not_read += u64::from(unread && !full);
+        }
+    }
+
+    /// A request is over.
+    pub(crate) fn complete(
+        &mut self,
+        number: u64,
+        command: Command,
+        result: i32,
+        (due, issued): (Nanos, Nanos),
+        now: Nanos,
+    ) {
+        let Command { op, bytes, .. } = command;
+        self.step(now);
+        self.completed += 1;
+        self.any_out -= 1;
+        self.data_out -= u32::from(op.moves_data());
+        self.end = now;
+        let moved = u64::try_from(result).ok();
+        if moved.is_none() || op.moves_data() && moved != Some(bytes) {
+            return self.fail(Failure { number, command, errno: (-result).max(0), at: now });
+        }
+        let latency = now.since(due);
+        self.service[op as usize].record(now.since(issued).0);
+        self.latency[op as usize].record(latency.0);
+        self.latency_ns_sum[op as usize] += latency.0;
+        if !op.moves_data() {
+            return;
+        }
+        for (count, limit) in self.long.iter_mut().zip(LONG) {
+            *count += u64::from(latency > limit);
+        }
+        let second = (now.0.saturating_sub(1) / 1_000_000_000) as usize;
+        if second >= self.rows.len() {
+            self.rows.resize(second + 1, Row::default());
+        }
+        let row = &mut self.rows[second];
+        if op == Op::Read {
+            row.reads += 1;
+            row.read_bytes += bytes;
+        } else {
+            row.writes += 1;
+            row.write_bytes += bytes;
+        }
+        row.latency_ns_sum += latency.0;
+        row.latency_ns_max = row.latency_ns_max.max(latency.0);
+    }
+
+    /// A request failed, or was never sent.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        *self.failures.entry((failure.command.op, failure.errno)).or_insert(0) += 1;
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(failure);
+        }
+    }
+
+    /// How many failed.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+}

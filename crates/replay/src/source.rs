@@ -1,0 +1,152 @@
+//! Where requests come from: a trace, read ahead by another thread and put onto the target.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+
+use drivebay_trace::{Op, Placement, Request, TraceError};
+use drivebay_units::Nanos;
+
+use crate::uring::Command;
+
+/// The next request of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its place in the recording, from 0.
+    pub number: u64,
+    /// When it was recorded.
+    pub at: Nanos,
+    /// How long it took then.
+    pub response: Option<Nanos>,
+    /// What is sent; None for what is passed over, which takes no time.
+    pub command: Option<Command>,
+}
+
+/// What a source says when asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The next request.
+    Item(Item),
+    /// Not read yet.
+    NotYet,
+    /// There are no more.
+    End,
+    /// There can be no more: the trace is damaged. As errors are shown.
+    Broken(String),
+}
+
+/// Gives requests in the order of the recording.
+pub trait Source {
+    /// The next one.
+    fn next(&mut self) -> Next;
+
+    /// What was passed over so far.
+    fn passed(&self) -> Passed {
+        Passed::default()
+    }
+}
+
+/// What of a trace is played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Reads only: nothing is changed.
+    pub only_reads: bool,
+    /// Trims and flushes as well.
+    pub trim: bool,
+}
+
+/// Requests of a trace that were not played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Writes, in a replay of the reads only.
+    pub writes: u64,
+    /// Trims that nobody asked for.
+    pub trims: u64,
+    /// Flushes that nobody asked for.
+    pub flushes: u64,
+}
+
+/// What the thread that reads ahead sends.
+pub(crate) type Block = Result<Vec<Request>, TraceError>;
+/// Blocks read ahead, beside the one being played.
+pub(crate) const AHEAD: usize = 2;
+
+/// Reads a trace ahead, until it ends or nobody listens.
+pub(crate) fn read_ahead(mut blocks: impl FnMut() -> Option<Block>, to: &SyncSender<Block>) {
+    while let Some(block) = blocks() {
+        let broken = block.is_err();
+        if to.send(block).is_err() || broken {
+            return;
+        }
+    }
+}
+
+/// A trace on a target.
+pub(crate) struct Traced {
+    from: Receiver<Block>,
+    block: VecDeque<Request>,
+    placement: Placement,
+    wanted: Wanted,
+    number: u64,
+    passed: Passed,
+}
+
+impl Traced {
+    pub(crate) fn new(from: Receiver<Block>, placement: Placement, wanted: Wanted) -> Traced {
+        let (block, passed) = (VecDeque::new(), Passed::default());
+        Traced { from, block, placement, wanted, number: 0, passed }
+    }
+
+    /// Waits for the first block, so that the replay does not begin late.
+    pub(crate) fn wait_for_first(&mut self) -> Next {
+        match self.from.recv() {
+            Ok(Ok(block)) => self.block.extend(block),
+            Ok(Err(error)) => return Next::Broken(error.to_string()),
+            Err(_) => return Next::End,
+        }
+        Next::NotYet
+    }
+
+    fn is_wanted(&mut self, op: Op) -> bool {
+        let Wanted { only_reads, trim } = self.wanted;
+        let (wanted, passed) = match op {
+            Op::Read => return true,
+            Op::Write => (!only_reads, &mut self.passed.writes),
+            Op::Trim => (trim && !only_reads, &mut self.passed.trims),
+            Op::Flush => (trim && !only_reads, &mut self.passed.flushes),
+        };
+        *passed += u64::from(!wanted);
+        wanted
+    }
+}
+
+impl Source for Traced {
+    fn next(&mut self) -> Next {
+        while self.block.is_empty() {
+            match self.from.try_recv() {
+                Ok(Ok(block)) => self.block = block.into(),
+                Ok(Err(error)) => return Next::Broken(error.to_string()),
+                Err(TryRecvError::Empty) => return Next::NotYet,
+                Err(TryRecvError::Disconnected) => return Next::End,
+            }
+        }
+        let request = self.block.pop_front().expect("not empty");
+        let Request { at, response, op, .. } = request;
+        let command = if !self.is_wanted(op) {
+            None
+        } else if op == Op::Flush {
+            Some(Command { op, offset_bytes: 0, bytes: 0 })
+        } else {
+            match self.placement.place(&request) {
+                Ok((offset_bytes, bytes)) => Some(Command { op, offset_bytes, bytes }),
+                Err(error) => return Next::Broken(error.to_string()),
+            }
+        };
+        let number = self.number;
+        self.number += 1;
+        Next::Item(Item { number, at, response, command })
+    }
+
+    fn passed(&self) -> Passed {
+        self.passed
+    }
+}

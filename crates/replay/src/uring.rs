@@ -1,0 +1,254 @@
+//! Commands to the kernel and their completions, through io_uring: the one place for `unsafe`.
+//!
+//! Sources: io_uring(7), io_uring_setup(2), io_uring_enter(2); fallocate(2) on block devices.
+//! A trim is sent as "punch hole": a file gets a hole, a block device Write Zeroes with deallocation
+//! (the block layer's, where the drive has it; else the request fails with "not supported").
+//! Left out: polled completion (IOPOLL), many queues: one thread submits.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use drivebay_trace::Op;
+use drivebay_units::Nanos;
+use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::areas::{AREA_BYTES, Area, Stretch};
+use crate::error::ReplayError;
+use crate::target::{Content, Target};
+
+/// One I/O as it goes to the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What is asked.
+    pub op: Op,
+    /// First byte on the target.
+    pub offset_bytes: u64,
+    /// Length; 0 for a flush.
+    pub bytes: u64,
+}
+
+/// What became of a command that was to be queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// It goes with the next `send`.
+    Yes,
+    /// No memory is free until something completes.
+    NoRoom,
+    /// It can never be sent.
+    TooLong,
+}
+
+/// How long `send` may wait for a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Not at all.
+    Now,
+    /// At most so long; sleeping.
+    After(Nanos),
+}
+
+/// Takes commands and gives completions; the kernel, or a test's invention.
+pub trait Port {
+    /// Queues a command under a slot that is not in use.
+    fn queue(&mut self, slot: u32, command: &Command) -> Queued;
+
+    /// Sends what is queued, then waits.
+    ///
+    /// # Errors
+    /// If the ring itself fails; the replay cannot go on.
+    fn send(&mut self, until: Until) -> io::Result<()>;
+
+    /// A slot whose command is over, and its result: bytes, or an errno below zero.
+    fn reap(&mut self) -> Option<(u32, i32)>;
+}
+
+/// The read area's, and the write area's, number among the registered ones.
+const READ_AREA: u16 = 0;
+const WRITE_AREA: u16 = 1;
+/// The only registered file.
+const FILE: Fixed = Fixed(0);
+
+/// io_uring, with one registered file and registered memory.
+pub struct Uring {
+    ring: ManuallyDrop<IoUring>,
+    /// To read into, and to write from where writes are allowed.
+    areas: ManuallyDrop<[Option<Area>; 2]>,
+    /// Dropped after the ring.
+    _target: Target,
+    held: Box<[Option<(u16, Stretch)>]>,
+    out: u32,
+    fixed: bool,
+}
+
+impl Uring {
+    /// For at most `depth` commands at a time. Call it in the thread that will submit.
+    ///
+    /// # Errors
+    /// [`ReplayError::Ring`], [`ReplayError::Memory`].
+    pub fn new(target: Target, depth: u32, content: Content) -> Result<Uring, ReplayError> {
+        let ring = new_ring(depth)?;
+        let write_area = target.writable.then(|| Area::to_write(content)).transpose()?;
+        let mut areas = [Some(Area::to_read()?), write_area];
+        ring.submitter().register_files(&[target.file.as_raw_fd()]).map_err(|error| {
+            let hint = "is there room for another open file? see: ulimit -n";
+            ReplayError::Ring { what: "registering the file failed", error, hint }
+        })?;
+        let vectors: Vec<libc::iovec> = areas
+            .iter_mut()
+            .flatten()
+            .map(|area| {
+                let (base, len) = area.whole();
+                libc::iovec { iov_base: base.cast(), iov_len: len }
+            })
+            .collect();
+        // SAFETY: the areas are mapped until `Uring` is dropped, which waits for the kernel or leaks them.
+        // Without the permission to lock so much memory, the kernel maps pages for each request.
+        let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
+        Ok(Uring {
+            ring: ManuallyDrop::new(ring),
+            areas: ManuallyDrop::new(areas),
+            _target: target,
+            held: vec![None; depth as usize].into(),
+            out: 0,
+            fixed,
+        })
+    }
+
+    /// Whether memory is registered: fixed buffers.
+    #[must_use]
+    pub fn fixed_buffers(&self) -> bool {
+        self.fixed
+    }
+
+    fn entry(&mut self, slot: u32, command: &Command) -> Result<squeue::Entry, Queued> {
+        let Command { op, offset_bytes, bytes } = *command;
+        let (number, write) = match op {
+            Op::Flush => {
+                let sync = opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC);
+                return Ok(sync.build());
+            }
+            Op::Trim => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                let punch = opcode::Fallocate::new(FILE, bytes).offset(offset_bytes);
+                return Ok(punch.mode(mode).build());
+            }
+            Op::Read => (READ_AREA, false),
+            Op::Write => (WRITE_AREA, true),
+        };
+        if bytes > AREA_BYTES as u64 {
+            return Err(Queued::TooLong);
+        }
+        let area = self.areas[usize::from(number)].as_mut().expect("opened for writing");
+        let stretch = area.take(bytes as usize).ok_or(Queued::NoRoom)?;
+        let address = area.address(stretch);
+        self.held[slot as usize] = Some((number, stretch));
+        let len = bytes as u32;
+        Ok(match (write, self.fixed) {
+            (false, true) => {
+                opcode::ReadFixed::new(FILE, address, len, number).offset(offset_bytes).build()
+            }
+            (true, true) => {
+                opcode::WriteFixed::new(FILE, address, len, number).offset(offset_bytes).build()
+            }
+            (false, false) => opcode::Read::new(FILE, address, len).offset(offset_bytes).build(),
+            (true, false) => opcode::Write::new(FILE, address, len).offset(offset_bytes).build(),
+        })
+    }
+}
+
+/// A ring whose completions are handed over only when we ask: nothing interrupts the submitting thread.
+fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
+    let modern = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .build(depth);
+    // Before Linux 6.1 without these.
+    let ring = modern.or_else(|_| IoUring::new(depth)).map_err(|error| {
+        let hint = match error.raw_os_error() {
+            Some(libc::EPERM) => {
+                "allow it: sysctl kernel.io_uring_disabled=0 (in a container: its seccomp rules)"
+            }
+            Some(libc::ENOMEM) => "raise the limit of locked memory: ulimit -l unlimited",
+            _ => "Linux 5.11 or later is needed: uname -r",
+        };
+        ReplayError::Ring { what: "cannot be set up", error, hint }
+    })?;
+    if !ring.params().is_feature_ext_arg() {
+        let error = io::Error::from_raw_os_error(libc::ENOSYS);
+        let hint = "Linux 5.11 or later is needed: uname -r";
+        return Err(ReplayError::Ring {
+            what: "this kernel's cannot wait until a time",
+            error,
+            hint,
+        });
+    }
+    Ok(ring)
+}
+
+impl Port for Uring {
+    fn queue(&mut self, slot: u32, command: &Command) -> Queued {
+        let entry = match self.entry(slot, command) {
+            Ok(entry) => entry.user_data(u64::from(slot)),
+            Err(refused) => return refused,
+        };
+        // SAFETY: the memory that the entry names is this slot's alone until its completion is reaped, and
+        // is unmapped only when nothing is out; the file is registered.
+        unsafe { self.ring.submission().push(&entry) }.expect("one entry per slot fits");
+        self.out += 1;
+        Queued::Yes
+    }
+
+    fn send(&mut self, until: Until) -> io::Result<()> {
+        let sent = match until {
+            Until::Now => {
+                let queue = self.ring.submission();
+                if queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() {
+                    return Ok(());
+                }
+                drop(queue);
+                self.ring.submit()
+            }
+            Until::After(length) => {
+                let timeout = Timespec::from(Duration::from_nanos(length.0));
+                let arguments = SubmitArgs::new().timespec(&timeout);
+                self.ring.submitter().submit_with_args(1, &arguments)
+            }
+        };
+        match sent {
+            Ok(_) => Ok(()),
+            // In time order: over, a signal, and what passes when completions are taken.
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn reap(&mut self) -> Option<(u32, i32)> {
+        let completion = self.ring.completion().next()?;
+        let slot = completion.user_data() as u32;
+        self.out -= 1;
+        if let Some((number, stretch)) = self.held[slot as usize].take() {
+            self.areas[usize::from(number)].as_mut().expect("was taken from").give_back(stretch);
+        }
+        Some((slot, completion.result()))
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // What is still out may be written to by the drive at any time: then the memory stays.
+        if self.out == 0 {
+            // SAFETY: dropped here only, once; the ring first, which ends the kernel's use of the memory.
+            unsafe {
+                ManuallyDrop::drop(&mut self.ring);
+                ManuallyDrop::drop(&mut self.areas);
+            }
+        }
+    }
+}

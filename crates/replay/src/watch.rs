@@ -1,0 +1,63 @@
+//! A replay watched and stopped from another thread.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a replay is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Time since its start, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Requests that came back, failed ones included.
+    pub done: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Requests issued late.
+    pub late: u64,
+    /// Requests that failed.
+    pub failed: u64,
+}
+
+/// Figures of a running replay, and the word to stop it.
+#[derive(Debug, Default)]
+pub struct Watch {
+    stop: AtomicBool,
+    elapsed_ns: AtomicU64,
+    done: AtomicU64,
+    bytes: AtomicU64,
+    late: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Watch {
+    /// Asks the replay to stop; it issues nothing more, waits for what is out, and gives what it has.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked it to stop.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        Look {
+            elapsed_ns: self.elapsed_ns.load(Ordering::Relaxed),
+            done: self.done.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            late: self.late.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The player tells how far it is.
+    pub(crate) fn tell(&self, look: Look) {
+        self.elapsed_ns.store(look.elapsed_ns, Ordering::Relaxed);
+        self.done.store(look.done, Ordering::Relaxed);
+        self.bytes.store(look.bytes, Ordering::Relaxed);
+        self.late.store(look.late, Ordering::Relaxed);
+        self.failed.store(look.failed, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,103 @@
+//! The Storage Bench on a catalog drive: `storage_bench NAME [SCALE] [full] [heatsink]`.
+//!
+//! For measuring and for `perf`; `drivebay replay` is the program. The drive is the SM951 512 GB (AHCI).
+
+use std::time::Instant;
+
+use drivebay_drive::{Device, Spec};
+use drivebay_run::{Control, Pattern, ReplayPlan, Stop, Workload, replay, run};
+use drivebay_trace::{Pace, Profile, Rule, Synth};
+use drivebay_units::Nanos;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let name = words.first().map_or("light", String::as_str);
+    let scale = words.iter().find_map(|word| word.parse().ok()).unwrap_or(1.0);
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let text = include_str!("../../../drives/sm951-ahci-512.toml");
+    let text = if has("heatsink") {
+        text.replace(
+            "resistance_k_per_w = { value = 10, range = [9, 12]",
+            "resistance_k_per_w = { value = 4",
+        )
+        .replace(
+            "capacity_j_per_k = { value = 8.5, range = [5, 10]",
+            "capacity_j_per_k = { value = 25",
+        )
+    } else {
+        text.to_string()
+    };
+    let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
+    let span_bytes = spec.capacity_bytes();
+    let mut device = Device::new(spec, 1).expect("memory");
+    if has("full") {
+        let fill = Workload {
+            pattern: Pattern::Sequential,
+            read_percent: 0,
+            block_bytes: 131_072,
+            queues: 1,
+            arbitration: Default::default(),
+            queue_depth: 32,
+            span_start_bytes: 0,
+            span_bytes: span_bytes / 131_072 * 131_072,
+            stop: Stop {
+                duration_s: None,
+                bytes: Some(span_bytes / 131_072 * 131_072),
+                stable: None,
+            },
+        };
+        run(&mut device, &fill, 1, &Control::default()).expect("a possible load");
+        device.rest(device.now().after(Nanos::secs(1800)));
+    }
+    let text = match words.iter().find(|word| word.ends_with(".toml")) {
+        Some(path) => std::fs::read_to_string(path).expect("a profile"),
+        None => Profile::text(name).expect("a name").to_string(),
+    };
+    let profile = Profile::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut source = Synth::new(profile, scale, 1).unwrap_or_else(|e| panic!("{e}"));
+    let plan = ReplayPlan {
+        pace: Pace::idle_capped(Nanos::millis(25)),
+        rule: Rule::Fold,
+        recorded_bytes: source.extent_bytes(),
+        trim: false,
+    };
+    let begin = Instant::now();
+    let done = replay(&mut device, &mut source, &plan, &Control::default()).expect("a replay");
+    let took = begin.elapsed().as_secs_f64();
+    let out = &done.outcome;
+    let rows = &out.recorder.rows;
+    let sum =
+        |of: fn(&drivebay_run::Row) -> u64| rows.iter().map(|row| of(row) as f64).sum::<f64>();
+    let ios = sum(|r| r.reads + r.writes);
+    let bytes = sum(|r| r.read_bytes + r.write_bytes);
+    let mean_us = sum(|r| r.latency_ns_sum) / ios / 1e3;
+    let busy = done.occupancy.busy.as_secs_f64();
+    println!(
+        "{ios} I/Os in {took:.2} s; drive time {:.0} s",
+        out.end.since(out.start).as_secs_f64()
+    );
+    println!(
+        "{:.1} MB/s busy ({busy:.0} s), {mean_us:.1} us, outstanding {:.2} (Little {:.2}), max {}",
+        bytes / busy / 1e6,
+        done.occupancy.mean,
+        ios / busy * mean_us / 1e6,
+        done.occupancy.max
+    );
+    println!(
+        "over 10 ms {:.3} %, over 100 ms {:.4} %; hottest {:.1} C, throttled {:.0} s; waf {:.2}",
+        done.long[0] as f64 / ios * 100.0,
+        done.long[1] as f64 / ios * 100.0,
+        out.recorder.sensors.iter().map(|s| s.temperature_c).fold(0.0, f64::max),
+        (out.after.throttled_ns - out.before.throttled_ns) as f64 / 1e9,
+        (out.after.placed_pages - out.before.placed_pages) as f64
+            / (out.after.host_pages - out.before.host_pages) as f64,
+    );
+    for (write, histogram) in out.recorder.histograms.iter().enumerate() {
+        let (mut n, mut t) = (0, 0.0);
+        for bin in histogram.bins() {
+            n += bin.count;
+            t += bin.count as f64 * (bin.low + bin.high) as f64 / 2e3;
+        }
+        println!("{}: {n}, mean {:.1} us", ["reads", "writes"][write], t / n as f64);
+    }
+}

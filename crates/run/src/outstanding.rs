@@ -1,0 +1,164 @@
+//! How many requests are outstanding over time: counted at every release and completion.
+//!
+//! Apart from the latencies: the sum of these must agree with it by Little's law, and shows by
+//! disagreeing that a request was lost or a clock went wrong.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use drivebay_units::Nanos;
+
+/// Completions kept, 8 MiB: deeper queues are shown as this deep, with time and mean still exact.
+const ENDS_MAX: usize = 1 << 20;
+
+/// Upper bounds of the published buckets of queue depth; the last has none.
+const BUCKETS: [usize; 7] = [1, 2, 3, 5, 10, 20, 32];
+
+/// Follows the number of requests that are released and not completed.
+#[derive(Debug)]
+pub struct Outstanding {
+    /// Completions that lie ahead of the time reached.
+    ends: BinaryHeap<Reverse<u64>>,
+    /// Requests released, the completion of which is not known yet.
+    unknown: usize,
+    reached: u64,
+    /// Sum of the number outstanding over time, and time with any.
+    request_ns: u128,
+    busy_ns: u64,
+    /// Requests by the number outstanding when they were released, themselves included.
+    by_depth: [u64; BUCKETS.len() + 1],
+    max: usize,
+}
+
+impl Outstanding {
+    /// Nothing is outstanding at `start`.
+    #[must_use]
+    pub fn new(start: Nanos) -> Outstanding {
+        Outstanding {
+            ends: BinaryHeap::with_capacity(1 << 12),
+            unknown: 0,
+            reached: start.0,
+            request_ns: 0,
+            busy_ns: 0,
+            by_depth: [0; BUCKETS.len() + 1],
+            max: 0,
+        }
+    }
+
+    /// A request is released. Releases come in order of time, and every completion up to then is known.
+    #[inline]
+    pub fn released(&mut self, at: Nanos) {
+        self.advance(at.0);
+        self.unknown += 1;
+        let depth = self.ends.len() + self.unknown;
+        self.max = self.max.max(depth);
+        self.by_depth[BUCKETS.partition_point(|&bound| bound < depth)] += 1;
+    }
+
+    /// One that was released is completed, at a time not before the last release.
+    #[inline]
+    pub fn completed(&mut self, done: Nanos) {
+        self.unknown -= 1;
+        self.ends.push(Reverse(done.0));
+        if self.ends.len() > ENDS_MAX {
+            self.forget_soonest();
+        }
+    }
+
+    /// Books the rest of a request's time now; the others are out as well, so it adds no busy time.
+    #[cold]
+    fn forget_soonest(&mut self) {
+        let Some(Reverse(end)) = self.ends.pop() else { return };
+        self.request_ns += u128::from(end.saturating_sub(self.reached));
+    }
+
+    #[inline]
+    fn advance(&mut self, until: u64) {
+        while let Some(&Reverse(end)) = self.ends.peek()
+            && end <= until
+        {
+            self.step(end);
+            self.ends.pop();
+        }
+        self.step(until);
+    }
+
+    #[inline]
+    fn step(&mut self, until: u64) {
+        let count = self.ends.len() + self.unknown;
+        // A completion before the last release belongs to a time already counted: see `completed`.
+        let len = until.saturating_sub(self.reached);
+        if count > 0 {
+            self.busy_ns += len;
+            self.request_ns += count as u128 * u128::from(len);
+        }
+        self.reached = self.reached.max(until);
+    }
+
+    /// What was counted, after everything has completed.
+    #[must_use]
+    pub fn finish(mut self) -> Occupancy {
+        self.advance(u64::MAX);
+        debug_assert_eq!(self.unknown, 0, "everything has completed");
+        Occupancy {
+            busy: Nanos(self.busy_ns),
+            mean: if self.busy_ns == 0 {
+                0.0
+            } else {
+                self.request_ns as f64 / self.busy_ns as f64
+            },
+            max: self.max as u64,
+            by_depth: self.by_depth,
+        }
+    }
+}
+
+/// How full the host's queue was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Occupancy {
+    /// Time with at least one request outstanding.
+    pub busy: Nanos,
+    /// Mean number outstanding over the busy time.
+    pub mean: f64,
+    /// Most outstanding at once.
+    pub max: u64,
+    /// Requests by the number outstanding at their release, themselves included: 1, 2, 3, 4-5, 6-10,
+    /// 11-20, 21-32, above.
+    pub by_depth: [u64; 8],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The same as looking at every nanosecond.
+        #[test]
+        fn equals_counting_each_nanosecond(requests in prop::collection::vec((0u64..20, 1u64..60), 1..40)) {
+            let mut at = 0;
+            let spans: Vec<(u64, u64)> = requests
+                .iter()
+                .map(|&(gap, len)| {
+                    at += gap;
+                    (at, at + len)
+                })
+                .collect();
+            let mut outstanding = Outstanding::new(Nanos(0));
+            for &(from, to) in &spans {
+                outstanding.released(Nanos(from));
+                outstanding.completed(Nanos(to));
+            }
+            let got = outstanding.finish();
+            let end = spans.iter().map(|span| span.1).max().expect("at least one");
+            let at = |t: u64| spans.iter().filter(|&&(from, to)| from <= t && t < to).count() as u64;
+            let counts: Vec<u64> = (0..end).map(at).collect();
+            let busy = counts.iter().filter(|&&count| count > 0).count() as u64;
+            prop_assert_eq!(got.busy, Nanos(busy));
+            let mean = counts.iter().sum::<u64>() as f64 / busy as f64;
+            prop_assert!((got.mean - mean).abs() < 1e-9);
+            prop_assert_eq!(got.max, counts.iter().copied().max().unwrap_or(0));
+            prop_assert_eq!(got.by_depth.iter().sum::<u64>(), spans.len() as u64);
+        }
+    }
+}

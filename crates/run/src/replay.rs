@@ -1,0 +1,357 @@
+//! A trace on a virtual drive: an open loop, paced by the recording.
+//!
+//! The rules are `docs/concepts/replay.md`: the pacer says when a request is released, the placement where
+//! it goes; both are the ones that a real drive's replay uses. A second thread reads or makes the requests
+//! and places them, a bounded number ahead; the drive sees them in order, so the result is the same however
+//! the threads run. Latency counts from release: waiting for a command slot is the host's stage.
+//! Trims and flushes, where they are asked for, take a command slot and the drive's time, and count in no figure.
+//! Left out: what the host does besides.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Served, Stage};
+use drivebay_trace::{
+    Op as TraceOp, Pace, PaceError, Pacer, PlaceError, Placement, Request, Rule, Source, Ticket,
+    TraceError,
+};
+use drivebay_units::{Nanos, SECTOR_BYTES};
+use serde::Deserialize;
+
+use crate::control::Control;
+use crate::driver::Outcome;
+use crate::outstanding::{Occupancy, Outstanding};
+use crate::recorder::Recorder;
+use crate::slots::{DEPTH_MAX, FAR, Slots};
+
+/// Requests that go from thread to thread at once, and how many such batches may lie between them.
+const BATCH: usize = 4096;
+const BATCHES: usize = 4;
+/// How many requests ahead map entries are fetched.
+const AHEAD: usize = 24;
+const LONG: Nanos = Nanos::millis(10);
+const VERY_LONG: Nanos = Nanos::millis(100);
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayPlan {
+    /// When requests are released.
+    pub pace: Pace,
+    /// Where they go.
+    #[serde(default)]
+    pub rule: Rule,
+    /// Where the recording's highest address ends, in bytes; 0 if nobody knows. Needed to scale.
+    #[serde(default)]
+    pub recorded_bytes: u64,
+    /// Whether trims and flushes are replayed.
+    #[serde(default)]
+    pub trim: bool,
+}
+
+/// Everything known after a replay.
+pub struct Replayed {
+    /// As of any run: from the first release to the last completion.
+    pub outcome: Outcome,
+    /// The host's queue.
+    pub occupancy: Occupancy,
+    /// I/Os over 10 ms, and over 100 ms.
+    pub long: [u64; 2],
+    /// Trims and flushes that were left out.
+    pub left_out: u64,
+}
+
+/// Why a replay ended without a result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The pace is not possible.
+    #[error(transparent)]
+    Pace(#[from] PaceError),
+    /// A request does not fit.
+    #[error("{trace}: request {number}: {problem}")]
+    Place {
+        /// Which trace.
+        trace: String,
+        /// Counted from 1.
+        number: u64,
+        /// Why.
+        problem: PlaceError,
+    },
+    /// To scale, the recording's size must be known.
+    #[error(
+        "scale: the size of the recorded drive is not known\nhint: give it, or fold the addresses"
+    )]
+    UnknownSize,
+    /// The drive refused.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Somebody asked to stop.
+    #[error("cancelled\nhint: run it again")]
+    Cancelled,
+}
+
+/// A request with its place on the drive.
+#[derive(Clone, Copy)]
+struct Step {
+    at: Nanos,
+    response: Option<Nanos>,
+    /// None for what is left out but counts as time of the recording.
+    io: Option<Io>,
+}
+
+type Batch = Result<Vec<Step>, ReplayError>;
+
+/// Replays a trace on a drive, from the drive's present time on.
+///
+/// # Errors
+/// [`ReplayError`]; the drive is in an undefined but valid state then.
+pub fn replay(
+    device: &mut Device,
+    source: &mut dyn Source,
+    plan: &ReplayPlan,
+    control: &Control,
+) -> Result<Replayed, ReplayError> {
+    let capacity = device.spec().capacity_bytes();
+    if plan.rule == Rule::Scale && plan.recorded_bytes == 0 {
+        return Err(ReplayError::UnknownSize);
+    }
+    let pacer = Pacer::new(plan.pace)?;
+    let placement =
+        Placement::new(plan.rule, capacity, SECTOR_BYTES, plan.recorded_bytes).map_err(
+            |problem| ReplayError::Place { trace: source.name().to_string(), number: 1, problem },
+        )?;
+    let trim = plan.trim;
+    std::thread::scope(|scope| {
+        let (send, batches) = sync_channel::<Batch>(BATCHES);
+        let (give_back, empty) = sync_channel::<Vec<Step>>(BATCHES + 2);
+        scope.spawn(move || {
+            if let Err(error) = produce(source, &placement, trim, control, &send, &empty) {
+                // Nobody listens any more if the replay has failed meanwhile.
+                send.send(Err(error)).ok();
+            }
+        });
+        // Both ends go when this is over, which ends the other thread.
+        Loop::new(device, pacer, control).go(device, batches, give_back)
+    })
+}
+
+/// The other thread: requests, placed, in batches.
+fn produce(
+    source: &mut dyn Source,
+    placement: &Placement,
+    trim: bool,
+    control: &Control,
+    send: &SyncSender<Batch>,
+    empty: &Receiver<Vec<Step>>,
+) -> Result<(), ReplayError> {
+    let name = source.name().to_string();
+    let mut number = 0;
+    while let Some(requests) = source.next_requests(&mut || !control.cancelled())? {
+        for requests in requests.chunks(BATCH) {
+            let mut batch = empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+            batch.clear();
+            for request in requests {
+                number += 1;
+                batch.push(step(request, placement, trim).map_err(|problem| {
+                    ReplayError::Place { trace: name.clone(), number, problem }
+                })?);
+            }
+            if send.send(Ok(batch)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, PlaceError> {
+    let op = match request.op {
+        TraceOp::Read => Some(Op::Read),
+        TraceOp::Write => Some(Op::Write),
+        TraceOp::Trim => trim.then_some(Op::Trim),
+        TraceOp::Flush => trim.then_some(Op::Flush),
+    };
+    let io = match op {
+        None => None,
+        Some(Op::Flush) => Some(Io { op: Op::Flush, lba: 0, sectors: 0 }),
+        Some(op) => {
+            let (start, bytes) = placement.place(request)?;
+            // 2 TiB at once: more than any virtual drive's trim needs.
+            let sectors = u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
+            Some(Io { op, lba: start / SECTOR_BYTES, sectors })
+        }
+    };
+    Ok(Step { at: request.at, response: request.response, io })
+}
+
+/// Reads and writes are what figures are made from.
+#[inline(always)]
+fn counts(op: Op) -> bool {
+    matches!(op, Op::Read | Op::Write)
+}
+
+/// What a command slot holds.
+#[derive(Clone, Copy)]
+struct Held {
+    released: Nanos,
+    ticket: Option<Ticket>,
+}
+
+struct Loop<'a> {
+    pacer: Pacer,
+    slots: Slots,
+    held: Vec<Held>,
+    outstanding: Outstanding,
+    recorder: Recorder,
+    long: [u64; 2],
+    left_out: u64,
+    /// Served so far.
+    served: u64,
+    /// Last submission.
+    now: Nanos,
+    latest: Nanos,
+    before: Counters,
+    start: Nanos,
+    control: &'a Control,
+}
+
+impl<'a> Loop<'a> {
+    fn new(device: &Device, pacer: Pacer, control: &'a Control) -> Loop<'a> {
+        let start = device.now();
+        let before = device.counters();
+        let depth = (device.spec().queue_depth_max as usize).min(DEPTH_MAX);
+        Loop {
+            pacer,
+            slots: Slots::new(depth, start),
+            held: vec![Held { released: start, ticket: None }; depth],
+            outstanding: Outstanding::new(start),
+            recorder: Recorder::new(start, FAR, before.energy_nj),
+            long: [0; 2],
+            left_out: 0,
+            served: 0,
+            now: start,
+            latest: start,
+            before,
+            start,
+            control,
+        }
+    }
+
+    fn go(
+        mut self,
+        device: &mut Device,
+        batches: Receiver<Batch>,
+        give_back: SyncSender<Vec<Step>>,
+    ) -> Result<Replayed, ReplayError> {
+        for batch in &batches {
+            let batch = batch?;
+            for i in 0..batch.len() {
+                if let Some(Io { lba, sectors, .. }) = batch.get(i + AHEAD).and_then(|step| step.io)
+                {
+                    device.prefetch(lba);
+                    device.prefetch((lba + u64::from(sectors)).saturating_sub(1));
+                }
+                self.step(device, batch[i])?;
+            }
+            // When the other thread has ended there is nobody to take it.
+            give_back.try_send(batch).ok();
+        }
+        if self.control.cancelled() {
+            return Err(ReplayError::Cancelled);
+        }
+        while device.next_turn() < FAR {
+            self.serve(device)?;
+        }
+        let end = self.latest.max(self.now);
+        device.rest(end);
+        let after = device.counters();
+        self.recorder.sense(end, &after, device.take_peak_power_w());
+        let Loop { start, recorder, before, .. } = self;
+        let queues = vec![recorder.totals()];
+        Ok(Replayed {
+            outcome: Outcome { start, end, recorder, before, after, stable: false, queues },
+            occupancy: self.outstanding.finish(),
+            long: self.long,
+            left_out: self.left_out,
+        })
+    }
+
+    /// One request of the recording: released, submitted when a slot is free.
+    #[inline(always)]
+    fn step(&mut self, device: &mut Device, step: Step) -> Result<(), ReplayError> {
+        self.pacer.admit(step.at, step.response);
+        let Some(io) = step.io else {
+            self.left_out += 1;
+            return Ok(());
+        };
+        // What reaches the flash core before this request can be submitted is served first.
+        let (released, now) = loop {
+            let (_, free) = self.slots.first();
+            let released = self.pacer.release().map(|since| self.start.after(since));
+            if let Some(released) = released {
+                let now = released.max(free).max(self.now);
+                if now < device.next_turn() {
+                    break (released, now);
+                }
+            }
+            self.serve(device)?;
+        };
+        if now >= self.recorder.next_second() {
+            self.on_second(device, now)?;
+        }
+        let (slot, _) = self.slots.first();
+        if counts(io.op) {
+            self.outstanding.released(released);
+        }
+        self.held[slot] = Held { released, ticket: Some(self.pacer.issue()) };
+        self.now = now;
+        device.accept(now, io, slot as u32)?;
+        self.slots.set(slot, FAR);
+        Ok(())
+    }
+
+    /// Serves the request whose turn it is, and counts it.
+    #[inline(always)]
+    fn serve(&mut self, device: &mut Device) -> Result<(), ReplayError> {
+        let Served { tag, io, submitted, mut completion } = device.serve()?;
+        let Held { released, ticket } = self.held[tag as usize];
+        completion.stages.add(Stage::Host, submitted.since(released));
+        let done = completion.done;
+        let latency = done.since(released);
+        self.slots.set(tag as usize, done);
+        self.latest = self.latest.max(done);
+        if let Some(ticket) = ticket {
+            self.pacer.completed(ticket, done.since(self.start));
+        }
+        if !counts(io.op) {
+            return Ok(());
+        }
+        self.outstanding.completed(done);
+        self.long[0] += u64::from(latency > LONG);
+        self.long[1] += u64::from(latency > VERY_LONG);
+        self.served += 1;
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        self.recorder.count(io.op, bytes, latency, done, &completion.stages);
+        Ok(())
+    }
+
+    /// Once per virtual second: sensors, progress, the wish to stop.
+    #[cold]
+    fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), ReplayError> {
+        if self.control.cancelled() {
+            return Err(ReplayError::Cancelled);
+        }
+        let counters = device.counters();
+        self.recorder.sense(now, &counters, device.take_peak_power_w());
+        let elapsed = now.since(self.start);
+        let last = (elapsed.whole_secs() as usize).saturating_sub(1);
+        let ios = self.recorder.rows.get(last).map_or(0, |r| r.reads + r.writes);
+        self.control.publish(elapsed.0, counters.temperature_c, ios, self.recorder.bytes_in(last));
+        self.control.publish_requests(self.served);
+        Ok(())
+    }
+}

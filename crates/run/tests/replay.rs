@@ -1,0 +1,204 @@
+//! Replays as a whole: figures that must hold whatever is replayed, and the same result every time.
+
+use drivebay_drive::{Device, Spec};
+use drivebay_run::{Control, ReplayError, ReplayPlan, Replayed, replay};
+use drivebay_trace::{
+    GoOn, Op, Pace, Profile, Request, Rule, Source, Synth, TIME_PERCENT_MAX, TraceError,
+};
+use drivebay_units::Nanos;
+use proptest::prelude::*;
+
+fn device() -> Device {
+    let text = include_str!("../../../drives/sm951-ahci-512.toml")
+        .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
+        .replace("value = 1000215216", "value = 56000000");
+    Device::new(Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}")), 1).expect("memory")
+}
+
+/// A recording in memory, in blocks of three.
+struct Recording(Vec<Request>, usize);
+
+impl Source for Recording {
+    fn next_requests(&mut self, go_on: GoOn<'_>) -> Result<Option<&[Request]>, TraceError> {
+        if !go_on() {
+            return Err(TraceError::Cancelled);
+        }
+        let from = self.1;
+        self.1 = (from + 3).min(self.0.len());
+        Ok((from < self.1).then(|| &self.0[from..self.1]))
+    }
+
+    fn name(&self) -> &str {
+        "recording"
+    }
+}
+
+fn request(at: u64, response: Option<u64>, op: Op, offset: u64, bytes: u64) -> Request {
+    let response = response.map(Nanos);
+    Request { at: Nanos(at), offset_bytes: offset, bytes, response, device: 0, op }
+}
+
+fn plan(pace: Pace) -> ReplayPlan {
+    ReplayPlan { pace, rule: Rule::Fold, recorded_bytes: 0, trim: false }
+}
+
+fn go(requests: &[Request], plan: &ReplayPlan) -> Replayed {
+    let mut source = Recording(requests.to_vec(), 0);
+    replay(&mut device(), &mut source, plan, &Control::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn ios(done: &Replayed) -> u64 {
+    done.outcome.recorder.rows.iter().map(|row| row.reads + row.writes).sum()
+}
+
+fn latency_ns(done: &Replayed) -> u64 {
+    done.outcome.recorder.rows.iter().map(|row| row.latency_ns_sum).sum()
+}
+
+fn light(seed: u64) -> Synth {
+    let profile = Profile::parse(Profile::text("light").expect("known")).expect("allowed");
+    Synth::new(profile, 0.01, seed).expect("a scale in bounds")
+}
+
+#[test]
+fn the_same_trace_gives_the_same_result() {
+    let plan = plan(Pace::idle_capped(Nanos::millis(25)));
+    let run = |seed| {
+        let done = replay(&mut device(), &mut light(seed), &plan, &Control::default());
+        done.unwrap_or_else(|e| panic!("{e}"))
+    };
+    let (first, second, other) = (run(1), run(1), run(2));
+    assert_eq!(first.outcome.recorder.rows, second.outcome.recorder.rows);
+    assert_eq!(first.occupancy, second.occupancy);
+    assert_eq!(first.outcome.after, second.outcome.after);
+    assert_ne!(first.outcome.recorder.rows, other.outcome.recorder.rows);
+}
+
+#[test]
+fn littles_law_holds_and_stages_add_up() {
+    let plan = plan(Pace::idle_capped(Nanos::millis(25)));
+    let done = replay(&mut device(), &mut light(1), &plan, &Control::default()).expect("a run");
+    let busy = done.occupancy.busy.0 as f64;
+    let little = latency_ns(&done) as f64 / busy;
+    assert!((done.occupancy.mean / little - 1.0).abs() < 1e-9, "{} {little}", done.occupancy.mean);
+    let stages: u64 = done.outcome.recorder.rows.iter().flat_map(|row| row.stage_ns).sum();
+    assert_eq!(stages, latency_ns(&done));
+    assert_eq!(done.occupancy.by_depth.iter().sum::<u64>(), ios(&done));
+}
+
+#[test]
+fn a_slower_drive_queues_in_the_host_and_the_wait_counts() {
+    // 1,000 reads at once on a drive that takes 32: the last waits for all the others.
+    let at_once: Vec<Request> =
+        (0..1000).map(|i| request(0, Some(1000), Op::Read, i * 4096, 4096)).collect();
+    let done = go(&at_once, &plan(Pace::AS_RECORDED));
+    assert_eq!(done.occupancy.max, 1000);
+    let length = done.outcome.end.since(done.outcome.start).0;
+    let longest = done.outcome.recorder.rows.iter().map(|row| row.latency_ns_max).max();
+    assert_eq!(longest, Some(length), "latency counts from release, not from the free slot");
+    assert_eq!(done.occupancy.busy.0, length);
+}
+
+#[test]
+fn long_is_more_than_ten_milliseconds() {
+    // Half a second of 128 KiB writes, all released at once.
+    let many: Vec<Request> =
+        (0..5000).map(|i| request(0, None, Op::Write, i * 131_072, 131_072)).collect();
+    let done = go(&many, &plan(Pace::AS_RECORDED));
+    let over = |ns| {
+        let bins = done.outcome.recorder.histograms.iter().flat_map(|h| h.bins());
+        bins.filter(|bin| bin.low > ns).map(|bin| bin.count).sum::<u64>()
+    };
+    // The histogram's bins are 1.6 % wide.
+    for (count, bound) in done.long.into_iter().zip([10_000_000, 100_000_000]) {
+        assert!(over(bound * 102 / 100) <= count && count <= over(bound * 98 / 100));
+        assert!(count > 0);
+    }
+}
+
+#[test]
+fn trims_and_flushes_only_if_asked() {
+    let mixed = [
+        request(0, None, Op::Write, 0, 65_536),
+        request(1_000_000, None, Op::Trim, 0, 65_536),
+        request(2_000_000, None, Op::Flush, 0, 0),
+        request(3_000_000, None, Op::Read, 0, 4096),
+    ];
+    let without = go(&mixed, &plan(Pace::AS_RECORDED));
+    assert_eq!((without.left_out, without.outcome.after.commands), (2, 2));
+    let with = go(&mixed, &ReplayPlan { trim: true, ..plan(Pace::AS_RECORDED) });
+    assert_eq!((with.left_out, with.outcome.after.commands), (0, 4));
+    assert_eq!(ios(&with), 2, "figures are of reads and writes");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_an_error() {
+    let fine = request(0, None, Op::Read, 0, 4096);
+    let long = request(0, None, Op::Write, 0, u64::from(u32::MAX));
+    let run = |requests: Vec<Request>, plan: ReplayPlan| {
+        replay(&mut device(), &mut Recording(requests, 0), &plan, &Control::default()).err()
+    };
+    assert!(run(vec![fine, long], plan(Pace::AS_RECORDED)).is_none(), "4 GiB on 28 GB fit");
+    let trim = Request { op: Op::Trim, bytes: 1 << 40, ..fine };
+    let asked = ReplayPlan { trim: true, ..plan(Pace::AS_RECORDED) };
+    let error = run(vec![fine, trim], asked).expect("does not fit").to_string();
+    assert!(error.starts_with("recording: request 2: ") && error.contains("hint: "), "{error}");
+    let scale = ReplayPlan { rule: Rule::Scale, ..plan(Pace::AS_RECORDED) };
+    assert!(matches!(run(vec![fine], scale), Some(ReplayError::UnknownSize)));
+    let slow = Pace::Recorded { idle_max_ns: None, time_percent: TIME_PERCENT_MAX + 1 };
+    assert!(matches!(run(vec![fine], plan(slow)), Some(ReplayError::Pace(_))));
+    let control = Control::default();
+    control.cancel();
+    let cancelled = replay(&mut device(), &mut light(1), &plan(Pace::AS_RECORDED), &control);
+    assert!(matches!(
+        cancelled.err(),
+        Some(ReplayError::Cancelled | ReplayError::Trace(TraceError::Cancelled))
+    ));
+}
+
+fn any_request() -> impl Strategy<Value = (u64, Option<u64>, bool, u64, u64)> {
+    let gap = prop_oneof![Just(0u64), 0u64..200_000, 0u64..80_000_000];
+    (gap, prop::option::of(1u64..5_000_000), any::<bool>(), 0u64..1 << 45, 1u64..300_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever is replayed: every request completes, Little's law holds, wall time is busy time and
+    /// idle time, and under dependencies no more is outstanding than in the recording.
+    #[test]
+    fn figures_hold_for_any_recording(
+        requests in prop::collection::vec(any_request(), 1..200),
+        dependencies in any::<bool>(),
+    ) {
+        let mut at = 0;
+        let recording: Vec<Request> = requests
+            .iter()
+            .map(|&(gap, response, write, offset, bytes)| {
+                at += gap;
+                request(at, response, if write { Op::Write } else { Op::Read }, offset, bytes)
+            })
+            .collect();
+        let cap = Nanos::millis(25);
+        let pace = if dependencies { Pace::Dependencies } else { Pace::idle_capped(cap) };
+        let done = go(&recording, &plan(pace));
+        prop_assert_eq!(ios(&done), recording.len() as u64);
+        let wall = done.outcome.end.since(done.outcome.start);
+        prop_assert!(done.occupancy.busy <= wall);
+        let little = latency_ns(&done) as f64 / done.occupancy.busy.0 as f64;
+        prop_assert!((done.occupancy.mean / little - 1.0).abs() < 1e-9);
+        if dependencies {
+            let out = |i: usize| {
+                let before = recording[..i].iter();
+                let end = |r: &Request| r.at.0 + r.response.map_or(1, |response| response.0);
+                before.filter(|r| end(r) > recording[i].at.0).count() as u64 + 1
+            };
+            let deepest = (0..recording.len()).map(out).max().expect("not empty");
+            prop_assert!(done.occupancy.max <= deepest);
+        } else {
+            let idle = wall.0 - done.occupancy.busy.0;
+            // Where the recording was busy for up to 5 ms, this drive may have been done at once.
+            prop_assert!(idle <= recording.len() as u64 * (cap.0 + 5_000_000));
+        }
+    }
+}

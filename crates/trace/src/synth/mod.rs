@@ -1,0 +1,227 @@
+//! Traces made from published statistics: the AnandTech Storage Bench's Destroyer, Heavy and Light.
+//!
+//! The traces themselves were never published. A synthesized one has their numbers of reads and writes,
+//! volumes, sizes, queue depths, sequential share and idle cap; what those leave open is chosen in the
+//! profile ([`Profile`]) from what the named workloads do. `docs/concepts/synthesis.md` says how.
+//!
+//! [`Synth`] is a stream: it holds one block and the tables of its profile, whatever the trace's length.
+//! The same profile, scale and seed give the same requests on every platform.
+
+mod depths;
+mod places;
+mod profile;
+mod quota;
+mod times;
+
+use drivebay_units::{Nanos, Rng};
+
+use crate::request::{Op, Request};
+use depths::{GROUP_MAX, Groups, POOLS};
+use places::Places;
+pub use profile::{Chosen, Phase, Profile, Published, SynthError};
+use profile::{is_drawn, part};
+use quota::{Class, Quotas, quotas};
+use times::Times;
+
+/// Requests given out at once, but for a group that is not cut.
+const BLOCK: usize = 8192;
+/// Scales that are accepted: from a handful of I/Os to ten times the published number.
+const SCALES: std::ops::RangeInclusive<f64> = 1e-4..=10.0;
+
+/// A synthesized trace, as a stream.
+pub struct Synth {
+    profile: Profile,
+    quotas: Quotas,
+    groups: [Groups; POOLS],
+    places: Places,
+    times: Times,
+    phase: usize,
+    bags: [Bag; POOLS],
+    ios: u64,
+    rng: Rng,
+    block: Vec<Request>,
+    given: u64,
+}
+
+impl Synth {
+    /// A trace of `scale` times the published number of I/Os, on as much less space.
+    ///
+    /// # Errors
+    /// [`SynthError`] if the scale is out of bounds or the profile contradicts itself.
+    pub fn new(profile: Profile, scale: f64, seed: u64) -> Result<Synth, SynthError> {
+        if !SCALES.contains(&scale) {
+            let problem = format!("{scale} is not allowed; must be 0.0001 to 10");
+            return Err(SynthError::new("--scale", problem, "--scale 0.01"));
+        }
+        let root = Rng::new(seed).fork(&profile.name);
+        let mut rng = root.fork("groups");
+        let groups = depths::pools(&profile, &mut rng)?;
+        let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1);
+        let (reads, writes) = (scaled(profile.published.reads), scaled(profile.published.writes));
+        let quotas = quotas(&profile, &groups, reads, writes)?;
+        let mut synth = Synth {
+            places: Places::new(&profile, scale, root.fork("places")),
+            times: Times::new(&profile, root.fork("times")),
+            phase: 0,
+            bags: Default::default(),
+            ios: reads + writes,
+            profile,
+            quotas,
+            groups,
+            rng,
+            block: Vec::with_capacity(BLOCK + GROUP_MAX),
+            given: 0,
+        };
+        synth.begin_phase(0);
+        Ok(synth)
+    }
+
+    /// The profile's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.profile.name
+    }
+
+    /// Number of requests of the whole trace.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.ios
+    }
+
+    /// Where the highest address may end.
+    #[must_use]
+    pub fn extent_bytes(&self) -> u64 {
+        self.places.extent_bytes()
+    }
+
+    /// The name of the phase that the next block begins in, and the share of the trace given so far.
+    #[must_use]
+    pub fn place(&self) -> (&str, f64) {
+        let phase = self.profile.phases.get(self.phase).or(self.profile.phases.last());
+        (phase.map_or("", |phase| &phase.name), self.given as f64 / self.ios as f64)
+    }
+
+    /// The next requests in order of time; None at the end.
+    pub fn next_block(&mut self) -> Option<&[Request]> {
+        self.block.clear();
+        while self.block.len() < BLOCK {
+            if self.bags.iter().all(|bag| bag.left == 0) {
+                if self.phase + 1 >= self.profile.phases.len() {
+                    break;
+                }
+                self.begin_phase(self.phase + 1);
+                continue;
+            }
+            self.group();
+        }
+        self.given += self.block.len() as u64;
+        (!self.block.is_empty()).then_some(&self.block)
+    }
+
+    fn begin_phase(&mut self, index: usize) {
+        self.phase = index;
+        let counts = &mut self.quotas.counts[index];
+        for (bag, (counts, groups)) in self.bags.iter_mut().zip(counts.iter_mut().zip(&self.groups))
+        {
+            *bag = Bag::new(std::mem::take(counts), groups.mean);
+        }
+        self.places.begin_phase(index, &self.profile);
+        self.times.begin_phase(&self.profile.phases[index]);
+    }
+
+    /// One group: arrives at once, ends as the recorded drive serves it, and a gap follows.
+    fn group(&mut self) {
+        let pool = self.draw_pool();
+        let bag = &mut self.bags[pool];
+        let count = u64::from(self.groups[pool].draw()).min(bag.left);
+        self.places.turn();
+        let start = self.times.now.0;
+        let mut end = start + (count - 1) * self.times.spacing_ns;
+        let alike = part(self.profile.chosen.alike_percent);
+        let mut class = bag.draw(&mut self.rng);
+        for i in 0..count {
+            if i > 0 && (bag.counts[class] == 0 || !is_drawn(alike, &mut self.rng)) {
+                class = bag.draw(&mut self.rng);
+            }
+            bag.take(class);
+            let Class { bytes, write, sequential } = self.quotas.classes[class];
+            let at = start + i * self.times.spacing_ns;
+            end += self.times.service_ns(u64::from(bytes));
+            self.block.push(Request {
+                at: Nanos(at),
+                offset_bytes: self.places.next(write, sequential, u64::from(bytes)),
+                bytes: u64::from(bytes),
+                response: Some(Nanos(end - at)),
+                device: 0,
+                op: if write { Op::Write } else { Op::Read },
+            });
+        }
+        self.times.rest_after(end);
+    }
+
+    /// The kind of the next group, as often as groups of each are left.
+    #[inline]
+    fn draw_pool(&mut self) -> usize {
+        let left: [u64; POOLS] = std::array::from_fn(|pool| self.bags[pool].groups_left());
+        let mut at = self.rng.below(left.iter().sum());
+        for (pool, &groups) in left.iter().enumerate() {
+            if at < groups {
+                return pool;
+            }
+            at -= groups;
+        }
+        unreachable!("a number below the sum lies in one of its parts")
+    }
+}
+
+const CHUNK: usize = 8;
+
+/// I/Os that are left in a phase, by class; drawn without putting back.
+#[derive(Clone, Debug, Default)]
+struct Bag {
+    counts: Vec<u64>,
+    /// Sums of eight counts each.
+    chunks: Vec<u64>,
+    left: u64,
+    /// Groups per I/O as a part of 2^32.
+    groups_per_io: u64,
+}
+
+impl Bag {
+    fn new(mut counts: Vec<u64>, mean: f64) -> Bag {
+        counts.resize(counts.len().next_multiple_of(CHUNK), 0);
+        let chunks: Vec<u64> = counts.chunks(CHUNK).map(|chunk| chunk.iter().sum()).collect();
+        let left = chunks.iter().sum();
+        Bag { counts, chunks, left, groups_per_io: (2f64.powi(32) / mean) as u64 }
+    }
+
+    #[inline]
+    fn groups_left(&self) -> u64 {
+        let groups = (u128::from(self.left) * u128::from(self.groups_per_io)) >> 32;
+        (groups as u64).max(u64::from(self.left > 0))
+    }
+
+    /// A class, as often as it is left. Cost: a draw, a scan of some ten and one of eight numbers.
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> usize {
+        let mut at = rng.below(self.left);
+        let mut chunk = 0;
+        while at >= self.chunks[chunk] {
+            at -= self.chunks[chunk];
+            chunk += 1;
+        }
+        let mut class = chunk * CHUNK;
+        while at >= self.counts[class] {
+            at -= self.counts[class];
+            class += 1;
+        }
+        class
+    }
+
+    #[inline]
+    fn take(&mut self, class: usize) {
+        self.counts[class] -= 1;
+        self.chunks[class / CHUNK] -= 1;
+        self.left -= 1;
+    }
+}

@@ -1,0 +1,222 @@
+//! Addresses of a synthesized trace: files that are read and written in sequence, and random I/Os.
+//!
+//! Each phase has its own data: old files that it only reads, and what it writes, with a hot part; all share
+//! the system's files, which are divided so as well. (What was written a moment ago is read from the
+//! host's cache, so that reads reach a drive mostly for what is old.) A sequential I/O goes on
+//! where one of the last [`crate::STREAMS`] of its kind ended, as the statistics define it. A random one
+//! falls anywhere on 4 KiB pages of its area, uniformly.
+//! Left out: scattered files. A stream goes on without a break until it is begun elsewhere.
+
+use drivebay_units::Rng;
+
+use super::profile::{Profile, STREAMS_MAX, is_drawn, part};
+use crate::stats::STREAMS;
+
+const PAGE: u64 = 4096;
+const AREA_UNIT: u64 = 1 << 20;
+/// So that even the smallest area takes the largest request many times.
+const AREA_BYTES_MIN: u64 = 64 << 20;
+
+#[derive(Clone, Copy, Debug)]
+struct Area {
+    start: u64,
+    bytes: u64,
+}
+
+impl Area {
+    fn after(before: Option<Area>, gb: f64, scale: f64) -> Area {
+        let start = before.map_or(0, Area::end);
+        let bytes = ((gb * 1e9 * scale) as u64 / AREA_UNIT * AREA_UNIT).max(AREA_BYTES_MIN);
+        Area { start, bytes }
+    }
+
+    fn end(self) -> u64 {
+        self.start + self.bytes
+    }
+
+    /// A random place for so many bytes: on a page, or within one.
+    #[inline]
+    fn draw(self, bytes: u64, rng: &mut Rng) -> u64 {
+        let page = self.start + rng.below((self.bytes - bytes) / PAGE + 1) * PAGE;
+        if bytes >= PAGE {
+            return page;
+        }
+        page + rng.below((PAGE - bytes) / 512 + 1) * 512
+    }
+}
+
+/// Old files, then those that are written, and the hot part of these.
+#[derive(Clone, Copy, Debug)]
+struct Files {
+    old: Area,
+    new: Area,
+    hot: Area,
+}
+
+impl Files {
+    fn after(before: Option<Area>, gb: f64, hot_gb: f64, scale: f64) -> Files {
+        let old = Area::after(before, gb / 2.0, scale);
+        let new = Area::after(Some(old), gb / 2.0, scale);
+        let hot = Area::after(Some(old), hot_gb, scale);
+        Files { old, new, hot: Area { bytes: hot.bytes.min(new.bytes), ..hot } }
+    }
+}
+
+/// Where the next I/O of a stream begins, and when its last one was.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    end: u64,
+    /// Number of that I/O among its kind, from 1; 0 for none.
+    number: u64,
+    /// Where its files end.
+    limit: u64,
+}
+
+/// The streams of one kind: reads or writes.
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    streams: [Stream; STREAMS_MAX],
+    turn: usize,
+    /// Small records one after the other: a journal. Keeps the other streams on whole pages.
+    journal: Stream,
+    last: Stream,
+    last_on_page: Stream,
+    count: u64,
+}
+
+impl Kind {
+    /// Whether that stream may be continued by so many bytes and still counts as sequential.
+    #[inline]
+    fn goes_on(&self, stream: Stream, bytes: u64) -> bool {
+        stream.number > 0
+            && stream.number + STREAMS as u64 > self.count
+            && stream.end + bytes <= stream.limit
+    }
+}
+
+/// Draws the addresses of a trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    system: Files,
+    /// By phase.
+    data: Vec<Files>,
+    phase: usize,
+    streams: u64,
+    /// Parts of 2^32.
+    hot: u64,
+    system_part: u64,
+    seek: u64,
+    old: u64,
+    kinds: [Kind; 2],
+    rng: Rng,
+}
+
+impl Places {
+    pub(crate) fn new(profile: &Profile, scale: f64, rng: Rng) -> Places {
+        let chosen = &profile.chosen;
+        let system = Files::after(None, chosen.system_gb, chosen.system_gb / 2.0, scale);
+        let mut data: Vec<Files> = Vec::new();
+        for phase in &profile.phases {
+            let before = data.last().unwrap_or(&system).new;
+            data.push(Files::after(Some(before), phase.data_gb, phase.hot_gb, scale));
+        }
+        Places {
+            system,
+            data,
+            phase: 0,
+            streams: 1,
+            hot: 0,
+            system_part: part(chosen.system_percent),
+            seek: part(chosen.seek_percent),
+            old: part(chosen.old_percent),
+            kinds: Default::default(),
+            rng,
+        }
+    }
+
+    /// Where the highest address ends.
+    pub(crate) fn extent_bytes(&self) -> u64 {
+        self.data.last().unwrap_or(&self.system).new.end()
+    }
+
+    pub(crate) fn begin_phase(&mut self, index: usize, profile: &Profile) {
+        let phase = &profile.phases[index];
+        self.phase = index;
+        self.hot = part(phase.hot_percent);
+        self.streams = phase.streams as u64;
+    }
+
+    /// Another stream's turn, for the next group.
+    #[inline]
+    pub(crate) fn turn(&mut self) {
+        for kind in &mut self.kinds {
+            kind.turn = self.rng.below(self.streams) as usize;
+        }
+    }
+
+    /// The first byte of the next I/O. Cost: one or two draws.
+    #[inline]
+    pub(crate) fn next(&mut self, write: bool, sequential: bool, bytes: u64) -> u64 {
+        let (start, limit) =
+            if sequential { self.onward(write, bytes) } else { self.anywhere(write, bytes) };
+        let kind = &mut self.kinds[usize::from(write)];
+        kind.count += 1;
+        kind.last = Stream { end: start + bytes, number: kind.count, limit };
+        if kind.last.end.is_multiple_of(PAGE) {
+            kind.last_on_page = kind.last;
+        }
+        start
+    }
+
+    #[inline]
+    fn anywhere(&mut self, write: bool, bytes: u64) -> (u64, u64) {
+        let rng = &mut self.rng;
+        let seek = is_drawn(self.seek, rng);
+        let files =
+            if is_drawn(self.system_part, rng) { self.system } else { self.data[self.phase] };
+        let area = if !write && is_drawn(self.old, rng) {
+            files.old
+        } else if !seek && is_drawn(self.hot, rng) {
+            files.hot
+        } else {
+            files.new
+        };
+        let start = area.draw(bytes, &mut self.rng);
+        if seek && bytes.is_multiple_of(PAGE) {
+            let kind = &mut self.kinds[usize::from(write)];
+            let (end, number) = (start + bytes, kind.count + 1);
+            kind.streams[kind.turn] = Stream { end, number, limit: area.end() };
+        }
+        (start, area.end())
+    }
+
+    /// Goes on with the stream whose turn it is, or the best one that counts as sequential; gives the
+    /// place and where its files end.
+    #[inline]
+    fn onward(&mut self, write: bool, bytes: u64) -> (u64, u64) {
+        let kind = &mut self.kinds[usize::from(write)];
+        let number = kind.count + 1;
+        if !bytes.is_multiple_of(PAGE) {
+            let from = if kind.goes_on(kind.journal, bytes) { kind.journal } else { kind.last };
+            if kind.goes_on(from, bytes) {
+                kind.journal = Stream { end: from.end + bytes, number, ..from };
+                return (from.end, from.limit);
+            }
+        } else {
+            let own = kind.streams[kind.turn];
+            for from in [own, kind.last_on_page, kind.last] {
+                if kind.goes_on(from, bytes) {
+                    kind.streams[kind.turn] = Stream { end: from.end + bytes, number, ..from };
+                    return (from.end, from.limit);
+                }
+            }
+        }
+        // The very first, or at the end of all data.
+        let files = self.data[self.phase];
+        let area = if write { files.new } else { files.old };
+        let start = area.draw(bytes, &mut self.rng);
+        let kind = &mut self.kinds[usize::from(write)];
+        kind.streams[kind.turn] = Stream { end: start + bytes, number, limit: area.end() };
+        (start, area.end())
+    }
+}

@@ -1,0 +1,35 @@
+//! Any bytes as a trace: each parser, the order, the statistics and the placement must take them or
+//! refuse them, without a panic, in bounded time and memory.
+//!
+//! The first byte chooses the format, or lets it be detected; the rest is the file, compressed or not.
+//! Run: `cargo +nightly fuzz run trace -- -max_total_time=60`.
+
+#![no_main]
+
+use std::io::Cursor;
+
+use drivebay_trace::{Format, Order, Placement, Reader, Rule, Stats, Trace};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, bytes)) = data.split_first() else { return };
+    let format = Format::ALL.get(usize::from(choice)).map(|(format, _)| *format);
+    let Ok(reader) = Reader::new(Cursor::new(bytes.to_vec()), "fuzzed", format) else { return };
+    let mut trace = Trace::new(reader, Order::Window);
+    let mut stats = Stats::default();
+    let placement = Placement::new(Rule::Fold, 64 << 20, 512, 0).expect("large enough");
+    let mut last = 0;
+    while let Ok(Some(block)) = trace.next_block(&mut || true) {
+        for request in block {
+            assert!(request.at.0 >= last, "requests come in order of time");
+            last = request.at.0;
+            if let Ok((start, len)) = placement.place(request) {
+                assert!(start + len <= 64 << 20, "a place is on the drive");
+            }
+        }
+        if stats.add(block).is_err() {
+            return;
+        }
+    }
+    let _ = stats.info();
+});

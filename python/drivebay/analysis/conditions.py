@@ -1,0 +1,87 @@
+"""Under which conditions a real drive's tests ran: doubts, interruptions, telemetry, in few words.
+
+Everything comes from the result's steps; a virtual drive has none of it. The series of telemetry
+are tidied for charts: one list of (second, value) per reading.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.results import Result, Step
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One sentence that makes figures suspect, and the tests that it is about."""
+
+    sentence: str
+    test_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Of a whole review; every field is empty for a virtual drive.
+
+    `interruptions` maps a test to how often it was begun in vain; `absent` a source of telemetry to
+    why it is not there; `missed_seconds` is over all tests.
+    """
+
+    doubts: tuple[Doubt, ...]
+    interruptions: dict[str, int]
+    absent: dict[str, str]
+    read: tuple[str, ...]
+    seconds: int
+    missed_seconds: int
+    link: dict[str, Any] | None
+    host: dict[str, Any]
+
+
+def conditions(result: Result) -> Conditions:
+    """The conditions of all finished tests together; of what changes between them, the last."""
+    tests: dict[str, list[str]] = defaultdict(list)
+    interruptions: dict[str, int] = {}
+    absent: dict[str, str] = {}
+    read: dict[str, None] = {}
+    seconds = missed = 0
+    link: dict[str, Any] | None = None
+    host: dict[str, Any] = {}
+    for step in result.done:
+        found = step.conditions()
+        for sentence in found.get("doubts", []):
+            tests[sentence].append(step.id)
+        if cut_short := found.get("interruptions"):
+            interruptions[step.id] = len(cut_short)
+        telemetry = found.get("telemetry", {})
+        absent |= {one["source"]: one["why"] for one in telemetry.get("absent", [])}
+        read |= dict.fromkeys(telemetry.get("read", []))
+        seconds += telemetry.get("seconds", 0)
+        missed += telemetry.get("missed_seconds", 0)
+        link = found.get("link") or link
+        host = found.get("host") or host
+    return Conditions(
+        doubts=tuple(Doubt(sentence, tuple(ids)) for sentence, ids in tests.items()),
+        interruptions=interruptions,
+        absent=absent,
+        read=tuple(read),
+        seconds=seconds,
+        missed_seconds=missed,
+        link=link,
+        host=host,
+    )
+
+
+def telemetry(step: Step, phase: str) -> dict[str, list[tuple[float, float]]]:
+    """Every reading of a phase over its seconds, by name ("drive.temperature_c"); {} if none.
+
+    Seconds before 0 are of what came before the phase. Units are the name's ending.
+    """
+    table = step.telemetry(phase)
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    if table is not None:
+        rows = zip(*(table[name].to_pylist() for name in ("name", "second", "value")), strict=True)
+        for name, second, value in rows:
+            found[name].append((second, value))
+    return dict(found)

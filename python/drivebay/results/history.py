@@ -1,0 +1,69 @@
+"""What log.jsonl tells of a review's interruptions: which test was cut short, when, and by what.
+
+The log is a help, not a truth: a power cut may take its last lines. The host's boot id tells a
+reboot from a killed process. Only real drives' results quote it, as it holds times of day.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str | None:
+    """This boot's random name, None where the kernel tells none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return None
+
+
+def interruptions(log: Path, step_id: str) -> list[dict[str, Any]]:
+    """How often a test was begun and not finished, oldest first.
+
+    Returns
+    -------
+    list of {"began": time of day, "ended": what ended it, "host_rebooted": bool}; `ended` is
+    "stopped", "failed: ..." or "killed": the process or the whole host went without a word.
+    """
+    found: list[dict[str, Any]] = []
+    boot: str | None = None
+    open_since: dict[str, Any] | None = None
+    for event in _events(log):
+        name = event.get("event")
+        if name in ("created", "resumed"):
+            rebooted = boot is not None and event.get("boot_id") not in (None, boot)
+            boot = event.get("boot_id") or boot
+            if open_since is not None:
+                found.append({**open_since, "ended": "killed", "host_rebooted": rebooted})
+                open_since = None
+        elif event.get("step") != step_id:
+            continue
+        elif name == "step_started":
+            open_since = {"began": str(event.get("time"))}
+        elif open_since is not None:
+            if name != "step_done":
+                ended = "stopped" if name == "step_cancelled" else f"failed: {event.get('error')}"
+                found.append({**open_since, "ended": ended, "host_rebooted": False})
+            open_since = None
+    return found
+
+
+def _events(log: Path) -> list[dict[str, Any]]:
+    """The log's lines that can be read; a kill may have cut one off."""
+    events = []
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            events.append(event)
+    return events

@@ -1,0 +1,247 @@
+"""Recording the I/Os of a block device through the kernel's tracepoints in tracefs.
+
+Sources: the kernel's Documentation/trace (ftrace.rst, events.rst), include/trace/events/block.h.
+block_rq_issue and block_rq_complete go into a tracing instance of our own, filtered by device, so
+that nothing else on the machine is disturbed; the instance is removed whatever happens, and one
+that a killed drivebay has left is removed by the next. blktrace's files in debugfs are refused on
+a locked-down kernel; tracefs is not.
+
+Leaves out: requests on the way when the recording ends have no response time. Times are whole
+microseconds, as the kernel prints them. Effect: latencies of some microseconds are coarse.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO
+
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.traces.convert import check_out, convert
+from drivebay.traces.read import Summary
+
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+EVENTS = ("block_rq_issue", "block_rq_complete")
+BUFFER_BYTES_ALL = 256 << 20
+"""Of all processors together; 32 MiB each at most. An event takes about 100 bytes."""
+BUFFER_BYTES_EACH = 32 << 20
+SLEEP_S = 0.02
+"""Between looks at the buffer: at a million I/Os per second it fills in 150 ms."""
+READ_BYTES = 1 << 20
+PREFIX = "drivebay-"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording: seconds, events that the kernel had to drop, and what was written."""
+
+    seconds: float
+    lost_events: int
+    summary: Summary
+
+
+def record(
+    device: str,
+    out: Path,
+    *,
+    seconds: float,
+    force: bool = False,
+    to: str | None = None,
+    tracefs: Path | None = None,
+    tell: Callable[[float, int], None] = lambda _seconds, _bytes: None,
+) -> Recorded:
+    """Records a block device's I/Os and writes them as a trace; Ctrl-C ends it early.
+
+    Parameters
+    ----------
+    device : a whole block device.
+    out : the file to make, a format of `convert` by its ending or by `to`.
+    seconds : how long.
+    tracefs : where tracefs is mounted; None to look in the usual places.
+    tell : called now and then with seconds passed and bytes of text recorded.
+
+    Raises
+    ------
+    UserError
+        If `device` is none, `out` exists, or no I/O came in that time.
+    EnvironmentProblem
+        If tracing is not possible or not permitted.
+    """
+    number = _device_number(device)
+    check_out(out, to=to, force=force, option="--out")
+    with tempfile.TemporaryDirectory(prefix="drivebay-record-") as folder:
+        text = Path(folder) / "events.txt"
+        with _instance(tracefs or _tracefs()) as instance, text.open("wb") as file:
+            passed, lost = _record(instance, number, file, seconds, tell)
+        if text.stat().st_size == 0:
+            raise UserError(
+                f"no I/O reached {device} within {passed:.1f} s",
+                "record while something uses it, past the page cache; or longer: --seconds 60",
+            )
+        summary = convert(text, out, from_="ftrace", to=to, force=force)
+    return Recorded(passed, lost, summary)
+
+
+def _device_number(device: str) -> int:
+    try:
+        status = os.stat(device)
+    except OSError as problem:
+        raise UserError(f"{device}: {problem.strerror}", "see: drivebay drives") from None
+    if not stat.S_ISBLK(status.st_mode):
+        raise UserError(f"{device} is no block device", "see them with: drivebay drives")
+    major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
+    sysfs = Path(f"/sys/dev/block/{major}:{minor}")
+    if (sysfs / "partition").exists():
+        whole = f"/dev/{sysfs.resolve().parent.name}"
+        raise UserError(
+            f"{device} is a partition; the kernel counts a drive's I/Os as a whole",
+            f"drivebay trace record {whole}",
+        )
+    return major << 20 | minor  # as the kernel has it inside, see MKDEV
+
+
+def _tracefs() -> Path:
+    for place in TRACEFS:
+        try:
+            if (place / "instances").is_dir():
+                return place
+        except PermissionError:
+            raise _not_permitted() from None
+    if os.geteuid() != 0:
+        raise _not_permitted()
+    raise EnvironmentProblem(
+        "tracefs is not mounted, or this kernel has none",
+        f"mount -t tracefs nodev {TRACEFS[0]}",
+    )
+
+
+def _not_permitted() -> EnvironmentProblem:
+    return EnvironmentProblem(
+        "no permission to trace the kernel's block layer", "sudo drivebay trace record ..."
+    )
+
+
+@contextlib.contextmanager
+def _instance(tracefs: Path) -> Iterator[Path]:
+    """A tracing instance of our own, gone at the end."""
+    for left in tracefs.glob(f"instances/{PREFIX}*"):
+        if not Path("/proc", left.name.removeprefix(PREFIX)).exists():
+            _remove(left)
+    instance = tracefs / "instances" / f"{PREFIX}{os.getpid()}"
+    try:
+        instance.mkdir()
+    except PermissionError:
+        raise _not_permitted() from None
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{instance}: a tracing instance cannot be made: {problem.strerror}",
+            "is the kernel locked down, or another recording running? see: dmesg | tail",
+        ) from None
+    try:
+        yield instance
+    finally:
+        _remove(instance)
+
+
+def _remove(instance: Path) -> None:
+    """Off, then away; a reader that still has it open keeps it busy for a moment."""
+    for event in EVENTS:
+        with contextlib.suppress(OSError):
+            (instance / "events/block" / event / "enable").write_text("0")
+    for _ in range(50):
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                instance.rmdir()
+            except OSError:
+                time.sleep(0.02)
+                continue
+        return
+
+
+def _set_up(instance: Path, number: int) -> None:
+    each = min(BUFFER_BYTES_EACH, BUFFER_BYTES_ALL // (os.cpu_count() or 1))
+    settings = {"buffer_size_kb": str(each >> 10), "trace_clock": "mono", "tracing_on": "1"}
+    for event in EVENTS:
+        settings[f"events/block/{event}/filter"] = f"dev == {number}"
+    for event in reversed(EVENTS):  # completions first: every issue recorded can be answered
+        settings[f"events/block/{event}/enable"] = "1"
+    for name, value in settings.items():
+        try:
+            (instance / name).write_text(value)
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"tracing: {name} cannot be set to {value!r}: {problem.strerror}",
+                "a kernel with CONFIG_BLK_DEV_IO_TRACE is needed: "
+                "grep BLK_DEV_IO_TRACE /boot/config-$(uname -r)",
+            ) from None
+
+
+def _record(
+    instance: Path,
+    number: int,
+    file: BinaryIO,
+    seconds: float,
+    tell: Callable[[float, int], None],
+) -> tuple[float, int]:
+    """Seconds recorded, and events lost."""
+    with _signals() as stop:
+        _set_up(instance, number)
+        pipe = os.open(instance / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            begun = time.monotonic()
+            while (passed := time.monotonic() - begun) < seconds and not stop.is_set():
+                _drain(pipe, file)
+                tell(passed, file.tell())
+                stop.wait(max(0.0, min(SLEEP_S, seconds - passed)))
+            for event in EVENTS:
+                (instance / "events/block" / event / "enable").write_text("0")
+            _drain(pipe, file)
+        finally:
+            os.close(pipe)
+    return passed, _lost(instance)
+
+
+def _drain(pipe: int, file: BinaryIO) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while text := os.read(pipe, READ_BYTES):
+            file.write(text)
+
+
+def _lost(instance: Path) -> int:
+    """Events that were overwritten before we read them, or never found room."""
+    lost = 0
+    for stats in instance.glob("per_cpu/cpu*/stats"):
+        for line in stats.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in ("overrun", "commit overrun", "dropped events"):
+                lost += int(value)
+    return lost
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set, so that the instance is removed."""
+    event = threading.Event()
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        event.set()
+
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, hear)
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,74 @@
+"""The conditions of a whole review, from its folder: doubts once, with the tests they are about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from fakes import FakeTarget, small_suite
+
+from drivebay import analysis, results, review
+from drivebay.analysis.conditions import telemetry
+from drivebay.report.conditions import conditions_of
+from drivebay.suites import Test
+from drivebay.targets.base import TELEMETRY_SCHEMA, PhaseResult, Progress
+
+ROWS = [(-0.5, "drive.temperature_c", 40.0), (0.5, "drive.temperature_c", 41.0)]
+
+
+class Watched(FakeTarget):
+    """A real drive whose every test has conditions and telemetry."""
+
+    def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
+        first, *rest = super().run_test(test, seed=seed, progress=progress)
+        hot = test.id == "thermal-write"
+        conditions: dict[str, Any] = {
+            "doubts": ["virtual", "hot"] if hot else ["virtual"],
+            "telemetry": {
+                "read": ["drive temperature"],
+                "absent": [{"source": "drive power", "why": "no sensor here"}],
+                "seconds": 10,
+                "missed_seconds": 1 if hot else 0,
+            },
+            "host": {"kernel": "Linux 6.1"},
+            "link": None,
+        }
+        table = pa.table(list(zip(*ROWS, strict=True)), schema=TELEMETRY_SCHEMA)
+        return [replace(first, conditions=conditions, telemetry=table), *rest]
+
+
+def test_conditions_of_a_review(tmp_path: Path) -> None:
+    out = review.run(lambda: Watched(kind="block"), small_suite(), out=tmp_path / "r")
+    result = results.load(out)
+    found = analysis.conditions(result)
+    tests = tuple(test.id for test in small_suite().tests)
+    assert found.doubts == (
+        analysis.Doubt("virtual", tests),
+        analysis.Doubt("hot", ("thermal-write",)),
+    )
+    assert found.absent == {"drive power": "no sensor here"}
+    assert (found.seconds, found.missed_seconds) == (40, 1)
+    assert found.host == {"kernel": "Linux 6.1"} and found.read == ("drive temperature",)
+    step = result.step("random-read")
+    assert telemetry(step, "qd1") == {"drive.temperature_c": [(-0.5, 40.0), (0.5, 41.0)]}
+    assert telemetry(step, "qd2") == {}
+
+
+def test_the_report_says_them_as_text(tmp_path: Path) -> None:
+    result = results.load(
+        review.run(lambda: Watched(kind="block"), small_suite(), out=tmp_path / "r")
+    )
+    words = "".join(str(part) for part in conditions_of(result))
+    assert "suspect" in words and "<li>hot (thermal-write)</li>" in words
+    assert "40 seconds, 1 missed" in words and "no sensor here" in words
+    virtual = results.load(review.run(FakeTarget, small_suite(), out=tmp_path / "v"))
+    assert conditions_of(virtual) == []
+
+
+def test_a_virtual_drive_has_none(tmp_path: Path) -> None:
+    result = results.load(review.run(FakeTarget, small_suite(), out=tmp_path / "r"))
+    found = analysis.conditions(result)
+    assert found == analysis.Conditions((), {}, {}, (), 0, 0, None, {})
+    assert telemetry(result.steps[0], "run") == {} and result.steps[0].telemetry() is None

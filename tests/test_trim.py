@@ -1,0 +1,163 @@
+"""TRIM validation: on loop devices with and without hole punching, on files, and on liars."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loops import loop, needs_root, run, sparse
+
+from drivebay.targets import erase, purge, subject, trim
+from drivebay.targets.subject import Consent, Hold
+from drivebay.targets.trim import STRETCH_BYTES, Validation
+
+SIZE = 64 * 2**20
+
+
+@contextlib.contextmanager
+def held(path: str, serial: str | None = None) -> Iterator[Hold]:
+    hold = Hold(subject.find(path), consent=Consent(serial))
+    try:
+        yield hold
+    finally:
+        hold.close()
+
+
+def validated(path: str, serial: str | None = None) -> Validation:
+    with held(path, serial) as hold:
+        return trim.validate(hold, seed=3, pause_s=0.01)
+
+
+@needs_root
+def test_a_loop_whose_backing_file_can_have_holes(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", SIZE)
+    with loop(backing) as device:
+        found = validated(device, str(backing))
+    assert found.claims == trim.Claims(True, "zeros", True, "loop driver")
+    assert (found.verdict, found.reads_after, found.deterministic) == ("works", "zeros", True)
+    assert found.neighbours_intact and found.as_claimed
+    assert found.blocks == 3 * STRETCH_BYTES // 2 // 4096
+    kept = backing.stat().st_blocks * 512
+    assert kept < 3 * STRETCH_BYTES // 2 + 2**20, "the loop has given the space back"
+
+
+@needs_root
+def test_a_loop_whose_backing_file_cannot_have_holes(tmp_path: Path) -> None:
+    """ramfs knows no fallocate, so the loop offers no discard."""
+    place = tmp_path / "ram"
+    place.mkdir()
+    run("mount", "-t", "ramfs", "none", str(place))
+    try:
+        backing = sparse(place / "disk.img", SIZE)
+        with loop(backing) as device:
+            found = validated(device, str(backing))
+            with held(device, str(backing)) as hold:
+                left = trim.old_blocks(hold, [0], 3, whole=True)
+    finally:
+        run("umount", str(place))
+    assert found.verdict == "not offered" and "not supported here" in found.why_not
+    assert not found.claims.discards and found.as_claimed is None
+    assert left == STRETCH_BYTES // 4096, "the pattern is there as it was written"
+
+
+def test_a_file(tmp_path: Path) -> None:
+    found = validated(str(sparse(tmp_path / "disk.img", SIZE)))
+    assert (found.verdict, found.reads_after, found.as_claimed) == ("works", "zeros", True)
+    assert found.neighbours_intact
+
+
+def liar(keeps: int) -> object:
+    """A discard that says it is done and forgets only what lies after `keeps` of each stretch."""
+
+    def discards(fd: int, kind: str, start: int, length: int) -> None:
+        for place in range(start + keeps, start + length, 4096):
+            os.pwrite(fd, bytes(4096), place)
+
+    return discards
+
+
+@pytest.mark.parametrize(
+    ("keeps", "verdict", "reads_after"),
+    [(STRETCH_BYTES // 2, "does nothing", "old data"), (2**20, "works in part", "mixed")],
+)
+def test_a_discard_that_lies(
+    tmp_path: Path, keeps: int, verdict: str, reads_after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "_discard", liar(keeps))
+    found = validated(str(sparse(tmp_path / "disk.img", SIZE)))
+    assert (found.verdict, found.reads_after, found.as_claimed) == (verdict, reads_after, False)
+    assert found.old_blocks == 3 * min(keeps, STRETCH_BYTES // 2) // 4096
+
+
+def test_reads_that_change_and_a_discard_that_takes_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = sparse(tmp_path / "disk.img", SIZE)
+
+    def takes_more(fd: int, kind: str, start: int, length: int) -> None:
+        os.pwrite(fd, bytes(length + 4096), start)
+
+    monkeypatch.setattr(purge, "_discard", takes_more)
+    found = validated(str(file))
+    assert found.verdict == "works" and found.neighbours_intact is False
+    monkeypatch.undo()
+    reads: list[int] = []
+    read = trim._read
+
+    def changes(hold: Hold, places: list[int]) -> list[bytes]:
+        reads.append(1)
+        return [os.urandom(4096)] * len(places) if len(reads) in (2, 3, 4) else read(hold, places)
+
+    monkeypatch.setattr(trim, "_read", changes)
+    found = validated(str(file))
+    assert (found.verdict, found.reads_after, found.deterministic) == ("works", "other", False)
+    assert found.as_claimed is False
+
+
+def test_what_cannot_be_written_is_no_validation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = sparse(tmp_path / "disk.img", SIZE)
+    monkeypatch.setattr(purge.DirectIo, "write", lambda *_: None)
+    with pytest.raises(OSError, match="cannot be read back") as caught:
+        validated(str(file))
+    assert caught.value.errno == errno.EIO
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("bus", "said", "expected"),
+    [
+        ("nvme", json.dumps({"dlfeat": 9}), ("zeros", True)),
+        ("nvme", json.dumps({"dlfeat": 2}), ("ones", True)),
+        ("nvme", json.dumps({"dlfeat": 0}), (None, None)),
+        ("nvme", "no", (None, None)),
+        ("sata", "\t   *\tDeterministic read ZEROs after TRIM\n", ("zeros", True)),
+        ("sata", "\t   *\tDeterministic read data after TRIM\n", (None, True)),
+        ("sata", "\t   *\tData Set Management TRIM supported (limit 8 blocks)\n", (None, None)),
+    ],
+)
+def test_claims(
+    tmp_path: Path,
+    bus: str,
+    said: str,
+    expected: tuple[str | None, bool | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("nvme", "hdparm"):
+        script = tmp_path / name
+        script.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(trim, "bus_of", lambda _: bus)
+    assert erase.program("nvme") == str(tmp_path / "nvme")
+    backing = sparse(tmp_path / "disk.img", SIZE)
+    with loop(backing) as device, held(device, str(backing)) as hold:
+        claims = trim.claims(hold)
+    assert (claims.reads_after, claims.deterministic) == expected
+    assert claims.discards
