@@ -95,29 +95,44 @@ struct Waiting {
 
 /// Requests on their way to the flash core, in the order of arrival: those that come straight from the
 /// host core, and those whose data passes the write path first.
-#[derive(Default)]
 struct CoreQueue {
-    direct: VecDeque<Waiting>,
-    with_data: VecDeque<Waiting>,
+    queues: [VecDeque<Waiting>; 2],
+    /// When the first of each queue arrives.
+    arrivals: [Nanos; 2],
+}
+
+/// Requests that come straight from the host core.
+const DIRECT: usize = 0;
+/// Requests whose data passes the write path.
+const WITH_DATA: usize = 1;
+
+impl Default for CoreQueue {
+    fn default() -> CoreQueue {
+        CoreQueue { queues: Default::default(), arrivals: [NEVER; 2] }
+    }
 }
 
 impl CoreQueue {
     /// When the next one arrives; the end of time if none is on its way.
     #[inline(always)]
     fn next_arrival(&self) -> Nanos {
-        let of = |queue: &VecDeque<Waiting>| queue.front().map_or(NEVER, |w| w.arrival);
-        of(&self.direct).min(of(&self.with_data))
+        self.arrivals[DIRECT].min(self.arrivals[WITH_DATA])
     }
 
-    /// Takes the next one; of two that arrive together the one that was submitted first.
+    #[inline(always)]
+    fn push(&mut self, waiting: Waiting) {
+        let way = if waiting.io.op.is_write() { WITH_DATA } else { DIRECT };
+        self.arrivals[way] = self.arrivals[way].min(waiting.arrival);
+        self.queues[way].push_back(waiting);
+    }
+
+    /// Takes the next one; of two that arrive together the one that came straight.
     #[inline(always)]
     fn take(&mut self) -> Option<Waiting> {
-        let key = |w: &Waiting| (w.arrival, w.submitted);
-        match (self.direct.front(), self.with_data.front()) {
-            (Some(a), Some(b)) if key(b) < key(a) => self.with_data.pop_front(),
-            (Some(_), _) => self.direct.pop_front(),
-            (None, _) => self.with_data.pop_front(),
-        }
+        let way = usize::from(self.arrivals[WITH_DATA] < self.arrivals[DIRECT]);
+        let waiting = self.queues[way].pop_front();
+        self.arrivals[way] = self.queues[way].front().map_or(NEVER, |next| next.arrival);
+        waiting
     }
 }
 
@@ -278,8 +293,8 @@ impl Device {
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert_eq!(self.next_turn(), NEVER, "accepted requests were served");
-        self.accept(now, io, 0)?;
-        self.serve().map(|served| served.completion)
+        let served = self.accept_or_serve(now, io, 0, NEVER)?;
+        Ok(served.expect("nothing else is submitted before its turn").completion)
     }
 
     /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's name
@@ -289,11 +304,31 @@ impl Device {
     /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]; the drive is unchanged then.
     #[inline]
     pub fn accept(&mut self, now: Nanos, io: Io, tag: u32) -> Result<(), DeviceError> {
+        self.accept_or_serve(now, io, tag, Nanos::ZERO).map(|_| ())
+    }
+
+    /// As [`Device::accept`], for a host that submits nothing more before `until`: if the request has its
+    /// turn by then, and no other before it, it is served at once.
+    ///
+    /// # Errors
+    /// As [`Device::accept`] and [`Device::serve`].
+    #[inline(always)]
+    pub fn accept_or_serve(
+        &mut self,
+        now: Nanos,
+        io: Io,
+        tag: u32,
+        until: Nanos,
+    ) -> Result<Option<Served>, DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         self.check(io)?;
         let ready = self.front.post(0, now);
-        self.enter(now, Posted { at: now, ready }, io, tag);
-        Ok(())
+        let waiting = self.enter(now, Posted { at: now, ready }, io, tag);
+        if waiting.arrival <= until && self.next_turn() == NEVER {
+            return self.serve_one(waiting).map(Some);
+        }
+        self.queue.push(waiting);
+        Ok(None)
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::take`].
@@ -319,13 +354,14 @@ impl Device {
     pub fn take(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
         self.check(io)?;
         let now = self.now.max(posted.ready.max(self.takes_at()));
-        self.enter(now, posted, io, tag);
+        let waiting = self.enter(now, posted, io, tag);
+        self.queue.push(waiting);
         Ok(())
     }
 
-    /// From a submission queue to the queue of the flash core.
+    /// From a submission queue to the flash core.
     #[inline(always)]
-    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) {
+    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> Waiting {
         self.now = now;
         let mut stages = Stages::default();
         let Posted { at, ready } = posted;
@@ -346,13 +382,9 @@ impl Device {
         let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
         stages.add(Stage::Firmware, begin.since(issued));
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
-        if io.op.is_write() {
-            let arrival = self.move_in(fetched, io, &mut stages);
-            self.queue.with_data.push_back(Waiting { arrival, tag, io, submitted: at, stages });
-        } else {
-            let waiting = Waiting { arrival: fetched, tag, io, submitted: at, stages };
-            self.queue.direct.push_back(waiting);
-        }
+        let arrival =
+            if io.op.is_write() { self.move_in(fetched, io, &mut stages) } else { fetched };
+        Waiting { arrival, tag, io, submitted: at, stages }
     }
 
     /// When the next accepted request reaches the flash core; the end of time if there is none.
@@ -373,8 +405,13 @@ impl Device {
     /// When no request has been accepted: see [`Device::next_turn`].
     #[inline]
     pub fn serve(&mut self) -> Result<Served, DeviceError> {
-        let Waiting { arrival, tag, io, submitted, mut stages } =
-            self.queue.take().expect("a request was accepted and not yet served");
+        let waiting = self.queue.take().expect("a request was accepted and not yet served");
+        self.serve_one(waiting)
+    }
+
+    #[inline(always)]
+    fn serve_one(&mut self, waiting: Waiting) -> Result<Served, DeviceError> {
+        let Waiting { arrival, tag, io, submitted, mut stages } = waiting;
         let ready = match io.op {
             Op::Read => self.read(arrival, io, &mut stages),
             Op::Flush => self.flush(arrival, &mut stages),

@@ -177,8 +177,11 @@ impl Loop<'_> {
                 let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 let slot = self.host.submit(now);
-                device.accept(now, io, slot)?;
-                self.host.slots.set(slot as usize, FAR);
+                let until = self.host.slots.first_but(slot as usize);
+                match device.accept_or_serve(now, io, slot, until)? {
+                    Some(served) => drop(self.count(served)),
+                    None => self.host.slots.set(slot as usize, FAR),
+                }
             }
             batches.swap(0, 1);
         }
@@ -192,14 +195,15 @@ impl Loop<'_> {
             if at < device.next_turn() {
                 return Ok(at);
             }
-            self.serve(device)?;
+            let served = device.serve()?;
+            self.count(served);
         }
     }
 
-    /// Serves the request whose turn it is, and counts it; returns its slot, and when it was done.
+    /// Counts a request that was served; returns its slot, and when it was done.
     #[inline(always)]
-    fn serve(&mut self, device: &mut Device) -> Result<(usize, Nanos), RunError> {
-        let Served { tag, io, submitted, mut completion } = device.serve()?;
+    fn count(&mut self, served: Served) -> (usize, Nanos) {
+        let Served { tag, io, submitted, mut completion } = served;
         let asked = self.host.asked[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(asked));
         let done = completion.done;
@@ -207,7 +211,7 @@ impl Loop<'_> {
         self.latest = self.latest.max(done);
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
-        Ok((tag as usize, done))
+        (tag as usize, done)
     }
 
     /// As `go`, through several submission queues: of what is posted before the controller can take the
@@ -225,7 +229,8 @@ impl Loop<'_> {
             let asked = if more { free } else { FAR };
             let taken = queues.takes_at(device.takes_at()).unwrap_or(FAR);
             if device.next_turn() <= asked.min(taken) {
-                let (slot, done) = self.serve(device)?;
+                let served = device.serve()?;
+                let (slot, done) = self.count(served);
                 if done <= self.end {
                     let queue = &mut totals[queues.of_slot(slot)];
                     queue.ios += 1;
@@ -254,7 +259,8 @@ impl Loop<'_> {
     /// Serves what is still under way.
     fn finish(&mut self, device: &mut Device) -> Result<(), RunError> {
         while device.next_turn() < FAR {
-            self.serve(device)?;
+            let served = device.serve()?;
+            self.count(served);
         }
         Ok(())
     }

@@ -38,6 +38,18 @@ impl Slots {
         (packed as usize & (DEPTH_MAX - 1), Nanos(packed >> SLOT_BITS))
     }
 
+    /// When the first of all other slots is free; never if there is none.
+    #[inline(always)]
+    pub fn first_but(&self, slot: usize) -> Nanos {
+        let mut node = self.leaves + slot;
+        let mut first = u64::MAX;
+        while node > 1 {
+            first = first.min(self.tree[node ^ 1]);
+            node >>= 1;
+        }
+        Nanos(first >> SLOT_BITS)
+    }
+
     /// The command in `slot` will be done at `done`.
     #[inline(always)]
     pub fn set(&mut self, slot: usize, done: Nanos) {
@@ -66,6 +78,8 @@ mod tests {
                 let (slot, at) = slots.first();
                 assert_eq!(at.0, *naive.iter().min().expect("a queue has slots"));
                 assert_eq!(naive[slot], at.0);
+                let others = (0..depth).filter(|&other| other != slot).map(|other| naive[other]);
+                assert_eq!(slots.first_but(slot).min(FAR).0, others.min().unwrap_or(FAR.0));
                 naive[slot] = at.0 + rng.below(100);
                 slots.set(slot, Nanos(naive[slot]));
             }

@@ -22,12 +22,17 @@ struct Due {
     number: u64,
 }
 
+/// Where the erases stand among the queues' heads, behind the streams.
+const ERASES: usize = STREAMS;
+
 /// What is due later.
 pub(super) struct Programs {
     streams: [VecDeque<Due>; STREAMS],
     /// When, and which superblock.
     erases: VecDeque<(Nanos, u32)>,
-    /// The earliest time of all queues.
+    /// When the first of each queue is due: the streams, the erases.
+    heads: [Nanos; STREAMS + 1],
+    /// The earliest of them.
     next_at: Nanos,
     /// Nothing will ask a die for an earlier time.
     floor: Nanos,
@@ -38,6 +43,7 @@ impl Default for Programs {
         Programs {
             streams: Default::default(),
             erases: VecDeque::new(),
+            heads: [NEVER; STREAMS + 1],
             next_at: NEVER,
             floor: Nanos::ZERO,
         }
@@ -45,21 +51,11 @@ impl Default for Programs {
 }
 
 impl Programs {
-    /// When a stream's next program is due.
+    /// A queue has another head.
     #[inline(always)]
-    fn due(&self, stream: usize) -> Nanos {
-        self.streams[stream].front().map_or(NEVER, |due| due.at)
-    }
-
-    fn find_next(&mut self) {
-        let due = (0..STREAMS).map(|stream| self.due(stream));
-        self.next_at = due.fold(self.erase_due(), Nanos::min);
-    }
-
-    /// When the next erase is due.
-    #[inline(always)]
-    fn erase_due(&self) -> Nanos {
-        self.erases.front().map_or(NEVER, |&(at, _)| at)
+    fn set_head(&mut self, queue: usize, at: Nanos) {
+        self.heads[queue] = at;
+        self.next_at = self.heads.into_iter().fold(NEVER, Nanos::min);
     }
 }
 
@@ -93,12 +89,19 @@ impl Device {
     }
 
     /// Programs a die's planes up to flash page `page` at `at`, or when the stream's program before is due.
-    #[inline]
+    #[inline(never)]
     pub(super) fn program(&mut self, stream: usize, page: u32, number: u64, at: Nanos) {
         let queue = &mut self.programs.streams[stream];
-        let at = queue.back().map_or(at, |before| at.max(before.at));
-        queue.push_back(Due { at, page, number });
-        self.programs.next_at = self.programs.next_at.min(at);
+        match queue.back() {
+            Some(before) => {
+                let at = at.max(before.at);
+                queue.push_back(Due { at, page, number });
+            }
+            None => {
+                queue.push_back(Due { at, page, number });
+                self.programs.set_head(stream, at);
+            }
+        }
     }
 
     /// Whether a superblock waits to be erased.
@@ -110,12 +113,12 @@ impl Device {
     pub(super) fn erase(&mut self, index: u32, at: Nanos) {
         let at = self.programs.erases.back().map_or(at, |&(before, _)| at.max(before));
         self.programs.erases.push_back((at, index));
-        self.programs.next_at = self.programs.next_at.min(at);
+        self.programs.set_head(ERASES, self.programs.erases[0].0);
     }
 
     /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
     fn ask_next(&mut self) {
-        if self.programs.erase_due() == self.programs.next_at {
+        if self.programs.heads[ERASES] == self.programs.next_at {
             self.erase_now();
         } else {
             self.ask_next_program();
@@ -123,21 +126,25 @@ impl Device {
     }
 
     /// Asks the dies for the program that is due first, even if an erase is due before.
+    #[inline]
     fn ask_next_program(&mut self) {
         let programs = &mut self.programs;
-        let first = (0..STREAMS).min_by_key(|&stream| programs.due(stream)).unwrap_or_default();
-        let due = programs.streams[first].pop_front();
-        self.ask_program(first, due.expect("a buffer of two rows holds no page nobody programs"));
-        self.programs.find_next();
+        let stream = usize::from(programs.heads[1] < programs.heads[0]);
+        let queue = &mut programs.streams[stream];
+        let due = queue.pop_front().expect("a buffer of two rows holds no page nobody programs");
+        let next = queue.front().map_or(NEVER, |due| due.at);
+        programs.set_head(stream, next);
+        self.ask_program(stream, due);
     }
 
     /// Erases the superblock that has waited longest, whenever it is due.
     pub(super) fn erase_now(&mut self) {
-        let (at, index) =
-            self.programs.erases.pop_front().expect("a superblock waits to be erased");
+        let erases = &mut self.programs.erases;
+        let (at, index) = erases.pop_front().expect("a superblock waits to be erased");
+        let next = erases.front().map_or(NEVER, |&(at, _)| at);
+        self.programs.set_head(ERASES, next);
         self.ftl.erased(index);
         self.nand.erase_superblock(at);
-        self.programs.find_next();
     }
 
     #[inline(always)]
