@@ -3,9 +3,9 @@
 The bound is 15 % for figures with a value; bounds ("over", "under") must hold. A drift beyond that
 is a change of the model and belongs into the changelog.
 
-The Storage Bench is replayed from synthesized traces, whose free parameters are not yet fitted to this
-model: data rates and mean latencies are held to 30 %. Their shares of I/Os over 10 ms miss what was
-published (Destroyer 1.2 % for nearly 2 %, Heavy 0.13 % for 0.06 %) and are not asserted.
+The Storage Bench is replayed from synthesized traces, whose free parameters are not yet fitted to
+this model: data rates and mean latencies are held to 30 %. Their shares of I/Os over 10 ms miss
+what was published (Destroyer 1.2 % for nearly 2 %, Heavy 0.13 % for 0.06 %) and are not asserted.
 """
 
 from __future__ import annotations
