@@ -1,9 +1,11 @@
-"""For all tests: one browser, and locks of our own, so that real reviews of this run wait for one
-another only, not for other people's."""
+"""For all tests: one browser; locks of our own, so that real reviews of this run wait for one another
+only, not for other people's; and Ctrl-C that arrives, even if whoever started us ignores it (a shell
+does for jobs in the background, and their children inherit it)."""
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +14,12 @@ import browsing
 import pytest
 
 from drivebay.targets import turns
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_arrives() -> None:
+    """Programs that tests start can be interrupted."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
