@@ -1,6 +1,5 @@
-"""For all tests: one browser; locks of our own, so that real reviews of this run wait for one another
-only, not for other people's; and Ctrl-C that arrives, even if whoever started us ignores it (a shell
-does for jobs in the background, and their children inherit it)."""
+"""For all tests: one browser; locks of our own, so that real reviews of this run wait for one
+another only, not for other people's; and Ctrl-C that arrives, even if our shell ignores it."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from drivebay.targets import turns
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c_arrives() -> None:
-    """Programs that tests start can be interrupted."""
+    """Undoes what a shell does to jobs in the background, and what their children inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
