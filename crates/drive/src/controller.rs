@@ -77,6 +77,13 @@ impl FlashCore {
         self.busy += len.0;
     }
 
+    /// Gives `len` to collection, not before `from`.
+    pub fn collect_from(&mut self, from: Nanos, len: Nanos) {
+        self.fifo.reserve(from, len);
+        self.collected += len.0;
+        self.busy += len.0;
+    }
+
     /// Closes the books of the command served last, its collection included.
     #[inline]
     pub fn close_command(&mut self) {

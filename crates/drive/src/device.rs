@@ -270,9 +270,19 @@ impl Device {
         self.collector = collect::Collector::default();
     }
 
-    /// Nothing is asked of the drive until `until`; it cools.
+    /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
+        if self.spec.idle.is_some() {
+            // Heat follows what is collected meanwhile, step by step.
+            while self.thermal.next_step() < until {
+                let step = self.thermal.next_step();
+                self.collect_idle(step);
+                self.now = self.now.max(step);
+                self.heat_up(self.now);
+            }
+            self.collect_idle(until);
+        }
         self.now = self.now.max(until);
         self.heat_up(self.now);
     }
@@ -492,6 +502,8 @@ impl Device {
         nominal: Nanos,
         stages: &mut Stages,
     ) -> Nanos {
+        self.collect_idle(from);
+        self.collector.idle_from = None;
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);

@@ -256,6 +256,19 @@ pub struct RawCollection {
     pub low_factor: Number,
     /// Free superblocks that only foreground collection may use.
     pub reserve_superblocks: Sourced<u64>,
+    /// Collection while nothing is asked of the drive; none if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<RawIdle>,
+}
+
+/// Collection in idle time.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawIdle {
+    /// How long the flash core has had no command when it begins.
+    pub after_ms: Number,
+    /// Free space at which it ends.
+    pub free_mb: Number,
 }
 
 /// Energy.

@@ -4,7 +4,8 @@
 //! runs low, each command is followed by a slot; its length depends on how much is free, so the host
 //! is slowed smoothly. In a slot, flash pages are copied, one by one, until the time or the page limit
 //! is used up; the slot passes even if the copying ends sooner. What a copy overdraws, the next
-//! slot lacks. Below the reserve, whole superblocks are collected before the host may go on.
+//! slot lacks. Below the reserve, whole superblocks are collected before the host may go on. Where the
+//! profile says so, collection also uses the time in which nothing is asked of the drive.
 //! The mechanism is a hypothesis that fits the published burst, cliff and steady state together; see
 //! docs/adr/0004-collection-by-time-slots.md.
 
@@ -24,6 +25,8 @@ pub struct Collector {
     pages_256: i64,
     /// When the data copied so far is in the controller.
     data_ready: Nanos,
+    /// When collection in the present idle time may begin.
+    pub(super) idle_from: Option<Nanos>,
 }
 
 impl Pacing {
@@ -144,6 +147,46 @@ impl Device {
             self.ftl.discard_victim();
         } else {
             self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        }
+    }
+
+    /// Collects while the flash core has no command until `until`, as the profile allows.
+    ///
+    /// Nothing happens in idle time by itself: the next command, or the end of a rest, asks for what has
+    /// been done by then. A copy that has begun is finished, and a command that comes waits for it.
+    #[inline(always)]
+    pub(super) fn collect_idle(&mut self, until: Nanos) {
+        if self.spec.idle.is_some() {
+            self.collect_until(until);
+        }
+    }
+
+    #[inline(never)]
+    fn collect_until(&mut self, until: Nanos) {
+        let Some(idle) = self.spec.idle else {
+            return;
+        };
+        let free_at = self.flash_core.free_at();
+        let from = *self.collector.idle_from.get_or_insert(free_at.after(idle.after));
+        let mut at = from.max(free_at);
+        let stream = self.ftl.collect_stream();
+        while at < until && self.ftl.free_slots() < idle.free {
+            if self.ftl.room(stream) == 0 && self.ftl.free_superblocks() == 0 {
+                return;
+            }
+            at = at.max(self.place_free_at(stream));
+            if at >= until {
+                return;
+            }
+            match self.ftl.next_source() {
+                Some(source) => {
+                    let cost = self.copy(source, at);
+                    self.flash_core.collect_from(at, cost);
+                    at = at.after(cost);
+                }
+                None if self.ftl.victim_is_done() => self.retire(),
+                None => return,
+            }
         }
     }
 

@@ -1,6 +1,9 @@
 //! Garbage collection: victim choice and pacing.
 
-use super::checker::{Checker, SpecError, pages_of_mb};
+use drivebay_units::Nanos;
+
+use super::PAGE_BYTES;
+use super::checker::{Checker, SpecError, nanos, pages_of_mb};
 use super::flash::Geometry;
 use crate::raw::RawSpec;
 
@@ -34,6 +37,31 @@ pub struct Pacing {
     pub slot_pages_256: u64,
     /// Whether reads are followed by a slot.
     pub after_reads: bool,
+}
+
+/// Collection in idle time.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    /// Begins when the flash core has had no command for so long.
+    pub after: Nanos,
+    /// Ends when so many slots are free.
+    pub free: u64,
+}
+
+pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
+    let Some(idle) = &raw.collection.idle else {
+        return Ok(None);
+    };
+    let after = Checker::float("collection.idle.after_ms", &idle.after_ms, 0.0, 1e6)?;
+    let free_mb = Checker::float("collection.idle.free_mb", &idle.free_mb, 0.0, 1e9)?;
+    let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
+    if pages_of_mb(free_mb) > spare {
+        let most = spare * PAGE_BYTES / 1_000_000;
+        let hint = "a full drive never has more free space than it has spare flash";
+        let allowed = format!("at most the spare flash, {most} MB");
+        return Err(Checker::out("collection.idle.free_mb", free_mb, allowed, hint));
+    }
+    Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
 }
 
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {

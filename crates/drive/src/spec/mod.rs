@@ -20,7 +20,7 @@ use crate::raw::RawSpec;
 use checker::Checker;
 
 pub use checker::SpecError;
-pub use collection::{Pacing, Policy};
+pub use collection::{Idle, Pacing, Policy};
 pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
@@ -71,6 +71,8 @@ pub struct Spec {
     pub reserve_superblocks: u32,
     /// Pacing of collection.
     pub pacing: Pacing,
+    /// Collection in idle time.
+    pub idle: Option<Idle>,
     /// Energy.
     pub energy: Energy,
     /// Heat.
@@ -157,6 +159,7 @@ impl Spec {
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
+            idle: collection::check_idle(&raw, &geometry)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,

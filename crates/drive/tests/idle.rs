@@ -1,0 +1,128 @@
+//! Collection in idle time: free space comes back while nothing is asked, and the next burst is fast.
+
+mod support;
+
+use drivebay_drive::{Device, Op, Spec, Stage};
+use drivebay_units::{Nanos, Rng};
+use support::{Profile, at_depth, page};
+
+const USER: u64 = 14_000;
+
+/// Four dies, collection in slots, 16 MB of spare flash.
+fn profile() -> Profile {
+    Profile::sm951()
+        .cool()
+        .set("nand.channels", 2)
+        .set("nand.dies_per_channel", 2)
+        .set("nand.blocks_per_plane", 36)
+        .set("nand.pages_per_block", 16)
+        .set("nand.bad_superblocks", 0)
+        .set("drive.capacity_sectors", USER as i64 * 8)
+        .set("buffer.size_kib", 512)
+        .set("collection.pool_mb", 6.0)
+        .set("collection.ramp_mb", 1.0)
+        .set("collection.low_mb", 4.0)
+        .set("collection.critical_mb", 2.0)
+}
+
+fn with_idle(after_ms: f64, free_mb: f64) -> Profile {
+    profile().with("collection.idle.after_ms", after_ms).with("collection.idle.free_mb", free_mb)
+}
+
+/// Filled, and written at random until collection keeps up.
+fn worn(profile: &Profile) -> Device {
+    let mut device = profile.device();
+    let mut rng = Rng::new(3).fork("wear");
+    at_depth(&mut device, 8, (0..USER).map(|lpn| page(Op::Write, lpn)));
+    let end = at_depth(&mut device, 8, (0..3 * USER).map(|_| page(Op::Write, rng.below(USER))));
+    device.rest(end);
+    device
+}
+
+fn slots(mb: f64) -> u64 {
+    (mb * 1e6 / 4096.0).round() as u64
+}
+
+#[test]
+fn a_rest_brings_free_space_back() {
+    let mut idle = worn(&with_idle(10.0, 12.0));
+    let before = idle.ftl().free_slots();
+    assert!(before < slots(12.0), "worn: {before}");
+    // Not long enough to begin.
+    idle.rest(idle.now().after(Nanos::millis(9)));
+    assert_eq!(idle.ftl().free_slots(), before);
+    idle.rest(idle.now().after(Nanos::secs(5)));
+    assert!(idle.ftl().free_slots() >= slots(12.0));
+    let copied = idle.counters().copied_pages;
+    idle.rest(idle.now().after(Nanos::secs(5)));
+    assert_eq!(idle.counters().copied_pages, copied, "enough is enough");
+    idle.ftl().check_invariants();
+
+    let mut without = worn(&profile());
+    let free = without.ftl().free_slots();
+    without.rest(without.now().after(Nanos::secs(10)));
+    assert_eq!(without.ftl().free_slots(), free);
+}
+
+/// How a rest is divided makes no difference, nor does the command that ends it.
+#[test]
+fn a_rest_in_parts_is_a_rest() {
+    let profile = with_idle(10.0, 12.0);
+    let (mut whole, mut parts, mut none) = (worn(&profile), worn(&profile), worn(&profile));
+    let end = whole.now().after(Nanos::millis(300));
+    whole.rest(end);
+    for i in 1..=7 {
+        parts.rest(Nanos(parts.now().0 + (end.0 - parts.now().0) * i / 7));
+    }
+    parts.rest(end);
+    let [a, b, c] = [&mut whole, &mut parts, &mut none].map(|device| {
+        let done = device.submit(end, page(Op::Write, 5)).expect("room").done;
+        (done, device.counters().copied_pages, device.ftl().free_slots())
+    });
+    assert_eq!(a, b);
+    assert_eq!(a, c);
+}
+
+#[test]
+fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
+    let burst = |mut device: Device| {
+        device.rest(device.now().after(Nanos::secs(5)));
+        let mut count = 0;
+        loop {
+            let at = device.now();
+            let done = device.submit(at, page(Op::Write, count * 7919 % USER)).expect("room");
+            device.rest(done.done);
+            count += 1;
+            let waited = done.stages.of(Stage::Collection);
+            if waited > Nanos::ZERO || count > 5000 {
+                return count;
+            }
+        }
+    };
+    let spec: Spec = profile().spec();
+    let (rested, tired) = (burst(worn(&with_idle(10.0, 15.0))), burst(worn(&profile())));
+    assert!(tired < 10, "a worn drive collects behind every command: {tired}");
+    let expected = slots(15.0) - spec.pacing.start_free;
+    assert!(rested >= expected && rested < expected + 600, "{rested} of {expected}");
+}
+
+#[test]
+fn a_command_waits_for_one_copy_at_most() {
+    let profile = with_idle(1.0, 14.0);
+    let costs = profile.spec().throttle[0].costs;
+    // Four pages of a flash page, each a run of its own.
+    let longest = costs.copy_run.times(4).after(costs.copy_page.times(4));
+    for ms in [2, 5, 17, 40] {
+        let mut device = worn(&profile);
+        let at = device.now().after(Nanos(ms * 1_000_000 + 12_345));
+        let read = device.submit(at, page(Op::Read, 9)).expect("on the drive");
+        assert!(read.stages.of(Stage::Collection) <= longest, "{ms} ms: {:?}", read.stages);
+    }
+}
+
+#[test]
+fn more_than_the_spare_flash_is_refused() {
+    let text = with_idle(10.0, 1e6).0.to_string();
+    let error = Spec::from_toml(&text).map(|_| ()).expect_err("too much").to_string();
+    assert!(error.starts_with("collection.idle.free_mb") && error.contains("hint: "), "{error}");
+}
