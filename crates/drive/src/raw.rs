@@ -57,6 +57,9 @@ pub struct RawSpec {
     /// What the health log needs to know; without it wear and warnings are not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
+    /// How wear is spread; absent: superblocks are used again in the order in which they came free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear_leveling: Option<RawWearLeveling>,
     /// Errors and wear of the flash; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<RawReliability>,
@@ -259,6 +262,17 @@ pub struct RawCollection {
     /// Collection while nothing is asked of the drive; none if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<RawIdle>,
+}
+
+/// Wear levelling.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawWearLeveling {
+    /// Dynamic: of the free superblocks the one with the fewest erases is used next.
+    pub dynamic: Sourced<bool>,
+    /// Static: data is moved out of the superblock with the fewest erases when it is so many behind the
+    /// one with the most; 0 for never.
+    pub spread_max: Sourced<u64>,
 }
 
 /// Collection in idle time.

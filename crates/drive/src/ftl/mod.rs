@@ -13,13 +13,14 @@
 mod recovery;
 mod retire;
 mod victim;
+mod wear;
 
 use std::collections::VecDeque;
 
 use drivebay_units::{Divider, Lpn, Rng, Slot};
 
 use crate::memory::Table;
-use crate::spec::{Geometry, Policy, Spec};
+use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 
 /// Write stream of the host.
 pub const HOST: usize = 0;
@@ -97,6 +98,9 @@ pub struct Source {
 pub struct Ftl {
     geometry: Geometry,
     policy: Policy,
+    leveling: WearLeveling,
+    /// The last victim was chosen to spread wear.
+    leveled: bool,
     map: Table,
     back: Table,
     by_superblock: Divider,
@@ -129,6 +133,8 @@ impl Ftl {
         let mut ftl = Ftl {
             geometry,
             policy: spec.policy,
+            leveling: spec.wear_leveling,
+            leveled: false,
             map: Table::new(geometry.user_pages as usize)?,
             back: Table::new(slots)?,
             by_superblock: Divider::new(geometry.superblock_slots),
@@ -167,6 +173,7 @@ impl Ftl {
         }
         self.geometry = spec.geometry;
         self.policy = spec.policy;
+        (self.leveling, self.leveled) = (spec.wear_leveling, false);
         self.collect_stream = usize::from(!spec.shared_frontier);
         self.rng = rng.fork("ftl");
         self.superblocks.clear();
@@ -264,6 +271,9 @@ impl Ftl {
         let Some(index) = self.free.pop_front() else {
             return false;
         };
+        if self.leveling.dynamic {
+            self.bring_least_worn_forward();
+        }
         let slots = self.geometry.superblock_slots;
         self.seal(stream);
         let s = &mut self.superblocks[index as usize];

@@ -17,6 +17,10 @@ impl Ftl {
             self.make_victim(index);
             return Some(());
         }
+        if let Some(least_worn) = self.to_level() {
+            self.make_victim(least_worn);
+            return Some(());
+        }
         let slots = self.geometry.superblock_slots;
         let (blocks, valid) = (&self.superblocks, &self.valid);
         let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < slots;

@@ -39,6 +39,24 @@ pub struct Pacing {
     pub after_reads: bool,
 }
 
+/// How wear is spread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WearLeveling {
+    /// The free superblock with the fewest erases is used next.
+    pub dynamic: bool,
+    /// Largest difference of erases between superblocks that is left alone; 0 for any.
+    pub spread_max: u32,
+}
+
+pub(super) fn check_wear_leveling(raw: &RawSpec) -> Result<WearLeveling, SpecError> {
+    let Some(w) = &raw.wear_leveling else {
+        return Ok(WearLeveling::default());
+    };
+    Checker::source("wear_leveling.dynamic", &w.dynamic)?;
+    let spread = Checker::integer("wear_leveling.spread_max", &w.spread_max, 0, 1 << 20)?;
+    Ok(WearLeveling { dynamic: w.dynamic.value, spread_max: spread as u32 })
+}
+
 /// Collection in idle time.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {

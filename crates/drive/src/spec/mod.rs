@@ -20,7 +20,7 @@ use crate::raw::RawSpec;
 use checker::Checker;
 
 pub use checker::SpecError;
-pub use collection::{Idle, Pacing, Policy};
+pub use collection::{Idle, Pacing, Policy, WearLeveling};
 pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
@@ -71,6 +71,8 @@ pub struct Spec {
     pub reserve_superblocks: u32,
     /// Pacing of collection.
     pub pacing: Pacing,
+    /// How wear is spread.
+    pub wear_leveling: WearLeveling,
     /// Collection in idle time.
     pub idle: Option<Idle>,
     /// Energy.
@@ -160,6 +162,7 @@ impl Spec {
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
             idle: collection::check_idle(&raw, &geometry)?,
+            wear_leveling: collection::check_wear_leveling(&raw)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
