@@ -17,7 +17,7 @@ impl Ftl {
             self.make_victim(index);
             return Some(());
         }
-        if let Some(least_worn) = self.to_level() {
+        if let Some(least_worn) = self.least_worn_to_move() {
             self.make_victim(least_worn);
             return Some(());
         }

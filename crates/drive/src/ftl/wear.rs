@@ -24,7 +24,7 @@ impl Ftl {
     /// The sealed superblock whose data has to move so that its flash wears too, if there is one.
     ///
     /// Cost: one pass over all superblocks, once per victim.
-    pub(super) fn to_level(&mut self) -> Option<u32> {
+    pub(super) fn least_worn_to_move(&mut self) -> Option<u32> {
         let spread_max = self.leveling.spread_max;
         if spread_max == 0 || std::mem::take(&mut self.leveled) {
             return None;
