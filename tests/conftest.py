@@ -1,5 +1,5 @@
 """For all tests: one browser; locks of our own, so that real reviews of this run wait for one
-another only, not for other people's; and Ctrl-C that arrives, even if our shell ignores it."""
+another only, not for other people's; and signals that arrive, even if our shell ignores them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from drivebay.targets import turns
 
 
 @pytest.fixture(autouse=True, scope="session")
-def ctrl_c_arrives() -> None:
-    """Undoes what a shell does to jobs in the background, and what their children inherit."""
+def signals_arrive() -> None:
+    """Undoes what a shell (or nohup) does to jobs in the background, and their children inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True, scope="session")
