@@ -17,14 +17,15 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = TOP / "python" / "drivebay"
 
-# What everyone may import: errors, formatting, and where the project's data lies.
-GROUND = {"errors", "units", "data"}
+# What everyone may import: errors, formatting, where the project's data lies, and orderly ends.
+GROUND = {"errors", "units", "data", "signals"}
 
 # Room -> rooms that it may import besides the ground.
 PYTHON_ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
     "data": set(),
+    "signals": set(),
     "_core": set(),
     "suites": set(),
     "traces": {"_core"},

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from drivebay import traces, units
+from drivebay import signals, traces, units
 from drivebay.cli import show
 from drivebay.cli.display import LINE_EVERY_S, say
 from drivebay.errors import (
@@ -67,7 +65,7 @@ def replay(
     _announce(run, found, run.check())
     with (
         run.turn(_say_once()),
-        _stopped_by_signals(run.job.watch.stop),
+        signals.heard(run.job.watch.stop),
         _progress(run, found),
     ):
         done = run.play()
@@ -236,22 +234,3 @@ def _progress(run: RealReplay, found: Survey) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-@contextlib.contextmanager
-def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop the replay, and what it has is kept."""
-
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        stop()
-
-    before: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, hear)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

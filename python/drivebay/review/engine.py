@@ -12,17 +12,16 @@ import contextlib
 import itertools
 import re
 import shlex
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from drivebay import signals
 from drivebay.analysis.changed import changes
 from drivebay.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
 from drivebay.results import Folder, Manifest, StepEntry, provenance
@@ -189,7 +188,8 @@ class _Crew:
             threading.Thread(target=self._worker, args=(number,), name=f"review-{number}")
             for number in range(workers)
         ]
-        with _signals() as signalled:
+        signalled = threading.Event()
+        with signals.heard(signalled.set):
             for thread in threads:
                 thread.start()
             try:
@@ -308,29 +308,6 @@ def _with_interruptions(
     again = ", ".join(step.kind for step in test.prepare) or "nothing: the test asks for none"
     said = {"interruptions": cut_short, "precondition_established_again": again}
     return replace(first, conditions={**first.conditions, **said})
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that is set by SIGINT, SIGTERM and SIGHUP instead of what they did before.
-
-    A signal that was ignored stays so: under nohup a review goes on when the terminal is closed.
-    """
-    event = threading.Event()
-
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        event.set()
-
-    before: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, hear)
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _must_have_short_forms(suite: Suite) -> None:

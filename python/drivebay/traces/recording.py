@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import stat
 import tempfile
 import threading
@@ -22,9 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from drivebay import signals
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.traces.convert import check_out, convert
 from drivebay.traces.read import Summary
@@ -193,7 +192,8 @@ def _record(
     tell: Callable[[float, int], None],
 ) -> tuple[float, int]:
     """Seconds recorded, and events lost."""
-    with _signals() as stop:
+    stop = threading.Event()
+    with signals.heard(stop.set):
         _set_up(instance, number)
         pipe = os.open(instance / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -225,23 +225,3 @@ def _lost(instance: Path) -> int:
             if name in ("overrun", "commit overrun", "dropped events"):
                 lost += int(value)
     return lost
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set, so that the instance is removed."""
-    event = threading.Event()
-
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        event.set()
-
-    before: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, hear)
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
