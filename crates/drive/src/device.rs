@@ -263,7 +263,7 @@ impl Device {
     /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        self.ask_all();
+        self.settle();
         self.ftl.erase_all();
         self.forget_map();
         self.buffers = fresh_buffers(&self.spec);

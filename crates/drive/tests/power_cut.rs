@@ -214,3 +214,25 @@ fn a_forced_write_is_safe_when_it_is_done() {
     assert_eq!(device.power_cut(done).lost_pages, 0);
     assert!(device.ftl().look_up(Lpn(10)).is_some() && device.ftl().look_up(Lpn(11)).is_some());
 }
+
+/// An erase that waits for the write buffer must not strike a superblock that a secure erase has freed.
+#[test]
+fn a_secure_erase_leaves_no_erase_behind() {
+    let mut device = profile().device();
+    let mut rng = Rng::new(3).fork("secure erase");
+    let write = |page: u64| Io { op: Op::Write, lba: page * 8, sectors: 8 };
+    let erases = |device: &Device| -> u32 {
+        let all = 0..device.spec().geometry.superblocks;
+        all.map(|index| device.ftl().superblock(index).erases).sum()
+    };
+    for _ in 0..300 {
+        for _ in 0..2500 + rng.below(400) {
+            device.submit(device.now(), write(rng.below(USER))).expect("room");
+        }
+        device.secure_erase();
+        let after = erases(&device);
+        let done = device.submit(device.now(), write(5)).expect("room").done;
+        device.submit(done.after(Nanos::secs(1)), write(6)).expect("room");
+        assert_eq!(erases(&device), after);
+    }
+}

@@ -76,6 +76,13 @@ impl Device {
         }
     }
 
+    /// Hands everything that waits to the dies, erases as well.
+    pub(super) fn settle(&mut self) {
+        while self.programs.next_at < NEVER {
+            self.ask_next();
+        }
+    }
+
     /// When a stream's next place in the buffer will be free.
     #[inline(always)]
     pub(super) fn place_free_at(&mut self, stream: usize) -> Nanos {
