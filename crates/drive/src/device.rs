@@ -270,6 +270,13 @@ impl Device {
         self.collector = collect::Collector::default();
     }
 
+    /// The surroundings have another temperature from now on, -40 to 100 degrees Celsius.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
+        self.heat_up(self.now);
+        self.thermal.set_ambient_c(ambient_c);
+    }
+
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");

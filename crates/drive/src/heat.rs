@@ -130,6 +130,11 @@ impl Thermal {
         }
     }
 
+    /// The surroundings have another temperature from the next step on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.network.set_ambient_c(ambient_c);
+    }
+
     /// When the next step is due.
     #[inline(always)]
     pub fn next_step(&self) -> Nanos {
