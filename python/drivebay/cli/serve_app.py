@@ -94,9 +94,7 @@ def serve(
     ] = None,
     control: Annotated[
         str | None,
-        typer.Option(
-            metavar="unix:PATH", show_default=False, help="Take commands on this socket."
-        ),
+        typer.Option(metavar="unix:PATH", show_default=False, help="Take commands on this socket."),
     ] = None,
     tls_cert: Annotated[
         Path | None,
