@@ -3,7 +3,7 @@
 The drive's bytes appear as a file by nbdfuse, a loop device makes a disk of it, and the kernel's
 ext4 is mounted there: SQLite's fsync ends as NBD's flush. The plug is pulled at random moments during
 commits; then everything is put together again, ext4 replays its journal, and all rows must be
-there. Needs root, FUSE and loop devices, and is skipped without. DRIVEBAY_POWER_CUTS says how many.
+there. Needs root, FUSE and loop devices, or is skipped. DRIVEBAY_POWER_CUTS says how many.
 """
 
 from __future__ import annotations
