@@ -10,6 +10,7 @@
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
 //! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
+mod check;
 mod recovery;
 mod retire;
 mod victim;
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 use drivebay_units::{Divider, Lpn, Rng, Slot};
 
 use crate::memory::Table;
+use crate::persist::{persist, persist_sometimes, persist_words};
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 
 /// Write stream of the host.
@@ -45,6 +47,8 @@ pub enum State {
     Bad,
 }
 
+persist_words!(State: Free, Open, Sealed, Victim, Bad);
+
 /// A superblock's record, apart from its count of valid pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Superblock {
@@ -62,6 +66,8 @@ pub struct Superblock {
     pub erases: u32,
 }
 
+persist!(Superblock: state, stream, erased, sealed, first_page, erases);
+
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frontier {
@@ -72,14 +78,19 @@ struct Frontier {
     offset: u32,
 }
 
+persist!(Frontier: superblock, next, end, offset);
+
 /// A superblock being collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Victim {
     superblock: u32,
     /// First slot not yet read.
     next: u32,
     end: u32,
 }
+
+persist!(Victim: superblock, next, end);
+persist_sometimes!(Victim);
 
 /// A flash page of the victim with valid data in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +132,10 @@ pub struct Ftl {
     free_slots: u64,
     rng: Rng,
 }
+
+persist!(Ftl: leveled, map, back, valid, superblocks, free, suggested, frontiers, replaced, given_back,
+    victim, sealed, mapped, free_slots, rng;
+    given: geometry, policy, leveling, by_superblock, collect_stream);
 
 impl Ftl {
     /// An erased drive.
@@ -500,32 +515,9 @@ impl Ftl {
         self.suggested.retain(|&index| index != victim.superblock);
     }
 
-    /// Checks everything that must hold, at the cost of reading both tables: for tests.
-    ///
-    /// # Panics
-    /// When something does not hold.
-    pub fn check_invariants(&self) {
-        let slots = self.geometry.superblock_slots;
-        let mut valid = vec![0u32; self.superblocks.len()];
-        let mut mapped = 0;
-        for (lpn, &entry) in self.map.get().iter().enumerate() {
-            let Some(slot) = entry.checked_sub(1) else {
-                continue;
-            };
-            assert_eq!(self.back.get()[slot as usize] as usize, lpn, "map and back agree");
-            valid[(slot / slots) as usize] += 1;
-            mapped += 1;
-        }
-        assert_eq!(valid, self.valid, "counts of valid pages");
-        assert_eq!(mapped, self.mapped, "count of mapped pages");
-        let scanned = self.victim.map_or(0, |v| u64::from(v.next - v.superblock * slots));
-        let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
-        let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
-        assert_eq!(free, self.free_slots, "free slots");
-        for (index, s) in self.superblocks.iter().enumerate() {
-            let listed = self.free.contains(&(index as u32));
-            assert_eq!(s.state == State::Free, listed, "free list and states agree");
-            assert!(s.state != State::Free || valid[index] == 0, "a free superblock is empty");
-        }
+    /// Whether a superblock is free, and waits to be erased.
+    pub fn is_free_and_used(&self, index: u32) -> bool {
+        let s = self.superblocks.get(index as usize);
+        s.is_some_and(|s| s.state == State::Free && !s.erased)
     }
 }
