@@ -31,7 +31,9 @@ const WINDOW_LOG_MAX: u32 = 22;
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The file, or its folder.
-    #[error("{doing} {path}: {error}\nhint: give a file in a folder that exists, with room and permission")]
+    #[error(
+        "{doing} {path}: {error}\nhint: give a file in a folder that exists, with room and permission"
+    )]
     File {
         /// What was tried.
         doing: &'static str,
@@ -41,10 +43,14 @@ pub enum SnapshotError {
         error: io::Error,
     },
     /// Something else.
-    #[error("{0} is no saved state of a drive\nhint: give a file that was written by VirtualDrive.save")]
+    #[error(
+        "{0} is no saved state of a drive\nhint: give a file that was written by VirtualDrive.save"
+    )]
     Foreign(String),
     /// Another version wrote it.
-    #[error("{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive anew, and save it again")]
+    #[error(
+        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive anew, and save it again"
+    )]
     Version {
         /// The file.
         path: String,
@@ -60,7 +66,9 @@ pub enum SnapshotError {
         what: String,
     },
     /// Of another drive.
-    #[error("{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive of the profile it was saved with, what-ifs included")]
+    #[error(
+        "{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive of the profile it was saved with, what-ifs included"
+    )]
     Profile {
         /// The file.
         path: String,
@@ -120,11 +128,7 @@ pub fn write(device: &Device, out: impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// [`SnapshotError`].
-pub fn restore(
-    spec: Spec,
-    memory: Option<Device>,
-    path: &Path,
-) -> Result<Device, SnapshotError> {
+pub fn restore(spec: Spec, memory: Option<Device>, path: &Path) -> Result<Device, SnapshotError> {
     let doing = "cannot read a drive's state from";
     let mut file = File::open(path).map_err(|error| file_error(doing, path, error))?;
     read(spec, memory, &mut file, &path.display().to_string()).map_err(|error| match error {

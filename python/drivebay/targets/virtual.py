@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from drivebay import _core
 from drivebay.catalog import Profile, core_problem
 from drivebay.errors import UserError
 from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import replay
+from drivebay.targets import replay, smart
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -135,13 +136,23 @@ class VirtualTarget:
             done += share if step.kind == "fill" else 0.0
             done += step.longest_s() if step.kind == "steady" else 0.0
         results = []
+        health = self._health()
         for index, phase in enumerate(test.phases):
             progress.check()
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             results.append(_phase_result(phase, columns))
             results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
+        results[0] = replace(
+            results[0], conditions={"smart": smart.compared(health, self._health())}
+        )
         return results
+
+    def _health(self) -> smart.Smart:
+        """The drive's own health log at this moment."""
+        assert self._drive is not None
+        health = self._drive.health()
+        return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(health).encode())
 
     def _phase(
         self,
@@ -369,6 +380,8 @@ def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
         metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
     if phase.replay is not None:
         metrics |= replay.metrics(c)
+    if c["media_errors"]:
+        metrics["media_errors"] = float(c["media_errors"])
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(

@@ -115,7 +115,7 @@ impl Device {
         self.nand.check()?;
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
-        self.errors.iter().try_for_each(|errors| errors.check())?;
+        self.errors.iter().try_for_each(|errors| errors.check(self.spec.geometry.user_pages))?;
         self.map_cache.iter().try_for_each(|cache| cache.check())?;
         self.check_counts()?;
         self.thermal.check(self.now, self.work())?;
@@ -142,7 +142,8 @@ impl Device {
                 let since = waiting.arrival.since_or_zero(waiting.submitted);
                 ensure(fits && spent == Some(since.0), "a request on its way")?;
             }
-            let ordered = queue.iter().zip(queue.iter().skip(1)).all(|(a, b)| a.arrival <= b.arrival);
+            let ordered =
+                queue.iter().zip(queue.iter().skip(1)).all(|(a, b)| a.arrival <= b.arrival);
             ensure(ordered, "the order of requests")?;
         }
         Ok(())
