@@ -36,6 +36,8 @@ fn main() {
             read_percent,
             block_bytes,
             queue_depth: 32,
+            offsets: Default::default(),
+            streams: Default::default(),
             queues: 1,
             arbitration: Default::default(),
             span_start_bytes: 0,
