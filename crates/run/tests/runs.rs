@@ -5,7 +5,7 @@ use std::time::Duration;
 use drivebay_drive::{Device, Spec, Stage};
 use drivebay_run::{
     Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted,
-    , Workload, run,
+    Workload, run,
 };
 
 fn spec() -> Spec {
