@@ -2,6 +2,7 @@
 //!
 //! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and fio
 //! does with `norandommap`; sequential offsets run through the span and begin again.
+//! Requests may differ in size: uniform between two bounds, as fio's `bsrange`.
 //! Left out for now: permutations per pass, hot spots, think time.
 
 use drivebay_drive::{Io, Op, Spec};
@@ -62,6 +63,12 @@ pub struct Workload {
     pub read_percent: u32,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
+    /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
+    #[serde(default)]
+    pub block_bytes_max: Option<u64>,
+    /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
+    #[serde(default)]
+    pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
@@ -108,6 +115,17 @@ impl Workload {
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
             return refuse("block_bytes", block.to_string(), "a multiple of 512 up to 64 MiB");
         }
+        if let Some(most) = self.block_bytes_max {
+            let random = self.pattern == Pattern::Random;
+            if !random || most < block || !most.is_multiple_of(block) || most > 1 << 26 {
+                let allowed = "a multiple of block_bytes up to 64 MiB, and the pattern random";
+                return refuse("block_bytes_max", most.to_string(), allowed);
+            }
+        }
+        if self.compressible_percent > 100 {
+            let given = self.compressible_percent.to_string();
+            return refuse("compressible_percent", given, "0 to 100");
+        }
         if !(1..=DEPTH_MAX as u32).contains(&self.queue_depth) {
             return refuse("queue_depth", self.queue_depth.to_string(), "1 to 1024");
         }
@@ -119,7 +137,8 @@ impl Workload {
             );
         }
         let end = self.span_start_bytes.checked_add(self.span_bytes);
-        if self.span_bytes < block || end.is_none_or(|end| end > capacity_bytes) {
+        let largest = self.block_bytes_max.unwrap_or(block);
+        if self.span_bytes < largest || end.is_none_or(|end| end > capacity_bytes) {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
             return refuse("span_bytes", self.span_bytes.to_string(), &allowed);
@@ -210,6 +229,8 @@ pub struct Generator {
     next_block: u64,
     start_lba: u64,
     block_sectors: u32,
+    /// Most blocks of a request.
+    blocks_max: u64,
     /// Of 2^32: the share of reads.
     read_share: u64,
     pure: Option<Op>,
@@ -225,6 +246,7 @@ impl Generator {
             next_block: 0,
             start_lba: workload.span_start_bytes / SECTOR_BYTES,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
+            blocks_max: workload.block_bytes_max.map_or(1, |most| most / workload.block_bytes),
             read_share: (u64::from(workload.read_percent) << 32) / 100,
             pure: match workload.read_percent {
                 0 => Some(Op::Write),
@@ -234,11 +256,12 @@ impl Generator {
         }
     }
 
-    /// The next request. Cost: 1 draw (random), 1 more (mixed).
+    /// The next request. Cost: 1 draw (random), 1 more (mixed), 1 more (sizes differ).
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
+        let count = if self.blocks_max == 1 { 1 } else { 1 + self.rng.below(self.blocks_max) };
         let block = match self.pattern {
-            Pattern::Random => self.rng.below(self.blocks),
+            Pattern::Random => self.rng.below(self.blocks - count + 1),
             Pattern::Sequential => {
                 let block = self.next_block;
                 self.next_block = if block + 1 == self.blocks { 0 } else { block + 1 };
@@ -249,6 +272,6 @@ impl Generator {
             if self.rng.next_u64() >> 32 < self.read_share { Op::Read } else { Op::Write }
         });
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io { op, lba, sectors: self.block_sectors }
+        Io { op, lba, sectors: self.block_sectors * count as u32 }
     }
 }
