@@ -6,104 +6,34 @@ be computed is there with value None and a note that says why, never left out in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from drivebay.analysis import consistency as consistencies
+from drivebay.analysis import groups, latency, stages, timeline
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import rounds as roundings
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
-from drivebay.analysis.stages import OverTime
-from drivebay.suites import Test, Workload
+from drivebay.analysis.figures import (
+    IOS,
+    SD,
+    Figure,
+    Measured,
+    PhaseData,
+    PhaseFigures,
+)
+from drivebay.suites import Test
 
-SAMPLES = "1 s samples"
-IOS = "I/Os"
-SD = "standard deviation of 1 s samples"
+__all__ = ["IOS", "KINDS", "SD", "Figure", "Measured", "PhaseData", "PhaseFigures", "measure"]
+
 SLOW_MS = (10, 100)
 """The reviews' limits: the share of I/Os slower than these."""
 SMALL_BLOCK_BYTES = 8192
 """Up to this size a load is known by its IOPS, above it by its data rate."""
-
-
-@dataclass(frozen=True)
-class PhaseData:
-    """One phase as the result folder has it; tables follow the schemas of `targets.base`."""
-
-    label: str
-    workload: Workload
-    duration_s: float
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    series: pa.Table
-    histogram: pa.Table
-    stages: pa.Table | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number with what is needed to believe it.
-
-    `spread` is in the figure's own unit, of the kind `spread_kind` says; `n` counts `n_kind`.
-    """
-
-    key: str
-    label: str
-    value: float | None
-    unit: str
-    spread: float | None = None
-    spread_kind: str = ""
-    n: int = 0
-    n_kind: str = SAMPLES
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class PhaseFigures:
-    """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row."""
-
-    label: str
-    workload: Workload
-    timeline: timeline.Timeline
-    histogram: latency.Histogram
-    stages: tuple[stages.StageShare, ...]
-    step: ladders.Step
-    throttled_s: float | None = None
-    stages_over_time: OverTime | None = None
-    bench: benches.StorageBench | None = None
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One test's figures, by key, in the order to be read; `main` are those of the short table.
-
-    `consistency`, `thermal` and `depth_mean` are there for tests of that kind alone, and None where
-    the run was too short for a single full second.
-    """
-
-    test: Test
-    phases: tuple[PhaseFigures, ...]
-    figures: Mapping[str, Figure]
-    main: tuple[str, ...] = ()
-    consistency: consistencies.Consistency | None = None
-    thermal: thermals.Thermal | None = None
-    depth_mean: ladders.DepthMean | None = None
-
-    @property
-    def steps(self) -> tuple[ladders.Step, ...]:
-        """The ladder's rows, one per phase."""
-        return tuple(phase.step for phase in self.phases)
-
-    @property
-    def whole(self) -> timeline.Timeline:
-        """All phases one after the other."""
-        return timeline.joined([phase.timeline for phase in self.phases])
 
 
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
@@ -152,9 +82,197 @@ def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     return Measured(test, phases, _by_key(rows), main)
 
 
+def _loads(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """Scores before the phases that they are made of."""
+    measured = _any_kind(test, phases)
+    rates = dict(groups.rates(phases))
+    scores = [
+        Figure(
+            f"score_{score.key}",
+            score.label,
+            points := score.points(rates),
+            "points",
+            n=len(score.terms),
+            n_kind="phases",
+            note="" if points is not None else "not all phases were run",
+        )
+        for score in test.scores
+    ]
+    main = tuple(row.key for row in scores) + measured.main
+    return Measured(test, phases, _by_key([*scores, *measured.figures.values()]), main)
+
+
+def _compression(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """For each direction the rate of random data, of the most compressible, and their ratio."""
+    rows = []
+    for group in groups.by_mix(phases):
+        ends = sorted(group.phases, key=lambda one: one.workload.content.compressible_percent)
+        first, last = ends[0].step, ends[-1].step
+        percent = ends[-1].workload.content.compressible_percent
+        gain = last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
+        rows.append(
+            Figure(
+                f"gain_{group.name}",
+                f"{group.words}: {percent} % compressible over random data",
+                gain,
+                "",
+                n=len(ends),
+                n_kind="phases",
+                note="" if gain is not None else "nothing was moved",
+            )
+        )
+    measured = _any_kind(test, phases)
+    rows += measured.figures.values()
+    main = tuple(row.key for row in rows if row.key.startswith("gain_"))
+    return Measured(test, phases, _by_key(rows), main)
+
+
+def _ladders(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """Every mix's rate and IOPS by queue depth; the deepest is the main one."""
+    rows, main = [], []
+    for group in groups.by_mix(phases):
+        for one in _of_ladder([phase.step for phase in group.phases], None, ())[1:]:
+            kind, _, depth = one.key.partition("_")
+            label = f"{group.words}, {inside_label(one.label)}"
+            rows.append(replace(one, key=f"{kind}_{group.name}_{depth}", label=label))
+        main.append(rows[-1].key)
+    return Measured(test, phases, _by_key(rows), tuple(main))
+
+
+def inside_label(label: str) -> str:
+    """A label as the second part of another: abbreviations keep their capitals.
+
+    >>> inside_label("Data rate at QD 4"), inside_label("IOPS at QD 4")
+    ('data rate at QD 4', 'IOPS at QD 4')
+    """
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
+
+
+def _rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """Rates and latencies of the last rounds, after how many there were."""
+    assert test.rounds is not None, "a rounds test has its rule"
+    metrics = {phase.label: phase.metrics for phase in phases}
+    found = roundings.rounds(test.rounds, metrics)
+    rows = [_of_rounds(found, test.rounds.rounds_max)]
+    for phase in phases:
+        rows += _of_any_phase(phase, alone=False)
+        longest = max(roundings.history(phase.metrics, "latency_max_us"), default=None)
+        if longest is not None:
+            last = roundings.history(phase.metrics, "latency_max_us")[-test.rounds.window_rounds :]
+            label = f"Longest latency, {phase.label}"
+            rows.append(
+                Figure(
+                    f"latency_max_{phase.label}",
+                    label,
+                    max(last),
+                    "µs",
+                    n=phase.step.total_ios,
+                    n_kind=IOS,
+                )
+            )
+    what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
+    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
+    what = "rate" if large and what == "iops" else what
+    main = ("steady_rounds", *(f"{what}_{label}" for label in test.rounds.tracked))
+    return Measured(test, phases, _by_key(rows), main, rounds=found)
+
+
+def _of_rounds(found: roundings.RoundsFound | None, most: int) -> Figure:
+    note = "" if found and found.reached else f"steady state was not reached in {most} rounds"
+    count = found.count if found else 0
+    return Figure(
+        "steady_rounds",
+        "Rounds until steady" if found and found.reached else "Rounds, steady state not reached",
+        float(count) if found else None,
+        "",
+        n=count,
+        n_kind="rounds",
+        note=note if found else "too few rounds were run",
+    )
+
+
+def _saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """From the first minute to the last window, and how much was written in all."""
+    rows: list[Figure] = []
+    if phases:
+        line = phases[0].timeline
+        window_s = test.metric_window_s or 60.0
+        for key, label, part in (
+            ("iops_first", f"IOPS, first {min(60, line.n):,} s", slice(0, 60)),
+            ("iops_last", f"IOPS, last {min(round(window_s), line.n):,} s", line.last(window_s)),
+        ):
+            some = timeline.spread(line.ios[part])
+            rows.append(
+                Figure(
+                    key,
+                    label,
+                    some.mean if some else None,
+                    "IOPS",
+                    some.sd if some else None,
+                    SD,
+                    some.n if some else 0,
+                    note="" if some else _TOO_SHORT,
+                )
+            )
+        written = phases[0].step.rate_mb_s * line.seconds_total / 1e3
+        rows.append(Figure("written_gb", "Written in all", written, "GB", n=line.n))
+        rows.append(Figure("length_s", "Length of the run", line.seconds_total, "s", n=line.n))
+    main = ("iops_first", "iops_last", "written_gb")
+    return Measured(test, phases, _by_key(rows + _of_phases(phases)), main)
+
+
+def _ageing(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """For each part of the test the slowest and the mean rate over busy time, then every replay."""
+    rows: list[Figure] = []
+    for group in groups.by_age(phases):
+        rates = [one.bench.rate_busy for one in group.phases if one.bench is not None]
+        for key, label, value in (
+            ("rate", "mean data rate", sum(rates) / len(rates)),
+            ("rate_lowest", "lowest data rate", min(rates)),
+            ("rate_last", "last data rate", rates[-1]),
+        ):
+            rows.append(
+                Figure(
+                    f"{key}_{group.name}",
+                    f"{group.words}, {label}",
+                    value,
+                    "MB/s",
+                    n=len(rates),
+                    n_kind="replays",
+                )
+            )
+    main = tuple(row.key for row in rows if row.key.startswith(("rate_lowest_", "rate_last_")))
+    for phase in phases:
+        if phase.bench is None:
+            rows += _of_any_phase(phase, alone=False)[:2]
+            continue
+        for key, label, value, unit in (
+            ("busy_rate", "Data rate over busy time", phase.bench.rate_busy, "MB/s"),
+            ("latency_mean", "Mean latency", phase.bench.latency_mean_us, "µs"),
+            ("over_10_ms", "I/Os over 10 ms", phase.bench.over_10_ms_percent, "%"),
+        ):
+            rows.append(
+                Figure(
+                    f"{key}_{phase.label}",
+                    f"{label}, {phase.label}",
+                    value,
+                    unit,
+                    n=phase.bench.ios,
+                    n_kind=IOS,
+                )
+            )
+    return Measured(test, phases, _by_key(rows), main)
+
+
 KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
+    "ageing": _ageing,
+    "compression": _compression,
     "consistency": _consistency,
     "ladder": _ladder,
+    "ladders": _ladders,
+    "loads": _loads,
+    "rounds": _rounds,
+    "saturation": _saturation,
     "thermal": _thermal,
     "trace": _trace,
 }
@@ -190,6 +308,7 @@ def _phase(phase: PhaseData) -> PhaseFigures:
         throttled,
         stages.over_time(phase.stages, seconds.ios),
         bench,
+        phase.metrics,
     )
 
 
