@@ -43,6 +43,8 @@ fn load(
         pattern,
         read_percent,
         block_bytes,
+        block_bytes_max: None,
+        compressible_percent: 0,
         queue_depth: 32,
         offsets: Default::default(),
         streams: Default::default(),

@@ -35,6 +35,8 @@ fn main() {
             pattern,
             read_percent,
             block_bytes,
+            block_bytes_max: None,
+            compressible_percent: 0,
             queue_depth: 32,
             offsets: Default::default(),
             streams: Default::default(),

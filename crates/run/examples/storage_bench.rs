@@ -37,6 +37,8 @@ fn main() {
             block_bytes: 131_072,
             offsets: Default::default(),
             streams: Default::default(),
+            block_bytes_max: None,
+            compressible_percent: 0,
             queues: 1,
             arbitration: Default::default(),
             queue_depth: 32,

@@ -2,7 +2,8 @@
 //!
 //! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and fio
 //! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
-//! offsets run through the span and begin again.
+//! offsets run through the span and begin again. Requests may differ in size: uniform between two
+//! bounds, as fio's `bsrange`.
 //! Left out for now: hot spots, think time.
 
 use drivebay_drive::{Io, Op, Spec};
@@ -94,6 +95,12 @@ pub struct Workload {
     pub read_percent: u32,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
+    /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
+    #[serde(default)]
+    pub block_bytes_max: Option<u64>,
+    /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
+    #[serde(default)]
+    pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
@@ -140,6 +147,17 @@ impl Workload {
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
             return refuse("block_bytes", block.to_string(), "a multiple of 512 up to 64 MiB");
         }
+        if let Some(most) = self.block_bytes_max {
+            let random = self.pattern == Pattern::Random && self.offsets == Offsets::Uniform;
+            if !random || most < block || !most.is_multiple_of(block) || most > 1 << 26 {
+                let allowed = "a multiple of block_bytes up to 64 MiB, and offsets uniform";
+                return refuse("block_bytes_max", most.to_string(), allowed);
+            }
+        }
+        if self.compressible_percent > 100 {
+            let given = self.compressible_percent.to_string();
+            return refuse("compressible_percent", given, "0 to 100");
+        }
         if !(1..=DEPTH_MAX as u32).contains(&self.queue_depth) {
             return refuse("queue_depth", self.queue_depth.to_string(), "1 to 1024");
         }
@@ -151,7 +169,8 @@ impl Workload {
             );
         }
         let end = self.span_start_bytes.checked_add(self.span_bytes);
-        if self.span_bytes < block || end.is_none_or(|end| end > capacity_bytes) {
+        let largest = self.block_bytes_max.unwrap_or(block);
+        if self.span_bytes < largest || end.is_none_or(|end| end > capacity_bytes) {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
             return refuse("span_bytes", self.span_bytes.to_string(), &allowed);
@@ -266,6 +285,8 @@ pub struct Generator {
     next_block: [u64; 2],
     start_lba: u64,
     block_sectors: u32,
+    /// Most blocks of a request.
+    blocks_max: u64,
     /// Of 2^32: the share of reads.
     read_share: u64,
     pure: Option<Op>,
@@ -283,6 +304,7 @@ impl Generator {
             next_block: [0; 2],
             start_lba: workload.span_start_bytes / SECTOR_BYTES,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
+            blocks_max: workload.block_bytes_max.map_or(1, |most| most / workload.block_bytes),
             read_share: (u64::from(workload.read_percent) << 32) / 100,
             pure: match workload.read_percent {
                 0 => Some(Op::Write),
@@ -292,12 +314,13 @@ impl Generator {
         }
     }
 
-    /// The next request. Cost: 1 draw (uniform) or walk (permutation), 1 draw more (mixed).
+    /// The next request. Cost: 1 draw (uniform) or walk (permutation), 1 more (mixed), 1 more (sizes
+    /// differ). The order of the draws is part of every result.
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
-        // The offset is drawn before the direction: the order of draws is part of every result.
+        let count = if self.blocks_max == 1 { 1 } else { 1 + self.rng.below(self.blocks_max) };
         let drawn = match self.order {
-            Order::Uniform => self.rng.below(self.blocks),
+            Order::Uniform => self.rng.below(self.blocks - count + 1),
             _ => 0,
         };
         let op = self.pure.unwrap_or_else(|| {
@@ -321,7 +344,7 @@ impl Generator {
             }
         };
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io { op, lba, sectors: self.block_sectors }
+        Io { op, lba, sectors: self.block_sectors * count as u32 }
     }
 
     /// The next block of a stream, which then moves on, round and round.
@@ -353,6 +376,8 @@ mod tests {
             streams: Streams::Each,
             read_percent: 60,
             block_bytes: 4096,
+            block_bytes_max: None,
+            compressible_percent: 0,
             queue_depth: 1,
             queues: 1,
             arbitration: Arbitration::default(),

@@ -26,6 +26,8 @@ fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64)
         pattern,
         read_percent,
         block_bytes: 4096,
+        block_bytes_max: None,
+        compressible_percent: 0,
         queue_depth,
         offsets: Default::default(),
         streams: Default::default(),

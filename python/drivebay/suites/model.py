@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from drivebay.suites.parts import Content, Rounds, Score
 from drivebay.suites.steady import Steady
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -37,8 +38,16 @@ Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 
 
 TestKind = Literal[
+    "ageing",
+    "compression",
     "consistency",
     "ladder",
+    "ladders",
+    "loads",
+    "mixed",
+    "rounds",
+    "saturation",
+    "sizes",
     "thermal",
     "trace",
 ]
@@ -103,6 +112,23 @@ class Workload(_Span):
     queues: Annotated[int, Field(ge=1, le=QUEUES_MAX)] = 1
     duration_s: Seconds
     until_stable: Stable | None = None
+    block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
+    content: Content = Content()
+    until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _sizes_and_end_have_a_meaning(self) -> Workload:
+        most = self.block_bytes_max
+        if most is not None and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
+        if most is not None and (most <= self.block_bytes or most % self.block_bytes):
+            raise ValueError(
+                f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
+                f"({self.block_bytes}), and more"
+            )
+        if self.until_written_percent is not None and self.read_percent:
+            raise ValueError("'until_written_percent' needs read_percent = 0")
+        return self
 
     @model_validator(mode="after")
     def _fields_have_a_meaning(self) -> Workload:
@@ -135,7 +161,14 @@ class Workload(_Span):
         (4194304, 4194304)
         """
         start, length = self._stretch(capacity_bytes)
+        if length < (self.block_bytes_max or 0):
+            return start, 0
         return start, length // self.block_bytes * self.block_bytes
+
+    def bytes_max(self, capacity_bytes: int) -> int | None:
+        """How much is written at most, in bytes, where the load says so."""
+        percent = self.until_written_percent
+        return None if percent is None else capacity_bytes * percent // 100
 
 
 class Prepare(_Span):
@@ -151,6 +184,7 @@ class Prepare(_Span):
 
     kind: Literal["purge", "fill", "rest", "steady"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
+    content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
     if_needed: bool = False
@@ -161,7 +195,7 @@ class Prepare(_Span):
     def _fields_fit_the_kind(self) -> Prepare:
         allowed = {
             "purge": {"kind"},
-            "fill": {"kind", "passes", "if_needed", *_Span.model_fields},
+            "fill": {"kind", "passes", "content", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
             "steady": {"kind", "load", "until_steady"},
         }[self.kind]
@@ -232,6 +266,7 @@ class Replay(_Data):
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
+    Before it the drive is idle for `rest_s`, at most `waiting_s` where somebody has to wait.
     With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
     who look at every phase: 4 KiB, queue depth 1, half reads.
     """
@@ -239,6 +274,8 @@ class Phase(_Data):
     label: Id
     workload: Workload
     replay: Replay | None = None
+    rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -256,6 +293,7 @@ class Phase(_Data):
 class Quick(_Data):
     """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
     rests where somebody has to wait for them. A trace is not cut; it has `scale` times the I/Os.
+    Of rounds until steady there are at most `rounds_max`, which is then also their window.
 
     With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
     on a real drive; tests whose figure depends on unwritten space must not say so.
@@ -266,6 +304,7 @@ class Quick(_Data):
     waiting_s: Annotated[float, Field(gt=0, le=3600)] = 2.0
     metric_window_s: Seconds | None = None
     until_stable: Stable | None = None
+    rounds_max: Annotated[int, Field(ge=2, le=100)] | None = None
     keep_state: bool = False
 
 
@@ -284,6 +323,8 @@ class Test(_Data):
     phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
     metric_window_s: Seconds | None = None
     metric_queue_depths: tuple[int, ...] = ()
+    rounds: Rounds | None = None
+    scores: tuple[Score, ...] = ()
     quick: Quick | None = None
 
     @model_validator(mode="after")
@@ -308,16 +349,43 @@ class Test(_Data):
             len(self.phases) != 1 or self.phases[0].workload.until_stable is None
         ):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
-        if (self.kind == "trace") != all(phase.replay is not None for phase in self.phases):
-            raise ValueError("a trace test needs a 'replay', and no other kind may have one")
+        replays = sum(phase.replay is not None for phase in self.phases)
+        if self.kind == "trace" and replays < len(labels):
+            raise ValueError("a trace test needs a 'replay' in every phase")
+        if self.kind not in ("trace", "ageing") and replays:
+            raise ValueError(f"'replay' has no meaning for a {self.kind} test")
+        self._rounds_and_scores_fit(set(labels))
         if self.quick is not None:
             self._shortened(self.quick)
         return self
 
+    def _rounds_and_scores_fit(self, labels: set[str]) -> None:
+        if (self.kind == "rounds") != (self.rounds is not None):
+            raise ValueError("a rounds test needs 'rounds', and no other kind may have it")
+        for name, known in [("rounds.tracked", self.rounds.tracked if self.rounds else ())] + [
+            (f"scores.{score.key}.terms", tuple(score.terms)) for score in self.scores
+        ]:
+            if foreign := sorted(set(known) - labels):
+                raise ValueError(
+                    f"{name}: {foreign[0]!r} is not allowed; must be a phase of the test: "
+                    + ", ".join(sorted(labels))
+                )
+        keys = [score.key for score in self.scores]
+        if len(set(keys)) != len(keys):
+            raise ValueError("two scores have the same key; keys must differ")
+        if self.scores and self.kind != "loads":
+            raise ValueError(f"'scores' has no meaning for a {self.kind} test")
+
+    @property
+    def rounds_max(self) -> int:
+        """How often the phases are run, at most."""
+        return 1 if self.rounds is None else self.rounds.rounds_max
+
     def drive_seconds(self) -> float:
         """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
         before = sum(step.longest_s() for step in self.prepare)
-        return before + sum(phase.workload.duration_s for phase in self.phases)
+        once = sum(phase.rest_s + phase.workload.duration_s for phase in self.phases)
+        return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
         def shorter(step: Prepare) -> Prepare:
@@ -349,7 +417,9 @@ class Test(_Data):
                     "drive_s": phase.replay.drive_s * quick.scale,
                 }
                 part = Replay(**{**phase.replay.model_dump(), **changed})
-                phases.append(Phase.model_validate({"label": phase.label, "replay": part}))
+                rest = _shorter_rest(phase, quick)
+                again = {"label": phase.label, "replay": part, **rest}
+                phases.append(Phase.model_validate(again))
                 continue
             load = phase.workload.model_dump()
             load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
@@ -357,13 +427,26 @@ class Test(_Data):
                 if quick.until_stable is None:
                     raise ValueError("quick needs 'until_stable', as the phase has one")
                 load["until_stable"] = quick.until_stable.model_dump()
-            phases.append(Phase(label=phase.label, workload=Workload(**load)))
+            phases.append(
+                Phase(label=phase.label, workload=Workload(**load), **_shorter_rest(phase, quick))
+            )
         window = self.metric_window_s
         if window is not None:
             if quick.metric_window_s is None:
                 raise ValueError("quick needs 'metric_window_s', as the test has one")
             window = min(window, quick.metric_window_s)
-        shorter_parts = {"prepare": prepare, "phases": tuple(phases), "metric_window_s": window}
+        rounds = self.rounds
+        if rounds is not None and quick.rounds_max is not None:
+            few = min(quick.rounds_max, rounds.rounds_max)
+            rounds = rounds.model_copy(
+                update={"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
+            )
+        shorter_parts = {
+            "prepare": prepare,
+            "phases": tuple(phases),
+            "metric_window_s": window,
+            "rounds": rounds,
+        }
         return Test(**{**dict(self), **shorter_parts, "quick": None})
 
     def in_real_time(self) -> Test:
@@ -376,7 +459,15 @@ class Test(_Data):
             )
             for step in self.prepare
         )
-        return self.model_copy(update={"prepare": prepare})
+        phases = tuple(
+            phase
+            if phase.waiting_s is None
+            else phase.model_copy(
+                update={"rest_s": min(phase.rest_s, phase.waiting_s), "waiting_s": None}
+            )
+            for phase in self.phases
+        )
+        return self.model_copy(update={"prepare": prepare, "phases": phases})
 
     def shortened(self) -> Test:
         """The --quick form; a test without `quick` in its data stays as it is."""
@@ -411,6 +502,14 @@ class Suite(_Data):
     def selected(self, ids: tuple[str, ...]) -> Suite:
         """Only these tests, in the suite's order."""
         return Suite(**{**dict(self), "tests": tuple(t for t in self.tests if t.id in ids)})
+
+
+def _shorter_rest(phase: Phase, quick: Quick) -> dict[str, float]:
+    """A phase's rest before it, which nobody waits for longer than the quick form allows."""
+    if not phase.rest_s:
+        return {}
+    waiting_s = min(quick.waiting_s, phase.waiting_s or quick.waiting_s)
+    return {"rest_s": phase.rest_s, "waiting_s": waiting_s}
 
 
 def _share(capacity_bytes: int, percent: float) -> int:

@@ -19,8 +19,8 @@ import pyarrow as pa
 from drivebay import _core
 from drivebay.catalog import Profile, core_problem
 from drivebay.errors import UserError
-from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import replay
+from drivebay.suites import Content, Phase, Prepare, Test, Workload
+from drivebay.targets import replay, rounds
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -39,6 +39,8 @@ FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, l
 REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
 ROUND_SEEDS = 1_000_000
 """Rounds draw from seeds apart from those of the phases, which count up from the test's."""
+PHASES_MAX = 1000
+"""Of a test: so far the seeds of one round of its phases lie from those of the next."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -107,7 +109,7 @@ class VirtualTarget:
         fills = sum(step.passes for step in test.prepare if step.kind == "fill")
         rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
-        ios = sum(
+        ios = test.rounds_max * sum(
             phase.workload.duration_s * GUESSED_IOPS
             if phase.replay is None
             else replay.requests(phase.replay) * REPLAY_COST
@@ -137,7 +139,7 @@ class VirtualTarget:
             self._drive.renew(self._profile.json(), seed)
         steps = [step for step in test.prepare if step.kind == "fill"]
         # Fills are planned as one part in a hundred of the time each; they are quick here.
-        load = sum(phase.workload.duration_s for phase in test.phases)
+        load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
         rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
         planned = load + share * len(steps) + rounds_s
@@ -148,13 +150,25 @@ class VirtualTarget:
             self._prepare(step, seed, progress, done, planned, share)
             done += share if step.kind == "fill" else 0.0
             done += step.longest_s() if step.kind == "steady" else 0.0
-        results = []
-        for index, phase in enumerate(test.phases):
+        indices = {phase.label: index for index, phase in enumerate(test.phases)}
+
+        def run(phase: Phase, number: int) -> PhaseResult:
+            nonlocal done
             progress.check()
+            assert self._drive is not None
+            if phase.rest_s:
+                self._drive.rest(phase.rest_s)
+            index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
-            results.append(_phase_result(phase, columns))
-            results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
+            return _phase_result(phase, columns)
+
+        if test.rounds is not None:
+            results = rounds.run(test, run)
+        else:
+            results = [run(phase, 0) for phase in test.phases]
+        for name, value in self._rounds.items():
+            results[0].metrics.setdefault(name, value)
         return results
 
     def _phase(
@@ -175,7 +189,8 @@ class VirtualTarget:
                 place,
             )
         start, length = phase.workload.span(self.capacity_bytes)
-        workload = _core_workload(phase.workload, start, length)
+        most = phase.workload.bytes_max(self.capacity_bytes)
+        workload = _core_workload(phase.workload, start, length, most)
         return self._watched(phase.label, self._load(workload, seed), progress, place)
 
     def _load(self, workload: dict[str, Any], seed: int) -> Run:
@@ -204,7 +219,7 @@ class VirtualTarget:
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.
             expected = length / 200e6
             for _ in range(step.passes):
-                for workload in _fill_workloads(start, length):
+                for workload in _fill_workloads(start, length, step.content):
                     self._watched(
                         "fill",
                         self._load(workload, seed),
@@ -277,7 +292,9 @@ def _place(before: float, planned: float, seconds: float) -> tuple[float, float]
     return before + seconds, planned
 
 
-def _core_workload(workload: Workload, start: int, length: int) -> dict[str, Any]:
+def _core_workload(
+    workload: Workload, start: int, length: int, bytes_max: int | None = None
+) -> dict[str, Any]:
     stable = workload.until_stable
     return {
         "pattern": workload.pattern,
@@ -285,18 +302,21 @@ def _core_workload(workload: Workload, start: int, length: int) -> dict[str, Any
         "streams": workload.streams,
         "read_percent": workload.read_percent,
         "block_bytes": workload.block_bytes,
+        "block_bytes_max": workload.block_bytes_max,
+        "compressible_percent": workload.content.compressible_percent,
         "queue_depth": workload.queue_depth,
         "queues": workload.queues,
         "span_start_bytes": start,
         "span_bytes": length,
         "stop": {
             "duration_s": workload.duration_s,
+            "bytes": bytes_max,
             "stable": None if stable is None else stable.model_dump(),
         },
     }
 
 
-def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
+def _fill_workloads(start: int, length: int, content: Content) -> list[dict[str, Any]]:
     """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
@@ -305,6 +325,7 @@ def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
             "pattern": "sequential",
             "read_percent": 0,
             "block_bytes": block,
+            "compressible_percent": content.compressible_percent,
             "queue_depth": FILL_QUEUE_DEPTH,
             "span_start_bytes": first,
             "span_bytes": size,

@@ -1,12 +1,11 @@
-"""The shape of every test's figures: one number with its unit, spread and samples; a phase; a test.
+"""What is known of a test, as data: phases, figures with their spread, and all of a test together.
 
-A figure that cannot be computed is there with value None and a note that says why, never left out
-in silence.
+A figure always carries its unit, its spread and how many samples it rests on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,16 +15,13 @@ from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
+from drivebay.analysis.rounds import RoundsFound
 from drivebay.analysis.stages import OverTime
 from drivebay.suites import Test, Workload
 
 SAMPLES = "1 s samples"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
-SLOW_MS = (10, 100)
-"""The reviews' limits: the share of I/Os slower than these."""
-SMALL_BLOCK_BYTES = 8192
-"""Up to this size a load is known by its IOPS, above it by its data rate."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +72,15 @@ class PhaseFigures:
     throttled_s: float | None = None
     stages_over_time: OverTime | None = None
     bench: benches.StorageBench | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Measured:
     """One test's figures, by key, in the order to be read; `main` are those of the short table.
 
-    `consistency`, `thermal` and `depth_mean` are there for tests of that kind alone, and None where
-    the run was too short for a single full second.
+    `consistency`, `thermal`, `depth_mean` and `rounds` are there for tests of that kind alone, and
+    None where the run was too short for a single full second.
     """
 
     test: Test
@@ -93,6 +90,7 @@ class Measured:
     consistency: consistencies.Consistency | None = None
     thermal: thermals.Thermal | None = None
     depth_mean: ladders.DepthMean | None = None
+    rounds: RoundsFound | None = None
 
     @property
     def steps(self) -> tuple[ladders.Step, ...]:
@@ -103,11 +101,3 @@ class Measured:
     def whole(self) -> timeline.Timeline:
         """All phases one after the other."""
         return timeline.joined([phase.timeline for phase in self.phases])
-
-
-def by_key(rows: Iterable[Figure]) -> dict[str, Figure]:
-    """The figures by key; a test's own one goes before that of its phase."""
-    found: dict[str, Figure] = {}
-    for row in rows:
-        found.setdefault(row.key, row)
-    return found
