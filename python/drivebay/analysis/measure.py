@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivebay.analysis import consistency as consistencies
-from drivebay.analysis import groups, latency, stages, timeline
+from drivebay.analysis import groups, latency, mixes, power, stages, timeline, trim_write
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import rounds as roundings
 from drivebay.analysis import storage_bench as benches
@@ -39,7 +39,9 @@ SMALL_BLOCK_BYTES = 8192
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
     computed = tuple(_phase(phase) for phase in phases)
-    return KINDS.get(test.kind, _any_kind)(test, computed)
+    measured = KINDS.get(test.kind, _any_kind)(test, computed)
+    rows = [*measured.figures.values(), *power.of_power(computed)]
+    return replace(measured, figures=_by_key(rows))
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -264,6 +266,24 @@ def _ageing(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     return Measured(test, phases, _by_key(rows), main)
 
 
+def _mixed(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = mixes.of_mixes(phases) + _of_phases(phases)
+    return Measured(test, phases, _by_key(rows), ("mean_rate", "rate_lowest", "rate_highest"))
+
+
+def _sizes(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = mixes.of_sizes(phases) + _of_phases(phases)
+    main = tuple(row.key for row in rows if row.key.startswith("highest_"))
+    return Measured(test, phases, _by_key(rows), main)
+
+
+def _trim_write(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = trim_write.of_trim_write(phases) + _of_phases(phases)
+    ends = dict.fromkeys(phases[place].label for place in (0, -1)) if phases else {}
+    main = ("left_percent", *(f"rate_{label}" for label in ends))
+    return Measured(test, phases, _by_key(rows), main)
+
+
 KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
     "ageing": _ageing,
     "compression": _compression,
@@ -271,10 +291,13 @@ KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
     "ladder": _ladder,
     "ladders": _ladders,
     "loads": _loads,
+    "mixed": _mixed,
     "rounds": _rounds,
     "saturation": _saturation,
+    "sizes": _sizes,
     "thermal": _thermal,
     "trace": _trace,
+    "trim-write": _trim_write,
 }
 """What computes each kind of test; a new kind is one function and one line here."""
 
@@ -474,16 +497,7 @@ def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
         *rows,
         *_slow_shares(phase),
         Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=_absent(step.waf)),
-        Figure(
-            "power_mean",
-            "Mean power",
-            step.power.mean if step.power else None,
-            "W",
-            step.power.sd if step.power else None,
-            SD,
-            step.power.n if step.power else 0,
-            note=_absent(step.power),
-        ),
+        *power.of_power([phase]),
         Figure(
             "temperature_peak",
             "Highest temperature",

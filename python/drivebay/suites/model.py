@@ -50,6 +50,7 @@ TestKind = Literal[
     "sizes",
     "thermal",
     "trace",
+    "trim-write",
 ]
 """What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
@@ -179,10 +180,11 @@ class Prepare(_Span):
     `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
     skipped where the span has been written whole since the last purge; a virtual drive begins
     every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
-    one after the other without a pause, until the rate is steady by SNIA's criterion.
+    one after the other without a pause, until the rate is steady by SNIA's criterion. "discard"
+    trims a span, as deleting its files would.
     """
 
-    kind: Literal["purge", "fill", "rest", "steady"]
+    kind: Literal["purge", "fill", "rest", "steady", "discard"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
@@ -198,6 +200,7 @@ class Prepare(_Span):
             "fill": {"kind", "passes", "content", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
             "steady": {"kind", "load", "until_steady"},
+            "discard": {"kind", *_Span.model_fields},
         }[self.kind]
         changed = {
             name
@@ -226,7 +229,7 @@ class Prepare(_Span):
         return self.seconds
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
-        """Start and length in bytes of a fill, to the last byte of the stretch."""
+        """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
         return self._stretch(capacity_bytes)
 
 
@@ -266,7 +269,8 @@ class Replay(_Data):
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
-    Before it the drive is idle for `rest_s`, at most `waiting_s` where somebody has to wait.
+    Before it come the steps of `before`, of which none is measured; then the drive is idle for
+    `rest_s`, at most `waiting_s` where somebody has to wait.
     With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
     who look at every phase: 4 KiB, queue depth 1, half reads.
     """
@@ -274,8 +278,15 @@ class Phase(_Data):
     label: Id
     workload: Workload
     replay: Replay | None = None
+    before: tuple[Prepare, ...] = ()
     rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _before_is_quiet(self) -> Phase:
+        if any(step.kind == "steady" for step in self.before):
+            raise ValueError("'before' takes no \"steady\": make it a phase, or a 'prepare'")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -349,6 +360,7 @@ class Test(_Data):
             len(self.phases) != 1 or self.phases[0].workload.until_stable is None
         ):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
+        self._phases_fit_the_kind()
         replays = sum(phase.replay is not None for phase in self.phases)
         if self.kind == "trace" and replays < len(labels):
             raise ValueError("a trace test needs a 'replay' in every phase")
@@ -358,6 +370,29 @@ class Test(_Data):
         if self.quick is not None:
             self._shortened(self.quick)
         return self
+
+    def _phases_fit_the_kind(self) -> None:
+        loads = [phase.workload for phase in self.phases]
+        if self.kind == "mixed" and (
+            len({load.read_percent for load in loads}) < len(loads)
+            or len({load.block_bytes for load in loads}) > 1
+        ):
+            raise ValueError("a mixed test needs phases of one block size and different mixes")
+        if self.kind == "sizes":
+            ways = {(load.block_bytes, load.read_percent) for load in loads}
+            if len(ways) < len(loads) or {load.read_percent for load in loads} - {0, 100}:
+                raise ValueError(
+                    "a sizes test needs phases that only read or only write, each of a block size "
+                    "of its own"
+                )
+        if self.kind == "trim-write":
+            discards = [any(s.kind == "discard" for s in phase.before) for phase in self.phases]
+            first, last = loads[0], loads[-1]
+            if len(loads) < 2 or discards[0] or not discards[-1] or first != last:
+                raise ValueError(
+                    "a trim-write test needs a first and a last phase of the same load, and a "
+                    '"discard" before the last one only'
+                )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:
         if (self.kind == "rounds") != (self.rounds is not None):
@@ -384,7 +419,10 @@ class Test(_Data):
     def drive_seconds(self) -> float:
         """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
         before = sum(step.longest_s() for step in self.prepare)
-        once = sum(phase.rest_s + phase.workload.duration_s for phase in self.phases)
+        once = sum(
+            phase.rest_s + phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
+            for phase in self.phases
+        )
         return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
@@ -417,7 +455,7 @@ class Test(_Data):
                     "drive_s": phase.replay.drive_s * quick.scale,
                 }
                 part = Replay(**{**phase.replay.model_dump(), **changed})
-                rest = _shorter_rest(phase, quick)
+                rest = _shorter_rest(phase, quick) | {"before": tuple(map(shorter, phase.before))}
                 again = {"label": phase.label, "replay": part, **rest}
                 phases.append(Phase.model_validate(again))
                 continue
@@ -428,7 +466,12 @@ class Test(_Data):
                     raise ValueError("quick needs 'until_stable', as the phase has one")
                 load["until_stable"] = quick.until_stable.model_dump()
             phases.append(
-                Phase(label=phase.label, workload=Workload(**load), **_shorter_rest(phase, quick))
+                Phase(
+                    label=phase.label,
+                    workload=Workload(**load),
+                    before=tuple(map(shorter, phase.before)),
+                    **_shorter_rest(phase, quick),
+                )
             )
         window = self.metric_window_s
         if window is not None:
@@ -451,22 +494,21 @@ class Test(_Data):
 
     def in_real_time(self) -> Test:
         """The form for a real drive: no rest is longer than its `waiting_s`."""
-        prepare = tuple(
-            step
-            if step.waiting_s is None
-            else step.model_copy(
-                update={"seconds": min(step.seconds, step.waiting_s), "waiting_s": None}
-            )
-            for step in self.prepare
-        )
-        phases = tuple(
-            phase
-            if phase.waiting_s is None
-            else phase.model_copy(
-                update={"rest_s": min(phase.rest_s, phase.waiting_s), "waiting_s": None}
-            )
-            for phase in self.phases
-        )
+
+        def step(one: Prepare) -> Prepare:
+            if one.waiting_s is None:
+                return one
+            seconds = min(one.seconds, one.waiting_s)
+            return one.model_copy(update={"seconds": seconds, "waiting_s": None})
+
+        def part(phase: Phase) -> Phase:
+            changed: dict[str, Any] = {"before": tuple(map(step, phase.before))}
+            if phase.waiting_s is not None:
+                rest_s = min(phase.rest_s, phase.waiting_s)
+                changed |= {"rest_s": rest_s, "waiting_s": None}
+            return phase.model_copy(update=changed)
+
+        prepare, phases = tuple(map(step, self.prepare)), tuple(map(part, self.phases))
         return self.model_copy(update={"prepare": prepare, "phases": phases})
 
     def shortened(self) -> Test:

@@ -176,7 +176,8 @@ def _wait_for_orphans() -> None:
 
 
 def _writes(test: Test) -> bool:
-    loads = [step.load for step in test.prepare if step.load is not None]
-    fills = any(step.kind == "fill" for step in test.prepare)
-    fills = fills or any(load.read_percent < 100 for load in loads)
-    return fills or any(phase.workload.read_percent < 100 for phase in test.phases)
+    steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+    loads = [step.load for step in steps if step.load is not None]
+    loads += [phase.workload for phase in test.phases]
+    fills = any(step.kind == "fill" for step in steps)
+    return fills or any(load.read_percent < 100 for load in loads)

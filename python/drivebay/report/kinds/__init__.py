@@ -5,7 +5,16 @@ To add a kind: a module beside this one that makes a `Kind`, and a line in `KIND
 
 from __future__ import annotations
 
-from drivebay.report.kinds import consistency, generic, ladder, thermal, trace
+from drivebay.report.kinds import (
+    consistency,
+    generic,
+    ladder,
+    mixed,
+    sizes,
+    thermal,
+    trace,
+    trim_write,
+)
 from drivebay.report.kinds.base import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
@@ -13,8 +22,11 @@ __all__ = ["KINDS", "BarOf", "Kind", "of"]
 KINDS: dict[str, Kind] = {
     "consistency": consistency.KIND,
     "ladder": ladder.KIND,
+    "mixed": mixed.KIND,
+    "sizes": sizes.KIND,
     "thermal": thermal.KIND,
     "trace": trace.KIND,
+    "trim-write": trim_write.KIND,
 }
 
 
