@@ -105,6 +105,8 @@ def method(test: Test) -> Html:
         ("Prepared", preparation(test)),
         ("Load", "; ".join(_loads(test))),
     ]
+    if test.what_if:
+        rows.insert(0, ("Drive changed", ", ".join(test.what_if)))
     if test.metric_window_s is not None:
         rows.append(("Figure from", f"the last {number(test.metric_window_s)} s"))
     if len(test.metric_queue_depths) > 1:

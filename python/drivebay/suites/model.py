@@ -320,7 +320,11 @@ class Quick(_Data):
 
 
 class Test(_Data):
-    """One test: prepared, then its phases one after the other without a pause."""
+    """One test: prepared, then its phases one after the other without a pause.
+
+    `what_if` names how the drive differs from the one under review, in the words of `--with`, such
+    as "heatsink": a virtual drive changes by itself, a real one is changed by a person.
+    """
 
     __test__ = False  # not a pytest class
 
@@ -330,6 +334,7 @@ class Test(_Data):
     kind: TestKind
     method: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
+    what_if: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
     prepare: tuple[Prepare, ...] = ()
     phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
     metric_window_s: Seconds | None = None

@@ -154,12 +154,19 @@ class FioTarget:
         least = self._subject.logical_block_bytes
         loads = [step.load for step in test.prepare if step.load is not None]
         for load in [*loads, *(phase.workload for phase in test.phases)]:
+            if load.streams == "shared":
+                raise UserError(
+                    f"test {test.id}: workload.streams: 'shared' is not allowed on "
+                    f"{self._subject.given}; must be 'each': fio keeps a place for reads and one "
+                    "for writes",
+                    f"change it in the suite, or leave the test out: --skip {test.id}",
+                )
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
                     f"test {test.id}: blocks of {load.block_bytes} bytes are not allowed on "
                     f"{self._subject.given}; must be multiples of {least}",
-                    f"change block_bytes to {least}, or leave the test out",
+                    f"leave the test out: --skip {test.id}",
                 )
             if length == 0:
                 raise UserError(
