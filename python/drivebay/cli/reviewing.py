@@ -359,7 +359,7 @@ def _agree(factory: Callable[[], Target], suite: Suite, options: Options) -> Non
 def _must_be_real(options: Options) -> None:
     if options.fitted:
         raise UserError(
-            f"--fitted {options.fitted[0]} has no meaning for a virtual drive: it changes by itself",
+            f"--fitted {options.fitted[0]} has no meaning for a virtual drive",
             f"leave it out; to review a changed drive: --with {options.fitted[0]}",
         )
 

@@ -100,10 +100,16 @@ def run(
                 target.check(tests)
             plan = make_plan(target, tests)
             workers = min(jobs or default_jobs(target, len(tests)), max(1, len(tests)))
-            target.expect(tests, seed=seed, copies_max=copies_max(target, workers))
+            copies = copies_max(target, workers)
+
+            def make(one: Target) -> Target:
+                one.expect(tests, seed=seed, copies_max=copies)
+                return one
+
             sink.begin(plan, jobs=workers)
             try:
-                _Crew(target_factory, target, folder, plan, sink).work(workers)
+                crew = _Crew(lambda: make(target_factory()), make(target), folder, plan, sink)
+                crew.work(workers)
             finally:
                 sink.end()
             for line in _to_be_fitted(folder, fitted):

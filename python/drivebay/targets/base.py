@@ -149,8 +149,8 @@ class Target(Protocol):
         ...
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
-        """Told once before the first test: all that are to run, the review's seed, and how many
-        prepared states there is memory for."""
+        """Told before the first test: all that the review is to run, on this target or on one
+        beside it; the review's seed; and how many prepared states there is memory for."""
         ...
 
     def claim(self, test: Test) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from drivebay import _core
@@ -62,12 +62,16 @@ class States:
         self._changed = threading.Condition()
         self._states: dict[str, _State] = {}
         self._kept_max = 0
+        self._told: tuple[tuple[Test, ...], int] | None = None
         self.seed: int | None = None
 
-    def expect(self, tests: Sequence[Test], *, seed: int, kept_max: int) -> None:
-        """Told before the first test: all that are to run, and how many copies may be kept."""
+    def expect(self, tests: tuple[Test, ...], *, seed: int, kept_max: int) -> None:
+        """Told by every target before its first test: all tests that are to run, the review's
+        seed, and how many copies may be kept. Only the first time counts."""
         with self._changed:
-            self.seed, self._kept_max = seed, kept_max
+            if self._told == (tests, seed):
+                return
+            self._told, self.seed, self._kept_max = (tests, seed), seed, kept_max
             self._states = {}
             for test in tests:
                 if any(step.kind in COSTLY for step in test.prepare):
