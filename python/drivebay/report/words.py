@@ -87,9 +87,18 @@ def load(workload: Workload) -> str:
     length = units.duration(workload.duration_s)
     if workload.until_stable is not None:
         length = f"until stable, at most {length}"
+    if workload.until_written_percent is not None:
+        length = (
+            f"until {workload.until_written_percent} % of the capacity is written, at most {length}"
+        )
+    size = units.binary_bytes(workload.block_bytes)
+    if workload.block_bytes_max is not None:
+        size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
+    percent = workload.content.compressible_percent
+    content = f", {workload.content.words()}" if percent else ""
     return (
-        f"{units.binary_bytes(workload.block_bytes)} {workload.pattern} {kind}, "
-        f"queue depth {workload.queue_depth}, {span(workload)}, {length}"
+        f"{size} {workload.pattern} {kind}, queue depth {workload.queue_depth}, "
+        f"{span(workload)}{content}, {length}"
     )
 
 
@@ -112,8 +121,13 @@ def preparation(test: Test) -> str:
             words.append("purged")
         elif step.kind == "rest":
             words.append(f"rested {units.duration(step.seconds)}")
+        elif step.load is not None:
+            until = " rounds until steady" if step.kind == "steady" else ""
+            words.append(f"{load(step.load)}{until}")
         else:
             often = "" if step.passes == 1 else f" {step.passes} times"
             needed = " where needed" if step.if_needed else ""
-            words.append(f"filled sequentially{often}{needed} ({span(step)})")
+            percent = step.content.compressible_percent
+            content = f" with {step.content.words()}" if percent else ""
+            words.append(f"filled sequentially{often}{needed}{content} ({span(step)})")
     return ", ".join(words) if words else "none"

@@ -141,10 +141,11 @@ class Prepare(_Span):
     `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
     skipped where the span has been written whole since the last purge; a virtual drive begins
     every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
-    one after the other without a pause, until the rate is steady by SNIA's criterion.
+    one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
+    `load` once; nothing of it is kept.
     """
 
-    kind: Literal["purge", "fill", "rest", "steady"]
+    kind: Literal["purge", "fill", "rest", "steady", "load"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
@@ -160,6 +161,7 @@ class Prepare(_Span):
             "fill": {"kind", "passes", "content", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
             "steady": {"kind", "load", "until_steady"},
+            "load": {"kind", "load"},
         }[self.kind]
         changed = {
             name
@@ -172,6 +174,8 @@ class Prepare(_Span):
             raise ValueError("a rest needs 'seconds', more than 0")
         if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
             raise ValueError("a steady needs 'load', of which every round is a run, not more")
+        if self.kind == "load" and self.load is None:
+            raise ValueError("a load needs 'load', what is to be run")
         return self
 
     @property
@@ -181,11 +185,11 @@ class Prepare(_Span):
         return self.load, self.until_steady or Steady()
 
     def longest_s(self) -> float:
-        """Seconds that it takes at most, of a rest or of the rounds until steady; fills are 0."""
+        """Seconds that it takes at most, of a rest, a load or rounds until steady; fills are 0."""
         if self.kind == "steady":
             load, rule = self.rounds
             return load.duration_s * rule.rounds_max
-        return self.seconds
+        return self.seconds if self.load is None else self.load.duration_s
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill, to the last byte of the stretch."""
@@ -375,6 +379,10 @@ class Test(_Data):
                 )
                 rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
                 return step.model_copy(update={"load": load, "until_steady": rule})
+            if step.load is not None:
+                shorter_s = min(step.load.duration_s, quick.duration_s)
+                load = step.load.model_copy(update={"duration_s": shorter_s, "until_stable": None})
+                return step.model_copy(update={"load": load})
             return step
 
         prepare = tuple(

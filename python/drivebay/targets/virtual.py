@@ -93,7 +93,7 @@ class VirtualTarget:
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
         fills = sum(step.passes for step in test.prepare if step.kind == "fill")
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = test.rounds_max * sum(
             phase.workload.duration_s * GUESSED_IOPS
@@ -127,7 +127,7 @@ class VirtualTarget:
         # Fills are planned as one part in a hundred of the time each; they are quick here.
         load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         planned = load + share * len(steps) + rounds_s
         self._rounds: dict[str, float] = {}
         done = 0.0
@@ -135,7 +135,7 @@ class VirtualTarget:
             progress.check()
             self._prepare(step, seed, progress, done, planned, share)
             done += share if step.kind == "fill" else 0.0
-            done += step.longest_s() if step.kind == "steady" else 0.0
+            done += step.longest_s() if step.load is not None else 0.0
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
         def run(phase: Phase, number: int) -> PhaseResult:
@@ -200,6 +200,12 @@ class VirtualTarget:
             self._drive.rest(step.seconds)
         elif step.kind == "steady":
             self._steady(step, seed, progress, done, planned)
+        elif step.load is not None:
+            start, length = step.load.span(self.capacity_bytes)
+            most = step.load.bytes_max(self.capacity_bytes)
+            workload = _core_workload(step.load, start, length, most)
+            place = partial(_place, done, planned)
+            self._watched("load", self._load(workload, seed + ROUND_SEEDS), progress, place)
         else:
             start, length = step.span(self.capacity_bytes)
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.
