@@ -65,7 +65,8 @@ fn spare_space_and_amplification_are_those_of_the_reduced_data() {
 #[test]
 fn sequential_data_takes_its_share_of_flash() {
     let profile = Profile::sm951().one_die(40, 128, 3_000).timeless();
-    for (percent, of_4096) in [(0, 4096), (10, 4096), (15, 3584), (50, 2048), (99, 512), (100, 512)] {
+    for (percent, of_4096) in [(0, 4096), (10, 4096), (15, 3584), (50, 2048), (99, 512), (100, 512)]
+    {
         let mut device = compressing(profile.clone(), 512.0).device();
         device.set_compressible(percent);
         let long = (0..93).map(|n| Io { op: Op::Write, lba: n * 256, sectors: 256 });
@@ -94,7 +95,10 @@ fn transfers_are_those_of_the_reduced_data() {
     }
     // The channel moves 281 MB/s.
     let channel = |bytes: f64| Nanos((bytes / 281e6 * 1e9f64).round() as u64);
-    assert_eq!((whole.of(Stage::Channel), half.of(Stage::Channel)), (channel(4096.0), channel(2048.0)));
+    assert_eq!(
+        (whole.of(Stage::Channel), half.of(Stage::Channel)),
+        (channel(4096.0), channel(2048.0))
+    );
 }
 
 /// A drive without the section gives the same for all contents.

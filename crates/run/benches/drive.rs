@@ -46,6 +46,8 @@ fn load(
         block_bytes_max: None,
         compressible_percent: 0,
         queue_depth: 32,
+        offsets: Default::default(),
+        streams: Default::default(),
         queues: 1,
         arbitration: Default::default(),
         span_start_bytes: 0,

@@ -38,6 +38,8 @@ fn main() {
             block_bytes_max: None,
             compressible_percent: 0,
             queue_depth: 32,
+            offsets: Default::default(),
+            streams: Default::default(),
             queues: 1,
             arbitration: Default::default(),
             span_start_bytes: 0,

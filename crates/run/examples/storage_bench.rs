@@ -35,6 +35,8 @@ fn main() {
             pattern: Pattern::Sequential,
             read_percent: 0,
             block_bytes: 131_072,
+            offsets: Default::default(),
+            streams: Default::default(),
             block_bytes_max: None,
             compressible_percent: 0,
             queues: 1,

@@ -7,6 +7,7 @@
 mod control;
 mod driver;
 mod outstanding;
+mod permutation;
 mod queues;
 mod recorder;
 mod replay;
@@ -20,4 +21,4 @@ pub use outstanding::{Occupancy, Outstanding};
 pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Recorder, Row, Sensor};
 pub use replay::{ReplayError, ReplayPlan, Replayed, replay};
-pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};
+pub use workload::{Offsets, Pattern, Stable, Stop, Streams, Workload, WorkloadError};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, Stage};
 use drivebay_run::{
-    Arbitration, Control, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted, Workload,
-    run,
+    Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted,
+    Workload, run,
 };
 
 fn spec() -> Spec {
@@ -29,6 +29,8 @@ fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64)
         block_bytes_max: None,
         compressible_percent: 0,
         queue_depth,
+        offsets: Default::default(),
+        streams: Default::default(),
         queues: 1,
         arbitration: Default::default(),
         span_start_bytes: 0,
@@ -301,4 +303,22 @@ fn impossible_workloads_are_refused_by_name() {
     };
     assert_eq!(refused(&through(9, 1, None)), "queues");
     assert_eq!(refused(&through(8, 129, None)), "queue_depth");
+}
+
+/// A permutation writes every address of the span once a pass; uniform draws leave 1/e of them out.
+#[test]
+fn a_pass_of_a_permutation_writes_each_address_once() {
+    let mapped = |offsets, passes: u64| {
+        let mut load = workload(Pattern::Random, 0, 32, 1.0);
+        load.offsets = offsets;
+        load.span_bytes = 40_001 * 4096;
+        load.stop = Stop { duration_s: None, bytes: Some(passes * load.span_bytes), stable: None };
+        let mut drive = device();
+        go(&mut drive, &load, 1);
+        drive.ftl().mapped()
+    };
+    assert_eq!(mapped(Offsets::Permutation, 1), 40_001);
+    assert_eq!(mapped(Offsets::PermutationRepeated, 2), 40_001);
+    let once = mapped(Offsets::Uniform, 1) as f64 / 40_001.0;
+    assert!((once - (1.0 - (-1f64).exp())).abs() < 0.01, "{once}");
 }

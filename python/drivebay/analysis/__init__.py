@@ -5,7 +5,7 @@ figure is shown. Floats are used freely here; percentiles are never averaged, hi
 """
 
 from drivebay.analysis.conditions import Conditions, Doubt, conditions
-from drivebay.analysis.figure import Figure, Measured
+from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.review import Review, headline, review
 

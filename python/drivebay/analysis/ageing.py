@@ -6,7 +6,7 @@ replay: how far the drive falls, and where it comes to.
 
 from __future__ import annotations
 
-from drivebay.analysis.figure import IOS, Figure, Measured, PhaseFigures, by_key
+from drivebay.analysis.figures import IOS, Figure, Measured, PhaseFigures, by_key
 from drivebay.analysis.groups import by_age
 from drivebay.analysis.phases import of_any_phase
 from drivebay.suites import Test

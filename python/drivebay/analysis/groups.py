@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from drivebay.analysis.figure import PhaseFigures
+from drivebay.analysis.figures import PhaseFigures
 from drivebay.suites import Workload
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drivebay.analysis.figure import Figure, Measured, PhaseFigures, by_key
+from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key
 from drivebay.analysis.groups import by_mix
 from drivebay.analysis.phases import of_any_phase, of_phases
 from drivebay.suites import Test

@@ -14,7 +14,7 @@ from drivebay.analysis import loads, steady_state
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
 from drivebay.analysis.ageing import ageing
-from drivebay.analysis.figure import (
+from drivebay.analysis.figures import (
     IOS,
     SD,
     SMALL_BLOCK_BYTES,

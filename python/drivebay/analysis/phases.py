@@ -10,7 +10,7 @@ import pyarrow as pa
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
 from drivebay.analysis import storage_bench as benches
-from drivebay.analysis.figure import IOS, SD, SLOW_MS, Figure, PhaseData, PhaseFigures
+from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseData, PhaseFigures
 
 
 def computed(phase: PhaseData) -> PhaseFigures:

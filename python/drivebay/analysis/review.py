@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from drivebay.analysis import headline as headlines
 from drivebay.analysis import published
 from drivebay.analysis.changed import changes
-from drivebay.analysis.figure import Measured, PhaseData
+from drivebay.analysis.figures import Measured, PhaseData
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import measure
 from drivebay.results import Result, Step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from drivebay.analysis import rounds as roundings
 from drivebay.analysis import timeline
-from drivebay.analysis.figure import (
+from drivebay.analysis.figures import (
     IOS,
     SD,
     SMALL_BLOCK_BYTES,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from drivebay.analysis import latency
-from drivebay.analysis.figure import PhaseFigures
+from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.ladder import Step
 from drivebay.report.charts import (
     Chart,

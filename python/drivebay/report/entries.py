@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from drivebay import units
 from drivebay.analysis import Measured, Review
 from drivebay.analysis.changed import changes
-from drivebay.analysis.figure import PhaseFigures
+from drivebay.analysis.figures import PhaseFigures
 from drivebay.report.themes import SERIES
 from drivebay.suites import Test
 

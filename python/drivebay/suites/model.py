@@ -16,8 +16,9 @@ from drivebay.suites.steady import Steady
 
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
-BLOCK_BYTES_MAX = 16 * MIB
+BLOCK_BYTES_MAX = 64 * MIB
 QUEUE_DEPTH_MAX = 1024
+QUEUES_MAX = 128
 DURATION_S_MAX = 30 * 24 * 3600.0
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -34,6 +35,23 @@ def _is_an_id(value: str) -> str:
 Id = Annotated[str, Field(max_length=60), AfterValidator(_is_an_id)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+
+
+TestKind = Literal[
+    "ageing",
+    "compression",
+    "consistency",
+    "ladder",
+    "ladders",
+    "loads",
+    "mixed",
+    "rounds",
+    "saturation",
+    "sizes",
+    "thermal",
+    "trace",
+]
+"""What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
 
 class _Data(BaseModel):
@@ -73,17 +91,25 @@ class Stable(_Data):
 
 
 class Workload(_Span):
-    """One closed-loop load: `queue_depth` requests are outstanding at all times.
+    """One closed-loop load: `queue_depth` requests are outstanding at all times, in each of
+    `queues` submission queues (NVMe).
 
-    Random addresses are uniform over the span, aligned to the block, drawn with replacement;
-    sequential ones begin at the span's start and wrap at its end. Data is incompressible.
-    `duration_s` is an upper bound where `until_stable` is given.
+    Addresses are aligned to the block. Random `offsets` are "uniform", drawn with replacement as
+    Iometer does; or a "permutation": each address once per pass over the span, every pass in a new
+    order, as fio does with its random map; or a "permutation-repeated": all passes in the same
+    order, as fio does with `random_generator=lfsr`. Sequential addresses begin at the span's start
+    and wrap at its end; of a mixed load reads and writes are a stream "each", as fio has them, or
+    one "shared" stream whose requests are reads or writes by chance, as Iometer has it. Data is
+    incompressible. `duration_s` is an upper bound where `until_stable` is given.
     """
 
     pattern: Literal["random", "sequential"]
+    offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
+    streams: Literal["each", "shared"] = "each"
     read_percent: Annotated[int, Field(ge=0, le=100)]
     block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
     queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+    queues: Annotated[int, Field(ge=1, le=QUEUES_MAX)] = 1
     duration_s: Seconds
     until_stable: Stable | None = None
     block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
@@ -93,8 +119,8 @@ class Workload(_Span):
     @model_validator(mode="after")
     def _sizes_and_end_have_a_meaning(self) -> Workload:
         most = self.block_bytes_max
-        if most is not None and self.pattern != "random":
-            raise ValueError("'block_bytes_max' has no meaning for a sequential load")
+        if most is not None and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
         if most is not None and (most <= self.block_bytes or most % self.block_bytes):
             raise ValueError(
                 f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
@@ -102,6 +128,18 @@ class Workload(_Span):
             )
         if self.until_written_percent is not None and self.read_percent:
             raise ValueError("'until_written_percent' needs read_percent = 0")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_have_a_meaning(self) -> Workload:
+        if self.offsets != "uniform" and self.pattern != "random":
+            raise ValueError("'offsets' has no meaning for a sequential load")
+        mixed = self.pattern == "sequential" and 0 < self.read_percent < 100
+        if self.streams != "each" and not mixed:
+            raise ValueError("'streams' has a meaning for mixed sequential loads only")
+        # Of several queues each would go its own way on a real drive, and they share one here.
+        if self.queues > 1 and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
         return self
 
     @model_validator(mode="after")
@@ -282,18 +320,7 @@ class Test(_Data):
     id: Id
     title: Annotated[str, Field(min_length=1, max_length=120)]
     page: Id
-    kind: Literal[
-        "ageing",
-        "compression",
-        "consistency",
-        "ladder",
-        "ladders",
-        "loads",
-        "rounds",
-        "saturation",
-        "thermal",
-        "trace",
-    ]
+    kind: TestKind
     method: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
     prepare: tuple[Prepare, ...] = ()

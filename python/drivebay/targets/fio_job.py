@@ -11,6 +11,7 @@ Leaves out: everything that does I/O. Nothing here lets fio create, extend or sh
 from __future__ import annotations
 
 import hashlib
+import os
 
 from drivebay.suites import Content, Workload
 
@@ -39,9 +40,6 @@ allow_file_create=0
 fallocate=none
 # One process, so that stopping it stops everything.
 thread=1
-# Uniform addresses, drawn with replacement.
-norandommap=1
-random_generator=tausworthe64
 # Without this, fio before 3.39 ignores randseed and draws the same addresses in every phase.
 randrepeat=0
 # One latency, from submission to completion.
@@ -49,6 +47,15 @@ lat_percentiles=1
 clat_percentiles=0
 slat_percentiles=0
 """
+
+
+# How random addresses are drawn. fio's bitmap is emptied when a pass is over and the draws go on,
+# so each pass has an order of its own; its shift register begins every pass at the same seed.
+_OFFSETS = {
+    "uniform": "norandommap=1\nrandom_generator=tausworthe64\n",
+    "permutation": "norandommap=0\nrandom_generator=tausworthe64\n",
+    "permutation-repeated": "norandommap=0\nrandom_generator=lfsr\n",
+}
 
 
 def phase_seed(seed: int, label: str) -> int:
@@ -72,11 +79,24 @@ def phase_job(
         + f"randseed={phase_seed(seed, label)}\n"
         + f"\n[{label}]\n"
         + _direction(workload)
+        + _OFFSETS[workload.offsets]
         + _sizes(workload)
         + f"iodepth={workload.queue_depth}\n"
+        + _queues(workload)
         + f"offset={start}\n"
         + f"size={length}\n"
         + f"time_based=1\nruntime={milliseconds}ms\n"
+    )
+
+
+def _queues(workload: Workload) -> str:
+    """Several threads, each on processors of its own, so that the kernel gives each its queue."""
+    if workload.queues == 1:
+        return ""
+    processors = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    return (
+        f"numjobs={workload.queues}\ngroup_reporting=1\n"
+        f"cpus_allowed={processors}\ncpus_allowed_policy=split\n"
     )
 
 

@@ -83,12 +83,26 @@ class VirtualTarget:
             for phase in test.phases:
                 if phase.replay is not None:
                     replay.check(phase.replay, where=test.id)
-                elif phase.workload.span(self.capacity_bytes)[1] == 0:
-                    raise UserError(
-                        f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
-                        f"span of phase {phase.label} on {self.name}",
-                        f"leave the test out: --skip {test.id}",
-                    )
+                else:
+                    self._check_phase(test, phase)
+
+    def _check_phase(self, test: Test, phase: Phase) -> None:
+        start, length = phase.workload.span(self.capacity_bytes)
+        if length == 0:
+            raise UserError(
+                f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
+                f"span of phase {phase.label} on {self.name}",
+                f"leave the test out: --skip {test.id}",
+            )
+        workload = json.dumps(_core_workload(phase.workload, start, length))
+        try:
+            _core.check_workload(self._profile.json(), workload)
+        except _core.CoreError as e:
+            problem = str(e).partition("\nhint: ")[0]
+            raise UserError(
+                f"test {test.id}, phase {phase.label}: workload.{problem} on {self.name}",
+                f"leave the test out: --skip {test.id}",
+            ) from None
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
@@ -290,11 +304,14 @@ def _core_workload(
     stable = workload.until_stable
     return {
         "pattern": workload.pattern,
+        "offsets": workload.offsets,
+        "streams": workload.streams,
         "read_percent": workload.read_percent,
         "block_bytes": workload.block_bytes,
         "block_bytes_max": workload.block_bytes_max,
         "compressible_percent": workload.content.compressible_percent,
         "queue_depth": workload.queue_depth,
+        "queues": workload.queues,
         "span_start_bytes": start,
         "span_bytes": length,
         "stop": {

@@ -65,8 +65,7 @@ impl Device {
         while lpn <= last.0 {
             let slot = self.ftl.look_up(Lpn(lpn));
             let mut len = 1;
-            while lpn + len <= last.0
-                && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len)
+            while lpn + len <= last.0 && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len)
             {
                 len += 1;
             }

@@ -51,7 +51,11 @@ impl Reduction {
     /// What `bytes` of the host take behind the compressor.
     #[inline(always)]
     pub(super) fn of(&self, bytes: u64) -> u64 {
-        if self.shrinks() { (bytes * u64::from(self.stored_bytes)).div_ceil(PAGE_BYTES) } else { bytes }
+        if self.shrinks() {
+            (bytes * u64::from(self.stored_bytes)).div_ceil(PAGE_BYTES)
+        } else {
+            bytes
+        }
     }
 
     /// Nothing waits to fill a slot.
