@@ -30,6 +30,16 @@ PAGES = {
     "mixed-sequential": "Mixed sequential",
     "atto": "ATTO-style",
     "as-ssd": "AS-SSD-style",
+    "crystaldiskmark": "CrystalDiskMark-3-style",
+    "pcmark7": "PCMark-7-style",
+    "pcmark8": "PCMark-8-style",
+    "fio-fob": "fio, fresh out of box",
+    "fio-steady": "fio, steady state",
+    "fio-consistency": "fio, consistency and latency",
+    "snia-wsat": "SNIA write saturation",
+    "snia-iops": "SNIA IOPS",
+    "snia-throughput": "SNIA throughput",
+    "snia-latency": "SNIA latency",
     "thermal": "Thermal throttling",
     "trim": "TRIM",
 }
@@ -42,6 +52,14 @@ SHORT = {
     "destroyer": "Destroyer",
     "heavy": "Heavy",
     "light": "Light",
+    "crystaldiskmark": "CDM-3-style",
+    "fio-fob": "Fresh",
+    "fio-steady": "Steady",
+    "fio-consistency": "Consistency",
+    "snia-wsat": "Saturation",
+    "snia-iops": "IOPS",
+    "snia-throughput": "Throughput",
+    "snia-latency": "Latency",
 }
 """What the bar on top calls a page where its heading is long."""
 DIFFERENT = (
