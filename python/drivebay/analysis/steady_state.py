@@ -28,8 +28,11 @@ FIRST_S = 60
 def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     """Rates and latencies of the last rounds, after how many there were."""
     assert test.rounds is not None, "a rounds test has its rule"
-    metrics = {phase.label: phase.metrics for phase in phases}
-    found = roundings.rounds(test.rounds, metrics)
+    known = [
+        roundings.PhaseRounds(one.label, one.workload.block_bytes, one.metrics) for one in phases
+    ]
+    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
+    found = roundings.rounds(test.rounds, known, large=large)
     rows = [_of_rounds(found, test.rounds.rounds_max)]
     for phase in phases:
         rows += of_any_phase(phase, alone=False)
@@ -48,7 +51,6 @@ def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
                 )
             )
     what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
-    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
     what = "rate" if large and what == "iops" else what
     main = ("steady_rounds", *(f"{what}_{label}" for label in test.rounds.tracked))
     return Measured(test, phases, by_key(rows), main, rounds=found)

@@ -36,12 +36,16 @@ def bars(measured: Measured) -> list[BarOf]:
 
 def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Convergence and window side by side, the figures, and the inside of a test of few loads."""
-    shown = [_convergence(prefix, found), _window(prefix, found)]
-    if found[0].measured.rounds is None:
-        shown = []
+    rule = found[0].measured.test.rounds
+    known = [run for run in found if run.measured.rounds is not None]
+    shown: list[Panel] = []
+    if known and rule is not None:
+        windows = [_window(prefix, known, label) for label in rule.tracked]
+        shown = [_convergence(prefix, known), *windows]
     shown += _figures(prefix, found)
     if len(found[0].measured.phases) <= MANY:
-        shown += inside_panels(prefix, found)
+        # Rounds lie apart in time: what is drawn over the run would run them together.
+        shown += [one for one in inside_panels(prefix, found) if not one.apart]
     return shown
 
 
@@ -51,7 +55,7 @@ def _convergence(prefix: str, found: Sequence[Run]) -> Panel:
         if rounds is None:
             return []
         shown = {one.label: one.values for one in rounds.tracked}
-        if not by_drive(found) and rounds.unit == "IOPS":
+        if not by_drive(found) and rounds.unit != "µs":
             shown = _like_tracked(run) | shown
         return [Group(name, range(1, len(y) + 1), y) for name, y in shown.items()]
 
@@ -86,41 +90,45 @@ def _like_tracked(run: Run) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _window(prefix: str, found: Sequence[Run]) -> Panel:
+def _window(prefix: str, found: Sequence[Run], label: str) -> Panel:
+    """The last rounds of one load that is tracked."""
+
     def of(run: Run) -> list[Group]:
         rounds = run.measured.rounds
-        groups: list[Group] = []
-        for one in rounds.tracked if rounds else ():
-            last = one.values[-rounds.window :] if rounds else ()
-            x = [len(one.values) - len(last) + place + 1 for place in range(len(last))]
-            start, rise = one.line
-            line = [start + rise * place for place in range(len(last))]
-            groups.append(Group(one.label, x, last))
-            if by_drive(found):
-                continue
-            several = f", {one.label}" if rounds and len(rounds.tracked) > 1 else ""
-            groups.append(Group(f"mean{several}", x, [one.mean] * len(x), "solid", marks=False))
-            groups.append(Group(f"least-squares line{several}", x, line, "dot", marks=False))
-            for sign, factor in (("+", 1.1), ("-", 0.9)):
-                name = f"mean {sign}10 %{several}"
-                groups.append(Group(name, x, [one.mean * factor] * len(x), "dash", marks=False))
-        return groups
+        one = next((one for one in rounds.tracked if one.label == label), None) if rounds else None
+        if rounds is None or one is None:
+            return []
+        last = one.values[-rounds.window :]
+        x = [len(one.values) - len(last) + place + 1 for place in range(len(last))]
+        start, rise = one.line
+        values = Group(label, x, last)
+        if by_drive(found):
+            return [values]
+        return [
+            values,
+            Group("mean", x, [one.mean] * len(x), marks=False),
+            Group("least-squares line", x, [start + rise * n for n in range(len(x))], "dot", False),
+            Group("mean + 10 %", x, [one.mean * 1.1] * len(x), "dash", False),
+            Group("mean - 10 %", x, [one.mean * 0.9] * len(x), "dash", False),
+        ]
 
-    ranges = [
-        (run.measured.rounds.count - run.measured.rounds.window + 1, run.measured.rounds.count)
-        for run in found
-        if run.measured.rounds
-    ]
-    first, last = min(low for low, _ in ranges), max(high for _, high in ranges)
-    unit = found[0].measured.rounds.unit if found[0].measured.rounds else ""
-    axis = _rounds_axis(first, last)
+    several = [run.measured.rounds for run in found if run.measured.rounds is not None]
+    first = min(rounds.count - rounds.window + 1 for rounds in several)
+    last = max(rounds.count for rounds in several)
+    alone = len(several[0].tracked) == 1
     return panel(
-        "Steady-state measurement window",
-        charts_groups.chart(f"{prefix}-window", found, of, unit=unit, axis=axis, close=True),
+        f"Steady-state measurement window{'' if alone else f', {label}'}",
+        charts_groups.chart(
+            f"{prefix}-window-{label}",
+            found,
+            of,
+            unit=several[0].unit,
+            axis=_rounds_axis(first, last),
+            close=True,
+        ),
         names_of(found),
-        [_excursions(run) for run in found],
+        [_excursions(run, label) for run in found],
         "The axis does not start at zero.",
-        switches=charts_groups.choice(found, of),
         key=charts_groups.key(found, of),
         wide=False,
     )
@@ -139,14 +147,13 @@ def _count(run: Run) -> str:
     return f"n = {rounds.count} rounds" if rounds else "no rounds"
 
 
-def _excursions(run: Run) -> str:
+def _excursions(run: Run, label: str) -> str:
     rounds = run.measured.rounds
-    if rounds is None:
-        return "no rounds"
-    return "; ".join(
-        f"{one.label}: range {one.range_percent:.1f} %, slope {one.slope_percent:.1f} % of the "
-        f"mean, n = {rounds.window} rounds"
-        for one in rounds.tracked
+    known = [one for one in rounds.tracked if one.label == label] if rounds else []
+    return "".join(
+        f"range {one.range_percent:.1f} %, slope {one.slope_percent:.1f} % of the mean, "
+        f"n = {rounds.window if rounds else 0} rounds"
+        for one in known
     )
 
 

@@ -15,6 +15,8 @@ from drivebay.report.kinds.base import Kind
 from drivebay.report.panels import Note, Panel, panel
 
 MINUTE_S = 60
+SHORT_S = 20 * MINUTE_S
+"""A run under so many seconds is drawn by the second."""
 
 
 def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
@@ -30,8 +32,10 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
 def _panel(
     chart_id: str, found: Sequence[Run], title: str, unit: str, across: str, *, wide: bool = False
 ) -> Panel:
+    short = all(run.measured.phases[0].timeline.n < SHORT_S for run in found)
+
     def of(run: Run) -> list[Group]:
-        minutes = timeline.stretches(run.measured.phases[0].timeline, MINUTE_S)
+        minutes = timeline.stretches(run.measured.phases[0].timeline, 1 if short else MINUTE_S)
         x = minutes.written_gb if across == "GB written" else minutes.end_s / 3600
         y = minutes.ios if unit == "IOPS" else minutes.latency_ms_mean
         return [Group("", [round(float(one), 4) for one in x], y.tolist(), marks=len(x) < 100)]
@@ -45,7 +49,7 @@ def _panel(
         [f"n = {run.measured.phases[0].timeline.n:,} s" for run in found],
         Note(captions.ZERO, "linear"),
         Note(captions.LOG, "log"),
-        lead="Means of a minute.",
+        lead="One point per second." if short else "Means of a minute.",
         switches=charts_groups.switches(found, of),
         key=charts_groups.key(found, of),
         wide=wide,
