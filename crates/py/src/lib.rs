@@ -130,6 +130,15 @@ impl VirtualDrive {
         })
     }
 
+    /// Discard (trim) a stretch of addresses, in bytes.
+    fn discard(&self, py: Python<'_>, start_bytes: u64, length_bytes: u64) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                drivebay_run::discard(device, start_bytes, length_bytes).map_err(run_error)
+            })
+        })
+    }
+
     /// Secure erase: everything unmapped, all flash erased.
     fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {

@@ -5,6 +5,7 @@
 //! This crate must not know protocols on the wire, files or Python.
 
 mod control;
+mod discard;
 mod driver;
 mod outstanding;
 mod permutation;
@@ -15,6 +16,7 @@ mod slots;
 mod workload;
 
 pub use control::Control;
+pub use discard::discard;
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{Outcome, QueueTotals, RunError, run};
 pub use outstanding::{Occupancy, Outstanding};

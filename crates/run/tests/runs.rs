@@ -5,7 +5,7 @@ use std::time::Duration;
 use drivebay_drive::{Device, Spec, Stage};
 use drivebay_run::{
     Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted,
-    Workload, run,
+    Workload, discard, run,
 };
 
 fn spec() -> Spec {
@@ -321,4 +321,20 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
     assert_eq!(mapped(Offsets::PermutationRepeated, 2), 40_001);
     let once = mapped(Offsets::Uniform, 1) as f64 / 40_001.0;
     assert!((once - (1.0 - (-1f64).exp())).abs() < 0.01, "{once}");
+}
+
+#[test]
+fn a_discard_unmaps_its_stretch_and_nothing_else() {
+    let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
+    load.stop = Stop { duration_s: None, bytes: Some(load.span_bytes), stable: None };
+    let mut drive = device();
+    go(&mut drive, &load, 1);
+    let (pages, before) = (load.span_bytes / 4096, drive.now());
+    discard(&mut drive, 4096 + 1, 100 * 4096).expect("on the drive");
+    assert_eq!(drive.ftl().mapped(), pages - 99, "partly covered pages stay");
+    assert!(drive.now() > before, "a command takes time");
+    let capacity = drive.spec().capacity_bytes();
+    discard(&mut drive, 0, capacity).expect("the whole drive");
+    assert_eq!(drive.ftl().mapped(), 0);
+    assert!(matches!(discard(&mut drive, capacity, 4096), Err(RunError::Device(_))));
 }

@@ -7,10 +7,11 @@ be computed is there with value None and a note that says why, never left out in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import loads, steady_state
+from drivebay.analysis import loads, mixes, power, steady_state, trim_write
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
 from drivebay.analysis.ageing import ageing
@@ -31,7 +32,9 @@ from drivebay.suites import Test
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
     known = tuple(computed(phase) for phase in phases)
-    return KINDS.get(test.kind, _any_kind)(test, known)
+    measured = KINDS.get(test.kind, _any_kind)(test, known)
+    rows = [*measured.figures.values(), *power.of_power(known)]
+    return replace(measured, figures=by_key(rows))
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -74,6 +77,24 @@ def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     return Measured(test, phases, by_key(rows), main)
 
 
+def _mixed(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = mixes.of_mixes(phases) + of_phases(phases)
+    return Measured(test, phases, by_key(rows), ("mean_rate", "rate_lowest", "rate_highest"))
+
+
+def _sizes(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = mixes.of_sizes(phases) + of_phases(phases)
+    main = tuple(row.key for row in rows if row.key.startswith("highest_"))
+    return Measured(test, phases, by_key(rows), main)
+
+
+def _trim_write(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = trim_write.of_trim_write(phases) + of_phases(phases)
+    ends = dict.fromkeys(phases[place].label for place in (0, -1)) if phases else {}
+    main = ("left_percent", *(f"rate_{label}" for label in ends))
+    return Measured(test, phases, by_key(rows), main)
+
+
 KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
     "ageing": ageing,
     "compression": loads.compression,
@@ -81,10 +102,13 @@ KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
     "ladder": _ladder,
     "ladders": loads.ladders,
     "loads": loads.loads,
+    "mixed": _mixed,
     "rounds": steady_state.rounds,
     "saturation": steady_state.saturation,
+    "sizes": _sizes,
     "thermal": _thermal,
     "trace": _trace,
+    "trim-write": _trim_write,
 }
 """What computes each kind of test; a new kind is one function and one line here."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import latency, power, stages, timeline
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseData, PhaseFigures
 
@@ -85,16 +85,7 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
         *rows,
         *slow_shares(phase),
         Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=absent(step.waf)),
-        Figure(
-            "power_mean",
-            "Mean power",
-            step.power.mean if step.power else None,
-            "W",
-            step.power.sd if step.power else None,
-            SD,
-            step.power.n if step.power else 0,
-            note=absent(step.power),
-        ),
+        *power.of_power([phase]),
         Figure(
             "temperature_peak",
             "Highest temperature",

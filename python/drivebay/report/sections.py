@@ -42,6 +42,8 @@ PAGES = {
     "snia-latency": "SNIA latency",
     "thermal": "Thermal throttling",
     "trim": "TRIM",
+    "sustained-random-write": "Sustained random write",
+    "sustained-sequential-write": "Sustained sequential write",
 }
 """Headings, in the order in which the reviews had them; pages not named here come after."""
 SHORT = {
@@ -103,7 +105,7 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
     """One page of the suite. Tests of some kinds share their charts in a lone review."""
     heading = page_title(page)
     body: list[Child] = []
-    together = [test for test in tests if kinds.of(test.kind).together]
+    together = [test for test in tests if kinds.of(test.kind).together or _is_compared(test, tests)]
     apart = list(tests)
     if together and len(book.entries) == 1:
         body.append(_together(book, page, together))
@@ -126,6 +128,12 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
             )
         )
     return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
+
+
+def _is_compared(test: Test, tests: Sequence[Test]) -> bool:
+    """Whether the page has this test with and without some change of the drive."""
+    alike = [other for other in tests if (other.kind, other.phases) == (test.kind, test.phases)]
+    return len({other.what_if for other in alike}) > 1
 
 
 def _together(book: Book, page: str, tests: Sequence[Test]) -> list[Child]:

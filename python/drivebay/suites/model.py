@@ -50,6 +50,7 @@ TestKind = Literal[
     "sizes",
     "thermal",
     "trace",
+    "trim-write",
 ]
 """What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
@@ -180,10 +181,10 @@ class Prepare(_Span):
     skipped where the span has been written whole since the last purge; a virtual drive begins
     every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
     one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
-    `load` once; nothing of it is kept.
+    `load` once; nothing of it is kept. "discard" trims a span, as deleting its files would.
     """
 
-    kind: Literal["purge", "fill", "rest", "steady", "load"]
+    kind: Literal["purge", "fill", "rest", "steady", "load", "discard"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
@@ -200,6 +201,7 @@ class Prepare(_Span):
             "rest": {"kind", "seconds", "waiting_s"},
             "steady": {"kind", "load", "until_steady"},
             "load": {"kind", "load"},
+            "discard": {"kind", *_Span.model_fields},
         }[self.kind]
         changed = {
             name
@@ -230,7 +232,7 @@ class Prepare(_Span):
         return self.seconds if self.load is None else self.load.duration_s
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
-        """Start and length in bytes of a fill, to the last byte of the stretch."""
+        """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
         return self._stretch(capacity_bytes)
 
 
@@ -270,16 +272,21 @@ class Replay(_Data):
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
-    Before it the drive is idle for `rest_s`, at most `waiting_s` where somebody has to wait.
-    With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
-    who look at every phase: 4 KiB, queue depth 1, half reads.
+    Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
+    trace, and `workload` only a stand-in of the same length for those who look at every phase:
+    4 KiB, queue depth 1, half reads.
     """
 
     label: Id
     workload: Workload
     replay: Replay | None = None
-    rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
-    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
+    before: tuple[Prepare, ...] = ()
+
+    @model_validator(mode="after")
+    def _before_is_quiet(self) -> Phase:
+        if any(step.kind == "steady" for step in self.before):
+            raise ValueError("'before' takes no \"steady\": make it a phase, or a 'prepare'")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -313,7 +320,11 @@ class Quick(_Data):
 
 
 class Test(_Data):
-    """One test: prepared, then its phases one after the other without a pause."""
+    """One test: prepared, then its phases one after the other without a pause.
+
+    `what_if` names how the drive differs from the one under review, in the words of `--with`, such
+    as "heatsink": a virtual drive changes by itself, a real one is changed by a person.
+    """
 
     __test__ = False  # not a pytest class
 
@@ -323,6 +334,7 @@ class Test(_Data):
     kind: TestKind
     method: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
+    what_if: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
     prepare: tuple[Prepare, ...] = ()
     phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
     metric_window_s: Seconds | None = None
@@ -353,6 +365,7 @@ class Test(_Data):
             len(self.phases) != 1 or self.phases[0].workload.until_stable is None
         ):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
+        self._phases_fit_the_kind()
         replays = sum(phase.replay is not None for phase in self.phases)
         if self.kind == "trace" and replays < len(labels):
             raise ValueError("a trace test needs a 'replay' in every phase")
@@ -362,6 +375,29 @@ class Test(_Data):
         if self.quick is not None:
             self._shortened(self.quick)
         return self
+
+    def _phases_fit_the_kind(self) -> None:
+        loads = [phase.workload for phase in self.phases]
+        if self.kind == "mixed" and (
+            len({load.read_percent for load in loads}) < len(loads)
+            or len({load.block_bytes for load in loads}) > 1
+        ):
+            raise ValueError("a mixed test needs phases of one block size and different mixes")
+        if self.kind == "sizes":
+            ways = {(load.block_bytes, load.read_percent) for load in loads}
+            if len(ways) < len(loads) or {load.read_percent for load in loads} - {0, 100}:
+                raise ValueError(
+                    "a sizes test needs phases that only read or only write, each of a block size "
+                    "of its own"
+                )
+        if self.kind == "trim-write":
+            discards = [any(s.kind == "discard" for s in phase.before) for phase in self.phases]
+            first, last = loads[0], loads[-1]
+            if len(loads) < 2 or discards[0] or not discards[-1] or first != last:
+                raise ValueError(
+                    "a trim-write test needs a first and a last phase of the same load, and a "
+                    '"discard" before the last one only'
+                )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:
         if (self.kind == "rounds") != (self.rounds is not None):
@@ -388,7 +424,10 @@ class Test(_Data):
     def drive_seconds(self) -> float:
         """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
         before = sum(step.longest_s() for step in self.prepare)
-        once = sum(phase.rest_s + phase.workload.duration_s for phase in self.phases)
+        once = sum(
+            phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
+            for phase in self.phases
+        )
         return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
@@ -425,8 +464,8 @@ class Test(_Data):
                     "drive_s": phase.replay.drive_s * quick.scale,
                 }
                 part = Replay(**{**phase.replay.model_dump(), **changed})
-                rest = _shorter_rest(phase, quick)
-                again = {"label": phase.label, "replay": part, **rest}
+                before = tuple(map(shorter, phase.before))
+                again = {"label": phase.label, "replay": part, "before": before}
                 phases.append(Phase.model_validate(again))
                 continue
             load = phase.workload.model_dump()
@@ -436,7 +475,11 @@ class Test(_Data):
                     raise ValueError("quick needs 'until_stable', as the phase has one")
                 load["until_stable"] = quick.until_stable.model_dump()
             phases.append(
-                Phase(label=phase.label, workload=Workload(**load), **_shorter_rest(phase, quick))
+                Phase(
+                    label=phase.label,
+                    workload=Workload(**load),
+                    before=tuple(map(shorter, phase.before)),
+                )
             )
         window = self.metric_window_s
         if window is not None:
@@ -459,22 +502,17 @@ class Test(_Data):
 
     def in_real_time(self) -> Test:
         """The form for a real drive: no rest is longer than its `waiting_s`."""
-        prepare = tuple(
-            step
-            if step.waiting_s is None
-            else step.model_copy(
-                update={"seconds": min(step.seconds, step.waiting_s), "waiting_s": None}
-            )
-            for step in self.prepare
-        )
-        phases = tuple(
-            phase
-            if phase.waiting_s is None
-            else phase.model_copy(
-                update={"rest_s": min(phase.rest_s, phase.waiting_s), "waiting_s": None}
-            )
-            for phase in self.phases
-        )
+
+        def step(one: Prepare) -> Prepare:
+            if one.waiting_s is None:
+                return one
+            seconds = min(one.seconds, one.waiting_s)
+            return one.model_copy(update={"seconds": seconds, "waiting_s": None})
+
+        def part(phase: Phase) -> Phase:
+            return phase.model_copy(update={"before": tuple(map(step, phase.before))})
+
+        prepare, phases = tuple(map(step, self.prepare)), tuple(map(part, self.phases))
         return self.model_copy(update={"prepare": prepare, "phases": phases})
 
     def shortened(self) -> Test:
@@ -510,14 +548,6 @@ class Suite(_Data):
     def selected(self, ids: tuple[str, ...]) -> Suite:
         """Only these tests, in the suite's order."""
         return Suite(**{**dict(self), "tests": tuple(t for t in self.tests if t.id in ids)})
-
-
-def _shorter_rest(phase: Phase, quick: Quick) -> dict[str, float]:
-    """A phase's rest before it, which nobody waits for longer than the quick form allows."""
-    if not phase.rest_s:
-        return {}
-    waiting_s = min(quick.waiting_s, phase.waiting_s or quick.waiting_s)
-    return {"rest_s": phase.rest_s, "waiting_s": waiting_s}
 
 
 def _share(capacity_bytes: int, percent: float) -> int:

@@ -20,9 +20,10 @@ from drivebay.errors import DrivebayError, EnvironmentProblem
 from drivebay.suites import Content, Phase, Prepare, Replay, Test, Workload
 from drivebay.targets import fio_job, fio_run, replay_phase, rounds
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.erase import EraseError
 from drivebay.targets.fio_parse import Recorder
 from drivebay.targets.fio_tool import Tool
-from drivebay.targets.purge import purge
+from drivebay.targets.purge import discard, purge
 from drivebay.targets.subject import Hold
 from drivebay.targets.surroundings import Surroundings
 from drivebay.units import duration
@@ -75,7 +76,7 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
     def of_step(step: Prepare) -> float:
         if step.kind == "rest":
             return step.seconds
-        if step.kind == "purge":
+        if step.kind in ("purge", "discard"):
             return PURGE_S
         if step.load is not None:
             return START_S + step.longest_s()
@@ -84,8 +85,11 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
             return 0.0
         return START_S + step.passes * (end - start) / written.bytes_per_s
 
-    phases = [phase.rest_s + START_S + phase.workload.duration_s for phase in test.phases]
-    return [of_step(step) for step in test.prepare] + phases * test.rounds_max
+    once: list[float] = []
+    for phase in test.phases:
+        once += [of_step(step) for step in phase.before]
+        once.append(START_S + phase.workload.duration_s)
+    return [of_step(step) for step in test.prepare] + once * test.rounds_max
 
 
 class Parts:
@@ -159,8 +163,13 @@ class Steps:
 
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
+        for place, step in enumerate(phase.before, start=1):
+            self.parts.begin(step.kind)
+            name = f"before-{phase.label}-{place}-{step.kind}"
+            record = self._prepare(step, name)
+            kept = {**step.model_dump(exclude_defaults=True), **record}
+            self.artefacts[f"{name}.json"] = json.dumps(kept, indent=1).encode()
         self.parts.begin(phase.label)
-        self._rest(phase.rest_s)
         result = self._phase(phase, number)
         self.artefacts = {}
         return result
@@ -181,6 +190,8 @@ class Steps:
             return self._steady(step, name)
         if step.load is not None:
             return self._load(step.load, name)
+        if step.kind == "discard":
+            return self._discard(step)
         start, end = fill_span(step, self.hold.subject.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
@@ -199,6 +210,21 @@ class Steps:
         self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
         self.written.stretches.append((start, end))
         return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
+
+    def _discard(self, step: Prepare) -> dict[str, Any]:
+        start, length = step.span(self.hold.subject.capacity_bytes)
+        self.written.stretches = []
+        try:
+            discard(self.hold, start, length, self.parts.share)
+        except EraseError as problem:
+            self.surroundings.doubt(f"nothing was discarded: {problem}")
+            return {"supported": False}
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self.hold.subject.given}: discarding failed: {problem.strerror}",
+                "look for the cause with: dmesg | tail",
+            ) from None
+        return {"supported": True, "start": start, "bytes": length}
 
     def _rest(self, seconds: float) -> dict[str, Any]:
         begun = time.monotonic()

@@ -106,7 +106,8 @@ class VirtualTarget:
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
-        fills = sum(step.passes for step in test.prepare if step.kind == "fill")
+        steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+        fills = sum(step.passes for step in steps if step.kind == "fill")
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = test.rounds_max * sum(
@@ -137,12 +138,13 @@ class VirtualTarget:
             self._drive = _core.VirtualDrive(self._profile.json(), seed)
         else:
             self._drive.renew(self._profile.json(), seed)
-        steps = [step for step in test.prepare if step.kind == "fill"]
+        before = [step for phase in test.phases for step in phase.before]
+        fills = sum(step.kind == "fill" for step in [*test.prepare, *before])
         # Fills are planned as one part in a hundred of the time each; they are quick here.
         load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
-        planned = load + share * len(steps) + rounds_s
+        planned = load + share * fills + rounds_s
         self._rounds: dict[str, float] = {}
         done = 0.0
         for step in test.prepare:
@@ -155,9 +157,9 @@ class VirtualTarget:
         def run(phase: Phase, number: int) -> PhaseResult:
             nonlocal done
             progress.check()
-            assert self._drive is not None
-            if phase.rest_s:
-                self._drive.rest(phase.rest_s)
+            for step in phase.before:
+                self._prepare(step, seed, progress, done, planned, share)
+                done += share if step.kind == "fill" else 0.0
             index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             done += phase.workload.duration_s
@@ -220,6 +222,8 @@ class VirtualTarget:
             workload = _core_workload(step.load, start, length, most)
             place = partial(_place, done, planned)
             self._watched("load", self._load(workload, seed + ROUND_SEEDS), progress, place)
+        elif step.kind == "discard":
+            self._drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.

@@ -11,10 +11,13 @@ from drivebay.report.kinds import (
     generic,
     ladder,
     loads,
+    mixed,
     rounds,
     saturation,
+    sizes,
     thermal,
     trace,
+    trim_write,
 )
 from drivebay.report.kinds.base import BarOf, Kind
 
@@ -27,10 +30,13 @@ KINDS: dict[str, Kind] = {
     "ladder": ladder.KIND,
     "ladders": loads.LADDERS,
     "loads": loads.LOADS,
+    "mixed": mixed.KIND,
     "rounds": rounds.KIND,
     "saturation": saturation.KIND,
+    "sizes": sizes.KIND,
     "thermal": thermal.KIND,
     "trace": trace.KIND,
+    "trim-write": trim_write.KIND,
 }
 
 
