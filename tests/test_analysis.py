@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from drivebay import suites
 from drivebay.analysis import (
     consistency,
+    figures,
     ladder,
     latency,
     measure,
@@ -279,8 +280,8 @@ def consistency_test() -> Test:
     )
 
 
-def measured(ios: list[int]) -> measure.Measured:
-    data = measure.PhaseData(
+def measured(ios: list[int]) -> figures.Measured:
+    data = figures.PhaseData(
         label="run",
         workload=load(),
         duration_s=float(len(ios)),
@@ -356,7 +357,7 @@ def test_a_thermal_test_that_never_throttles_says_so() -> None:
             ),
         ),
     )
-    data = measure.PhaseData(
+    data = figures.PhaseData(
         "run", load(), 20.0, 0, 20, 0, 20, series([9] * 20), bins([("write", 1, 2, 20)])
     )
     found = measure.measure(test, [data])
@@ -406,11 +407,11 @@ BENCH = {
 def test_a_replays_figures_and_littles_law() -> None:
     test = next(t for t in suites.load("anandtech-2015").tests if t.kind == "trace")
 
-    def measured(**changes: float) -> measure.Measured:
+    def measured(**changes: float) -> figures.Measured:
         tables = (series([9, 9, 9]), bins([("write", 1, 2, 9)]))
         load = test.phases[0].workload
         metrics = {**BENCH, **changes}
-        data = measure.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
+        data = figures.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
         return measure.measure(test, [data])
 
     figures = measured().figures
@@ -426,7 +427,7 @@ def test_mapped_figures_exist_in_the_suite() -> None:
         tests = {test.id: test for test in suites.load(mapped.suite).tests}
         test = tests[mapped.test]
         data = [
-            measure.PhaseData(
+            figures.PhaseData(
                 phase.label,
                 phase.workload,
                 3.0,

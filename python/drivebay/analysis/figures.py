@@ -1,11 +1,12 @@
-"""What is known of a test, as data: phases, figures with their spread, and all of a test together.
+"""The shape of every test's figures: one number with its unit, spread and samples; a phase; a test.
 
-A figure always carries its unit, its spread and how many samples it rests on.
+A figure that cannot be computed is there with value None and a note that says why, never left out
+in silence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,6 +23,10 @@ from drivebay.suites import Test, Workload
 SAMPLES = "1 s samples"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
+SLOW_MS = (10, 100)
+"""The reviews' limits: the share of I/Os slower than these."""
+SMALL_BLOCK_BYTES = 8192
+"""Up to this size a load is known by its IOPS, above it by its data rate."""
 
 
 @dataclass(frozen=True)
@@ -101,3 +106,11 @@ class Measured:
     def whole(self) -> timeline.Timeline:
         """All phases one after the other."""
         return timeline.joined([phase.timeline for phase in self.phases])
+
+
+def by_key(rows: Iterable[Figure]) -> dict[str, Figure]:
+    """The figures by key; a test's own one goes before that of its phase."""
+    found: dict[str, Figure] = {}
+    for row in rows:
+        found.setdefault(row.key, row)
+    return found

@@ -5,7 +5,7 @@ What makes a group is in the load or the label, never in the test's name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis.figures import PhaseFigures
@@ -54,8 +54,3 @@ def by_age(phases: Sequence[PhaseFigures]) -> tuple[Group, ...]:
         Group(name.replace("-", "_"), name.replace("-", " ").capitalize(), tuple(some))
         for name, some in found.items()
     )
-
-
-def rates(phases: Sequence[PhaseFigures]) -> Mapping[str, float]:
-    """Each phase's data rate in 10^6 bytes per second, by label."""
-    return {phase.label: phase.step.rate_mb_s for phase in phases}

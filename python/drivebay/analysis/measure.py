@@ -9,60 +9,53 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-
 from drivebay.analysis import consistency as consistencies
-from drivebay.analysis import groups, latency, mixes, power, stages, timeline, trim_write
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import rounds as roundings
+from drivebay.analysis import loads, mixes, power, steady_state, trim_write
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
+from drivebay.analysis.ageing import ageing
 from drivebay.analysis.figures import (
     IOS,
     SD,
+    SMALL_BLOCK_BYTES,
     Figure,
     Measured,
     PhaseData,
     PhaseFigures,
+    by_key,
 )
+from drivebay.analysis.phases import computed, of_any_phase, of_phases
 from drivebay.suites import Test
-
-__all__ = ["IOS", "KINDS", "SD", "Figure", "Measured", "PhaseData", "PhaseFigures", "measure"]
-
-SLOW_MS = (10, 100)
-"""The reviews' limits: the share of I/Os slower than these."""
-SMALL_BLOCK_BYTES = 8192
-"""Up to this size a load is known by its IOPS, above it by its data rate."""
 
 
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
-    computed = tuple(_phase(phase) for phase in phases)
-    measured = KINDS.get(test.kind, _any_kind)(test, computed)
-    rows = [*measured.figures.values(), *power.of_power(computed)]
-    return replace(measured, figures=_by_key(rows))
+    known = tuple(computed(phase) for phase in phases)
+    measured = KINDS.get(test.kind, _any_kind)(test, known)
+    rows = [*measured.figures.values(), *power.of_power(known)]
+    return replace(measured, figures=by_key(rows))
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     window_s = test.metric_window_s or 0
     found = consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
-    rows = _of_consistency(found) + _of_phases(phases)
+    rows = _of_consistency(found) + of_phases(phases)
     main = ("mean_iops", "sd_iops", "mean_over_sd")
-    return Measured(test, phases, _by_key(rows), main, consistency=found)
+    return Measured(test, phases, by_key(rows), main, consistency=found)
 
 
 def _thermal(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     heat = thermals.thermal(phases[0].timeline) if phases else None
-    rows = _of_thermal(heat) + _of_phases(phases)
+    rows = _of_thermal(heat) + of_phases(phases)
     main = ("throttle_after_s", "initial_rate", "throttled_rate")
-    return Measured(test, phases, _by_key(rows), main, thermal=heat)
+    return Measured(test, phases, by_key(rows), main, thermal=heat)
 
 
 def _trace(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    rows = _of_trace(phases[0].bench if phases else None) + _of_phases(phases)
+    rows = _of_trace(phases[0].bench if phases else None) + of_phases(phases)
     main = ("rate", "latency_mean", "over_10_ms", "over_100_ms", "outstanding")
-    return Measured(test, phases, _by_key(rows), main)
+    return Measured(test, phases, by_key(rows), main)
 
 
 def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -73,283 +66,51 @@ def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     deepest = max((step.queue_depth for step in steps), default=0)
     whole = ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
     main = whole if len(steps) > 1 else (f"rate_qd{deepest}",)
-    return Measured(test, phases, _by_key(rows), main, depth_mean=mean)
+    return Measured(test, phases, by_key(rows), main, depth_mean=mean)
 
 
 def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     """Rate and mean latency of every phase; of a lone phase all that is known."""
-    rows = [row for phase in phases for row in _of_any_phase(phase, alone=len(phases) == 1)]
-    rows += _of_phases(phases)
+    rows = [row for phase in phases for row in of_any_phase(phase, alone=len(phases) == 1)]
+    rows += of_phases(phases)
     main = tuple(row.key for row in rows if row.unit == "MB/s")
-    return Measured(test, phases, _by_key(rows), main)
-
-
-def _loads(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """Scores before the phases that they are made of."""
-    measured = _any_kind(test, phases)
-    rates = dict(groups.rates(phases))
-    scores = [
-        Figure(
-            f"score_{score.key}",
-            score.label,
-            points := score.points(rates),
-            "points",
-            n=len(score.terms),
-            n_kind="phases",
-            note="" if points is not None else "not all phases were run",
-        )
-        for score in test.scores
-    ]
-    main = tuple(row.key for row in scores) + measured.main
-    return Measured(test, phases, _by_key([*scores, *measured.figures.values()]), main)
-
-
-def _compression(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """For each direction the rate of random data, of the most compressible, and their ratio."""
-    rows = []
-    for group in groups.by_mix(phases):
-        ends = sorted(group.phases, key=lambda one: one.workload.content.compressible_percent)
-        first, last = ends[0].step, ends[-1].step
-        percent = ends[-1].workload.content.compressible_percent
-        gain = last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
-        rows.append(
-            Figure(
-                f"gain_{group.name}",
-                f"{group.words}: {percent} % compressible over random data",
-                gain,
-                "",
-                n=len(ends),
-                n_kind="phases",
-                note="" if gain is not None else "nothing was moved",
-            )
-        )
-    measured = _any_kind(test, phases)
-    rows += measured.figures.values()
-    main = tuple(row.key for row in rows if row.key.startswith("gain_"))
-    return Measured(test, phases, _by_key(rows), main)
-
-
-def _ladders(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """Every mix's rate and IOPS by queue depth; the deepest is the main one."""
-    rows, main = [], []
-    for group in groups.by_mix(phases):
-        for one in _of_ladder([phase.step for phase in group.phases], None, ())[1:]:
-            kind, _, depth = one.key.partition("_")
-            label = f"{group.words}, {inside_label(one.label)}"
-            rows.append(replace(one, key=f"{kind}_{group.name}_{depth}", label=label))
-        main.append(rows[-1].key)
-    return Measured(test, phases, _by_key(rows), tuple(main))
-
-
-def inside_label(label: str) -> str:
-    """A label as the second part of another: abbreviations keep their capitals.
-
-    >>> inside_label("Data rate at QD 4"), inside_label("IOPS at QD 4")
-    ('data rate at QD 4', 'IOPS at QD 4')
-    """
-    return label if label[:2].isupper() else label[:1].lower() + label[1:]
-
-
-def _rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """Rates and latencies of the last rounds, after how many there were."""
-    assert test.rounds is not None, "a rounds test has its rule"
-    metrics = {phase.label: phase.metrics for phase in phases}
-    found = roundings.rounds(test.rounds, metrics)
-    rows = [_of_rounds(found, test.rounds.rounds_max)]
-    for phase in phases:
-        rows += _of_any_phase(phase, alone=False)
-        longest = max(roundings.history(phase.metrics, "latency_max_us"), default=None)
-        if longest is not None:
-            last = roundings.history(phase.metrics, "latency_max_us")[-test.rounds.window_rounds :]
-            label = f"Longest latency, {phase.label}"
-            rows.append(
-                Figure(
-                    f"latency_max_{phase.label}",
-                    label,
-                    max(last),
-                    "µs",
-                    n=phase.step.total_ios,
-                    n_kind=IOS,
-                )
-            )
-    what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
-    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
-    what = "rate" if large and what == "iops" else what
-    main = ("steady_rounds", *(f"{what}_{label}" for label in test.rounds.tracked))
-    return Measured(test, phases, _by_key(rows), main, rounds=found)
-
-
-def _of_rounds(found: roundings.RoundsFound | None, most: int) -> Figure:
-    note = "" if found and found.reached else f"steady state was not reached in {most} rounds"
-    count = found.count if found else 0
-    return Figure(
-        "steady_rounds",
-        "Rounds until steady" if found and found.reached else "Rounds, steady state not reached",
-        float(count) if found else None,
-        "",
-        n=count,
-        n_kind="rounds",
-        note=note if found else "too few rounds were run",
-    )
-
-
-def _saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """From the first minute to the last window, and how much was written in all."""
-    rows: list[Figure] = []
-    if phases:
-        line = phases[0].timeline
-        window_s = test.metric_window_s or 60.0
-        for key, label, part in (
-            ("iops_first", f"IOPS, first {min(60, line.n):,} s", slice(0, 60)),
-            ("iops_last", f"IOPS, last {min(round(window_s), line.n):,} s", line.last(window_s)),
-        ):
-            some = timeline.spread(line.ios[part])
-            rows.append(
-                Figure(
-                    key,
-                    label,
-                    some.mean if some else None,
-                    "IOPS",
-                    some.sd if some else None,
-                    SD,
-                    some.n if some else 0,
-                    note="" if some else _TOO_SHORT,
-                )
-            )
-        written = phases[0].step.rate_mb_s * line.seconds_total / 1e3
-        rows.append(Figure("written_gb", "Written in all", written, "GB", n=line.n))
-        rows.append(Figure("length_s", "Length of the run", line.seconds_total, "s", n=line.n))
-    main = ("iops_first", "iops_last", "written_gb")
-    return Measured(test, phases, _by_key(rows + _of_phases(phases)), main)
-
-
-def _ageing(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    """For each part of the test the slowest and the mean rate over busy time, then every replay."""
-    rows: list[Figure] = []
-    for group in groups.by_age(phases):
-        rates = [one.bench.rate_busy for one in group.phases if one.bench is not None]
-        for key, label, value in (
-            ("rate", "mean data rate", sum(rates) / len(rates)),
-            ("rate_lowest", "lowest data rate", min(rates)),
-            ("rate_last", "last data rate", rates[-1]),
-        ):
-            rows.append(
-                Figure(
-                    f"{key}_{group.name}",
-                    f"{group.words}, {label}",
-                    value,
-                    "MB/s",
-                    n=len(rates),
-                    n_kind="replays",
-                )
-            )
-    main = tuple(row.key for row in rows if row.key.startswith(("rate_lowest_", "rate_last_")))
-    for phase in phases:
-        if phase.bench is None:
-            rows += _of_any_phase(phase, alone=False)[:2]
-            continue
-        for key, label, value, unit in (
-            ("busy_rate", "Data rate over busy time", phase.bench.rate_busy, "MB/s"),
-            ("latency_mean", "Mean latency", phase.bench.latency_mean_us, "µs"),
-            ("over_10_ms", "I/Os over 10 ms", phase.bench.over_10_ms_percent, "%"),
-        ):
-            rows.append(
-                Figure(
-                    f"{key}_{phase.label}",
-                    f"{label}, {phase.label}",
-                    value,
-                    unit,
-                    n=phase.bench.ios,
-                    n_kind=IOS,
-                )
-            )
-    return Measured(test, phases, _by_key(rows), main)
+    return Measured(test, phases, by_key(rows), main)
 
 
 def _mixed(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    rows = mixes.of_mixes(phases) + _of_phases(phases)
-    return Measured(test, phases, _by_key(rows), ("mean_rate", "rate_lowest", "rate_highest"))
+    rows = mixes.of_mixes(phases) + of_phases(phases)
+    return Measured(test, phases, by_key(rows), ("mean_rate", "rate_lowest", "rate_highest"))
 
 
 def _sizes(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    rows = mixes.of_sizes(phases) + _of_phases(phases)
+    rows = mixes.of_sizes(phases) + of_phases(phases)
     main = tuple(row.key for row in rows if row.key.startswith("highest_"))
-    return Measured(test, phases, _by_key(rows), main)
+    return Measured(test, phases, by_key(rows), main)
 
 
 def _trim_write(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    rows = trim_write.of_trim_write(phases) + _of_phases(phases)
+    rows = trim_write.of_trim_write(phases) + of_phases(phases)
     ends = dict.fromkeys(phases[place].label for place in (0, -1)) if phases else {}
     main = ("left_percent", *(f"rate_{label}" for label in ends))
-    return Measured(test, phases, _by_key(rows), main)
+    return Measured(test, phases, by_key(rows), main)
 
 
 KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
-    "ageing": _ageing,
-    "compression": _compression,
+    "ageing": ageing,
+    "compression": loads.compression,
     "consistency": _consistency,
     "ladder": _ladder,
-    "ladders": _ladders,
-    "loads": _loads,
+    "ladders": loads.ladders,
+    "loads": loads.loads,
     "mixed": _mixed,
-    "rounds": _rounds,
-    "saturation": _saturation,
+    "rounds": steady_state.rounds,
+    "saturation": steady_state.saturation,
     "sizes": _sizes,
     "thermal": _thermal,
     "trace": _trace,
     "trim-write": _trim_write,
 }
 """What computes each kind of test; a new kind is one function and one line here."""
-
-
-def _phase(phase: PhaseData) -> PhaseFigures:
-    seconds = timeline.from_table(phase.series, phase.duration_s)
-    counts = latency.from_table(phase.histogram)
-    total = phase.reads + phase.writes
-    step = ladders.step(
-        phase.label,
-        phase.workload.queue_depth,
-        seconds,
-        counts,
-        total_ios=total,
-        total_bytes=phase.read_bytes + phase.write_bytes,
-        latency_mean_ns=_mean_latency_ns(phase.series),
-        waf=phase.metrics.get("waf"),
-    )
-    where = stages.shares(phase.stages, total_ios=total)
-    throttled = phase.metrics.get("throttled_s")
-    bench = benches.storage_bench(
-        ios=total, moved_bytes=phase.read_bytes + phase.write_bytes, metrics=phase.metrics
-    )
-    return PhaseFigures(
-        phase.label,
-        phase.workload,
-        seconds,
-        counts,
-        where,
-        step,
-        throttled,
-        stages.over_time(phase.stages, seconds.ios),
-        bench,
-        phase.metrics,
-    )
-
-
-def _mean_latency_ns(series: pa.Table) -> float | None:
-    """Mean over all I/Os, from each second's mean and its count."""
-    reads, writes = (np.asarray(series.column(name).to_numpy()) for name in ("reads", "writes"))
-    ios = (reads + writes).astype(float)
-    mean = np.asarray(series.column("latency_ns_mean").to_numpy(zero_copy_only=False), dtype=float)
-    known = ~np.isnan(mean) & (ios > 0)
-    return float(np.average(mean[known], weights=ios[known])) if known.any() else None
-
-
-def _by_key(rows: list[Figure]) -> dict[str, Figure]:
-    """The figures by key; a test's own one goes before that of its phase."""
-    found: dict[str, Figure] = {}
-    for row in rows:
-        found.setdefault(row.key, row)
-    return found
 
 
 _TOO_SHORT = "the run has not one full second"
@@ -471,52 +232,6 @@ def _of_thermal(found: thermals.Thermal | None) -> list[Figure]:
     ]
 
 
-def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
-    """What a test of one phase has besides its own figures: latency, power, heat, WAF."""
-    if len(phases) != 1:
-        return []
-    phase = phases[0]
-    step, n = phase.step, phase.step.total_ios
-    peak = timeline.highest(phase.timeline.temperature_c)
-    rows = [Figure("latency_mean", "Mean latency", step.latency_mean_us, "µs", n=n, n_kind=IOS)]
-    rows += [
-        Figure(
-            f"latency_p{q:g}",
-            f"Latency p{q:g}",
-            us,
-            "µs",
-            None if us is None else us * latency.BIN_ERROR_PERCENT / 100,
-            "width of the histogram's bin",
-            n,
-            IOS,
-            "" if us is not None else "too few I/Os for this percentile",
-        )
-        for q, us in step.percentiles_us.items()
-    ]
-    return [
-        *rows,
-        *_slow_shares(phase),
-        Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=_absent(step.waf)),
-        *power.of_power([phase]),
-        Figure(
-            "temperature_peak",
-            "Highest temperature",
-            peak,
-            "°C",
-            n=phase.timeline.n if peak is not None else 0,
-            note=_absent(peak),
-        ),
-        Figure(
-            "throttled_s",
-            "Time spent throttling",
-            phase.throttled_s,
-            "s",
-            n=phase.timeline.n if phase.throttled_s is not None else 0,
-            note=_absent(phase.throttled_s),
-        ),
-    ]
-
-
 def _of_trace(bench: benches.StorageBench | None) -> list[Figure]:
     if bench is None:
         return [Figure("rate", "Data rate", None, "MB/s", note="no I/O of the trace was issued")]
@@ -537,10 +252,6 @@ def _of_trace(bench: benches.StorageBench | None) -> list[Figure]:
         Figure(key, label, value, unit, n=n, n_kind=IOS, note=note)
         for key, label, value, unit, note in values
     ]
-
-
-def _absent(value: object) -> str:
-    return "" if value is not None else "not reported by this target"
 
 
 def _of_ladder(
@@ -582,61 +293,4 @@ def _of_ladder(
                 ios.n if ios else 0,
             ),
         ]
-    return rows
-
-
-def _slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
-    """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
-    counted = phase.histogram.total
-    return [
-        Figure(
-            f"over_{limit}_ms{key}",
-            f"I/Os over {limit} ms{of}",
-            latency.share_slower_percent(phase.histogram, limit * 10**6) if counted else None,
-            "%",
-            n=counted,
-            n_kind=IOS,
-            note="" if counted else "no I/O was counted",
-        )
-        for limit in SLOW_MS
-    ]
-
-
-def _of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
-    step = phase.step
-    key, of = ("", "") if alone else (f"_{phase.label}", f", {phase.label}")
-    rows = [
-        Figure(
-            f"rate{key}",
-            f"Data rate{of}",
-            step.rate_mb_s,
-            "MB/s",
-            step.rate.sd if step.rate else None,
-            SD,
-            step.rate.n if step.rate else 0,
-        ),
-        Figure(
-            f"iops{key}",
-            f"IOPS{of}",
-            step.iops,
-            "IOPS",
-            step.ios.sd if step.ios else None,
-            SD,
-            step.ios.n if step.ios else 0,
-        ),
-    ]
-    if not alone:  # a lone phase has it among the figures of its phase
-        mean = step.latency_mean_us
-        rows.append(
-            Figure(
-                f"latency_mean{key}",
-                f"Mean latency{of}",
-                mean,
-                "µs",
-                n=step.total_ios,
-                n_kind=IOS,
-                note=_absent(mean),
-            )
-        )
-        rows += _slow_shares(phase, key, of)
     return rows

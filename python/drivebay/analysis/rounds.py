@@ -12,12 +12,19 @@ from dataclasses import dataclass
 
 from drivebay.suites import Rounds
 
-UNITS = {"iops": "IOPS", "latency": "µs"}
+
+@dataclass(frozen=True)
+class PhaseRounds:
+    """What is needed to know of a phase."""
+
+    label: str
+    block_bytes: int
+    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Tracked:
-    """What one phase did from round to round, in IOPS or in microseconds of mean latency.
+    """What one phase did from round to round, in the unit of all that is tracked.
 
     `values` has all rounds, the first first; mean, line and excursions are those of the window.
     `line` is the least-squares line's value in the window's first round, and its rise per round.
@@ -36,7 +43,7 @@ class Tracked:
 @dataclass(frozen=True)
 class RoundsFound:
     """All rounds of a test. `window` counts the rounds that the figures are from; `history` has
-    every phase's IOPS by round."""
+    every phase's rate by round. `unit` is "IOPS", "MB/s" where all blocks are large, or "µs"."""
 
     count: int
     window: int
@@ -58,22 +65,30 @@ def history(metrics: Mapping[str, float], value: str) -> tuple[float, ...]:
     return tuple(found)
 
 
-def rounds(rule: Rounds, metrics: Mapping[str, Mapping[str, float]]) -> RoundsFound | None:
-    """What the phases' metrics, by label, tell of the rounds; None where there are too few."""
-    value = "iops" if rule.variable == "iops" else "latency_us"
+def rounds(rule: Rounds, phases: Sequence[PhaseRounds], *, large: bool) -> RoundsFound | None:
+    """What the phases' metrics tell of the rounds; None where there are too few. Loads of `large`
+    blocks are known by their data rate."""
+    scales = {one.label: one.block_bytes / 1e6 if large else 1.0 for one in phases}
+    rates = {
+        one.label: tuple(value * scales[one.label] for value in history(one.metrics, "iops"))
+        for one in phases
+    }
+    latencies = {one.label: history(one.metrics, "latency_us") for one in phases}
+    values = rates if rule.variable == "iops" else latencies
     tracked = []
     for label in rule.tracked:
-        one = _tracked(label, rule, history(metrics.get(label, {}), value))
+        one = _tracked(label, rule, values.get(label, ()))
         if one is None:
             return None
         tracked.append(one)
+    unit = "MB/s" if large else "IOPS"
     return RoundsFound(
         count=len(tracked[0].values),
         window=rule.window_rounds,
         reached=all(one.steady for one in tracked),
-        unit=UNITS[rule.variable],
+        unit=unit if rule.variable == "iops" else "µs",
         tracked=tuple(tracked),
-        history={label: history(one, "iops") for label, one in metrics.items()},
+        history=rates,
     )
 
 

@@ -17,7 +17,7 @@ from drivebay.report.words import DASH, load, number, preparation, quantity, ste
 from drivebay.report.words import kind as _kind
 from drivebay.report.words import latency as latency_words
 from drivebay.suites import Phase, Test
-from drivebay.units import binary_bytes, duration
+from drivebay.units import binary_bytes
 
 ZERO = "The axis starts at zero."
 LOG = "Logarithmic axis, does not start at zero."
@@ -132,7 +132,7 @@ def method(test: Test) -> Html:
 def _loads(test: Test) -> list[str]:
     """The phases' loads; what alone differs between them is listed within one line."""
     first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
-    plain = not any(phase.replay or phase.before or phase.rest_s for phase in test.phases)
+    plain = not any(phase.replay or phase.before for phase in test.phases)
     varied = {
         name
         for phase in test.phases
@@ -159,7 +159,6 @@ def _mix(read_percent: int) -> str:
 
 def _load(phase: Phase) -> str:
     before = [step_words(step) for step in phase.before]
-    before += [f"rested {duration(phase.rest_s)}"] if phase.rest_s else []
     words = load(phase.workload) if phase.replay is None else phase.replay.words()
     return f"{words} (before it {', '.join(before)})" if before else words
 

@@ -85,9 +85,18 @@ def load(workload: Workload) -> str:
     length = units.duration(workload.duration_s)
     if workload.until_stable is not None:
         length = f"until stable, at most {length}"
+    if workload.until_written_percent is not None:
+        length = (
+            f"until {workload.until_written_percent} % of the capacity is written, at most {length}"
+        )
+    size = units.binary_bytes(workload.block_bytes)
+    if workload.block_bytes_max is not None:
+        size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
+    percent = workload.content.compressible_percent
+    content = f", {workload.content.words()}" if percent else ""
     return (
-        f"{units.binary_bytes(workload.block_bytes)} {_order(workload)} {kind(workload)}, "
-        f"{_depth(workload)}, {span(workload)}, {length}"
+        f"{size} {_order(workload)} {kind(workload)}, "
+        f"{_depth(workload)}, {span(workload)}{content}, {length}"
     )
 
 
@@ -141,6 +150,10 @@ def step_words(step: Prepare) -> str:
             f"slope {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), at "
             f"most {rule.rounds_max} rounds"
         )
+    if step.load is not None:
+        return load(step.load)
+    percent = step.content.compressible_percent
+    content = f" with {step.content.words()}" if percent else ""
     often = "" if step.passes == 1 else f" {step.passes} times"
     needed = " where needed" if step.if_needed else ""
-    return f"filled sequentially{often}{needed} ({span(step)})"
+    return f"filled sequentially{often}{needed}{content} ({span(step)})"

@@ -1,10 +1,10 @@
 """Reads a suite's TOML file into the model, and turns every mistake into one line with a hint.
 
 The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
-"qd1", "qd2" and so on, and `block_sizes` (in bytes) and `read_percents` likewise "4k" and "r80";
-of several such lists the phases are all combinations, block sizes outermost, depths innermost
-("4k-r80-qd3"). One `workload` that has all of them itself, or one `replay`, becomes the single
-phase "run".
+"qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` (in bytes) and `read_percents`
+likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations, contents
+outermost, then block sizes, depths innermost ("4k-r80-qd3"). One `workload` that has all of them
+itself, or one `replay`, becomes the single phase "run".
 Leaves out: includes and variables; a suite is one file.
 """
 
@@ -131,6 +131,7 @@ def _size(count: int) -> str:
 
 
 SWEEPS = (
+    _Sweep("compressible_percents", "content", "c{}".format, "[0, 50, 100]"),
     _Sweep("block_sizes", "block_bytes", _size, "[512, 4096, 131072]"),
     _Sweep("read_percents", "read_percent", "r{}".format, "[100, 80, 60, 40, 20, 0]"),
     _Sweep("queue_depths", "queue_depth", "qd{}".format, "[1, 2, 4, 8, 16, 32]"),

@@ -180,11 +180,11 @@ class Prepare(_Span):
     `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
     skipped where the span has been written whole since the last purge; a virtual drive begins
     every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
-    one after the other without a pause, until the rate is steady by SNIA's criterion. "discard"
-    trims a span, as deleting its files would.
+    one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
+    `load` once; nothing of it is kept. "discard" trims a span, as deleting its files would.
     """
 
-    kind: Literal["purge", "fill", "rest", "steady", "discard"]
+    kind: Literal["purge", "fill", "rest", "steady", "load", "discard"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
@@ -200,6 +200,7 @@ class Prepare(_Span):
             "fill": {"kind", "passes", "content", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
             "steady": {"kind", "load", "until_steady"},
+            "load": {"kind", "load"},
             "discard": {"kind", *_Span.model_fields},
         }[self.kind]
         changed = {
@@ -213,6 +214,8 @@ class Prepare(_Span):
             raise ValueError("a rest needs 'seconds', more than 0")
         if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
             raise ValueError("a steady needs 'load', of which every round is a run, not more")
+        if self.kind == "load" and self.load is None:
+            raise ValueError("a load needs 'load', what is to be run")
         return self
 
     @property
@@ -222,11 +225,11 @@ class Prepare(_Span):
         return self.load, self.until_steady or Steady()
 
     def longest_s(self) -> float:
-        """Seconds that it takes at most, of a rest or of the rounds until steady; fills are 0."""
+        """Seconds that it takes at most, of a rest, a load or rounds until steady; fills are 0."""
         if self.kind == "steady":
             load, rule = self.rounds
             return load.duration_s * rule.rounds_max
-        return self.seconds
+        return self.seconds if self.load is None else self.load.duration_s
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
@@ -275,18 +278,15 @@ def _a_tuple(value: Any) -> Any:
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
-    Before it come the steps of `before`, of which none is measured; then the drive is idle for
-    `rest_s`, at most `waiting_s` where somebody has to wait.
-    With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
-    who look at every phase: 4 KiB, queue depth 1, half reads.
+    Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
+    trace, and `workload` only a stand-in of the same length for those who look at every phase:
+    4 KiB, queue depth 1, half reads.
     """
 
     label: Id
     workload: Workload
     replay: Replay | None = None
     before: Annotated[tuple[Prepare, ...], BeforeValidator(_a_tuple)] = ()
-    rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
-    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
 
     @model_validator(mode="after")
     def _before_is_quiet(self) -> Phase:
@@ -431,7 +431,7 @@ class Test(_Data):
         """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
         before = sum(step.longest_s() for step in self.prepare)
         once = sum(
-            phase.rest_s + phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
+            phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
             for phase in self.phases
         )
         return before + once * self.rounds_max
@@ -451,6 +451,10 @@ class Test(_Data):
                 )
                 rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
                 return step.model_copy(update={"load": load, "until_steady": rule})
+            if step.load is not None:
+                shorter_s = min(step.load.duration_s, quick.duration_s)
+                load = step.load.model_copy(update={"duration_s": shorter_s, "until_stable": None})
+                return step.model_copy(update={"load": load})
             return step
 
         prepare = tuple(
@@ -466,8 +470,8 @@ class Test(_Data):
                     "drive_s": phase.replay.drive_s * quick.scale,
                 }
                 part = Replay(**{**phase.replay.model_dump(), **changed})
-                rest = _shorter_rest(phase, quick) | {"before": tuple(map(shorter, phase.before))}
-                again = {"label": phase.label, "replay": part, **rest}
+                before = tuple(map(shorter, phase.before))
+                again = {"label": phase.label, "replay": part, "before": before}
                 phases.append(Phase.model_validate(again))
                 continue
             load = phase.workload.model_dump()
@@ -481,7 +485,6 @@ class Test(_Data):
                     label=phase.label,
                     workload=Workload(**load),
                     before=tuple(map(shorter, phase.before)),
-                    **_shorter_rest(phase, quick),
                 )
             )
         window = self.metric_window_s
@@ -513,11 +516,7 @@ class Test(_Data):
             return one.model_copy(update={"seconds": seconds, "waiting_s": None})
 
         def part(phase: Phase) -> Phase:
-            changed: dict[str, Any] = {"before": tuple(map(step, phase.before))}
-            if phase.waiting_s is not None:
-                rest_s = min(phase.rest_s, phase.waiting_s)
-                changed |= {"rest_s": rest_s, "waiting_s": None}
-            return phase.model_copy(update=changed)
+            return phase.model_copy(update={"before": tuple(map(step, phase.before))})
 
         prepare, phases = tuple(map(step, self.prepare)), tuple(map(part, self.phases))
         return self.model_copy(update={"prepare": prepare, "phases": phases})
@@ -559,14 +558,6 @@ class Suite(_Data):
     def selected(self, ids: tuple[str, ...]) -> Suite:
         """Only these tests, in the suite's order."""
         return Suite(**{**dict(self), "tests": tuple(t for t in self.tests if t.id in ids)})
-
-
-def _shorter_rest(phase: Phase, quick: Quick) -> dict[str, float]:
-    """A phase's rest before it, which nobody waits for longer than the quick form allows."""
-    if not phase.rest_s:
-        return {}
-    waiting_s = min(quick.waiting_s, phase.waiting_s or quick.waiting_s)
-    return {"rest_s": phase.rest_s, "waiting_s": waiting_s}
 
 
 def _share(capacity_bytes: int, percent: float) -> int:

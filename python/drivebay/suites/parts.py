@@ -21,7 +21,7 @@ class _Part(BaseModel):
 
 
 class Content(_Part):
-    """What is written: "random" data, "zero"s, or `{ compressible_percent = 30 }`.
+    """What is written: "random" data, "zero"s, or `{ compressible_percent = 30 }`, in short 30.
 
     Of partly compressible data so many percent of every 4 KiB are zeros, the rest is random. What
     is read is what was written; on a virtual drive that compresses, reads must say what they read.
@@ -37,6 +37,8 @@ class Content(_Part):
     def _by_name(cls, given: Any) -> Any:
         if isinstance(given, str) and given in WORDS:
             return {"compressible_percent": WORDS[given]}
+        if type(given) is int:
+            return {"compressible_percent": given}
         if not isinstance(given, dict | Content):
             raise ValueError(
                 f'{given!r} is not allowed; must be "random", "zero" or '

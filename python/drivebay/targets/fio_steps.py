@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivebay.errors import DrivebayError, EnvironmentProblem
-from drivebay.suites import Content, Phase, Prepare, Replay, Test
+from drivebay.suites import Content, Phase, Prepare, Replay, Test, Workload
 from drivebay.targets import fio_job, fio_run, replay_phase, rounds
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.erase import EraseError
@@ -78,7 +78,7 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
             return step.seconds
         if step.kind in ("purge", "discard"):
             return PURGE_S
-        if step.kind == "steady":
+        if step.load is not None:
             return START_S + step.longest_s()
         start, end = fill_span(step, capacity_bytes)
         if step.if_needed and written.covers(start, end):
@@ -88,7 +88,7 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
     once: list[float] = []
     for phase in test.phases:
         once += [of_step(step) for step in phase.before]
-        once.append(phase.rest_s + START_S + phase.workload.duration_s)
+        once.append(START_S + phase.workload.duration_s)
     return [of_step(step) for step in test.prepare] + once * test.rounds_max
 
 
@@ -170,7 +170,6 @@ class Steps:
             kept = {**step.model_dump(exclude_defaults=True), **record}
             self.artefacts[f"{name}.json"] = json.dumps(kept, indent=1).encode()
         self.parts.begin(phase.label)
-        self._rest(phase.rest_s)
         result = self._phase(phase, number)
         self.artefacts = {}
         return result
@@ -189,6 +188,8 @@ class Steps:
             return self._purge()
         if step.kind == "steady":
             return self._steady(step, name)
+        if step.load is not None:
+            return self._load(step.load, name)
         if step.kind == "discard":
             return self._discard(step)
         start, end = fill_span(step, self.hold.subject.capacity_bytes)
@@ -273,6 +274,29 @@ class Steps:
             "slope_percent": round(window.slope_percent, 2),
             "steady": window.steady,
         }
+
+    def _load(self, load: Workload, name: str) -> dict[str, Any]:
+        """One load, of which only how much it moved is kept."""
+        start, length = load.span(self.hold.subject.capacity_bytes)
+        most = load.bytes_max(self.hold.subject.capacity_bytes)
+        job = fio_job.phase_job(
+            load,
+            label=name,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=self.seed,
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            rate = so_far.latest_bytes_per_s
+            seconds = so_far.duration_ms / 1000
+            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            return most is not None and so_far.latest_bytes >= most
+
+        recorder = self._fio(job, name, each_second, lambda _: load.duration_s * 1000 - 250)
+        moved = recorder.total["read"].bytes + recorder.total["write"].bytes
+        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
     def _purge(self) -> dict[str, Any]:
         self.written.stretches = []

@@ -23,7 +23,7 @@ from drivebay.suites import Test
 from drivebay.targets.base import Progress
 
 WAIT_S = 0.05
-COSTLY = frozenset({"fill", "steady"})
+COSTLY = frozenset({"fill", "steady", "load"})
 """Steps that are worth a copy; a purge and a rest take no time."""
 
 

@@ -144,7 +144,7 @@ class VirtualTarget:
         """Wall-clock seconds on one core, roughly."""
         steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
         fills = sum(step.passes for step in steps if step.kind == "fill")
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = test.rounds_max * sum(
             phase.workload.duration_s * GUESSED_IOPS
@@ -182,7 +182,7 @@ class VirtualTarget:
         # Fills are planned as one part in a hundred of the time each; they are quick here.
         load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         planned = load + share * fills + rounds_s
         done = 0.0
         key, profile = key_of(test), self._profile_for(test)
@@ -197,7 +197,7 @@ class VirtualTarget:
                 progress.check()
                 self._prepare(step, first, progress, done, planned, share)
                 done += share if step.kind == "fill" else 0.0
-                done += step.longest_s() if step.kind == "steady" else 0.0
+                done += step.longest_s() if step.load is not None else 0.0
             return drive, self._rounds
 
         self._drive, figures = self._states.get(test, self._drive, prepare, progress)
@@ -207,12 +207,9 @@ class VirtualTarget:
         def run(phase: Phase, number: int) -> PhaseResult:
             nonlocal done
             progress.check()
-            assert self._drive is not None
             for step in phase.before:
                 self._prepare(step, seed, progress, done, planned, share)
                 done += share if step.kind == "fill" else 0.0
-            if phase.rest_s:
-                self._drive.rest(phase.rest_s)
             index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             done += phase.workload.duration_s
@@ -269,6 +266,12 @@ class VirtualTarget:
             self._drive.rest(step.seconds)
         elif step.kind == "steady":
             self._steady(step, seed, progress, done, planned)
+        elif step.load is not None:
+            start, length = step.load.span(self.capacity_bytes)
+            most = step.load.bytes_max(self.capacity_bytes)
+            workload = _core_workload(step.load, start, length, most)
+            place = partial(_place, done, planned)
+            self._watched("load", self._load(workload, seed + ROUND_SEEDS), progress, place)
         elif step.kind == "discard":
             self._drive.discard(*step.span(self.capacity_bytes))
         else:
