@@ -95,7 +95,7 @@ class Workload(_Span):
     """One closed-loop load: `queue_depth` requests are outstanding at all times, in each of
     `queues` submission queues (NVMe).
 
-    Addresses are aligned to the block. Random `offsets` are "uniform", drawn with replacement as
+    Addresses are aligned to the block, or to 1 MiB if that is less. Random `offsets` are "uniform", drawn with replacement as
     Iometer does; or a "permutation": each address once per pass over the span, every pass in a new
     order, as fio does with its random map; or a "permutation-repeated": all passes in the same
     order, as fio does with `random_generator=lfsr`. Sequential addresses begin at the span's start
