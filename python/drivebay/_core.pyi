@@ -1,5 +1,6 @@
 """The Rust core. Private: use `drivebay.catalog` and `drivebay.targets.virtual`."""
 
+from os import PathLike
 from typing import Any
 
 class CoreError(Exception):
@@ -35,6 +36,24 @@ class VirtualDrive:
         Per submission queue, uint64, shape (queues,): queue_ios, queue_latency_ns_sum.
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
+        """
+    def copy(self) -> VirtualDrive:
+        """Another drive in the same state: data, wear, clock, heat, and where its seeds stand.
+
+        Both go on bit for bit the same with the same workloads and seeds.
+        """
+    def copy_from(self, other: VirtualDrive, /) -> None:
+        """Makes this drive what `other.copy()` is, in this drive's memory where that fits: cheaper."""
+    def save(self, path: str | PathLike[str], /) -> None:
+        """Writes the state that `copy` copies to a file, as a whole or not at all.
+
+        Raises `CoreError` if the file cannot be written. A state is one of this version's model.
+        """
+    def restore(self, profile_json: str, path: str | PathLike[str], /) -> None:
+        """Makes this a drive of the profile, in the state that was saved, in its memory if that fits.
+
+        Raises `CoreError` naming what is wrong with the file: not found, no state, damaged, of another
+        version or another profile; the drive is gone then (`renew` makes a new one).
         """
     def rest(self, seconds: float) -> None: ...
     def discard(self, start_bytes: int, length_bytes: int) -> None: ...

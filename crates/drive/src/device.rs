@@ -18,10 +18,12 @@ mod programs;
 mod read;
 mod reduce;
 mod report;
+mod state;
 mod superblocks;
 mod write;
 
 pub use power_cut::Recovery;
+pub use state::STATE_VERSION;
 
 use std::collections::VecDeque;
 
@@ -526,16 +528,21 @@ impl Device {
     /// Brings heat and throttling up to date.
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
-        let work = Work {
+        let work = self.work();
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
+        self.costs = self.spec.throttle[self.throttle_stage].costs;
+    }
+
+    /// What has been done so far that makes heat.
+    fn work(&self) -> Work {
+        Work {
             programmed: self.placed_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
             commands: self.commands.iter().sum(),
-        };
-        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
-        self.costs = self.spec.throttle[self.throttle_stage].costs;
+        }
     }
 }
 

@@ -7,9 +7,11 @@ mod replay;
 mod replay_real;
 mod trace;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Counters, Device, Health, Spec, Stage};
+use drivebay_run::snapshot;
 use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, Workload};
 use drivebay_units::Nanos;
 use numpy::{IntoPyArray, PyArray1};
@@ -73,6 +75,14 @@ impl VirtualDrive {
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(guard.as_mut().ok_or_else(|| core_error("the drive is gone\nhint: make a new one"))?)
+    }
+
+    fn take(&self) -> Option<Device> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, device: Device) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 }
 
@@ -146,6 +156,48 @@ impl VirtualDrive {
                 device.secure_erase();
                 Ok(())
             })
+        })
+    }
+
+    /// Another drive in the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
+        let copy = py.detach(|| self.with(|device| device.duplicate().map_err(core_error)))?;
+        Ok(VirtualDrive(Mutex::new(Some(copy))))
+    }
+
+    /// Make this drive a copy of another, keeping its memory where it fits.
+    fn copy_from(slf: &Bound<'_, Self>, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        if slf.is(other) {
+            return Ok(());
+        }
+        let (this, other) = (slf.get(), other.get());
+        py.detach(|| {
+            // Never both locks at once: two drives may be copied into each other at the same time.
+            let memory = this.take();
+            let copy = other.with(|device| {
+                let copy = match memory {
+                    Some(memory) => device.duplicate_into(memory),
+                    None => device.duplicate(),
+                };
+                copy.map_err(core_error)
+            })?;
+            this.put(copy);
+            Ok(())
+        })
+    }
+
+    /// Write the drive's whole state to a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(core_error)))
+    }
+
+    /// Make it a drive of this profile in a state that was saved, keeping its memory where it fits.
+    fn restore(&self, py: Python<'_>, profile_json: &str, path: PathBuf) -> PyResult<()> {
+        let spec = Spec::from_json(profile_json).map_err(core_error)?;
+        py.detach(|| {
+            let restored = snapshot::restore(spec, self.take(), &path).map_err(core_error)?;
+            self.put(restored);
+            Ok(())
         })
     }
 
