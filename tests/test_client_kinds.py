@@ -319,6 +319,18 @@ def test_an_ageing_drive_has_lowest_and_last_rates() -> None:
     assert found.figures["busy_rate_degrade-2"].value == pytest.approx(rate / 4)
 
 
+def test_large_blocks_are_known_by_their_rate() -> None:
+    work = load(block_bytes=131_072, duration_s=6)
+    phases = [Phase(label="run", workload=work)]
+    rows = [data("run", work, [900, 900, 100, 110, 90, 100])]
+    found = measure(a_test("consistency", phases, metric_window_s=4), rows)
+    assert found.figures["mean_rate"].value == pytest.approx(100 * 131_072 / 1e6)
+    assert found.figures["mean_rate"].spread == pytest.approx(
+        np.std([100, 110, 90, 100], ddof=1) * 0.131072
+    )
+    assert found.main[0] == "mean_rate"
+
+
 def test_saturation_is_told_by_the_first_minute_and_the_last_window() -> None:
     work = load(duration_s=180)
     phases = [Phase(label="run", workload=work)]
