@@ -57,6 +57,7 @@ class VirtualDrive:
         another version or another profile; the drive is gone then (`renew` makes a new one).
         """
     def rest(self, seconds: float) -> None: ...
+    def discard(self, start_bytes: int, length_bytes: int) -> None: ...
     def secure_erase(self) -> None:
         """A purge in no time, as between tests: all data gone, all flash erased; wear stays."""
     def sanitize(self, how: str, /) -> float:
@@ -79,6 +80,9 @@ class VirtualDrive:
 
 def check_profile(profile_json: str) -> tuple[int, int]:
     """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
+
+def check_workload(profile_json: str, workload_json: str) -> None:
+    """Whether a drive of this profile can be asked this; raises `CoreError` naming the field."""
 
 def replay(
     drive: VirtualDrive, what_json: str, plan_json: str, control: Control | None, /

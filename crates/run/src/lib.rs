@@ -6,8 +6,10 @@
 //! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
 
 mod control;
+mod discard;
 mod driver;
 mod outstanding;
+mod permutation;
 mod queues;
 mod recorder;
 mod replay;
@@ -16,10 +18,11 @@ pub mod snapshot;
 mod workload;
 
 pub use control::Control;
+pub use discard::discard;
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{Outcome, QueueTotals, RunError, run};
 pub use outstanding::{Occupancy, Outstanding};
 pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Recorder, Row, Sensor};
 pub use replay::{ReplayError, ReplayPlan, Replayed, replay};
-pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};
+pub use workload::{Offsets, Pattern, Stable, Stop, Streams, Workload, WorkloadError};

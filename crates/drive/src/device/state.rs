@@ -7,11 +7,12 @@
 
 use std::io::{BufReader, BufWriter, Read, Write};
 
+use super::reduce::Reduction;
 use super::{CoreQueue, DIRECT, Device, NEVER, WITH_DATA, Waiting};
 use crate::ftl::STREAMS;
 use crate::io::{DeviceError, Io, Op};
 use crate::persist::{Persist, StateError, ensure, persist};
-use crate::spec::{Geometry, Spec};
+use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::stage::Stages;
 
 /// Raised with every change of what is written: older states are not read.
@@ -21,8 +22,9 @@ persist!(Waiting: arrival, tag, io, submitted, stages);
 persist!(CoreQueue: queues; given: arrivals);
 persist!(Device: now, throttle_stage, front, host_core, write_path, queue, flash_core, buffers, ftl, nand,
     programs, thermal, collector, errors, map_cache, read_only, media_error, commands, host_pages,
-    copied_pages, padded_pages, log;
+    copied_pages, padded_pages, reduction, log;
     given: spec, costs, nominal);
+persist!(Reduction: stored_bytes, gathered, ridden);
 
 /// Flash pages of a row over all dies and planes.
 fn row(g: &Geometry) -> u64 {
@@ -129,7 +131,11 @@ impl Device {
         let all = self.commands.iter().chain(&counts).chain([&self.nand.superblock_erases]);
         let few = all.max().is_some_and(|&count| count < 1 << 50);
         let slept = self.log.idle <= self.now && self.log.asleep <= self.now;
-        ensure(few && slept, "the drive's counters")
+        ensure(few && slept, "the drive's counters")?;
+        let page = PAGE_BYTES as u32;
+        let reduction = &self.reduction;
+        let shrunk = reduction.stored_bytes <= page && reduction.gathered <= page;
+        ensure(shrunk && reduction.ridden <= self.host_pages, "what compression has saved")
     }
 
     /// Requests on their way: they lie on the drive, and each queue is in order.

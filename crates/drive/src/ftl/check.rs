@@ -50,13 +50,16 @@ impl Ftl {
         let mut mapped = 0;
         for (lpn, &entry) in (0u32..).zip(self.map.get()) {
             if let Some(slot) = entry.checked_sub(1) {
+                mapped += 1;
+                if entry & self.rides != 0 {
+                    continue;
+                }
                 ensure(back.get(slot as usize) == Some(&lpn), "map and reverse map disagree")?;
                 valid[(slot / slots) as usize] += 1;
-                mapped += 1;
             }
         }
         ensure(valid == self.valid && mapped == self.mapped, "counts of valid pages")?;
-        let known = |entry: &u32| *entry as usize <= back.len();
+        let known = |entry: &u32| (*entry & !self.rides) as usize <= back.len();
         ensure(self.replaced.iter().flatten().all(known), "slots that were replaced")
     }
 
