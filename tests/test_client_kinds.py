@@ -250,7 +250,7 @@ def test_rounds_on_a_virtual_drive_are_the_same_again() -> None:
         with contextlib.closing(VirtualTarget(catalog.load("sm951-nvme-256"))) as target:
             found.append(target.run_test(test, seed=1, progress=Progress()))
     (one, other), again = found
-    assert one.metrics["steady_rounds"] == 5.0 and one.duration_s == 5.0
+    assert one.metrics["steady_rounds"] >= 5.0 and one.duration_s == 5.0
     assert (one.series, other.histogram) == (again[0].series, again[1].histogram)
     iops = [one.metrics[f"round_{n}_iops"] for n in range(1, 6)]
     assert len(set(iops)) > 1, "rounds are no copies of each other"
@@ -317,6 +317,18 @@ def test_an_ageing_drive_has_lowest_and_last_rates() -> None:
     assert found.figures["rate_degrade"].value == pytest.approx(rate * (1 + 1 / 4 + 1 / 2) / 3)
     assert found.figures["rate_lowest_recovery"].value == pytest.approx(rate * 2)
     assert found.figures["busy_rate_degrade-2"].value == pytest.approx(rate / 4)
+
+
+def test_large_blocks_are_known_by_their_rate() -> None:
+    work = load(block_bytes=131_072, duration_s=6)
+    phases = [Phase(label="run", workload=work)]
+    rows = [data("run", work, [900, 900, 100, 110, 90, 100])]
+    found = measure(a_test("consistency", phases, metric_window_s=4), rows)
+    assert found.figures["mean_rate"].value == pytest.approx(100 * 131_072 / 1e6)
+    assert found.figures["mean_rate"].spread == pytest.approx(
+        np.std([100, 110, 90, 100], ddof=1) * 0.131072
+    )
+    assert found.main[0] == "mean_rate"
 
 
 def test_saturation_is_told_by_the_first_minute_and_the_last_window() -> None:
