@@ -18,6 +18,7 @@ mod listener;
 mod mailbox;
 pub mod nbd;
 mod power;
+pub mod probe;
 mod report;
 mod server;
 mod session;

@@ -31,6 +31,7 @@ class Options:
     ----------
     nbd : addresses for NBD clients, `unix:PATH` or `HOST:PORT`.
     data : file that holds the data; None keeps it in memory.
+    state : file of the drive's state, read at the start and written at an orderly end.
     memory_max_bytes : most bytes of data in memory.
     pace : how the times of the model are met.
     tls : certificate and private key, PEM files; with them TLS is required.
@@ -42,6 +43,7 @@ class Options:
 
     nbd: tuple[str, ...]
     data: Path | None = None
+    state: Path | None = None
     memory_max_bytes: int | None = None
     pace: Pace = "hybrid"
     tls: tuple[Path, Path] | None = None
@@ -68,6 +70,7 @@ class Server:
             "name": profile.name,
             "nbd": options.nbd,
             "data": None if options.data is None else str(options.data),
+            "state": None if options.state is None else str(options.state),
             "memory_max_bytes": memory_max_bytes,
             "pace": options.pace,
             "tls": None if options.tls is None else [str(path) for path in options.tls],
