@@ -142,9 +142,9 @@ def _rates(test: Test, load: Workload, n: int, random: np.random.Generator) -> F
     elif load.block_bytes == 4096:
         top, one = 100_000.0, 50_000.0
     elif load.read_percent == 100:
-        top, one = 2_248e6 / 131_072, 931e6 / 131_072
+        top, one = 2_248e6 / load.block_bytes, 931e6 / 131_072
     else:
-        top, one = 1_550e6 / 131_072, 1_100e6 / 131_072
+        top, one = 1_550e6 / load.block_bytes, 1_100e6 / 131_072
     rates = np.full(n, min(top, one * depth**0.93)) * (1 + random.normal(0, 0.002, n))
     if test.kind == "thermal":
         rates[113:] = 75e6 / 131_072

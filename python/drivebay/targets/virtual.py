@@ -39,14 +39,15 @@ Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
 FIXED_BYTES = 32 * 2**20
 """Of a drive under test besides its maps: buffers, recorder, results; measured, rounded up."""
-IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
+IOS_PER_WALL_SECOND = 5e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
-REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
+REPLAY_COST = 3.0  # the I/Os of a trace are larger, likewise
 ROUND_SEEDS = 1_000_000
 """Rounds draw from seeds apart from those of the phases, which count up from the test's."""
 PHASES_MAX = 1000
 """Of a test: so far the seeds of one round of its phases lie from those of the next."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
+GUESSED_BYTES_PER_S = 1.2e9  # likewise, of large requests
 
 
 class VirtualTarget:
@@ -148,7 +149,7 @@ class VirtualTarget:
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = test.rounds_max * sum(
-            phase.workload.duration_s * GUESSED_IOPS
+            _guessed_ios(phase.workload)
             if phase.replay is None
             else replay.requests(phase.replay) * REPLAY_COST
             for phase in test.phases
@@ -355,6 +356,11 @@ class VirtualTarget:
     def close(self) -> None:
         """Gives the drive's memory back."""
         self._drive = None
+
+
+def _guessed_ios(load: Workload) -> float:
+    """How many I/Os a load may have, for estimates only."""
+    return load.duration_s * min(GUESSED_IOPS, GUESSED_BYTES_PER_S / load.block_bytes)
 
 
 def _place(before: float, planned: float, seconds: float) -> tuple[float, float]:
