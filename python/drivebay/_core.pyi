@@ -36,6 +36,15 @@ class VirtualDrive:
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
         """
+    def trim_check(self, plan_json: str, control: Control | None) -> dict[str, Any]:
+        """Writes a pattern (or, with `discard`, discards the middle halves of its stretches), then
+        reads the middle halves, 4 KiB at queue depth 1; the columns of `run` for these reads.
+
+        `plan_json`: {"starts": [bytes], "stretch_bytes", "reads", "discard"}. More: pages, of the
+        middle halves; mapped, how many of them still give what was written (the others give
+        zeros); outer_lost, pages of the outer quarters that do not.
+        """
+
     def rest(self, seconds: float) -> None: ...
     def secure_erase(self) -> None: ...
     def counters(self) -> dict[str, Any]: ...

@@ -7,7 +7,8 @@ be computed is there with value None and a note that says why, never left out in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
+from drivebay.analysis import trim as trims
 from drivebay.analysis.stages import OverTime
 from drivebay.suites import Test, Workload
 
@@ -31,7 +33,8 @@ SMALL_BLOCK_BYTES = 8192
 
 @dataclass(frozen=True)
 class PhaseData:
-    """One phase as the result folder has it; tables follow the schemas of `targets.base`."""
+    """One phase as the result folder has it; tables follow the schemas of `targets.base`, and
+    `conditions` are those of the whole test."""
 
     label: str
     workload: Workload
@@ -44,6 +47,7 @@ class PhaseData:
     histogram: pa.Table
     stages: pa.Table | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,8 @@ class PhaseFigures:
 class Measured:
     """One test's figures, by key, in the order to be read; `main` are those of the short table.
 
-    `consistency`, `thermal` and `depth_mean` are there for tests of that kind alone, and None where
-    the run was too short for a single full second.
+    `consistency`, `thermal`, `depth_mean` and `trim` are there for tests of that kind alone, and
+    None where the run was too short for a single full second.
     """
 
     test: Test
@@ -94,6 +98,7 @@ class Measured:
     consistency: consistencies.Consistency | None = None
     thermal: thermals.Thermal | None = None
     depth_mean: ladders.DepthMean | None = None
+    trim: trims.Trim | None = None
 
     @property
     def steps(self) -> tuple[ladders.Step, ...]:
@@ -109,7 +114,9 @@ class Measured:
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
     computed = tuple(_phase(phase) for phase in phases)
-    return KINDS.get(test.kind, _any_kind)(test, computed)
+    measured = KINDS.get(test.kind, _any_kind)(test, computed)
+    found = trims.trim(phases[0].conditions) if phases else None
+    return measured if found is None else _with_trim(measured, found)
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -142,6 +149,18 @@ def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     whole = ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
     main = whole if len(steps) > 1 else (f"rate_qd{deepest}",)
     return Measured(test, phases, _by_key(rows), main, depth_mean=mean)
+
+
+def _with_trim(measured: Measured, found: trims.Trim) -> Measured:
+    """What a validation found besides how long its reads take; its rates mean nothing, as it waits
+    between reads."""
+    share = 100 * found.old_blocks / found.blocks
+    label = "Discarded blocks that give old data"
+    note = f"not offered: {found.why_not}" if found.verdict == "not offered" else ""
+    rows = [Figure("old_share", label, share, "%", n=found.blocks, n_kind="blocks", note=note)]
+    rows += [one for key, one in measured.figures.items() if key.startswith("latency_")]
+    main = ("old_share", "latency_mean_written", "latency_mean_discarded")
+    return replace(measured, figures=_by_key(rows), main=main, trim=found)
 
 
 def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:

@@ -15,7 +15,7 @@ from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table
 from drivebay.report.words import DASH, load, number, preparation, quantity
 from drivebay.report.words import latency as latency_words
-from drivebay.suites import Test
+from drivebay.suites import Phase, Test
 
 ZERO = "The axis starts at zero."
 LOG = "Logarithmic axis, does not start at zero."
@@ -90,11 +90,8 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
 
 def method(test: Test) -> Html:
     """How a test was run, one click away."""
-    loads = [
-        load(phase.workload) if phase.replay is None else phase.replay.words()
-        for phase in test.phases
-    ]
-    depths = [phase.workload.queue_depth for phase in test.phases]
+    loads = [_load(phase) for phase in test.phases]
+    depths = list(dict.fromkeys(phase.workload.queue_depth for phase in test.phases))
     if len(depths) > 1:
         first = test.phases[0].workload
         rest = load(first).replace(f"queue depth {depths[0]}", "queue depths " + _list(depths))
@@ -123,6 +120,11 @@ def method(test: Test) -> Html:
         el("dl", [el("div", el("dt", name), el("dd", words)) for name, words in rows]),
         class_="method",
     )
+
+
+def _load(phase: Phase) -> str:
+    special = phase.replay or phase.trim
+    return load(phase.workload) if special is None else special.words()
 
 
 def _list(values: Sequence[int]) -> str:

@@ -112,6 +112,13 @@ def preparation(test: Test) -> str:
             words.append("purged")
         elif step.kind == "rest":
             words.append(f"rested {units.duration(step.seconds)}")
+        elif step.kind == "steady":
+            rounds, rule = step.rounds
+            words.append(
+                f"rounds of {load(rounds)}, until steady (range at most {rule.range_percent:g} %, "
+                f"slope {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), at "
+                f"most {rule.rounds_max} rounds"
+            )
         else:
             often = "" if step.passes == 1 else f" {step.passes} times"
             needed = " where needed" if step.if_needed else ""

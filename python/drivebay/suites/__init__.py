@@ -13,6 +13,7 @@ from drivebay.suites.model import (
     Stable,
     Suite,
     Test,
+    Trim,
     Workload,
 )
 from drivebay.suites.steady import Steady
@@ -27,6 +28,7 @@ __all__ = [
     "Steady",
     "Suite",
     "Test",
+    "Trim",
     "Workload",
     "load",
     "names",

@@ -2,7 +2,7 @@
 
 The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
 "qd1", "qd2" and so on; one `workload` with its `queue_depth`, or one `replay`, becomes the single
-phase "run".
+phase "run"; a trim-check gets its two phases, "written" and "discarded".
 Leaves out: includes and variables; a suite is one file.
 """
 
@@ -103,6 +103,10 @@ def _expand(test: Any, where: str) -> Any:
     if isinstance(test, dict) and "replay" in test and not {"workload", "phases"} & set(test):
         kept = {key: value for key, value in test.items() if key != "replay"}
         return _Expanded(kept, phases=[{"label": "run", "replay": test["replay"]}])
+    if isinstance(test, dict) and test.get("kind") == "trim-check" and "phases" not in test:
+        halves = [("written", False), ("discarded", True)]
+        phases = [{"label": label, "trim": {"discard": discard}} for label, discard in halves]
+        return _Expanded(test, phases=phases)
     if not isinstance(test, dict) or "workload" not in test:
         if isinstance(test, dict) and "queue_depths" in test:
             raise UserError(

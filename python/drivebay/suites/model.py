@@ -199,27 +199,58 @@ class Replay(_Data):
         return f"{self.trace}{part}, as recorded{speed}{cut}"
 
 
+class Trim(_Data):
+    """One half of a TRIM validation, as docs/concepts/real-drives.md defines it: a pattern is
+    written to three stretches, and every 4 KiB of their middle halves is read `reads` times; or,
+    with `discard`, the middle halves are discarded before, and nothing is written."""
+
+    discard: bool
+    stretch_bytes: Annotated[int, Field(ge=4 * MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
+    reads: Annotated[int, Field(ge=2, le=10)] = 3
+
+    def words(self) -> str:
+        """What is done, in a line.
+
+        >>> Trim(discard=True).words()
+        '3 stretches of 8 MiB, their middle halves discarded and read 3 times'
+        """
+        before = "discarded and " if self.discard else ""
+        size = f"3 stretches of {self.stretch_bytes // MIB} MiB"
+        return f"{size}{'' if self.discard else ' written'}, their middle halves {before}read " + (
+            f"{self.reads} times"
+        )
+
+
+TRIM_STAND_IN_S = 3.0
+"""How long one half of a TRIM validation takes, about; guess: 9,216 reads of 0.2 ms, and pauses."""
+
+
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
-    With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
-    who look at every phase: 4 KiB, queue depth 1, half reads.
+    With a `replay` the load is a trace, with `trim` a half of a TRIM validation, and `workload` is
+    only a stand-in of the same length for those who look at every phase: 4 KiB, queue depth 1.
     """
 
     label: Id
     workload: Workload
     replay: Replay | None = None
+    trim: Trim | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _stands_in(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("replay") and "workload" not in values:
-            replay = values["replay"]
+        if not isinstance(values, dict) or "workload" in values:
+            return values
+        stand_in = {"pattern": "random", "block_bytes": 4096, "queue_depth": 1}
+        if replay := values.get("replay"):
             length = replay.drive_s if isinstance(replay, Replay) else None
             if isinstance(replay, dict):
                 length = replay.get("drive_s")
-            stand_in = {"pattern": "random", "read_percent": 50, "block_bytes": 4096}
-            return {**values, "workload": {**stand_in, "queue_depth": 1, "duration_s": length}}
+            return {**values, "workload": {**stand_in, "read_percent": 50, "duration_s": length}}
+        if values.get("trim"):
+            reads = {"pattern": "sequential", "read_percent": 100, "duration_s": TRIM_STAND_IN_S}
+            return {**values, "workload": {**stand_in, **reads}}
         return values
 
 
@@ -247,7 +278,7 @@ class Test(_Data):
     id: Id
     title: Annotated[str, Field(min_length=1, max_length=120)]
     page: Id
-    kind: Literal["consistency", "ladder", "thermal", "trace"]
+    kind: Literal["consistency", "ladder", "thermal", "trace", "trim-check"]
     method: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
     prepare: tuple[Prepare, ...] = ()
@@ -280,6 +311,13 @@ class Test(_Data):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
         if (self.kind == "trace") != all(phase.replay is not None for phase in self.phases):
             raise ValueError("a trace test needs a 'replay', and no other kind may have one")
+        halves = [phase.trim is not None and phase.trim.discard for phase in self.phases]
+        trims = [phase.trim for phase in self.phases if phase.trim is not None]
+        if (self.kind == "trim-check") != bool(trims) or (trims and halves != [False, True]):
+            raise ValueError(
+                "a trim-check has two phases, whose 'trim' has discard = false, then true; no "
+                "other kind may have one"
+            )
         if self.quick is not None:
             self._shortened(self.quick)
         return self
@@ -320,6 +358,9 @@ class Test(_Data):
                 }
                 part = Replay(**{**phase.replay.model_dump(), **changed})
                 phases.append(Phase.model_validate({"label": phase.label, "replay": part}))
+                continue
+            if phase.trim is not None:
+                phases.append(phase)
                 continue
             load = phase.workload.model_dump()
             load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)

@@ -179,4 +179,6 @@ def _writes(test: Test) -> bool:
     loads = [step.load for step in test.prepare if step.load is not None]
     fills = any(step.kind == "fill" for step in test.prepare)
     fills = fills or any(load.read_percent < 100 for load in loads)
-    return fills or any(phase.workload.read_percent < 100 for phase in test.phases)
+    return fills or any(
+        phase.workload.read_percent < 100 or phase.trim is not None for phase in test.phases
+    )

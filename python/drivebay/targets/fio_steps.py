@@ -17,14 +17,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivebay.errors import DrivebayError, EnvironmentProblem
-from drivebay.suites import Phase, Prepare, Replay, Test
-from drivebay.targets import fio_job, fio_run, replay_phase
+from drivebay.suites import Phase, Prepare, Replay, Test, Trim
+from drivebay.targets import fio_job, fio_run, replay_phase, trim_phase
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.fio_parse import Recorder
 from drivebay.targets.fio_tool import Tool
 from drivebay.targets.purge import purge
 from drivebay.targets.subject import Hold
 from drivebay.targets.surroundings import Surroundings
+from drivebay.targets.trim import Check
 from drivebay.units import duration
 
 START_S = 0.5
@@ -136,6 +137,7 @@ class Steps:
     surroundings: Surroundings
     own_erases: bool
     artefacts: dict[str, bytes] = field(default_factory=dict)
+    trim: Check | None = None
 
     def run(self, test: Test) -> list[PhaseResult]:
         """Prepare and run all phases.
@@ -272,6 +274,8 @@ class Steps:
     def _phase(self, phase: Phase) -> PhaseResult:
         if phase.replay is not None:
             return self._replay(phase, phase.replay)
+        if phase.trim is not None:
+            return self._trim(phase, phase.trim)
         load = phase.workload
         start, length = load.span(self.hold.subject.capacity_bytes)
         engine = self.tool.engine
@@ -328,6 +332,25 @@ class Steps:
             self.written.stretches = []
         kept = replace(result, artefacts=self.artefacts | result.artefacts)
         return self.surroundings.end_phase(kept, zero)
+
+    def _trim(self, phase: Phase, half: Trim) -> PhaseResult:
+        """A half of a validation: not through fio, as every block is read raw and compared."""
+        if self.trim is None:
+            size, reads = half.stretch_bytes, half.reads
+            self.trim = Check(self.hold, seed=self.seed, stretch_bytes=size, reads=reads)
+        check = self.trim
+        with trim_phase.errors_told(self.hold.subject.given):
+            if half.discard:
+                self.written.stretches = []
+                check.discard()
+            else:
+                check.write()
+            self.surroundings.begin_phase()
+            result, zero = trim_phase.read(phase, check, self.parts.share)
+            kept = self.surroundings.end_phase(replace(result, artefacts=self.artefacts), zero)
+            if half.discard:
+                self.surroundings.say(trim=check.judged().record())
+        return kept
 
     def _fio(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from drivebay.targets.base import (
     PhaseResult,
     Progress,
 )
+from drivebay.targets.trim_verdict import Claims, Validation, starts
 
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
@@ -141,6 +143,8 @@ class VirtualTarget:
             results.append(_phase_result(phase, columns))
             results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
+            if phase.trim is not None and phase.trim.discard:
+                results[0] = replace(results[0], conditions={"trim": _trim_found(columns).record()})
         return results
 
     def _phase(
@@ -157,6 +161,15 @@ class VirtualTarget:
             return self._watched(
                 phase.label,
                 lambda control: _core.replay(drive, what, plan, control),
+                progress,
+                place,
+            )
+        if phase.trim is not None:
+            places = starts(self.capacity_bytes, phase.trim.stretch_bytes)
+            half = json.dumps({"starts": places, **phase.trim.model_dump()})
+            return self._watched(
+                phase.label,
+                lambda control: drive.trim_check(half, control),
                 progress,
                 place,
             )
@@ -256,6 +269,22 @@ class VirtualTarget:
     def close(self) -> None:
         """Gives the drive's memory back."""
         self._drive = None
+
+
+def _trim_found(columns: dict[str, Any]) -> Validation:
+    """What the map says: a mapped page gives what was written to it, an unmapped one zeros, and
+    that at every read (docs/concepts/model.md)."""
+    blocks, old = columns["pages"], columns["mapped"]
+    return Validation(
+        claims=Claims(True, "zeros", True, "the model"),
+        offered=True,
+        why_not="",
+        blocks=blocks,
+        old_blocks=old,
+        reads_after="zeros" if old == 0 else "old data" if old == blocks else "mixed",
+        deterministic=True,
+        neighbours_intact=columns["outer_lost"] == 0,
+    )
 
 
 def _place(before: float, planned: float, seconds: float) -> tuple[float, float]:

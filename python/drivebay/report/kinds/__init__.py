@@ -5,7 +5,7 @@ To add a kind: a module beside this one that makes a `Kind`, and a line in `KIND
 
 from __future__ import annotations
 
-from drivebay.report.kinds import consistency, generic, ladder, thermal, trace
+from drivebay.report.kinds import consistency, generic, ladder, thermal, trace, trim_check
 from drivebay.report.kinds.base import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
@@ -15,6 +15,7 @@ KINDS: dict[str, Kind] = {
     "ladder": ladder.KIND,
     "thermal": thermal.KIND,
     "trace": trace.KIND,
+    "trim-check": trim_check.KIND,
 }
 
 
