@@ -116,7 +116,9 @@ def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     computed = tuple(_phase(phase) for phase in phases)
     measured = KINDS.get(test.kind, _any_kind)(test, computed)
     found = trims.trim(phases[0].conditions) if phases else None
-    return measured if found is None else _with_trim(measured, found)
+    measured = measured if found is None else _with_trim(measured, found)
+    steady = _of_steady(phases[0].metrics) if phases else {}
+    return replace(measured, figures={**measured.figures, **steady}) if steady else measured
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -161,6 +163,15 @@ def _with_trim(measured: Measured, found: trims.Trim) -> Measured:
     rows += [one for key, one in measured.figures.items() if key.startswith("latency_")]
     main = ("old_share", "latency_mean_written", "latency_mean_discarded")
     return replace(measured, figures=_by_key(rows), main=main, trim=found)
+
+
+def _of_steady(metrics: Mapping[str, float]) -> dict[str, Figure]:
+    """The rounds that were run before the test until its rate was steady, if it asks for that."""
+    rounds = metrics.get("steady_rounds")
+    if rounds is None:
+        return {}
+    note = "" if metrics.get("steady_reached") else f"not steady within {rounds:,.0f} rounds"
+    return {"steady_rounds": Figure("steady_rounds", "Rounds until steady", rounds, "", note=note)}
 
 
 def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:

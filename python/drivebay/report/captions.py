@@ -88,6 +88,16 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
     return pairs
 
 
+def steady(measured: Measured) -> list[str]:
+    """Whether the load before the test became steady, where the test asks for it."""
+    rounds = measured.figures.get("steady_rounds")
+    if rounds is None:
+        return []
+    if rounds.note:
+        return [f"Steady state, which the test asks for, was not reached: {rounds.note}"]
+    return [f"Steady by SNIA's criterion after {number(rounds.value)} rounds of the load before"]
+
+
 def method(test: Test) -> Html:
     """How a test was run, one click away."""
     loads = [_load(phase) for phase in test.phases]

@@ -137,6 +137,7 @@ class Steps:
     surroundings: Surroundings
     own_erases: bool
     artefacts: dict[str, bytes] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
     trim: Check | None = None
 
     def run(self, test: Test) -> list[PhaseResult]:
@@ -160,6 +161,7 @@ class Steps:
             self.parts.begin(phase.label)
             results.append(self._phase(phase))
             self.artefacts = {}
+        results[0].metrics.update(self.metrics)
         return self.surroundings.finish(results)
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
@@ -217,6 +219,10 @@ class Steps:
                 f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
                 "see whether something else stopped it: dmesg | tail",
             )
+        self.metrics = {
+            "steady_rounds": float(len(rates)),
+            "steady_reached": float(window.steady),
+        }
         if not window.steady:
             self.surroundings.doubt(
                 f"steady state was not reached in {len(rates)} rounds: the last "
