@@ -127,7 +127,7 @@ def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
         if pid == 0:
             child(kind, out, draw.choice((1, 2)), kills_wanted or 0)
         if kills != kills_wanted:
-            longer = 1.05**kills  # ever longer, so that it ends
+            longer = 1.05**kills if kills_wanted is None else 1.0  # ever longer, so that it ends
             if kills_wanted is None or draw.random() < EARLY_SHARE:
                 time.sleep(draw.uniform(0, longest_s * longer))
             else:

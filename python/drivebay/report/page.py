@@ -56,6 +56,22 @@ def render(
         _about(all_entries),
         id="top",
     )
+    home = el("a", "The Bench", href=bench) if bench else None
+    return document(
+        book, links, main, title=f"{title} — drivebay review", home=home, library=library
+    )
+
+
+def document(
+    book: Book,
+    links: Sequence[tuple[str, str]],
+    main: Html,
+    *,
+    title: str,
+    home: Html | None = None,
+    library: str | None = None,
+) -> str:
+    """A page with the charts of a book; `links` are its sections: anchor, words."""
     scripts = [
         el(
             "script",
@@ -68,10 +84,9 @@ def render(
         else el("script", src=library),
         el("script", Html(chart_script() + asset("page.js"))),
     ]
-    who = "; ".join(who_of(entry) for entry in all_entries)
-    home = el("a", "The Bench", href=bench) if bench else None
+    who = "; ".join(who_of(entry) for entry in book.entries)
     body_of = el("body", _bar(links, home), main, scripts, data_who=who)
-    page = el("html", head(f"{title} — drivebay review", POLICY), body_of, lang="en")
+    page = el("html", head(title, POLICY), body_of, lang="en")
     return f"<!doctype html>\n{page}\n"
 
 
