@@ -29,11 +29,10 @@ from drivebay.targets.base import Target
 
 TRIES_MAX = 1000
 EARLY_SHARE = 0.2
-"""Kills at any time from the start on; the others fall into tests, or just after one."""
-TESTS_LONG = 1.6
-BEFORE_ITS_END = 0.5
-"""So long, in lengths of a test, a kill waits at most: the second, where the review is ahead of the
-kills that are still to come."""
+"""Kills at any time from the start on; the others fall into tests."""
+INTO_A_TEST = 0.7
+"""So long, in lengths of a test, a kill waits at most after a test has begun; where the review is
+behind the kills, after the first has ended."""
 SPARE = 8
 """Tests that are to be left at the last kill."""
 WALL_S = 0.02
@@ -86,12 +85,13 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
     return file, short_tests(kills // 3 + SPARE, duration_s=0.3, fill_bytes=16 * MIB), 2.0
 
 
-def wait_for_a_test(pid: int, log: Path) -> float | None:
-    """Until this child has begun a test; the seconds that the last one done took, None if none."""
+def wait_for(event: str, pid: int, log: Path) -> float | None:
+    """Until this child has logged the event; the seconds that the last test done took, None if
+    none is."""
     before = log.stat().st_size if log.exists() else 0
     while Path(f"/proc/{pid}/fd/0").exists():  # gone once it has ended, even if not yet waited for
         text = log.read_bytes().decode(errors="replace") if log.exists() else ""
-        if "step_started" in text[before:]:
+        if event in text[before:]:
             done = re.findall(r'"step_done".*"seconds": ([0-9.]+)', text)
             return float(done[-1]) if done else None
         time.sleep(0.005)
@@ -127,14 +127,16 @@ def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
         if pid == 0:
             child(kind, out, draw.choice((1, 2)), kills_wanted or 0)
         if kills != kills_wanted:
-            longer = 1.05**kills if kills_wanted is None else 1.0  # ever longer, so that it ends
-            if kills_wanted is None or draw.random() < EARLY_SHARE:
-                time.sleep(draw.uniform(0, longest_s * longer))
+            if kills_wanted is None:
+                time.sleep(draw.uniform(0, longest_s * 1.05**kills))  # ever longer, so that it ends
+            elif draw.random() < EARLY_SHARE:
+                time.sleep(draw.uniform(0, longest_s))
             else:
-                test_s = wait_for_a_test(pid, out / "log.jsonl") or longest_s * longer
                 done = len(results.load(out).done) if out.exists() else 0
-                ahead = done > (len(suite.tests) - SPARE) * kills / kills_wanted
-                time.sleep(draw.uniform(0, (BEFORE_ITS_END if ahead else TESTS_LONG) * test_s))
+                behind = done < (len(suite.tests) - SPARE) * kills / kills_wanted
+                event = "step_done" if behind else "step_started"
+                test_s = wait_for(event, pid, out / "log.jsonl") or longest_s
+                time.sleep(draw.uniform(0, INTO_A_TEST * test_s))
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):

@@ -161,8 +161,7 @@ def _with_trim(measured: Measured, found: trims.Trim) -> Measured:
     note = f"not offered: {found.why_not}" if found.verdict == "not offered" else ""
     rows = [Figure("old_share", label, share, "%", n=found.blocks, n_kind="blocks", note=note)]
     rows += [one for key, one in measured.figures.items() if key.startswith("latency_")]
-    main = ("old_share", "latency_mean_written", "latency_mean_discarded")
-    return replace(measured, figures=_by_key(rows), main=main, trim=found)
+    return replace(measured, figures=_by_key(rows), main=("old_share",), trim=found)
 
 
 def _of_steady(metrics: Mapping[str, float]) -> dict[str, Figure]:

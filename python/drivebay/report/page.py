@@ -9,8 +9,6 @@ import functools
 from collections.abc import Sequence
 from importlib import resources
 
-from plotly.offline import get_plotlyjs
-
 from drivebay import units
 from drivebay.report import specification, summary, themes
 from drivebay.report.blocks import Book
@@ -200,7 +198,7 @@ def asset(name: str) -> str:
 
 @functools.cache
 def plotly() -> Html:
-    """Plotly's own packaged script; it must not end the element that it stands in."""
-    source = str(get_plotlyjs())
+    """Plotly's script, the bundle with bars and lines alone; it must not end its element."""
+    source = asset("plotly-basic.min.js")
     assert "</script" not in source.lower(), "plotly.js must not close the script element"
     return Html(source)
