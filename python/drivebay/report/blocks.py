@@ -151,7 +151,7 @@ def time_panel(prefix: str, found: Sequence[Run], *, latency: bool = False) -> P
         charts_time.over_time(f"{prefix}-time", found, latency=latency),
         names_of(found),
         [f"n = {run.measured.whole.n:,} s" for run in found],
-        f"The rate axis {'and that of latency start' if latency else 'starts'} at zero.",
+        f"The rate axis {'and those of latency start' if latency else 'starts'} at zero.",
         captions.heat(found),
         captions.throttling(found),
         lead="One point per second, joined.",
