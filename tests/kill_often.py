@@ -75,7 +75,7 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
     if kind == "fake":
         return lambda: FakeTarget(wall_s=WALL_S), small_suite(), 0.05
     if kind == "virtual":
-        return _virtual, short_tests(kills + SPARE, duration_s=2, fill_bytes=512 * MIB), 0.3
+        return _virtual, short_tests(kills // 2 + SPARE, duration_s=2, fill_bytes=512 * MIB), 0.3
 
     def file() -> Target:
         from drivebay.targets.fio import FioTarget
