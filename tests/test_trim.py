@@ -14,7 +14,8 @@ import pytest
 from loops import loop, needs_root, run, sparse
 
 from drivebay import catalog
-from drivebay.analysis.measure import Measured, PhaseData, measure
+from drivebay.analysis.figures import Measured, PhaseData
+from drivebay.analysis.measure import measure
 from drivebay.suites import Phase, Test
 from drivebay.targets import erase, purge, subject, trim
 from drivebay.targets.base import SERIES_SCHEMA, PhaseResult, Progress, Target

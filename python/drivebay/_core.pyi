@@ -1,5 +1,6 @@
 """The Rust core. Private: use `drivebay.catalog` and `drivebay.targets.virtual`."""
 
+from os import PathLike
 from typing import Any
 
 class CoreError(Exception):
@@ -36,6 +37,24 @@ class VirtualDrive:
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
         """
+    def copy(self) -> VirtualDrive:
+        """Another drive in the same state: data, wear, clock, heat, and where its seeds stand.
+
+        Both go on bit for bit the same with the same workloads and seeds.
+        """
+    def copy_from(self, other: VirtualDrive, /) -> None:
+        """Makes this drive what `other.copy()` is, in this drive's memory where that fits."""
+    def save(self, path: str | PathLike[str], /) -> None:
+        """Writes the state that `copy` copies to a file, as a whole or not at all.
+
+        Raises `CoreError` if the file cannot be written. A state is one of this version's model.
+        """
+    def restore(self, profile_json: str, path: str | PathLike[str], /) -> None:
+        """Makes this a drive of the profile, in the state that was saved, in its memory if it fits.
+
+        Raises `CoreError` naming what is wrong with the file: not found, no state, damaged, of
+        another version or another profile; the drive is gone then (`renew` makes a new one).
+        """
     def trim_check(self, plan_json: str, control: Control | None) -> dict[str, Any]:
         """Writes a pattern (or, with `discard`, discards the middle halves of its stretches), then
         reads the middle halves, 4 KiB at queue depth 1; the columns of `run` for these reads.
@@ -46,6 +65,7 @@ class VirtualDrive:
         """
 
     def rest(self, seconds: float) -> None: ...
+    def discard(self, start_bytes: int, length_bytes: int) -> None: ...
     def secure_erase(self) -> None: ...
     def counters(self) -> dict[str, Any]: ...
     def health(self) -> dict[str, Any]:
@@ -62,6 +82,9 @@ class VirtualDrive:
 
 def check_profile(profile_json: str) -> tuple[int, int]:
     """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
+
+def check_workload(profile_json: str, workload_json: str) -> None:
+    """Whether a drive of this profile can be asked this; raises `CoreError` naming the field."""
 
 def replay(
     drive: VirtualDrive, what_json: str, plan_json: str, control: Control | None, /

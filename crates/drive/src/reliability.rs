@@ -20,6 +20,7 @@ mod curve;
 
 use drivebay_units::{Nanos, Rng, Slot};
 
+use crate::persist::{StateError, ensure, persist};
 use crate::portable::{exp, power};
 use crate::spec::{ErrorRate, ReliabilitySpec};
 use curve::Curve;
@@ -49,6 +50,9 @@ pub struct Reliability {
     pub read_only: bool,
 }
 
+persist!(Reliability: retried_reads, retries, media_errors, refreshes, failed_blocks, spare_blocks,
+    retired_superblocks, read_only);
+
 /// A superblock's state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wear {
@@ -68,6 +72,8 @@ struct Wear {
     /// Failed blocks that wait for a spare.
     missing: u32,
 }
+
+persist!(Wear: reads, due_reads, due_time, refresh_reads, opened, cycles, fails, missing);
 
 /// What a read of a place takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +110,15 @@ pub struct Errors {
     pub counts: Reliability,
 }
 
+persist!(Errors: wear, fails, seed, rng, counts; given: spec, curve);
+
 impl Errors {
+    /// Whether no superblock misses more blocks than it has.
+    pub fn check(&self) -> Result<(), StateError> {
+        let blocks = self.spec.superblock_blocks;
+        ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
+    }
+
     /// Fresh flash.
     pub fn new(spec: ReliabilitySpec, superblocks: u32, rng: &Rng) -> Errors {
         let mut rng = rng.fork("reliability");

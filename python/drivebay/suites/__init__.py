@@ -16,14 +16,18 @@ from drivebay.suites.model import (
     Trim,
     Workload,
 )
+from drivebay.suites.parts import Content, Rounds, Score
 from drivebay.suites.steady import Steady
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Content",
     "Phase",
     "Prepare",
     "Quick",
     "Replay",
+    "Rounds",
+    "Score",
     "Stable",
     "Steady",
     "Suite",

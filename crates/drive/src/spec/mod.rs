@@ -6,6 +6,7 @@
 
 mod checker;
 mod collection;
+mod compression;
 mod controller;
 mod flash;
 mod front;
@@ -21,6 +22,7 @@ use checker::Checker;
 
 pub use checker::SpecError;
 pub use collection::{Idle, Pacing, Policy, WearLeveling};
+pub use compression::Compression;
 pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
@@ -89,6 +91,8 @@ pub struct Spec {
     pub reliability: Option<ReliabilitySpec>,
     /// The map's cache, if the map does not fit the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
+    /// How data is compressed, if it is.
+    pub compression: Option<Compression>,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -173,6 +177,7 @@ impl Spec {
             reserve_superblocks: reserve as u32,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
             nand,
             buffer_pages,
