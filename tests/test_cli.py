@@ -367,7 +367,7 @@ def test_list_says_what_would_be_run_and_how_long_it_takes(tmp_path: Path) -> No
     assert len(rows) == 10 and rows["light-heatsink"]["what_if"] == ["heatsink"]
     assert rows["random-write-without"]["drive_s"] == 3600 + 1800
     assert rows["random-write-without"]["estimate_s"] is None
-    words = ("review", "xp941-512", "--list", "--only", "atto", "--quick")
+    words = ("review", "sm951-nvme-256", "--list", "--only", "atto", "--quick")
     shown = run(*words, cwd=tmp_path).stdout
     assert "atto" in shown and "on this drive" in shown and "random-read" not in shown
     assert list(tmp_path.iterdir()) == [], "nothing is run"

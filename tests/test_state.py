@@ -56,7 +56,7 @@ def test_copies_and_restored_drives_go_on_as_prepared_anew(tmp_path: Path) -> No
     restored = _core.VirtualDrive(SMALL, 7)
     restored.restore(SMALL, tmp_path / "state")
     expected, health = load(anew, 5), anew.health()
-    assert health["temperature_c"] > 30 and expected["start_ns"] > 5e9
+    assert health["temperature_c"] > 25 and expected["start_ns"] >= 5e9
     for drive in (source, copy, other, restored):
         assert same(load(drive, 5), expected)
         assert drive.health() == health and drive.counters() == anew.counters()
@@ -66,7 +66,7 @@ def test_copies_and_restored_drives_go_on_as_prepared_anew(tmp_path: Path) -> No
 def test_a_drive_copied_from_itself_stays_and_from_another_takes_its_profile() -> None:
     drive = prepared()
     drive.copy_from(drive)
-    other = _core.VirtualDrive(catalog.load("xp941-512").json(), 1)
+    other = _core.VirtualDrive(catalog.load("sm951-nvme-256").json(), 1)
     other.copy_from(drive)
     assert other.capacity_bytes == drive.capacity_bytes
     assert same(load(other, 2), load(drive, 2))
@@ -97,7 +97,7 @@ def test_wrong_files_are_refused_with_a_reason(tmp_path: Path) -> None:
     path.write_bytes(good[:8] + b"\xff\0\0\0" + good[12:])
     assert "version 255" in refusal()
     path.write_bytes(good)
-    assert "another profile" in refusal(catalog.load("xp941-512").json())
+    assert "another profile" in refusal(catalog.load("sm951-nvme-256").json())
     path.unlink()
     assert "No such file" in refusal()
     drive.renew(SMALL, 1)

@@ -134,8 +134,8 @@ def test_rests_are_cut_only_where_somebody_waits() -> None:
         short = suites.load(name).shortened()
         for form, longest in ((short, 1800), (short.in_real_time(), 2)):
             rests = [s for test in form.tests for s in test.prepare if s.kind == "rest"]
-            assert rests and all(0 < step.seconds <= longest for step in rests)
-            assert longest < 1800 or {step.seconds for step in rests} == {1800}
+            assert all(0 < step.seconds <= longest for step in rests)
+            assert longest < 1800 or {step.seconds for step in rests} <= {1800}
 
 
 def test_shortened_keeps_spare_space_where_the_figure_depends_on_it() -> None:
@@ -190,7 +190,7 @@ BAD = [
     ('name = "mine"', 'name = "my suite"', "name.*lower-case"),
     ("schema_version = 1", "schema_version = 2", "schema_version.*2"),
     ('kind = "purge"', 'kind = "purge", passes = 2', "passes.*purge"),
-    ('kind = "purge"', 'kind = "wash"', "kind.*'wash'.*'purge', 'fill', 'rest' or 'steady'"),
+    ('kind = "purge"', 'kind = "wash"', "kind.*'wash'.*'purge', 'fill', 'rest', 'steady'"),
     ("seconds = 60", "seconds = 0", "rest needs 'seconds'"),
     ("passes = 2", "passes = 0", "passes.*0"),
     ("passes = 2", "span_percent = 60, span_start_percent = 50", "at most 100"),
@@ -246,7 +246,7 @@ def test_what_is_no_suite_file_is_an_error(tmp_path: Path, make: Any, expected: 
 
 
 def test_unknown_suite_suggests_a_near_one() -> None:
-    with pytest.raises(UserError, match="anandtech-2015, quick") as caught:
+    with pytest.raises(UserError, match=r"anandtech-2015, .*quick") as caught:
         suites.load("anandtech2015")
     assert "--suite anandtech-2015" in caught.value.hint
 

@@ -18,11 +18,13 @@ mod programs;
 mod read;
 mod reduce;
 mod report;
+mod sanitize;
 mod state;
 mod superblocks;
 mod write;
 
 pub use power_cut::Recovery;
+pub use sanitize::Sanitize;
 pub use state::STATE_VERSION;
 
 use std::collections::VecDeque;
@@ -265,12 +267,15 @@ impl Device {
         }
     }
 
-    /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
+    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, heat and wear stay.
+    ///
+    /// [`Device::sanitize`] is the command, with its time.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.settle();
         self.ftl.erase_all();
         self.forget_map();
+        self.replace(0, self.spec.geometry.user_pages);
         self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();

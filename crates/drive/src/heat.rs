@@ -68,6 +68,8 @@ pub struct Thermal {
     stage: usize,
     next_step: Nanos,
     last: Work,
+    /// A command has come in the step in hand.
+    awake: bool,
     /// Energy of the step in hand, by node, nanojoule.
     pending_nj: [u64; NODES_MAX],
     /// Up to when the states of sleep have been accounted for.
@@ -77,7 +79,7 @@ pub struct Thermal {
     log: HeatLog,
 }
 
-persist!(Thermal: temperature_c, sensor, stage, next_step, last, pending_nj, accounted, energy_nj,
+persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, accounted, energy_nj,
     peak_nj, log; given: energy, network, nand, power, turns, rated);
 
 /// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
@@ -132,6 +134,7 @@ impl Thermal {
             stage: 0,
             next_step: STEP,
             last: Work::default(),
+            awake: false,
             pending_nj: [0; NODES_MAX],
             accounted: Nanos::ZERO,
             energy_nj: 0,
@@ -167,9 +170,10 @@ impl Thermal {
     /// stage that holds then.
     pub fn advance(&mut self, now: Nanos, work: Work, idle_since: Nanos) -> usize {
         // Work since the last call belongs to its first step; the rest of the time was idle.
-        let mut awake = work.commands > self.last.commands;
+        self.awake |= work.commands > self.last.commands;
         self.take(work);
         while self.next_step <= now {
+            let awake = std::mem::take(&mut self.awake);
             self.pending_nj[CONTROLLER] += self.base_nj(self.next_step, idle_since, awake);
             let before = (self.temperature_c, self.sensor, self.stage);
             let energy_nj = self.step();
@@ -180,10 +184,9 @@ impl Thermal {
             if settled && self.next_step <= now {
                 self.repeat(energy_nj, 1 + now.since(self.next_step).0 / STEP.0);
             }
-            awake = false;
         }
         if self.power.is_some() {
-            self.pending_nj[CONTROLLER] += self.base_nj(now, idle_since, awake);
+            self.pending_nj[CONTROLLER] += self.base_nj(now, idle_since, self.awake);
         }
         self.stage
     }

@@ -239,6 +239,14 @@ impl Nand {
         }
     }
 
+    /// When all dies have done what they were asked so far.
+    pub fn idle_at(&self) -> Nanos {
+        let rings = self.writes.chunks_exact(1 << self.ring_shift);
+        let dies = self.dies.iter().zip(rings);
+        dies.map(|(die, ring)| die.newest(ring).until.max(die.reads_until))
+            .fold(Nanos::ZERO, Nanos::max)
+    }
+
     /// tR.
     pub fn read_time(&self) -> Nanos {
         self.timing.read

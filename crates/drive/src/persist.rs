@@ -7,7 +7,7 @@
 //! Format: the fields in the order of their lists, little-endian, without names; lists that grow and
 //! shrink begin with their length. Files around it, checksums and compression are not known here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{Error, Read, Write};
 use std::ops::Range;
 
@@ -260,6 +260,22 @@ impl<T: Persist + Default + Clone> Persist for VecDeque<T> {
             entry.load(from)?;
             self.push_back(entry);
         }
+        Ok(())
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.clone_from(other);
+    }
+}
+
+impl Persist for BTreeSet<u32> {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        (self.len() as u64).save(out)?;
+        self.iter().try_for_each(|entry| entry.save(out))
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let mut entries = VecDeque::<u32>::new();
+        entries.load(from)?;
+        *self = entries.into_iter().collect();
         Ok(())
     }
     fn copy_from(&mut self, other: &Self) {

@@ -10,7 +10,7 @@ mod trace;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Counters, Device, Health, Spec, Stage};
+use drivebay_drive::{Counters, Device, Health, Sanitize, Spec, Stage};
 use drivebay_run::snapshot;
 use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, TrimPlan, Workload};
 use drivebay_units::Nanos;
@@ -179,6 +179,24 @@ impl VirtualDrive {
         })
     }
 
+    /// Erase everything as a command, with its time: "block" or "crypto"; returns the seconds.
+    fn sanitize(&self, py: Python<'_>, how: &str) -> PyResult<f64> {
+        let how = match how {
+            "block" => Sanitize::Block,
+            "crypto" => Sanitize::Crypto,
+            other => {
+                let hint = "hint: sanitize(\"block\") or sanitize(\"crypto\")";
+                return Err(core_error(format!("sanitize: no such erase as {other:?}\n{hint}")));
+            }
+        };
+        py.detach(|| {
+            self.with(|device| {
+                let begin = device.now();
+                Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
+            })
+        })
+    }
+
     /// Another drive in the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
         let copy = py.detach(|| self.with(|device| device.duplicate().map_err(core_error)))?;
@@ -292,6 +310,7 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("start_ns", outcome.start.0)?;
     dict.set_item("end_ns", outcome.end.0)?;
     dict.set_item("stable", outcome.stable)?;
+    dict.set_item("media_errors", recorder.media_errors)?;
     dict.set_item("before", counters_dict(py, &outcome.before)?)?;
     dict.set_item("after", counters_dict(py, &outcome.after)?)?;
     let column = |of: fn(&Row) -> u64| -> Bound<'py, PyArray1<u64>> {

@@ -176,8 +176,8 @@ class FioTarget:
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
-                    f"test {test.id}: blocks of {load.block_bytes} bytes are not allowed on "
-                    f"{self._subject.given}; must be multiples of {least}",
+                    f"test {test.id}: workload.block_bytes: {load.block_bytes} is not allowed on "
+                    f"{self._subject.given}; must be a multiple of {least}",
                     f"leave the test out: --skip {test.id}",
                 )
             if length == 0:

@@ -22,7 +22,7 @@ from drivebay.catalog import Profile, core_problem
 from drivebay.catalog.what_if import changed
 from drivebay.errors import UserError
 from drivebay.suites import Content, Phase, Prepare, Test, Workload
-from drivebay.targets import replay, rounds
+from drivebay.targets import replay, rounds, smart
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -204,6 +204,7 @@ class VirtualTarget:
 
         self._drive, figures = self._states.get(test, self._drive, prepare, progress)
         done = share * sum(step.kind == "fill" for step in test.prepare) + rounds_s
+        health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
         found: dict[str, Any] = {}
@@ -227,9 +228,15 @@ class VirtualTarget:
             results = [run(phase, 0) for phase in test.phases]
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
-        if found:
-            results[0] = replace(results[0], conditions=found)
+        said = {"smart": smart.compared(health, self._health()), **found}
+        results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
+
+    def _health(self) -> smart.Smart:
+        """The drive's own health log at this moment."""
+        assert self._drive is not None
+        health = self._drive.health()
+        return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(health).encode())
 
     def _phase(
         self,
@@ -500,6 +507,8 @@ def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
         metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
     if phase.replay is not None:
         metrics |= replay.metrics(c)
+    if c["media_errors"]:
+        metrics["media_errors"] = float(c["media_errors"])
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(

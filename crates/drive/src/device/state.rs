@@ -117,7 +117,7 @@ impl Device {
         self.nand.check()?;
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
-        self.errors.iter().try_for_each(|errors| errors.check())?;
+        self.errors.iter().try_for_each(|errors| errors.check(self.spec.geometry.user_pages))?;
         self.map_cache.iter().try_for_each(|cache| cache.check())?;
         self.check_counts()?;
         self.thermal.check(self.now, self.work())?;

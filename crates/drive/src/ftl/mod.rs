@@ -187,6 +187,23 @@ impl Ftl {
         self.forget_blocks();
     }
 
+    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is used.
+    pub fn forget_all(&mut self, erase: bool) {
+        let used: Vec<(bool, u32)> =
+            self.superblocks.iter().map(|s| (s.erased, s.erases)).collect();
+        self.erase_all();
+        if !erase {
+            for (s, (erased, erases)) in self.superblocks.iter_mut().zip(used) {
+                (s.erased, s.erases) = (erased, erases);
+            }
+        }
+    }
+
+    /// Superblocks that hold or held something since their last erase.
+    pub fn superblocks_to_erase(&self) -> usize {
+        self.superblocks.iter().filter(|s| !s.erased && s.state != State::Bad).count()
+    }
+
     /// These tables for a fresh drive, if they fit its profile.
     pub fn renew(mut self, spec: &Spec, rng: &Rng) -> Option<Ftl> {
         let (old, new) = (&self.geometry, &spec.geometry);

@@ -65,6 +65,8 @@ pub struct Spec {
     pub nand: NandTiming,
     /// Write buffer, in flash pages.
     pub buffer_pages: u32,
+    /// Flushes and forced writes are acknowledged without being done.
+    pub ignore_flush: bool,
     /// Victim choice.
     pub policy: Policy,
     /// One frontier for host and collection.
@@ -175,6 +177,7 @@ impl Spec {
             energy,
             heat,
             reserve_superblocks: reserve as u32,
+            ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             compression: optional(&raw.compression, &geometry, compression::check_compression)?,
