@@ -239,7 +239,7 @@ def test_a_partial_review_says_what_is_missing_and_why(tmp_path: Path) -> None:
         failed={"random-write": "fio ended with exit code 1"},
     )
     page = Page(report.write([folder]))
-    assert "1 of 15 tests are done." in page.text
+    assert "1 of 19 tests are done." in page.text
     assert "Incomplete review" in page.text
     assert "4 KiB random write failed: fio ended with exit code 1" in page.text
     assert "Thermal throttling, 128 KiB sequential write has not been run yet" in page.text
