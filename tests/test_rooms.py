@@ -56,7 +56,9 @@ RUST_ROOMS: dict[str, set[str]] = {
     "trace": {"units"},
     "run": {"drive", "trace", "units"},
     "replay": {"trace", "units"},
-    "py": {"run", "replay", "drive", "trace", "units"},
+    "wire": set(),
+    "serve": {"wire", "drive", "units"},
+    "py": {"run", "replay", "serve", "drive", "trace", "units"},
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

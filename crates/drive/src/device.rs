@@ -32,7 +32,7 @@ use crate::front::Front;
 use crate::ftl::{Ftl, STREAMS};
 use crate::health::Log;
 use crate::heat::{Thermal, Work};
-use crate::io::{Completion, DeviceError, Io, Op, Posted, Served};
+use crate::io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
 use crate::reliability::{Errors, Reliability};
@@ -404,6 +404,16 @@ impl Device {
     #[must_use]
     pub fn next_turn(&self) -> Nanos {
         self.queue.next_arrival()
+    }
+
+    /// The accepted request that reaches the flash core next.
+    #[must_use]
+    pub fn next_in_turn(&self) -> Option<Turn> {
+        let at = self.next_turn();
+        // What comes straight from the host core keeps its order; only what waits for data is passed.
+        let straight = self.queue.arrivals[DIRECT] <= self.queue.arrivals[WITH_DATA];
+        let next = self.queue.queues[usize::from(!straight)].front()?;
+        Some(Turn { tag: next.tag, at, settled: straight })
     }
 
     /// Serves the accepted request that reaches the flash core next.

@@ -29,7 +29,7 @@ mod timeline;
 pub use device::{Counters, Device, Recovery};
 pub use ftl::Ftl;
 pub use health::Health;
-pub use io::{Completion, DeviceError, Io, Op, Posted, Served};
+pub use io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 pub use map_cache::MapTraffic;
 pub use raw::RawSpec;
 pub use reliability::Reliability;

@@ -1,6 +1,7 @@
-//! What the bytes of a protocol mean, and nothing else.
+//! The wire: what the bytes of a protocol mean, and which bytes say something.
 //!
-//! No bytes make this crate panic: what cannot be understood is an error with the name the protocol
-//! has for it. This crate must not know drives, sockets, files or clocks.
+//! Parsers take slices and give typed values or an error; writers append to a buffer. Nothing here
+//! keeps state from message to message. This crate must not know drives, sockets, files or clocks.
 
+pub mod nbd;
 pub mod nvme;

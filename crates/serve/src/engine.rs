@@ -1,0 +1,448 @@
+//! The engine: requests in, completions out when their time has come.
+//!
+//! It owns the drive's model and the data. A request goes to the model with the time at which it was
+//! read from its socket; the model says when it is done; until then it waits in a heap.
+//!
+//! Order. Writes, TRIM and write-zeroes change the data when they are submitted, reads take it when
+//! they complete. Both lie between submission and completion, so each request takes effect at one
+//! moment while it is under way, and a read sees every write that was answered before it was asked.
+//! A flush, and a write with FUA, is answered when its time has come and the store's file is synced;
+//! the sync begins with the submission, when all writes it must cover have changed the file.
+//!
+//! A drive carries a limited number of commands; what a host asks beyond that waits here, as it would
+//! in the host's block layer.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+
+use drivebay_drive::{Counters, Device, DeviceError, Health, Io};
+use drivebay_units::Nanos;
+
+use crate::clock::{Clock, Pace};
+use crate::lateness::Lateness;
+use crate::session::SessionId;
+use crate::slab::Slab;
+use crate::store::Store;
+
+/// What a host wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Read.
+    Read,
+    /// Write; with `fua` answered when it is on flash.
+    Write {
+        /// Force Unit Access.
+        fua: bool,
+    },
+    /// Everything answered so far goes to flash.
+    Flush,
+    /// Deallocate: zeros after.
+    Trim,
+    /// Zeros, without carrying them.
+    WriteZeroes {
+        /// Force Unit Access.
+        fua: bool,
+        /// Keeps the space allocated in the store.
+        allocated: bool,
+    },
+}
+
+impl Op {
+    /// Whether it changes the data.
+    #[must_use]
+    pub fn changes(self) -> bool {
+        !matches!(self, Op::Read | Op::Flush)
+    }
+
+    fn on_drive(self) -> drivebay_drive::Op {
+        use drivebay_drive::Op as Drive;
+        match self {
+            Op::Read => Drive::Read,
+            Op::Write { fua: false } => Drive::Write,
+            Op::Write { fua: true } => Drive::WriteFua,
+            Op::Flush => Drive::Flush,
+            Op::Trim => Drive::Trim,
+            Op::WriteZeroes { .. } => Drive::WriteZeroes,
+        }
+    }
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What.
+    pub op: Op,
+    /// First sector of 512 B; nothing for a flush.
+    pub lba: u64,
+    /// How many sectors; nothing for a flush.
+    pub sectors: u32,
+    /// Who asks.
+    pub session: SessionId,
+    /// Comes back with the completion.
+    pub token: u64,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Ok,
+    /// Not on the drive, or too long.
+    OutOfRange,
+    /// Data could not be read (NVMe: Unrecovered Read Error).
+    MediaError,
+    /// The drive has worn out and is read-only.
+    ReadOnly,
+    /// The drive has no flash left, or the store no space.
+    NoSpace,
+    /// This machine could not keep its word: its disk failed.
+    Internal,
+}
+
+/// A request whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The request.
+    pub request: Request,
+    /// How it ended.
+    pub status: Status,
+    /// When it was due, on the drive's clock.
+    pub due: Nanos,
+}
+
+struct Pending {
+    request: Request,
+    status: Status,
+    /// Takes one of the drive's places for commands.
+    on_drive: bool,
+    /// The sync of the store it waits for.
+    ticket: Option<u64>,
+    /// A flush on the drive follows before it is answered.
+    then_flush: bool,
+}
+
+/// The drive, its data, and what is under way.
+pub struct Engine {
+    device: Device,
+    store: Store,
+    clock: Clock,
+    /// The drive's time at which this turn began.
+    now: Nanos,
+    pending: Slab<Pending>,
+    /// (when, in which order they came, where in `pending`).
+    due: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    sequence: u64,
+    /// Due, but the store's file is not synced yet.
+    unsynced: Vec<(Nanos, u32)>,
+    /// Beyond what the drive carries.
+    backlog: VecDeque<u32>,
+    /// Commands the drive has at present, and at most.
+    carried: u32,
+    carried_max: u32,
+    requests: u64,
+    /// When the answers of this turn were due.
+    answered: Vec<Nanos>,
+    lateness: Lateness,
+}
+
+impl Engine {
+    /// The drive goes on at its own time.
+    #[must_use]
+    pub fn new(device: Device, store: Store, pace: Pace) -> Engine {
+        let spec = device.spec();
+        let carried_max = spec.queue_depth_max.min(spec.host.outstanding_max).max(1);
+        let now = device.now();
+        Engine {
+            device,
+            store,
+            clock: Clock::new(pace, now),
+            now,
+            pending: Slab::default(),
+            due: BinaryHeap::new(),
+            sequence: 0,
+            unsynced: Vec::new(),
+            backlog: VecDeque::new(),
+            carried: 0,
+            carried_max,
+            requests: 0,
+            answered: Vec::new(),
+            lateness: Lateness::default(),
+        }
+    }
+
+    /// The data.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The drive's time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Requests submitted so far.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Requests under way.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// How late the answers were.
+    #[must_use]
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    /// The drive's counters, now.
+    pub fn counters(&mut self) -> Counters {
+        self.catch_up();
+        self.device.counters()
+    }
+
+    /// The drive's health log, now.
+    pub fn health(&mut self) -> Health {
+        self.catch_up();
+        self.device.health()
+    }
+
+    /// Takes a request. `data` is what a write carries. The answer comes in a later turn, through
+    /// [`crate::Session::complete`], also if it is refused.
+    pub fn submit(&mut self, request: Request, data: &[u8]) {
+        self.requests += 1;
+        let (status, ticket) = match self.apply(&request, data) {
+            Ok(ticket) => (Status::Ok, ticket),
+            Err(status) => (status, None),
+        };
+        let then_flush = matches!(request.op, Op::WriteZeroes { fua: true, .. });
+        let pending = Pending { request, status, on_drive: false, ticket, then_flush };
+        let (slot, _) = self.pending.insert(pending);
+        if status != Status::Ok {
+            self.push(self.now, slot);
+        } else if self.carried < self.carried_max {
+            self.hand_over(self.now, slot);
+        } else {
+            self.backlog.push_back(slot);
+        }
+    }
+
+    /// Format or secure erase: all data is gone. Requests under way are served first.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn erase(&mut self) -> io::Result<()> {
+        self.serve_until(Nanos(u64::MAX));
+        self.device.secure_erase();
+        self.store.zero(0, self.store.sectors(), false)
+    }
+
+    /// Changes the data; returns the sync that the answer must wait for.
+    fn apply(&mut self, request: &Request, data: &[u8]) -> Result<Option<u64>, Status> {
+        let Request { op, lba, sectors, .. } = *request;
+        let end = lba.checked_add(u64::from(sectors));
+        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > self.store.sectors())) {
+            return Err(Status::OutOfRange);
+        }
+        let changed = match op {
+            Op::Read | Op::Flush => Ok(()),
+            Op::Write { .. } => {
+                debug_assert_eq!(data.len() as u64, u64::from(sectors) * 512);
+                self.store.write(lba, data)
+            }
+            Op::Trim => self.store.zero(lba, u64::from(sectors), false),
+            Op::WriteZeroes { allocated, .. } => {
+                self.store.zero(lba, u64::from(sectors), allocated)
+            }
+        };
+        changed.map_err(|why| match why.kind() {
+            io::ErrorKind::StorageFull => Status::NoSpace,
+            _ => Status::Internal,
+        })?;
+        let durable =
+            matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        Ok(if durable { self.store.sync() } else { None })
+    }
+
+    fn push(&mut self, at: Nanos, slot: u32) {
+        self.sequence += 1;
+        self.due.push(Reverse((at, self.sequence, slot)));
+    }
+
+    fn hand_over(&mut self, at: Nanos, slot: u32) {
+        let request = self.pending.get_mut(slot).expect("it is under way").request;
+        let Request { op, lba, sectors, .. } = request;
+        self.carry(at, Io { op: op.on_drive(), lba, sectors }, slot);
+    }
+
+    fn carry(&mut self, at: Nanos, io: Io, slot: u32) {
+        let at = at.max(self.device.now());
+        match self.device.accept(at, io, slot) {
+            Ok(()) => {
+                self.pending.get_mut(slot).expect("it is under way").on_drive = true;
+                self.carried += 1;
+            }
+            Err(error) => self.fail(at, slot, &error),
+        }
+    }
+
+    fn fail(&mut self, at: Nanos, slot: u32, error: &DeviceError) {
+        self.pending.get_mut(slot).expect("it is under way").status = match error {
+            DeviceError::ReadOnly { .. } => Status::ReadOnly,
+            DeviceError::NoSpace => Status::NoSpace,
+            DeviceError::OutOfRange { .. } | DeviceError::TooLong { .. } => Status::OutOfRange,
+            _ => Status::Internal,
+        };
+        self.push(at, slot);
+    }
+
+    /// The drive serves what reaches its flash core by `until`, or is settled.
+    fn serve_until(&mut self, until: Nanos) {
+        while let Some(turn) = self.device.next_in_turn() {
+            if !turn.settled && turn.at > until {
+                return;
+            }
+            match self.device.serve() {
+                Ok(served) => {
+                    if served.completion.media_error {
+                        let pending = self.pending.get_mut(turn.tag).expect("it is under way");
+                        pending.status = Status::MediaError;
+                    }
+                    self.push(served.completion.done, turn.tag);
+                }
+                Err(error) => self.fail(turn.at, turn.tag, &error),
+            }
+        }
+    }
+
+    /// The drive's clock for figures: up to now, if nothing is under way.
+    fn catch_up(&mut self) {
+        if self.device.next_in_turn().is_none() && self.now > self.device.now() {
+            self.device.rest(self.now);
+        }
+    }
+
+    // --- for the event loop -----------------------------------------------------------------------
+
+    /// A turn begins: what time is it?
+    pub fn begin_turn(&mut self) {
+        self.now = self.clock.now().max(self.now);
+    }
+
+    /// The next request whose time has come, in order of their times. To be called until there is none.
+    pub fn next_done(&mut self) -> Option<Done> {
+        loop {
+            let unpaced = self.clock.pace() == Pace::None;
+            self.serve_until(if unpaced { Nanos(u64::MAX) } else { self.now });
+            let (at, slot) = match self.take_synced() {
+                Some(synced) => synced,
+                None => {
+                    let &Reverse((at, _, slot)) = self.due.peek()?;
+                    if at > self.now && !unpaced {
+                        return None;
+                    }
+                    self.due.pop();
+                    self.clock.skip_to(at);
+                    self.free(at, slot);
+                    if !self.is_synced(at, slot) {
+                        continue;
+                    }
+                    (at, slot)
+                }
+            };
+            if let Some(done) = self.finish(at, slot) {
+                return Some(done);
+            }
+        }
+    }
+
+    /// If it was a command of the drive, the next one of the backlog has its turn.
+    fn free(&mut self, at: Nanos, slot: u32) {
+        let pending = self.pending.get_mut(slot).expect("it is under way");
+        if std::mem::take(&mut pending.on_drive) {
+            self.carried -= 1;
+            if let Some(next) = self.backlog.pop_front() {
+                self.hand_over(at, next);
+            }
+        }
+    }
+
+    /// Whether the store has done what a request waits for; otherwise it waits on.
+    fn is_synced(&mut self, at: Nanos, slot: u32) -> bool {
+        let pending = self.pending.get_mut(slot).expect("it is under way");
+        match pending.ticket.map(|ticket| self.store.synced(ticket)) {
+            None | Some(Some(Ok(()))) => true,
+            Some(Some(Err(()))) => {
+                pending.status = Status::Internal;
+                true
+            }
+            Some(None) => {
+                self.unsynced.push((at, slot));
+                false
+            }
+        }
+    }
+
+    fn take_synced(&mut self) -> Option<(Nanos, u32)> {
+        for i in 0..self.unsynced.len() {
+            let (at, slot) = self.unsynced[i];
+            let ticket = self.pending.get_mut(slot).and_then(|pending| pending.ticket)?;
+            if let Some(result) = self.store.synced(ticket) {
+                if result.is_err() {
+                    self.pending.get_mut(slot).expect("it is under way").status = Status::Internal;
+                }
+                self.unsynced.remove(i);
+                return Some((at, slot));
+            }
+        }
+        None
+    }
+
+    fn finish(&mut self, at: Nanos, slot: u32) -> Option<Done> {
+        let pending = self.pending.get_mut(slot).expect("it is under way");
+        if pending.then_flush && pending.status == Status::Ok {
+            pending.then_flush = false;
+            let flush = Io { op: drivebay_drive::Op::Flush, lba: 0, sectors: 0 };
+            self.carry(at, flush, slot);
+            return None;
+        }
+        let Pending { request, status, .. } = self.pending.remove(slot).expect("it is under way");
+        if self.clock.pace() != Pace::None {
+            self.answered.push(at);
+        }
+        Some(Done { request, status, due: at })
+    }
+
+    /// The answers of this turn have been handed to the kernel.
+    pub fn end_turn(&mut self) {
+        if !self.answered.is_empty() {
+            let now = self.clock.now();
+            for due in self.answered.drain(..) {
+                self.lateness.record(now.since_or_zero(due));
+            }
+        }
+    }
+
+    /// When something is to be done next, if nobody asks anything.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Nanos> {
+        let due = self.due.peek().map(|&Reverse((at, ..))| at);
+        let turn = self.device.next_in_turn().map(|turn| turn.at);
+        match (due, turn) {
+            (Some(due), Some(turn)) => Some(due.min(turn)),
+            (due, turn) => due.or(turn),
+        }
+    }
+
+    /// The drive's clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+}
