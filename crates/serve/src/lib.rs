@@ -14,6 +14,7 @@ mod event_loop;
 mod lateness;
 mod mailbox;
 pub mod nbd;
+pub mod nvme;
 mod session;
 mod slab;
 mod store;

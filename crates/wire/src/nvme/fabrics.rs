@@ -152,12 +152,14 @@ pub struct ConnectData {
     pub host_id: [u8; 16],
     /// The controller: [`CONNECT_CNTLID_ANY`] for the admin queue.
     pub controller: U16,
-    reserved_18: [u8; 238],
+    #[doc(hidden)]
+    pub reserved_18: [u8; 238],
     /// Name of the subsystem.
     pub subsystem_nqn: [u8; 256],
     /// Name of the host.
     pub host_nqn: [u8; 256],
-    reserved_768: [u8; 256],
+    #[doc(hidden)]
+    pub reserved_768: [u8; 256],
 }
 
 /// What an entry of the discovery log names.
@@ -188,7 +190,8 @@ pub struct DiscoveryHeader {
     pub records: U64,
     /// 0.
     pub format: U16,
-    reserved_18: [u8; 1006],
+    #[doc(hidden)]
+    pub reserved_18: [u8; 1006],
 }
 
 /// Entry of the discovery log, 1,024 bytes.
@@ -209,10 +212,12 @@ pub struct DiscoveryEntry {
     pub controller: U16,
     /// Entries of the admin submission queue, at most.
     pub admin_entries_max: U16,
-    reserved_10: [u8; 22],
+    #[doc(hidden)]
+    pub reserved_10: [u8; 22],
     /// TCP port, as text.
     pub service: [u8; 32],
-    reserved_64: [u8; 192],
+    #[doc(hidden)]
+    pub reserved_64: [u8; 192],
     /// The subsystem's name.
     pub subsystem_nqn: [u8; 256],
     /// Address, as text.

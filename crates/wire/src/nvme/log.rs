@@ -57,7 +57,8 @@ pub struct SmartLog {
     pub spare_threshold: u8,
     /// Per cent, up to 255.
     pub percentage_used: u8,
-    reserved_6: [u8; 26],
+    #[doc(hidden)]
+    pub reserved_6: [u8; 26],
     /// Units of 512,000 bytes.
     pub data_units_read: U128,
     /// Units of 512,000 bytes.
@@ -88,7 +89,8 @@ pub struct SmartLog {
     pub throttle_count: [U32; 2],
     /// Seconds of light and heavy throttling.
     pub throttle_seconds: [U32; 2],
-    reserved_232: [u8; 280],
+    #[doc(hidden)]
+    pub reserved_232: [u8; 280],
 }
 
 /// Bits of the SMART log's critical warning.
@@ -125,7 +127,8 @@ pub struct ErrorEntry {
     pub lba: U64,
     /// Namespace.
     pub nsid: U32,
-    reserved_28: [u8; 36],
+    #[doc(hidden)]
+    pub reserved_28: [u8; 36],
 }
 
 /// Firmware Slot Information, 512 bytes.
@@ -134,10 +137,12 @@ pub struct ErrorEntry {
 pub struct FirmwareSlots {
     /// The slot in use in bits 2:0, that of the next reset in bits 6:4.
     pub active: u8,
-    reserved_1: [u8; 7],
+    #[doc(hidden)]
+    pub reserved_1: [u8; 7],
     /// Revision in each slot.
     pub revisions: [[u8; 8]; 7],
-    reserved_64: [u8; 448],
+    #[doc(hidden)]
+    pub reserved_64: [u8; 448],
 }
 
 /// Commands Supported and Effects, 4,096 bytes.
@@ -148,7 +153,8 @@ pub struct CommandEffects {
     pub admin: [U32; 256],
     /// By opcode of I/O queues.
     pub io: [U32; 256],
-    reserved_2048: [u8; 2048],
+    #[doc(hidden)]
+    pub reserved_2048: [u8; 2048],
 }
 
 /// Effects: the command is supported.
@@ -172,7 +178,8 @@ pub struct SanitizeStatus {
     pub estimated_seconds: [U32; 3],
     /// The same without deallocation after.
     pub estimated_seconds_kept: [U32; 3],
-    reserved_32: [u8; 480],
+    #[doc(hidden)]
+    pub reserved_32: [u8; 480],
 }
 
 const _: () = assert!(size_of::<SmartLog>() == 512);

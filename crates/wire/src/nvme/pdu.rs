@@ -448,19 +448,63 @@ pub fn encode(out: &mut Vec<u8>, pdu: &Pdu<'_>, digests: Digests) {
     }
 }
 
+/// Puts data to the host at the end of `out`, whose bytes `fill` writes in place.
+///
+/// # Errors
+/// Those of `fill`; `out` is as before then.
+///
+/// # Panics
+/// As [`encode`].
+pub fn encode_data_with<E>(
+    out: &mut Vec<u8>,
+    head: &DataPdu,
+    flags: u8,
+    digests: Digests,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let (begin, bytes) = (out.len(), head.bytes.get() as usize);
+    put_head(out, PduType::DataToHost, flags, head.as_bytes(), bytes, digests);
+    let data = out.len();
+    out.resize(data + bytes, 0);
+    if let Err(why) = fill(&mut out[data..]) {
+        out.truncate(begin);
+        return Err(why);
+    }
+    if digests.data && bytes > 0 {
+        let digest = crc32c(&out[data..]);
+        out.extend_from_slice(&digest.to_le_bytes());
+    }
+    Ok(())
+}
+
 fn put(out: &mut Vec<u8>, kind: PduType, flags: u8, fields: &[u8], data: &[u8], digests: Digests) {
     let digests = if kind.is_bare() { Digests::default() } else { digests };
-    let data_digest = digests.data && !data.is_empty();
+    put_head(out, kind, flags, fields, data.len(), digests);
+    out.extend_from_slice(data);
+    if digests.data && !data.is_empty() {
+        out.extend_from_slice(&crc32c(data).to_le_bytes());
+    }
+}
+
+fn put_head(
+    out: &mut Vec<u8>,
+    kind: PduType,
+    flags: u8,
+    fields: &[u8],
+    data_bytes: usize,
+    digests: Digests,
+) {
+    let data_digest = digests.data && data_bytes > 0;
     let header_bytes = kind.header_bytes();
     let head = header_bytes + DIGEST_BYTES * usize::from(digests.header);
-    let whole = head + data.len() + DIGEST_BYTES * usize::from(data_digest);
+    let whole = head + data_bytes + DIGEST_BYTES * usize::from(data_digest);
     let more = if digests.header { FLAG_HEADER_DIGEST } else { 0 }
         | if data_digest { FLAG_DATA_DIGEST } else { 0 };
     let common = Common {
         kind: kind as u8,
         flags: flags | more,
         header_bytes: header_bytes as u8,
-        data_offset: if data.is_empty() || kind.is_bare() { 0 } else { head as u8 },
+        data_offset: if data_bytes == 0 || kind.is_bare() { 0 } else { head as u8 },
         pdu_bytes: u32::try_from(whole).expect("callers split long data").into(),
     };
     let begin = out.len();
@@ -471,10 +515,6 @@ fn put(out: &mut Vec<u8>, kind: PduType, flags: u8, fields: &[u8], data: &[u8], 
     if digests.header {
         let digest = crc32c(&out[begin..]);
         out.extend_from_slice(&digest.to_le_bytes());
-    }
-    out.extend_from_slice(data);
-    if data_digest {
-        out.extend_from_slice(&crc32c(data).to_le_bytes());
     }
 }
 

@@ -60,6 +60,8 @@ statuses! {
     SANITIZE_IN_PROGRESS = 0x1d;
     /// Worn out, or protected.
     NAMESPACE_WRITE_PROTECTED = 0x20;
+    /// The transport failed; another try may succeed.
+    TRANSIENT_TRANSPORT_ERROR = 0x22;
     /// Beyond the end of the namespace.
     LBA_OUT_OF_RANGE = 0x80;
     /// The namespace's blocks are all used.
