@@ -63,6 +63,14 @@ pub(super) struct Flights {
 }
 
 impl Flights {
+    /// Forgets all commands; their completions are not recognized any more.
+    pub fn clear(&mut self) {
+        let places: Vec<u32> = self.flights.iter_mut().map(|(index, ..)| index).collect();
+        for place in places {
+            self.flights.remove(place);
+        }
+    }
+
     /// Starts a command with its data; gives it back if it ends at once.
     pub fn start(
         &mut self,
@@ -95,7 +103,7 @@ impl Flights {
             }
             Plan::Many(ranges) => {
                 for (lba, sectors) in ranges {
-                    engine.submit(request(Op::Trim, lba, sectors), &[]);
+                    engine.submit(request(Op::Trim { fua: false }, lba, sectors), &[]);
                 }
             }
         }

@@ -16,6 +16,7 @@ mod features;
 mod identity;
 mod io;
 mod logs;
+pub mod pci;
 mod subsystem;
 pub mod tcp;
 
