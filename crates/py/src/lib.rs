@@ -5,6 +5,7 @@
 
 mod replay;
 mod replay_real;
+mod serve;
 mod trace;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -269,6 +270,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CoreError", m.py().get_type::<CoreError>())?;
     replay::register(m)?;
     replay_real::register(m)?;
+    serve::register(m)?;
     trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())

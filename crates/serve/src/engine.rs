@@ -17,7 +17,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 
 use drivebay_drive::{Counters, Device, DeviceError, Health, Io};
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::clock::{Clock, Pace};
 use crate::lateness::Lateness;
@@ -38,7 +38,10 @@ pub enum Op {
     /// Everything answered so far goes to flash.
     Flush,
     /// Deallocate: zeros after.
-    Trim,
+    Trim {
+        /// A flush follows before it is answered.
+        fua: bool,
+    },
     /// Zeros, without carrying them.
     WriteZeroes {
         /// Force Unit Access.
@@ -62,7 +65,7 @@ impl Op {
             Op::Write { fua: false } => Drive::Write,
             Op::Write { fua: true } => Drive::WriteFua,
             Op::Flush => Drive::Flush,
-            Op::Trim => Drive::Trim,
+            Op::Trim { .. } => Drive::Trim,
             Op::WriteZeroes { .. } => Drive::WriteZeroes,
         }
     }
@@ -122,6 +125,15 @@ struct Pending {
     then_flush: bool,
 }
 
+/// Bytes that hosts have asked to read and to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
 /// The drive, its data, and what is under way.
 pub struct Engine {
     device: Device,
@@ -141,6 +153,7 @@ pub struct Engine {
     carried: u32,
     carried_max: u32,
     requests: u64,
+    traffic: Traffic,
     /// When the answers of this turn were due.
     answered: Vec<Nanos>,
     lateness: Lateness,
@@ -166,6 +179,7 @@ impl Engine {
             carried: 0,
             carried_max,
             requests: 0,
+            traffic: Traffic::default(),
             answered: Vec::new(),
             lateness: Lateness::default(),
         }
@@ -187,6 +201,12 @@ impl Engine {
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests
+    }
+
+    /// Bytes read and written so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// Requests under way.
@@ -217,11 +237,17 @@ impl Engine {
     /// [`crate::Session::complete`], also if it is refused.
     pub fn submit(&mut self, request: Request, data: &[u8]) {
         self.requests += 1;
+        match request.op {
+            Op::Read => self.traffic.read += u64::from(request.sectors) * SECTOR_BYTES,
+            Op::Write { .. } => self.traffic.written += data.len() as u64,
+            _ => {}
+        }
         let (status, ticket) = match self.apply(&request, data) {
             Ok(ticket) => (Status::Ok, ticket),
             Err(status) => (status, None),
         };
-        let then_flush = matches!(request.op, Op::WriteZeroes { fua: true, .. });
+        let then_flush =
+            matches!(request.op, Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true });
         let pending = Pending { request, status, on_drive: false, ticket, then_flush };
         let (slot, _) = self.pending.insert(pending);
         if status != Status::Ok {
@@ -253,10 +279,10 @@ impl Engine {
         let changed = match op {
             Op::Read | Op::Flush => Ok(()),
             Op::Write { .. } => {
-                debug_assert_eq!(data.len() as u64, u64::from(sectors) * 512);
+                debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
                 self.store.write(lba, data)
             }
-            Op::Trim => self.store.zero(lba, u64::from(sectors), false),
+            Op::Trim { .. } => self.store.zero(lba, u64::from(sectors), false),
             Op::WriteZeroes { allocated, .. } => {
                 self.store.zero(lba, u64::from(sectors), allocated)
             }

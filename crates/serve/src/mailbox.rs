@@ -63,6 +63,19 @@ impl Handle {
         self.waker.clone()
     }
 
+    /// Has the engine's thread do something and waits for what it gives; None if the loop has ended.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = channel();
+        self.send(Message::Call(Box::new(move |engine| {
+            // Whoever asked may have gone.
+            let _ = sender.send(work(engine));
+        })));
+        receiver.recv().ok()
+    }
+
     /// Asks the loop to end.
     pub fn stop(&self) {
         self.send(Message::Stop);

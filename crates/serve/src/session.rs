@@ -47,7 +47,7 @@ pub enum Next {
 }
 
 /// A connection, or a device, of a transport. All calls come from the engine's thread.
-pub trait Session {
+pub trait Session: Send {
     /// The socket to be watched; a session without one is driven by letters ([`Session::mail`]).
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
@@ -96,7 +96,7 @@ pub trait Session {
 }
 
 /// A socket on which connections arrive.
-pub trait Listen {
+pub trait Listen: Send {
     /// The socket to be watched.
     fn fd(&self) -> BorrowedFd<'_>;
 

@@ -20,6 +20,8 @@ use crate::sync::Syncer;
 /// How often a file in memory is weighed: after so many bytes written.
 const WEIGH_EVERY: u64 = 16 << 20;
 
+const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,6 +71,8 @@ pub struct Extent {
 pub struct Store {
     file: File,
     sectors: u64,
+    /// The file system can punch holes.
+    holes: bool,
     syncer: Option<Syncer>,
     /// In memory: most bytes.
     memory_max: u64,
@@ -92,7 +96,7 @@ impl Store {
             why,
             hint: "keep the data in a file: --data drive.img",
         })?;
-        Ok(Store { file, sectors, syncer: None, memory_max, unweighed: WEIGH_EVERY })
+        Ok(Store { file, sectors, holes: true, syncer: None, memory_max, unweighed: WEIGH_EVERY })
     }
 
     /// The store in the file at `path`, made if it does not exist; locked until dropped.
@@ -140,14 +144,22 @@ impl Store {
         }
         let theirs = file.try_clone().map_err(|why| machine("cannot be opened", why))?;
         let syncer = Syncer::new(theirs, waker).map_err(|why| machine("has no thread", why))?;
+        // Behind the end there is nothing to lose.
+        let holes = fallocate(&file, HOLE, wanted, 4096).is_ok();
         let (memory_max, unweighed) = (u64::MAX, u64::MAX);
-        Ok(Store { file, sectors, syncer: Some(syncer), memory_max, unweighed })
+        Ok(Store { file, sectors, holes, syncer: Some(syncer), memory_max, unweighed })
     }
 
     /// Sectors of the drive.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.sectors
+    }
+
+    /// Whether zeros come without being written.
+    #[must_use]
+    pub fn zeroes_fast(&self) -> bool {
+        self.holes
     }
 
     /// Reads whole sectors into `into`.
@@ -176,10 +188,10 @@ impl Store {
         if len == 0 {
             return Ok(());
         }
-        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(&self.file, hole, from, len) {
-            Err(Errno::OPNOTSUPP) => self.write_zeros(from, len)?,
-            other => other?,
+        if self.holes {
+            fallocate(&self.file, HOLE, from, len)?;
+        } else {
+            self.write_zeros(from, len)?;
         }
         if allocated {
             self.weigh(len)?;

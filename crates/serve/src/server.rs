@@ -1,0 +1,124 @@
+//! A whole server put together: drive, store, listeners, loop.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drivebay_drive::{Device, DeviceError, Spec};
+use drivebay_units::SECTOR_BYTES;
+use serde::Deserialize;
+
+use crate::clock::Pace;
+use crate::engine::Engine;
+use crate::event_loop::{EventLoop, Limits, Post};
+use crate::mailbox::Handle;
+use crate::nbd::{Address, AddressError, Export, Listener};
+use crate::report::Report;
+use crate::store::{Store, StoreError};
+
+/// What is served, and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// The export's name.
+    pub name: String,
+    /// Where NBD clients come: `unix:PATH` or `HOST:PORT`.
+    pub nbd: Vec<String>,
+    /// The file with the data; in memory if there is none.
+    pub data: Option<PathBuf>,
+    /// Most bytes of data in memory.
+    pub memory_max_bytes: u64,
+    /// How the times of the model are met.
+    pub pace: Pace,
+}
+
+/// Why a server cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The data.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The drive.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The system.
+    #[error("no event loop: {0}\nhint: ulimit -n shows how many files may be open")]
+    Machine(#[from] io::Error),
+}
+
+impl ServeError {
+    /// Whether the machine lacks something, rather than the user having asked for something wrong.
+    #[must_use]
+    pub fn is_machine(&self) -> bool {
+        match self {
+            ServeError::Store(error) => {
+                matches!(error, StoreError::Machine { .. } | StoreError::Locked(_))
+            }
+            ServeError::Address(error) => {
+                matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
+            }
+            ServeError::Device(_) | ServeError::Machine(_) => true,
+        }
+    }
+}
+
+/// A drive that is ready to be served.
+pub struct Server {
+    event_loop: EventLoop,
+    handle: Handle,
+    addresses: Vec<String>,
+}
+
+impl Server {
+    /// Makes the drive, opens its data, and begins to listen.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
+        let post = Post::new()?;
+        let handle = post.handle();
+        let bytes = spec.capacity_bytes();
+        let sectors = bytes / SECTOR_BYTES;
+        let store = match &options.data {
+            Some(path) => Store::open(path, sectors, &handle)?,
+            None => Store::memory(sectors, options.memory_max_bytes)?,
+        };
+        let device = Device::new(spec, seed)?;
+        let engine = Engine::new(device, store, options.pace);
+        let mut event_loop = EventLoop::new(engine, post, Limits::default())?;
+        let export = Arc::new(Export { name: options.name.clone(), bytes });
+        let mut addresses = Vec::new();
+        for text in &options.nbd {
+            let address: Address = text.parse()?;
+            let listener = Listener::new(&address, Arc::clone(&export))?;
+            addresses.push(listener.address());
+            event_loop.listen(Box::new(listener))?;
+        }
+        Ok(Server { event_loop, handle, addresses })
+    }
+
+    /// Where clients find it, in the order of the options.
+    #[must_use]
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// Stops it, and asks how it is.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Serves until stopped; tells how it went.
+    ///
+    /// # Errors
+    /// [`ServeError::Machine`].
+    pub fn run(self) -> Result<Report, ServeError> {
+        let (mut engine, _) = self.event_loop.run()?;
+        Ok(Report::of(&mut engine))
+    }
+}
