@@ -13,6 +13,9 @@ use crate::engine::Engine;
 use crate::event_loop::{EventLoop, Limits, Post};
 use crate::mailbox::Handle;
 use crate::nbd::{Address, AddressError, Export, Listener};
+use crate::nvme::pci::{self, VfioError};
+use crate::nvme::tcp::{Target, TargetError};
+use crate::nvme::{Identity, Subsystem};
 use crate::report::Report;
 use crate::store::{Store, StoreError};
 
@@ -24,6 +27,12 @@ pub struct Options {
     pub name: String,
     /// Where NBD clients come: `unix:PATH` or `HOST:PORT`.
     pub nbd: Vec<String>,
+    /// Where NVMe/TCP hosts come: `HOST:PORT`.
+    #[serde(default)]
+    pub nvme_tcp: Vec<String>,
+    /// Where a virtual machine comes for a PCIe device: the path of a socket.
+    #[serde(default)]
+    pub vfio_user: Option<PathBuf>,
     /// The file with the data; in memory if there is none.
     pub data: Option<PathBuf>,
     /// Most bytes of data in memory.
@@ -42,6 +51,12 @@ pub enum ServeError {
     /// An address.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// An address of NVMe/TCP.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A virtual machine's socket.
+    #[error(transparent)]
+    Vfio(#[from] VfioError),
     /// The drive.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -61,7 +76,8 @@ impl ServeError {
             ServeError::Address(error) => {
                 matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
             }
-            ServeError::Device(_) | ServeError::Machine(_) => true,
+            ServeError::Target(error) => error.is_machine(),
+            ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
         }
     }
 }
@@ -87,6 +103,7 @@ impl Server {
             Some(path) => Store::open(path, sectors, &handle)?,
             None => Store::memory(sectors, options.memory_max_bytes)?,
         };
+        let identity = Identity::new(&spec, &format!("DRIVEBAY{seed:012X}"));
         let device = Device::new(spec, seed)?;
         let engine = Engine::new(device, store, options.pace);
         let mut event_loop = EventLoop::new(engine, post, Limits::default())?;
@@ -97,6 +114,16 @@ impl Server {
             let listener = Listener::new(&address, Arc::clone(&export))?;
             addresses.push(listener.address());
             event_loop.listen(Box::new(listener))?;
+        }
+        let subsystem = Subsystem::new(identity);
+        for text in &options.nvme_tcp {
+            let target = Target::bind(text, subsystem.clone())?;
+            addresses.push(target.address());
+            event_loop.listen(Box::new(target))?;
+        }
+        if let Some(path) = &options.vfio_user {
+            pci::serve(&mut event_loop, &handle, &subsystem, path)?;
+            addresses.push(format!("vfio-user:{}", path.display()));
         }
         Ok(Server { event_loop, handle, addresses })
     }

@@ -186,8 +186,7 @@ impl PciDevice {
                     .get(self.controller)
                     .is_none_or(|controller| controller.flags.write_cache());
                 let tag = u32::from(id);
-                if let Some(ended) =
-                    self.flights.start(engine, me, tag, sqe, &buffer, write_cache)
+                if let Some(ended) = self.flights.start(engine, me, tag, sqe, &buffer, write_cache)
                 {
                     self.finish(id, &sqe, ended.status, 0);
                 }
@@ -350,7 +349,9 @@ impl PciDevice {
                 queue.tail = next;
                 queue.is_new = true;
             }
-            if std::mem::take(&mut queue.is_new) && let Some(vector) = queue.vector {
+            if std::mem::take(&mut queue.is_new)
+                && let Some(vector) = queue.vector
+            {
                 self.shared.interrupt(vector);
             }
         }
@@ -411,7 +412,8 @@ impl Session for PciDevice {
             }
             return;
         }
-        let Some(Ended { tag, sqe, mut status, reads }) = self.flights.complete(engine, done) else {
+        let Some(Ended { tag, sqe, mut status, reads }) = self.flights.complete(engine, done)
+        else {
             return;
         };
         if reads {

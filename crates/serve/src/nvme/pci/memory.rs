@@ -195,8 +195,7 @@ mod tests {
             memory.write(at, &bytes).unwrap();
         }
         let pieces = prp_pieces(&memory, 0x10_3e00, 0x10_1ff0, 512 + 3 * 4096).unwrap();
-        let expected =
-            [(0x10_3e00, 512), (0x10_9000, 4096), (0x10_a000, 4096), (0x10_b000, 4096)];
+        let expected = [(0x10_3e00, 512), (0x10_9000, 4096), (0x10_a000, 4096), (0x10_b000, 4096)];
         assert_eq!(pieces, expected);
         let two = prp_pieces(&memory, 0x10_3e00, 0x10_4000, 4096).unwrap();
         assert_eq!(two, [(0x10_3e00, 512), (0x10_4000, 3584)]);

@@ -13,9 +13,8 @@ use std::thread;
 
 use vfio_bindings::bindings::vfio::{
     VFIO_IRQ_INFO_EVENTFD, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_PCI_BAR0_REGION_INDEX,
-    VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS,
-    VFIO_PCI_NUM_REGIONS, VFIO_REGION_INFO_FLAG_READ, VFIO_REGION_INFO_FLAG_WRITE,
-    vfio_region_info,
+    VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS, VFIO_PCI_NUM_REGIONS,
+    VFIO_REGION_INFO_FLAG_READ, VFIO_REGION_INFO_FLAG_WRITE, vfio_region_info,
 };
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
 
@@ -61,10 +60,11 @@ pub fn serve(
     let (shared, capabilities) = (device.shared(), device.capabilities());
     let pci = subsystem.lock().identity().own.pci;
     let vectors = u32::from(shared.vectors());
-    let server = Server::new(path, true, interrupts(vectors), regions()).map_err(|why| match why {
-        vfio_user::Error::SocketPathExists => VfioError::Exists(shown.clone()),
-        why => machine(why.to_string()),
-    })?;
+    let server =
+        Server::new(path, true, interrupts(vectors), regions()).map_err(|why| match why {
+            vfio_user::Error::SocketPathExists => VfioError::Exists(shown.clone()),
+            why => machine(why.to_string()),
+        })?;
     let me = event_loop.add(Box::new(device)).map_err(|why| machine(why.to_string()))?;
     let config = Config::new(pci, shared.vectors());
     let registers = Registers::default();

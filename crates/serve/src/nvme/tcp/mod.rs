@@ -11,7 +11,7 @@ mod queue;
 mod session;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::subsystem::Shared;
@@ -22,25 +22,57 @@ pub use protocol::Protocol;
 pub struct Target {
     listener: TcpListener,
     subsystem: Shared,
+    shown: String,
+}
+
+/// Why it cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// Not an address.
+    #[error("--nvme-tcp {0}: not HOST:PORT\nhint: --nvme-tcp 127.0.0.1:4420")]
+    NotAnAddress(String),
+    /// The machine.
+    #[error(
+        "--nvme-tcp {address}: {why}\nhint: another port, such as 127.0.0.1:4421; ss -ltn shows those in use"
+    )]
+    Machine {
+        /// What was asked for.
+        address: String,
+        /// The system's words.
+        why: io::Error,
+    },
+}
+
+impl TargetError {
+    /// Whether the machine lacks something.
+    #[must_use]
+    pub fn is_machine(&self) -> bool {
+        matches!(self, TargetError::Machine { .. })
+    }
 }
 
 impl Target {
-    /// Listens on an address.
+    /// Listens at `HOST:PORT`.
     ///
     /// # Errors
-    /// The system's: the port is taken, the address is not this machine's.
-    pub fn bind(address: SocketAddr, subsystem: Shared) -> io::Result<Target> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(Target { listener, subsystem })
+    /// [`TargetError`].
+    pub fn bind(address: &str, subsystem: Shared) -> Result<Target, TargetError> {
+        let not_one = || TargetError::NotAnAddress(address.to_owned());
+        let (_, port) = address.rsplit_once(':').ok_or_else(not_one)?;
+        port.parse::<u16>().map_err(|_| not_one())?;
+        let machine = |why| TargetError::Machine { address: address.to_owned(), why };
+        let listener = TcpListener::bind(address).map_err(machine)?;
+        listener.set_nonblocking(true).map_err(machine)?;
+        let (nqn, at) = (subsystem.lock().identity().nqn.clone(), listener.local_addr());
+        let shown = format!("nvme-tcp:{} {nqn}", at.map_err(machine)?);
+        Ok(Target { listener, subsystem, shown })
     }
 
-    /// Where it listens; the port is the system's choice if 0 was asked for.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    /// Where it listens, and for which subsystem; the port is the system's choice if 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.shown.clone()
     }
 }
 
