@@ -42,14 +42,18 @@ dd if=/tmp/a of=/dev/nvme0n1 bs=1M oflag=direct 2>/dev/null
 dd if=/dev/nvme0n1 of=/tmp/b bs=1M count=2 iflag=direct 2>/dev/null
 cmp /tmp/a /tmp/b && echo "SAID data same"
 blkdiscard -f -o 0 -l 1048576 /dev/nvme0n1 && echo "SAID discard done"
-dd if=/dev/nvme0n1 bs=1M count=1 iflag=direct 2>/dev/null | tr -d '\\0' | wc -c | sed 's/^/SAID left /'
-nvme compare /dev/nvme0n1 -s 0 -c 0 -z 512 -d /tmp/a 2>&1 | sed -n 's/.*\\(COMPARE_FAILED\\).*/SAID compare \\1/p'
-[ -x /usr/bin/fio ] && fio --name=v --filename=/dev/nvme0n1 --size=16M --rw=randwrite --bs=4k \\
-  --iodepth=32 --ioengine=libaio --direct=1 --verify=crc32c 2>&1 | sed -n 's/.*err= *\\([0-9]*\\):.*/SAID fio \\1/p'
+dd if=/dev/nvme0n1 of=/tmp/c bs=1M count=1 iflag=direct 2>/dev/null
+echo "SAID left $(tr -d '\\0' < /tmp/c | wc -c)"
+dd if=/tmp/a of=/tmp/d bs=512 count=1 2>/dev/null
+nvme compare /dev/nvme0n1 -s 0 -c 0 -z 512 -d /tmp/d >/tmp/compare 2>&1
+grep -qi compare_failed /tmp/compare && echo "SAID compare differs"
+if [ -x /usr/bin/fio ]; then
+  fio --name=v --filename=/dev/nvme0n1 --size=16M --rw=randwrite --bs=4k --iodepth=32 \\
+    --ioengine=libaio --direct=1 --verify=crc32c >/tmp/fio 2>&1; echo "SAID fio $?"
+fi
 nvme set-feature /dev/nvme0 -f 4 -v 0x110 >/dev/null
 nvme smart-log /dev/nvme0 | sed -n 's/^critical_warning[^:]*: */SAID hot /p'
 nvme format /dev/nvme0n1 -n 1 -l 0 -f >/dev/null 2>&1 && echo "SAID format done"
-nvme error-log /dev/nvme0 -e 1 | sed -n 's/^ *status_field[^:]*: */SAID error /p'
 """
 CONNECT = f"""\
 ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up

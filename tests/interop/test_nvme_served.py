@@ -25,6 +25,7 @@ def check(said: dict[str, str]) -> None:
     assert said["hwmon"] == "24850"  # 298 K in thousandths of a degree
     assert said["data"] == "same"
     assert (said["discard"], said["left"]) == ("done", "0")
+    assert said["compare"] == "differs"
     assert said.get("fio", "0") == "0"
     assert (said["critical_warning"], said["hot"]) == ("0", "0x2")
     assert said["format"] == "done"
@@ -38,7 +39,7 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
         said = served_guest.boot(
             tmp_path,
             connect + served_guest.JOB,
-            ("virtio_pci", "virtio_net", "nvme-tcp"),
+            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp"),
             *("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="),
         )
     check(said)
