@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use drivebay_wire::nvme::{
-    Cqe, Data, DataPdu, FLAG_LAST, Fault, FaultKind, Pdu, R2t, SglKind, Sqe, Status,
+    Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, Pdu, R2t, SglKind, Sqe, Status,
     encode_data_with,
 };
 
@@ -321,8 +321,16 @@ impl Queue {
             let bytes = sqe.blocks() * crate::nvme::BLOCK_BYTES;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
             let read = |into: &mut [u8]| engine.store().read(sqe.lba(), into);
-            if encode_data_with(&mut out.bytes, &head, FLAG_LAST, out.digests, read).is_err() {
-                status = Status::INTERNAL_ERROR;
+            // Without flow control a completion would say nothing that the data does not.
+            let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
+            let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };
+            match encode_data_with(&mut out.bytes, &head, flags, out.digests, read) {
+                Ok(()) if whole => {
+                    self.outstanding -= 1;
+                    return;
+                }
+                Ok(()) => {}
+                Err(_) => status = Status::INTERNAL_ERROR,
             }
         }
         self.finish(out, &sqe, status, 0);
