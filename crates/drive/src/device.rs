@@ -8,7 +8,7 @@
 //! [`Device::submit`] does both for a host that waits for each request.
 //!
 //! The stages of a completion add up to its latency exactly. Collection is in `device/collect.rs`.
-//! Not modelled here: data content.
+//! Data content is known only as how far it can be compressed (`device/reduce.rs`).
 
 mod collect;
 mod map;
@@ -16,11 +16,16 @@ mod media;
 mod power_cut;
 mod programs;
 mod read;
+mod reduce;
 mod report;
+mod sanitize;
+mod state;
 mod superblocks;
 mod write;
 
 pub use power_cut::Recovery;
+pub use sanitize::Sanitize;
+pub use state::STATE_VERSION;
 
 use std::collections::VecDeque;
 
@@ -155,6 +160,7 @@ pub struct Device {
     collector: collect::Collector,
     errors: Option<Box<Errors>>,
     map_cache: Option<Box<MapCache>>,
+    reduction: reduce::Reduction,
     /// Worn out.
     read_only: bool,
     /// The present command met data that could not be read.
@@ -210,6 +216,7 @@ impl Device {
             collector: collect::Collector::default(),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+            reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,
             now: Nanos::ZERO,
@@ -260,14 +267,25 @@ impl Device {
         }
     }
 
-    /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
+    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, heat and wear stay.
+    ///
+    /// [`Device::sanitize`] is the command, with its time.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.settle();
         self.ftl.erase_all();
         self.forget_map();
+        self.replace(0, self.spec.geometry.user_pages);
+        self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
+    }
+
+    /// The surroundings have another temperature from now on, -40 to 100 degrees Celsius.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
+        self.heat_up(self.now);
+        self.thermal.set_ambient_c(ambient_c);
     }
 
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
@@ -493,6 +511,7 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let arrived = self.front.move_down(self.now, from, bytes);
         stages.add(Stage::Link, arrived.since(from));
+        let bytes = self.reduction.of(bytes);
         let len = transfer(bytes, self.costs.write_path_fs_per_byte);
         let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
         let (begin, accepted) = self.write_path.reserve(arrived, len);
@@ -524,22 +543,28 @@ impl Device {
 
     /// 4 KiB pages programmed so far.
     fn placed_pages(&self) -> u64 {
-        self.host_pages + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
+        let host = self.host_pages - self.reduction.ridden;
+        host + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
     }
 
     /// Brings heat and throttling up to date.
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
-        let work = Work {
+        let work = self.work();
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
+        self.costs = self.spec.throttle[self.throttle_stage].costs;
+    }
+
+    /// What has been done so far that makes heat.
+    fn work(&self) -> Work {
+        Work {
             programmed: self.placed_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
             commands: self.commands.iter().sum(),
-        };
-        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
-        self.costs = self.spec.throttle[self.throttle_stage].costs;
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod media;
 use serde::{Deserialize, Serialize};
 
 pub use identify::RawIdentify;
-pub use media::{RawMapCache, RawReliability};
+pub use media::{RawCompression, RawMapCache, RawReliability};
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -71,6 +71,9 @@ pub struct RawSpec {
     /// A map that does not fit the drive's memory; absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<RawMapCache>,
+    /// A controller that compresses; absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<RawCompression>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,
@@ -195,6 +198,9 @@ pub struct RawController {
 pub struct RawBuffer {
     /// Room for data on its way to flash.
     pub size_kib: Sourced<u64>,
+    /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore_flush: Option<Sourced<bool>>,
 }
 
 /// The flash.

@@ -17,13 +17,23 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 
 use drivebay_drive::{Counters, Device, DeviceError, Health, Io};
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
+use serde::Serialize;
 
 use crate::clock::{Clock, Pace};
+use crate::faults::Faults;
 use crate::lateness::Lateness;
+use crate::power::{Cuts, Plan};
 use crate::session::SessionId;
 use crate::slab::Slab;
 use crate::store::Store;
+use crate::volatile::Loss;
+
+/// A time that does not come.
+const NEVER: Nanos = Nanos(u64::MAX);
+
+/// Least data that a drive can lose, bytes: of a write buffer smaller than this no flush is worth a test.
+const LOSABLE_MIN: u64 = 1 << 20;
 
 /// What a host wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +126,10 @@ pub struct Done {
 
 struct Pending {
     request: Request,
+    /// Counted over all requests.
+    number: u64,
+    /// A fault makes it take so much longer.
+    extra: Nanos,
     status: Status,
     /// Takes one of the drive's places for commands.
     on_drive: bool,
@@ -132,6 +146,19 @@ pub struct Traffic {
     pub read: u64,
     /// Written.
     pub written: u64,
+}
+
+/// What a power cut did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cut {
+    /// When, since the server began, nanoseconds on the drive's clock.
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// How long the drive took to come back, nanoseconds.
+    #[serde(rename = "ready_after_ns")]
+    pub ready_after: Nanos,
+    /// Bytes whose newest content was lost.
+    pub lost_bytes: u64,
 }
 
 /// The drive, its data, and what is under way.
@@ -154,6 +181,17 @@ pub struct Engine {
     carried_max: u32,
     requests: u64,
     traffic: Traffic,
+    /// When the server began, on the drive's clock.
+    began: Nanos,
+    faults: Faults,
+    /// When the power goes, if that is planned.
+    plan: Option<Plan>,
+    loss: Loss,
+    rng: Rng,
+    cuts: u64,
+    last_cut: Option<Cut>,
+    /// A flush is answered and makes nothing safe.
+    ignores_flush: bool,
     /// When the answers of this turn were due.
     answered: Vec<Nanos>,
     lateness: Lateness,
@@ -162,7 +200,8 @@ pub struct Engine {
 impl Engine {
     /// The drive goes on at its own time.
     #[must_use]
-    pub fn new(device: Device, store: Store, pace: Pace) -> Engine {
+    pub fn new(device: Device, store: Store, pace: Pace, seed: u64) -> Engine {
+        let rng = Rng::new(seed).fork("serve");
         let spec = device.spec();
         let carried_max = spec.queue_depth_max.min(spec.host.outstanding_max).max(1);
         let now = device.now();
@@ -180,6 +219,14 @@ impl Engine {
             carried_max,
             requests: 0,
             traffic: Traffic::default(),
+            began: now,
+            faults: Faults::new(rng.fork("faults")),
+            plan: None,
+            loss: Loss::All,
+            rng: rng.fork("losses"),
+            cuts: 0,
+            last_cut: None,
+            ignores_flush: false,
             answered: Vec::new(),
             lateness: Lateness::default(),
         }
@@ -195,6 +242,12 @@ impl Engine {
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
+    }
+
+    /// The drive's time since the server began.
+    #[must_use]
+    pub fn since_start(&self) -> Nanos {
+        self.now.since(self.began)
     }
 
     /// Requests submitted so far.
@@ -242,14 +295,30 @@ impl Engine {
             Op::Write { .. } => self.traffic.written += data.len() as u64,
             _ => {}
         }
-        let (status, ticket) = match self.apply(&request, data) {
+        let number = self.requests;
+        self.begin_faults();
+        let effect = self.faults.effect(self.now.since(self.began), &request);
+        let applied = match effect.status {
+            // Refused before it changes anything; a read fails when its time has come.
+            Some(status) if request.op.changes() => Err(status),
+            _ => self.apply(number, &request, data),
+        };
+        let (status, ticket) = match applied {
             Ok(ticket) => (Status::Ok, ticket),
             Err(status) => (status, None),
         };
+        let extra = effect.extra;
         let then_flush =
             matches!(request.op, Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true });
-        let pending = Pending { request, status, on_drive: false, ticket, then_flush };
-        let (slot, _) = self.pending.insert(pending);
+        let (slot, _) = self.pending.insert(Pending {
+            request,
+            number,
+            extra,
+            status: if status == Status::Ok { effect.status.unwrap_or(status) } else { status },
+            on_drive: false,
+            ticket,
+            then_flush,
+        });
         if status != Status::Ok {
             self.push(self.now, slot);
         } else if self.carried < self.carried_max {
@@ -264,13 +333,18 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub fn erase(&mut self) -> io::Result<()> {
-        self.serve_until(Nanos(u64::MAX));
+        self.serve_until(NEVER);
         self.device.secure_erase();
-        self.store.zero(0, self.store.sectors(), false)
+        self.store.zero(self.requests, 0, self.store.sectors(), false)
     }
 
     /// Changes the data; returns the sync that the answer must wait for.
-    fn apply(&mut self, request: &Request, data: &[u8]) -> Result<Option<u64>, Status> {
+    fn apply(
+        &mut self,
+        number: u64,
+        request: &Request,
+        data: &[u8],
+    ) -> Result<Option<u64>, Status> {
         let Request { op, lba, sectors, .. } = *request;
         let end = lba.checked_add(u64::from(sectors));
         if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > self.store.sectors())) {
@@ -280,11 +354,11 @@ impl Engine {
             Op::Read | Op::Flush => Ok(()),
             Op::Write { .. } => {
                 debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
-                self.store.write(lba, data)
+                self.store.write(number, lba, data)
             }
-            Op::Trim { .. } => self.store.zero(lba, u64::from(sectors), false),
+            Op::Trim { .. } => self.store.zero(number, lba, u64::from(sectors), false),
             Op::WriteZeroes { allocated, .. } => {
-                self.store.zero(lba, u64::from(sectors), allocated)
+                self.store.zero(number, lba, u64::from(sectors), allocated)
             }
         };
         changed.map_err(|why| match why.kind() {
@@ -336,11 +410,12 @@ impl Engine {
             }
             match self.device.serve() {
                 Ok(served) => {
+                    let pending = self.pending.get_mut(turn.tag).expect("it is under way");
                     if served.completion.media_error {
-                        let pending = self.pending.get_mut(turn.tag).expect("it is under way");
                         pending.status = Status::MediaError;
                     }
-                    self.push(served.completion.done, turn.tag);
+                    let done = served.completion.done.after(pending.extra);
+                    self.push(done, turn.tag);
                 }
                 Err(error) => self.fail(turn.at, turn.tag, &error),
             }
@@ -354,18 +429,88 @@ impl Engine {
         }
     }
 
+    // --- faults and power cuts --------------------------------------------------------------------
+
+    /// The power can go: by plan, or by [`Engine::power_cut`]. From now on data that no flush has made
+    /// safe can be lost.
+    pub fn may_lose_power(&mut self, cuts: Option<Cuts>, loss: Loss) {
+        let spec = self.device.spec();
+        let pages = u64::from(spec.buffer_pages) << spec.geometry.page_shift;
+        self.store.may_lose((pages * 4096).max(LOSABLE_MIN));
+        self.plan = cuts.map(|cuts| Plan::new(cuts, self.rng.fork("cuts")));
+        self.loss = loss;
+    }
+
+    /// A lying drive: it answers flushes, and keeps nothing safe.
+    pub fn ignore_flush(&mut self) {
+        self.ignores_flush = true;
+    }
+
+    /// Whether the plan's moment has come.
+    pub fn power_goes(&mut self) -> bool {
+        let (elapsed, requests) = (self.clock.elapsed(), self.requests);
+        self.plan.as_mut().is_some_and(|plan| plan.strikes(elapsed, requests))
+    }
+
+    /// The plug is pulled and put in again: what is under way is never answered, what was not safe is
+    /// lost, and the drive needs its time to come back.
+    ///
+    /// # Errors
+    /// The store's: it holds neither the old nor the new data then.
+    pub fn power_cut(&mut self) -> io::Result<Cut> {
+        let at = self.now.max(self.device.now());
+        let recovery = self.device.power_cut(at);
+        self.clock.skip_to(recovery.ready);
+        self.pending = Slab::default();
+        self.due.clear();
+        self.unsynced.clear();
+        self.backlog.clear();
+        self.carried = 0;
+        self.answered.clear();
+        let lost_bytes = self.store.power_cut(self.loss, &mut self.rng)?;
+        let ready_after = recovery.ready.since(at);
+        let cut = Cut { at: at.since(self.began), ready_after, lost_bytes };
+        self.cuts += 1;
+        self.last_cut = Some(cut);
+        Ok(cut)
+    }
+
+    /// How many power cuts there have been, and the last.
+    #[must_use]
+    pub fn cuts(&self) -> (u64, Option<Cut>) {
+        (self.cuts, self.last_cut)
+    }
+
+    /// Faults to come.
+    pub fn faults(&mut self) -> &mut Faults {
+        &mut self.faults
+    }
+
+    /// The surroundings' temperature, -40 to 100 degrees Celsius.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.device.set_ambient_c(ambient_c.clamp(-40.0, 100.0));
+    }
+
+    fn begin_faults(&mut self) {
+        let now = self.now.since(self.began);
+        if let Some(ambient_c) = self.faults.begin(now, self.requests) {
+            self.set_ambient_c(ambient_c);
+        }
+    }
+
     // --- for the event loop -----------------------------------------------------------------------
 
     /// A turn begins: what time is it?
     pub fn begin_turn(&mut self) {
         self.now = self.clock.now().max(self.now);
+        self.begin_faults();
     }
 
     /// The next request whose time has come, in order of their times. To be called until there is none.
     pub fn next_done(&mut self) -> Option<Done> {
         loop {
             let unpaced = self.clock.pace() == Pace::None;
-            self.serve_until(if unpaced { Nanos(u64::MAX) } else { self.now });
+            self.serve_until(if unpaced { NEVER } else { self.now });
             let (at, slot) = match self.take_synced() {
                 Some(synced) => synced,
                 None => {
@@ -373,8 +518,16 @@ impl Engine {
                     if at > self.now && !unpaced {
                         return None;
                     }
+                    if at == NEVER {
+                        return None;
+                    }
                     self.due.pop();
                     self.clock.skip_to(at);
+                    if let Some(until) = self.faults.hangs_until(at.since_or_zero(self.began)) {
+                        let until = if until == NEVER { NEVER } else { self.began.after(until) };
+                        self.push(until, slot);
+                        continue;
+                    }
                     self.free(at, slot);
                     if !self.is_synced(at, slot) {
                         continue;
@@ -438,7 +591,19 @@ impl Engine {
             self.carry(at, flush, slot);
             return None;
         }
-        let Pending { request, status, .. } = self.pending.remove(slot).expect("it is under way");
+        let pending = self.pending.remove(slot).expect("it is under way");
+        let Pending { request, number, status, .. } = pending;
+        if status == Status::Ok && !self.ignores_flush {
+            match request.op {
+                Op::Flush | Op::Trim { fua: true } | Op::WriteZeroes { fua: true, .. } => {
+                    self.store.settle(number)
+                }
+                Op::Write { fua: true } => {
+                    self.store.settle_range(number, request.lba, u64::from(request.sectors));
+                }
+                _ => {}
+            }
+        }
         if self.clock.pace() != Pace::None {
             self.answered.push(at);
         }
@@ -460,10 +625,11 @@ impl Engine {
     pub fn next_due(&self) -> Option<Nanos> {
         let due = self.due.peek().map(|&Reverse((at, ..))| at);
         let turn = self.device.next_in_turn().map(|turn| turn.at);
-        match (due, turn) {
+        let next = match (due, turn) {
             (Some(due), Some(turn)) => Some(due.min(turn)),
             (due, turn) => due.or(turn),
-        }
+        };
+        next.filter(|&next| next < NEVER)
     }
 
     /// The drive's clock.

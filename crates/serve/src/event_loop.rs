@@ -76,6 +76,8 @@ pub struct EventLoop {
     resting: Option<Instant>,
     ticked: Instant,
     active: Instant,
+    /// Power cuts whose sessions have been dropped.
+    cuts_seen: u64,
 }
 
 /// Letters and wake-ups for a loop that is still to be made; a store's file needs it.
@@ -124,6 +126,7 @@ impl EventLoop {
             resting: None,
             ticked: now,
             active: now,
+            cuts_seen: 0,
         })
     }
 
@@ -192,6 +195,10 @@ impl EventLoop {
             for event in &events {
                 self.hear(event);
             }
+            if self.engine.power_goes() {
+                let _ = self.engine.power_cut()?;
+            }
+            self.drop_cut_sessions();
             happened |= self.hand_out();
             if happened {
                 self.active = Instant::now();
@@ -232,6 +239,24 @@ impl EventLoop {
                 }
                 self.mark(id);
             }
+        }
+    }
+
+    /// After a power cut, by plan or by word, connections drop.
+    fn drop_cut_sessions(&mut self) {
+        let (cuts, _) = self.engine.cuts();
+        if cuts == self.cuts_seen {
+            return;
+        }
+        self.cuts_seen = cuts;
+        let mut gone = Vec::new();
+        for (index, generation, place) in self.sessions.iter_mut() {
+            if !place.session.power_cut() {
+                gone.push(SessionId { index, generation });
+            }
+        }
+        for id in gone {
+            self.close(id);
         }
     }
 

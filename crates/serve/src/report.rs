@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::engine::{Cut, Engine};
 use crate::lateness::LATE;
 
 /// Lateness of answers, microseconds; zeros if the server is not paced.
@@ -45,6 +45,12 @@ pub struct Report {
     pub temperature_c: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
+    /// Bytes that a power cut would take now, at most.
+    pub losable_bytes: u64,
+    /// Power cuts so far.
+    pub power_cuts: u64,
+    /// The last of them.
+    pub last_power_cut: Option<Cut>,
     /// How late the server was.
     pub lateness: LatenessFigures,
 }
@@ -64,6 +70,7 @@ impl Report {
             late: engine.lateness().late(),
             late_from_us: LATE.0 as f64 / 1e3,
         };
+        let (power_cuts, last_power_cut) = engine.cuts();
         let traffic = engine.traffic();
         Report {
             elapsed_s: engine.clock().elapsed().as_secs_f64(),
@@ -75,6 +82,9 @@ impl Report {
             waf: health.waf.unwrap_or(0.0),
             temperature_c: counters.temperature_c,
             throttle_stage: counters.throttle_stage,
+            losable_bytes: engine.store().losable_bytes(),
+            power_cuts,
+            last_power_cut,
             lateness,
         }
     }

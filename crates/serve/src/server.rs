@@ -9,15 +9,22 @@ use drivebay_units::SECTOR_BYTES;
 use serde::Deserialize;
 
 use crate::clock::Pace;
+use crate::control::Control;
 use crate::engine::Engine;
 use crate::event_loop::{EventLoop, Limits, Post};
+use crate::faults::{Fault, FaultError};
+use crate::listener::{Address, AddressError, Listener};
 use crate::mailbox::Handle;
-use crate::nbd::{Address, AddressError, Export, Listener};
+use crate::nbd::tls::TlsError;
+use crate::nbd::{self, Connection, Export, Stream};
 use crate::nvme::pci::{self, VfioError};
 use crate::nvme::tcp::{Target, TargetError};
 use crate::nvme::{Identity, Subsystem};
+use crate::power::{Cuts, CutsError};
 use crate::report::Report;
+use crate::session::Session;
 use crate::store::{Store, StoreError};
+use crate::volatile::Loss;
 
 /// What is served, and how.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,6 +46,16 @@ pub struct Options {
     pub memory_max_bytes: u64,
     /// How the times of the model are met.
     pub pace: Pace,
+    /// Certificate chain and key for TLS, PEM files.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Where the control socket is: `unix:PATH`.
+    pub control: Option<String>,
+    /// When the power goes, as [`Cuts`] is written.
+    pub power_cut: Option<String>,
+    /// How much is lost then.
+    pub loss: Loss,
+    /// Faults to come.
+    pub faults: Vec<Fault>,
 }
 
 /// Why a server cannot begin.
@@ -57,6 +74,18 @@ pub enum ServeError {
     /// A virtual machine's socket.
     #[error(transparent)]
     Vfio(#[from] VfioError),
+    /// TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The plan of power cuts.
+    #[error(transparent)]
+    Cuts(#[from] CutsError),
+    /// A fault.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    /// The control socket is for this machine alone.
+    #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
+    Control(String),
     /// The drive.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -78,6 +107,10 @@ impl ServeError {
             }
             ServeError::Target(error) => error.is_machine(),
             ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
+            ServeError::Tls(_)
+            | ServeError::Cuts(_)
+            | ServeError::Fault(_)
+            | ServeError::Control(_) => false,
         }
     }
 }
@@ -95,6 +128,10 @@ impl Server {
     /// # Errors
     /// [`ServeError`].
     pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
+        // What the user may have got wrong comes before anything is made.
+        let cuts: Option<Cuts> = options.power_cut.as_deref().map(str::parse).transpose()?;
+        let tls =
+            options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
         let post = Post::new()?;
         let handle = post.handle();
         let bytes = spec.capacity_bytes();
@@ -105,13 +142,22 @@ impl Server {
         };
         let identity = Identity::new(&spec, &format!("DRIVEBAY{seed:012X}"));
         let device = Device::new(spec, seed)?;
-        let engine = Engine::new(device, store, options.pace);
+        let mut engine = Engine::new(device, store, options.pace, seed);
+        if cuts.is_some() || options.control.is_some() {
+            engine.may_lose_power(cuts, options.loss);
+        }
+        for &fault in &options.faults {
+            engine.faults().add(fault)?;
+        }
         let mut event_loop = EventLoop::new(engine, post, Limits::default())?;
-        let export = Arc::new(Export { name: options.name.clone(), bytes });
+        let export = Arc::new(Export { tls, name: options.name.clone(), bytes });
         let mut addresses = Vec::new();
         for text in &options.nbd {
-            let address: Address = text.parse()?;
-            let listener = Listener::new(&address, Arc::clone(&export))?;
+            let export = Arc::clone(&export);
+            let greet = move |socket| -> Box<dyn Session> {
+                Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export)))
+            };
+            let listener = Listener::new(&text.parse()?, Box::new(greet))?;
             addresses.push(listener.address());
             event_loop.listen(Box::new(listener))?;
         }
@@ -124,6 +170,15 @@ impl Server {
         if let Some(path) = &options.vfio_user {
             pci::serve(&mut event_loop, &handle, &subsystem, path)?;
             addresses.push(format!("vfio-user:{}", path.display()));
+        }
+        if let Some(text) = &options.control {
+            let address: Address = text.parse()?;
+            if !matches!(address, Address::Unix(_)) {
+                return Err(ServeError::Control(text.clone()));
+            }
+            let listener = Listener::new(&address, Box::new(|s| Box::new(Control::new(s))))?;
+            listener.for_owner_alone()?;
+            event_loop.listen(Box::new(listener))?;
         }
         Ok(Server { event_loop, handle, addresses })
     }

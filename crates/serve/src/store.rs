@@ -10,12 +10,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{Rng, SECTOR_BYTES};
 use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
 
 use crate::mailbox::Waker;
 use crate::sync::Syncer;
+use crate::volatile::{Loss, TRIM_MAX, Volatile};
 
 /// How often a file in memory is weighed: after so many bytes written.
 const WEIGH_EVERY: u64 = 16 << 20;
@@ -73,6 +74,8 @@ pub struct Store {
     sectors: u64,
     /// The file system can punch holes.
     holes: bool,
+    /// What a power cut would take, where there may be one.
+    volatile: Option<Volatile>,
     syncer: Option<Syncer>,
     /// In memory: most bytes.
     memory_max: u64,
@@ -96,7 +99,15 @@ impl Store {
             why,
             hint: "keep the data in a file: --data drive.img",
         })?;
-        Ok(Store { file, sectors, holes: true, syncer: None, memory_max, unweighed: WEIGH_EVERY })
+        Ok(Store {
+            file,
+            sectors,
+            holes: true,
+            volatile: None,
+            syncer: None,
+            memory_max,
+            unweighed: WEIGH_EVERY,
+        })
     }
 
     /// The store in the file at `path`, made if it does not exist; locked until dropped.
@@ -147,13 +158,72 @@ impl Store {
         // Behind the end there is nothing to lose.
         let holes = fallocate(&file, HOLE, wanted, 4096).is_ok();
         let (memory_max, unweighed) = (u64::MAX, u64::MAX);
-        Ok(Store { file, sectors, holes, syncer: Some(syncer), memory_max, unweighed })
+        Ok(Store {
+            file,
+            sectors,
+            holes,
+            volatile: None,
+            syncer: Some(syncer),
+            memory_max,
+            unweighed,
+        })
     }
 
     /// Sectors of the drive.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.sectors
+    }
+
+    /// From now on the data that no flush has made safe can be lost; at most `bytes_max` of it.
+    pub fn may_lose(&mut self, bytes_max: u64) {
+        self.volatile.get_or_insert_with(|| Volatile::new(bytes_max));
+    }
+
+    /// Bytes that a power cut would take at most.
+    #[must_use]
+    pub fn losable_bytes(&self) -> u64 {
+        self.volatile.as_ref().map_or(0, Volatile::bytes)
+    }
+
+    /// All writes up to `number` are safe.
+    pub fn settle(&mut self, number: u64) {
+        if let Some(volatile) = &mut self.volatile {
+            volatile.settle(number);
+        }
+    }
+
+    /// What the write `number` put on these sectors is safe.
+    pub fn settle_range(&mut self, number: u64, lba: u64, sectors: u64) {
+        if let Some(volatile) = &mut self.volatile {
+            volatile.settle_range(number, lba, sectors);
+        }
+    }
+
+    /// What was not safe is gone; returns how many bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn power_cut(&mut self, loss: Loss, rng: &mut Rng) -> io::Result<u64> {
+        let Some(volatile) = &mut self.volatile else { return Ok(0) };
+        let mut lost = 0;
+        for (lba, old) in volatile.cut(loss, rng) {
+            lost += old.len() as u64;
+            self.file.write_all_at(&old, lba * SECTOR_BYTES)?;
+        }
+        Ok(lost)
+    }
+
+    /// Keeps what write `number` is about to replace.
+    fn keep(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
+        if self.volatile.is_none() {
+            return Ok(());
+        }
+        let mut old = vec![0; (sectors * SECTOR_BYTES) as usize];
+        self.read(lba, &mut old)?;
+        let volatile = self.volatile.as_mut().expect("looked at above");
+        volatile.replace(number, lba, old);
+        Ok(())
     }
 
     /// Whether zeros come without being written.
@@ -170,23 +240,26 @@ impl Store {
         self.file.read_exact_at(into, lba * SECTOR_BYTES)
     }
 
-    /// Writes whole sectors.
+    /// Writes whole sectors. `number` grows from change to change.
     ///
     /// # Errors
     /// The system's; no space also when the memory allowed is used up.
-    pub fn write(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, number: u64, lba: u64, data: &[u8]) -> io::Result<()> {
         self.weigh(data.len() as u64)?;
+        self.keep(number, lba, data.len() as u64 / SECTOR_BYTES)?;
         self.file.write_all_at(data, lba * SECTOR_BYTES)
     }
 
-    /// Makes sectors read as zeros; `allocated` keeps their space.
+    /// Makes sectors read as zeros; `allocated` keeps their space. `number` as for a write.
     ///
     /// # Errors
     /// The system's.
-    pub fn zero(&mut self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
+    pub fn zero(&mut self, number: u64, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (from, len) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
-        if len == 0 {
-            return Ok(());
+        if sectors <= TRIM_MAX {
+            self.keep(number, lba, sectors)?;
+        } else {
+            self.settle_range(number, lba, sectors);
         }
         if self.holes {
             fallocate(&self.file, HOLE, from, len)?;

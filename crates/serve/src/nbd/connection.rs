@@ -33,6 +33,8 @@ enum Phase {
     /// The client's flags are to come.
     Flags,
     Options(Handshake),
+    /// TLS begins when the answer has gone; nothing is read before.
+    TlsNext(ClientFlags),
     Transmission(Agreed),
 }
 
@@ -77,6 +79,7 @@ impl Connection {
 
     fn has_room(&self) -> bool {
         !self.leaving
+            && !matches!(self.phase, Phase::TlsNext(_))
             && self.under_way < REQUESTS_MAX
             && self.bytes_asked + self.output.len() < BYTES_MAX
     }
@@ -87,6 +90,7 @@ impl Connection {
             let went_on = match &mut self.phase {
                 Phase::Flags => self.flags()?,
                 Phase::Options(_) => self.option()?,
+                Phase::TlsNext(_) => unreachable!("there is no room for more"),
                 Phase::Transmission(agreed) => {
                     let agreed = *agreed;
                     self.request(agreed, engine)?
@@ -109,7 +113,7 @@ impl Connection {
         let Some(&bytes) = self.input.ready().first_chunk() else { return Ok(false) };
         let client = ClientFlags::parse(bytes).map_err(|_| broken())?;
         self.input.consume(bytes.len());
-        let tls_required = false;
+        let tls_required = self.export.tls.is_some();
         self.phase = Phase::Options(Handshake { client, agreed: Agreed::default(), tls_required });
         Ok(true)
     }
@@ -127,12 +131,15 @@ impl Connection {
         let Phase::Options(handshake) = &mut self.phase else { unreachable!("the caller looked") };
         let data = &self.input.ready()[wire::OPTION_BYTES..end];
         let after = handshake.option(option, data, &self.export, self.output.append());
-        let agreed = handshake.agreed;
+        let (agreed, client) = (handshake.agreed, handshake.client);
         self.input.consume(end);
         match after {
             After::Option => {}
             After::Transmission => self.phase = Phase::Transmission(agreed),
-            After::Tls | After::End => self.leaving = true,
+            // What has come before TLS must not be taken for something inside.
+            After::Tls if !self.input.ready().is_empty() => return Err(broken()),
+            After::Tls => self.phase = Phase::TlsNext(client),
+            After::End => self.leaving = true,
         }
         Ok(true)
     }
@@ -293,10 +300,19 @@ impl Connection {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.parse(engine)?;
-            if !more {
+            if !more && !self.stream.holds_bytes() {
                 return Ok(());
             }
         }
+        Ok(())
+    }
+
+    /// The answer to STARTTLS has gone: everything after is inside, and what was agreed is forgotten.
+    fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
+        let config = self.export.tls.as_ref().expect("it was offered");
+        self.stream.start_tls(config)?;
+        let (agreed, tls_required) = (Agreed::default(), false);
+        self.phase = Phase::Options(Handshake { client, agreed, tls_required });
         Ok(())
     }
 }
@@ -340,7 +356,10 @@ impl Session for Connection {
     fn flush(&mut self, engine: &mut Engine) -> io::Result<Next> {
         loop {
             let stream = &mut self.stream;
-            let all = self.output.drain(|bytes| stream.write(bytes))?;
+            let all = self.output.drain(|bytes| stream.write(bytes))? && stream.finish()?;
+            if let (true, Phase::TlsNext(client)) = (all, &self.phase) {
+                self.start_tls(*client)?;
+            }
             if self.leaving && all && self.under_way == 0 {
                 return Ok(Next::Close);
             }
@@ -349,6 +368,13 @@ impl Session for Connection {
             if all && came > 0 && self.has_room() {
                 self.parse(engine)?;
                 if self.input.ready().len() < came {
+                    continue;
+                }
+            }
+            if all && self.me.is_some() && self.stream.holds_bytes() && self.has_room() {
+                let before = (self.output.len(), self.under_way);
+                self.read(engine)?;
+                if before != (self.output.len(), self.under_way) || self.leaving {
                     continue;
                 }
             }

@@ -8,16 +8,21 @@
 mod buffers;
 mod connection;
 mod handshake;
-mod listener;
 mod stream;
+pub mod tls;
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
 
 pub use connection::Connection;
-pub use listener::{Address, AddressError, Listener};
 pub use stream::Stream;
 
 /// What is exported.
 #[derive(Clone, Debug)]
 pub struct Export {
+    /// TLS is offered, and then required.
+    pub tls: Option<Arc<ServerConfig>>,
     /// The drive's name.
     pub name: String,
     /// Its capacity, bytes.

@@ -1,16 +1,66 @@
-//! Sockets on which clients arrive: `unix:PATH` or `HOST:PORT`.
+//! Sockets on which clients arrive, `unix:PATH` or `HOST:PORT`, for any transport.
 
-use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
-use super::stream::{Socket, Stream};
-use super::{Connection, Export};
 use crate::session::{Listen, Session};
+
+/// A connected socket; never blocks.
+pub enum Socket {
+    /// On this machine.
+    Unix(UnixStream),
+    /// Over a network.
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    /// To be watched.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Unix(socket) => socket.as_fd(),
+            Socket::Tcp(socket) => socket.as_fd(),
+        }
+    }
+
+    /// The same socket again.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn try_clone(&self) -> io::Result<Socket> {
+        Ok(match self {
+            Socket::Unix(socket) => Socket::Unix(socket.try_clone()?),
+            Socket::Tcp(socket) => Socket::Tcp(socket.try_clone()?),
+        })
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(socket) => socket.read(into),
+            Socket::Tcp(socket) => socket.read(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(socket) => socket.write(bytes),
+            Socket::Tcp(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +124,13 @@ enum Door {
     Tcp(TcpListener),
 }
 
-/// Listens for NBD clients.
+/// Makes a session of each client.
+type Greet = Box<dyn FnMut(Socket) -> Box<dyn Session> + Send>;
+
+/// Listens for clients of one transport.
 pub struct Listener {
     door: Door,
-    export: Arc<Export>,
+    greet: Greet,
 }
 
 impl Listener {
@@ -85,7 +138,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`AddressError`].
-    pub fn new(address: &Address, export: Arc<Export>) -> Result<Listener, AddressError> {
+    pub fn new(address: &Address, greet: Greet) -> Result<Listener, AddressError> {
         let machine = |why: io::Error| match why.kind() {
             io::ErrorKind::AddrInUse => AddressError::InUse(address.clone()),
             _ => AddressError::Machine(address.clone(), why),
@@ -105,7 +158,20 @@ impl Listener {
                 Door::Tcp(listener)
             }
         };
-        Ok(Listener { door, export })
+        Ok(Listener { door, greet })
+    }
+
+    /// A unix socket is for its owner alone.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn for_owner_alone(&self) -> io::Result<()> {
+        match &self.door {
+            Door::Unix(_, path) => {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+            }
+            Door::Tcp(_) => Ok(()),
+        }
     }
 
     /// Where clients find it; the port is the real one when 0 was asked for.
@@ -122,7 +188,6 @@ impl Listener {
 
 /// Removes a socket that nobody listens on any more.
 fn forget_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
-    use std::os::unix::fs::FileTypeExt;
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
         return Err(AddressError::NotASocket(path.into()));
@@ -164,10 +229,7 @@ impl Listen for Listener {
             }),
         };
         match accepted {
-            Ok(socket) => {
-                let stream = Stream::Plain(socket);
-                Ok(Some(Box::new(Connection::new(stream, Arc::clone(&self.export)))))
-            }
+            Ok(socket) => Ok(Some((self.greet)(socket))),
             Err(why) => match why.kind() {
                 io::ErrorKind::WouldBlock => Ok(None),
                 // The client has gone again, or a signal came.
