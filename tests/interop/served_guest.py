@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ DRIVE = "sm951-nvme-256"
 NQN = f"nqn.2026-11.localhost.drivebay:{DRIVE}"
 HOST = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
 BOOT_S = 400
+FIRMWARE_S = 120
 BEGIN = """\
 #!/bin/busybox sh
 export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
@@ -72,8 +74,39 @@ def qemu() -> str:
     return os.environ.get("DRIVEBAY_QEMU", "qemu-system-x86_64")
 
 
+def boot_sector(text: str) -> bytes:
+    """The first sector of a disk that writes this text to the serial port and halts."""
+    # Clear DS; point DX at COM1 and SI behind the code; put out bytes up to a zero; halt.
+    code = bytes.fromhex("31c08ed8 baf803 be157c ac 84c0 7403 ee ebf8 f4 ebfd")
+    return (code + text.encode() + b"\0").ljust(510, b"\0") + b"\x55\xaa"
+
+
+def firmware_says(device: str) -> str:
+    """What comes from the serial port of a machine with nothing but this device."""
+    memory = "memory-backend-memfd,id=ram,size=256M,share=on"
+    machine = ("-accel", "tcg", "-M", "q35,memory-backend=ram", "-m", "256M", "-object", memory)
+    quiet = ("-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio")
+    with subprocess.Popen(
+        [qemu(), *machine, *quiet, "-device", device],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        stop = threading.Timer(FIRMWARE_S, process.kill)
+        stop.start()
+        try:
+            assert process.stdout is not None
+            return process.stdout.readline()
+        finally:
+            stop.cancel()
+            process.kill()
+
+
 def lacks_vfio_user() -> str:
     """Why QEMU cannot take the drive as a PCIe device, in words; "" if it can."""
+    if shutil.which(qemu()) is None:
+        return f"not installed: {qemu()}"
     done = subprocess.run([qemu(), "-device", "help"], capture_output=True, text=True, check=False)
     if "vfio-user-pci" in done.stdout:
         return ""

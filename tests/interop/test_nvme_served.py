@@ -13,7 +13,19 @@ import served_guest
 
 SECTORS = 500_118_192
 
-pytestmark = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
+GUEST = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
+
+
+@pytest.fixture
+def vfio_user() -> None:
+    """Skips where QEMU cannot take the drive."""
+    if reason := served_guest.lacks_vfio_user():
+        pytest.skip(reason)
+
+
+def pci(path: Path) -> str:
+    """The drive at a socket as QEMU's device."""
+    return f'{{"driver":"vfio-user-pci","socket":{{"type":"unix","path":"{path}"}}}}'
 
 
 def check(said: dict[str, str]) -> None:
@@ -31,6 +43,7 @@ def check(said: dict[str, str]) -> None:
     assert said["format"] == "done"
 
 
+@GUEST
 def test_linux_over_tcp(tmp_path: Path) -> None:
     with served_guest.server("--nvme-tcp", "127.0.0.1:0") as lines:
         line = next(one for one in lines if "nvme-tcp:" in one)
@@ -46,10 +59,19 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
     assert said["found"] == served_guest.NQN
 
 
+@GUEST
+@pytest.mark.usefixtures("vfio_user")
 def test_linux_over_pcie(tmp_path: Path) -> None:
-    if reason := served_guest.lacks_vfio_user():
-        pytest.skip(reason)
     path = tmp_path / "drive.sock"
     with served_guest.server("--vfio-user", str(path)):
-        device = f'{{"driver":"vfio-user-pci","socket":{{"type":"unix","path":"{path}"}}}}'
-        check(served_guest.boot(tmp_path, served_guest.JOB, ("nvme",), "-device", device))
+        check(served_guest.boot(tmp_path, served_guest.JOB, ("nvme",), "-device", pci(path)))
+
+
+@pytest.mark.usefixtures("vfio_user")
+def test_firmware_boots_from_it(tmp_path: Path) -> None:
+    path, disk = tmp_path / "drive.sock", tmp_path / "disk.img"
+    with disk.open("wb") as file:
+        file.write(served_guest.boot_sector("Bootable? Yes\r\n"))
+        file.truncate(SECTORS * 512)
+    with served_guest.server("--vfio-user", str(path), "--data", str(disk)):
+        assert served_guest.firmware_says(pci(path)).strip() == "Bootable? Yes"

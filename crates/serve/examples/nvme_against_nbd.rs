@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Options, Pace, Server};
+use drivebay_serve::{Loss, Options, Pace, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, Sgl, SglKind,
@@ -249,6 +249,11 @@ fn main() {
         data: None,
         memory_max_bytes: 4 << 30,
         pace: Pace::None,
+        tls: None,
+        control: None,
+        power_cut: None,
+        loss: Loss::All,
+        faults: Vec::new(),
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let addresses = server.addresses().to_vec();

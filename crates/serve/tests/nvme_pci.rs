@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Options, Pace, Server};
+use drivebay_serve::{Loss, Options, Pace, Server};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -162,6 +162,11 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         data: None,
         memory_max_bytes: 1 << 30,
         pace: Pace::None,
+        tls: None,
+        control: None,
+        power_cut: None,
+        loss: Loss::All,
+        faults: Vec::new(),
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let handle = server.handle();

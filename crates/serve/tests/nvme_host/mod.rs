@@ -96,7 +96,7 @@ impl Rig {
         let sectors = spec.capacity_bytes() / 512;
         let subsystem = Subsystem::new(Identity::new(&spec, "TEST0001"));
         let store = Store::memory(sectors, 1 << 30).expect("memory");
-        let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None);
+        let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
     }
 
