@@ -5,6 +5,7 @@
 
 mod replay;
 mod replay_real;
+mod serve;
 mod trace;
 
 use std::path::PathBuf;
@@ -383,6 +384,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CoreError", m.py().get_type::<CoreError>())?;
     replay::register(m)?;
     replay_real::register(m)?;
+    serve::register(m)?;
     trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())

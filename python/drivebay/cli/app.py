@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from drivebay.cli.replay_app import EPILOG, replay
+from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
+from drivebay.cli.serve_app import serve
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -20,6 +22,7 @@ app = typer.Typer(
 
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
+app.command(epilog=SERVE_EPILOG)(serve)
 
 
 def _version(wanted: bool) -> None:
