@@ -56,6 +56,15 @@ class VirtualDrive:
         Raises `CoreError` saying what is wrong with the file: not found, no state, damaged, of
         another version or another profile; the drive is gone then (`renew` makes a new one).
         """
+    def trim_check(self, plan_json: str, control: Control | None) -> dict[str, Any]:
+        """Writes a pattern (or, with `discard`, discards the middle halves of its stretches), then
+        reads the middle halves, 4 KiB at queue depth 1; the columns of `run` for these reads.
+
+        `plan_json`: {"starts": [bytes], "stretch_bytes", "reads", "discard"}. More: pages, of the
+        middle halves; mapped, how many of them still give what was written (the others give
+        zeros); outer_lost, pages of the outer quarters that do not.
+        """
+
     def rest(self, seconds: float) -> None: ...
     def discard(self, start_bytes: int, length_bytes: int) -> None: ...
     def secure_erase(self) -> None:

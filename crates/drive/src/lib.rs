@@ -35,6 +35,6 @@ pub use map_cache::MapTraffic;
 pub use persist::StateError;
 pub use raw::RawSpec;
 pub use reliability::Reliability;
-pub use spec::{QUEUES_MAX, Spec, SpecError};
+pub use spec::{Identify, PowerState, Protocol, QUEUES_MAX, Spec, SpecError};
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use timeline::{Calendar, Fifo};

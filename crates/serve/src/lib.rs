@@ -17,6 +17,7 @@ mod lateness;
 mod listener;
 mod mailbox;
 pub mod nbd;
+pub mod nvme;
 mod power;
 pub mod probe;
 mod report;

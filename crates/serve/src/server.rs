@@ -18,6 +18,9 @@ use crate::listener::{Address, AddressError, Listener};
 use crate::mailbox::Handle;
 use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Connection, Export, Stream};
+use crate::nvme::pci::{self, VfioError};
+use crate::nvme::tcp::{Target, TargetError};
+use crate::nvme::{Identity, Subsystem};
 use crate::power::{Cuts, CutsError};
 use crate::report::Report;
 use crate::session::Session;
@@ -32,6 +35,12 @@ pub struct Options {
     pub name: String,
     /// Where NBD clients come: `unix:PATH` or `HOST:PORT`.
     pub nbd: Vec<String>,
+    /// Where NVMe/TCP hosts come: `HOST:PORT`.
+    #[serde(default)]
+    pub nvme_tcp: Vec<String>,
+    /// Where a virtual machine comes for a PCIe device: the path of a socket.
+    #[serde(default)]
+    pub vfio_user: Option<PathBuf>,
     /// The file with the data; in memory if there is none.
     pub data: Option<PathBuf>,
     /// Most bytes of data in memory.
@@ -62,6 +71,12 @@ pub enum ServeError {
     /// An address.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// An address of NVMe/TCP.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A virtual machine's socket.
+    #[error(transparent)]
+    Vfio(#[from] VfioError),
     /// TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -96,10 +111,11 @@ impl ServeError {
             ServeError::Address(error) => {
                 matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
             }
+            ServeError::Target(error) => error.is_machine(),
             ServeError::State(error) => {
                 matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
             }
-            ServeError::Device(_) | ServeError::Machine(_) => true,
+            ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::Cuts(_)
             | ServeError::Fault(_)
@@ -134,6 +150,7 @@ impl Server {
             Some(path) => Store::open(path, sectors, &handle)?,
             None => Store::memory(sectors, options.memory_max_bytes)?,
         };
+        let identity = Identity::new(&spec, &format!("DRIVEBAY{seed:012X}"));
         let known = options.state.as_ref().filter(|path| path.exists());
         let device = match known {
             Some(path) => snapshot::restore(spec, None, path)?,
@@ -157,6 +174,16 @@ impl Server {
             let listener = Listener::new(&text.parse()?, Box::new(greet))?;
             addresses.push(listener.address());
             event_loop.listen(Box::new(listener))?;
+        }
+        let subsystem = Subsystem::new(identity);
+        for text in &options.nvme_tcp {
+            let target = Target::bind(text, subsystem.clone())?;
+            addresses.push(target.address());
+            event_loop.listen(Box::new(target))?;
+        }
+        if let Some(path) = &options.vfio_user {
+            pci::serve(&mut event_loop, &handle, &subsystem, path)?;
+            addresses.push(format!("vfio-user:{}", path.display()));
         }
         if let Some(text) = &options.control {
             let address: Address = text.parse()?;

@@ -4,3 +4,4 @@
 //! keeps state from message to message. This crate must not know drives, sockets, files or clocks.
 
 pub mod nbd;
+pub mod nvme;

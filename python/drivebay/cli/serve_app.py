@@ -11,6 +11,7 @@ EPILOG = """\b
 Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock
   drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
+  drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock --power-cut at-random=5
   fio --name=r --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/drive.sock' --rw=randread --size=1g
   kill -USR1 PID            prints the figures so far; Ctrl-C ends
@@ -18,7 +19,8 @@ Examples:
 \b
 The control socket takes a line, status, power-cut, ambient CELSIUS, fault JSON or no-faults, and
 answers with a line of JSON: echo status | nc -UN /tmp/drive.control
-What is promised, and what the figures mean: docs/concepts/serving.md."""
+What is promised, and what the figures mean: docs/concepts/serving.md,
+docs/concepts/nvme-over-tcp.md."""
 
 
 def serve(
@@ -36,6 +38,22 @@ def serve(
             metavar="ADDRESS",
             show_default=False,
             help="Serve NBD here: unix:PATH or HOST:PORT; repeatable. Without HOST, 127.0.0.1.",
+        ),
+    ] = None,
+    nvme_tcp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            show_default=False,
+            help="Serve NVMe over TCP here; repeatable. It has no password: stay on 127.0.0.1.",
+        ),
+    ] = None,
+    vfio_user: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            show_default=False,
+            help="Be a PCIe NVMe drive for QEMU's vfio-user-pci, which connects to this socket.",
         ),
     ] = None,
     data: Annotated[
@@ -129,7 +147,7 @@ def serve(
     from drivebay.cli import serve_show
     from drivebay.errors import UserError
 
-    if not nbd:
+    if not nbd and not nvme_tcp and vfio_user is None:
         raise UserError(
             "serve: no address to listen on", f"drivebay serve {drive} --nbd unix:/tmp/drive.sock"
         )
@@ -138,7 +156,9 @@ def serve(
     if data is not None and memory is not None:
         raise UserError("--memory has no meaning with --data", "leave one of them out")
     options = serving.Options(
-        nbd=tuple(nbd),
+        nbd=tuple(nbd or ()),
+        nvme_tcp=tuple(nvme_tcp or ()),
+        vfio_user=vfio_user,
         data=data,
         state=state,
         memory_max_bytes=None if memory is None else serve_show.size_bytes(memory),

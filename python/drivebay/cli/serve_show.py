@@ -37,7 +37,8 @@ def serve(profile: Profile, options: serving.Options, *, seed: int, as_json: boo
     say(f"drive   {profile.title}: {units.si_bytes(profile.capacity_bytes)}")
     say(f"data    {options.data or 'in memory; gone at the end'}")
     for address in server.addresses:
-        say(f"nbd     {address}")
+        is_nvme = address.startswith(("nvme-tcp:", "vfio-user:"))
+        say(address if is_nvme else f"nbd     {address}")
     if options.control is not None:
         say(f"control {options.control}")
     say("Ctrl-C ends; kill -USR1 shows the figures so far")

@@ -30,6 +30,8 @@ class Options:
     Parameters
     ----------
     nbd : addresses for NBD clients, `unix:PATH` or `HOST:PORT`.
+    nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
+    vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
     state : file of the drive's state, read at the start and written at an orderly end.
     memory_max_bytes : most bytes of data in memory.
@@ -41,7 +43,9 @@ class Options:
     faults : a script of faults, TOML with `[[fault]]` tables.
     """
 
-    nbd: tuple[str, ...]
+    nbd: tuple[str, ...] = ()
+    nvme_tcp: tuple[str, ...] = ()
+    vfio_user: Path | None = None
     data: Path | None = None
     state: Path | None = None
     memory_max_bytes: int | None = None
@@ -69,6 +73,8 @@ class Server:
         given = {
             "name": profile.name,
             "nbd": options.nbd,
+            "nvme_tcp": options.nvme_tcp,
+            "vfio_user": None if options.vfio_user is None else str(options.vfio_user),
             "data": None if options.data is None else str(options.data),
             "state": None if options.state is None else str(options.state),
             "memory_max_bytes": memory_max_bytes,
