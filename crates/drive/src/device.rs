@@ -11,6 +11,7 @@
 //! Not modelled here: data content.
 
 mod collect;
+mod fold;
 mod map;
 mod media;
 mod power_cut;
@@ -62,8 +63,12 @@ pub struct Counters {
     pub host_pages: u64,
     /// 4 KiB pages programmed: for the host, for collection, for the map, and as padding.
     pub placed_pages: u64,
-    /// 4 KiB pages copied by collection.
+    /// 4 KiB pages copied by collection and by folding.
     pub copied_pages: u64,
+    /// 4 KiB pages placed in the SLC cache.
+    pub slc_pages: u64,
+    /// Erases that followed use in the SLC cache.
+    pub slc_erases: u64,
     /// Superblocks erased.
     pub erases: u64,
     /// Flash pages read.
@@ -153,6 +158,7 @@ pub struct Device {
     programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
+    fold: Option<fold::Fold>,
     errors: Option<Box<Errors>>,
     map_cache: Option<Box<MapCache>>,
     /// Worn out.
@@ -208,6 +214,7 @@ impl Device {
             programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
+            fold: spec.slc_cache.map(|_| fold::Fold::default()),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             read_only: false,
@@ -249,6 +256,8 @@ impl Device {
             host_pages: self.host_pages,
             placed_pages: self.placed_pages(),
             copied_pages: self.copied_pages,
+            slc_pages: self.ftl.slc_pages(),
+            slc_erases: self.ftl.slc_erases(),
             erases: self.nand.superblock_erases,
             page_reads: self.nand.page_reads,
             energy_nj: self.thermal.energy_nj(),
@@ -268,12 +277,13 @@ impl Device {
         self.forget_map();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
+        self.owe_no_folding();
     }
 
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        if self.spec.idle.is_some() {
+        if self.spec.works_at_rest {
             // Heat follows what is collected meanwhile, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
@@ -503,7 +513,7 @@ impl Device {
         stages: &mut Stages,
     ) -> Nanos {
         self.collect_idle(from);
-        self.collector.idle_from = None;
+        self.collector.rests_since = None;
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);
@@ -522,6 +532,7 @@ impl Device {
     fn heat_up(&mut self, now: Nanos) {
         let work = Work {
             programmed: self.placed_pages(),
+            slc_programmed: self.ftl.slc_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes_up + self.front.bytes_down,

@@ -24,6 +24,8 @@ const CONTROLLER: usize = 0;
 pub struct Work {
     /// 4 KiB pages programmed.
     pub programmed: u64,
+    /// Of these, with one bit per cell.
+    pub slc_programmed: u64,
     /// Flash pages read.
     pub page_reads: u64,
     /// Superblocks erased.
@@ -164,7 +166,10 @@ impl Thermal {
     /// Adds the energy of the work since the last call to the step in hand.
     fn take(&mut self, work: Work) {
         let (e, last) = (&self.energy, &self.last);
-        self.pending_nj[self.nand] += (work.programmed - last.programmed) * e.program_4k_nj
+        let slc_pages = work.slc_programmed - last.slc_programmed;
+        let pages = (work.programmed - last.programmed).saturating_sub(slc_pages);
+        self.pending_nj[self.nand] += pages * e.program_4k_nj
+            + slc_pages * e.slc_program_4k_nj
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
         self.pending_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096

@@ -4,10 +4,12 @@
 //! uses. Units stand last in each name. GB and MB are decimal.
 
 mod media;
+mod slc_cache;
 
 use serde::{Deserialize, Serialize};
 
 pub use media::{RawMapCache, RawReliability};
+pub use slc_cache::RawSlcCache;
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -66,6 +68,9 @@ pub struct RawSpec {
     /// A map that does not fit the drive's memory; absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<RawMapCache>,
+    /// Superblocks used with one bit per cell; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<RawSlcCache>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,

@@ -18,7 +18,7 @@ impl Device {
     pub(super) fn note_opened(&mut self, stream: usize) {
         if let Some(errors) = &mut self.errors {
             let index = self.ftl.frontier(stream);
-            errors.open(index, self.ftl.superblock(index).erases, self.now);
+            errors.open(index, self.ftl.cycles(index), self.now);
         }
     }
 
@@ -54,6 +54,10 @@ impl Device {
         mut parts: [Nanos; 3],
     ) -> (Nanos, [Nanos; 3]) {
         let index = self.ftl.locate(slot).0;
+        // One bit per cell leaves margin enough: no errors there, and no disturbance worth counting.
+        if self.ftl.superblock(index).slc {
+            return (from, parts);
+        }
         let Some(errors) = &mut self.errors else {
             return (from, parts);
         };
@@ -89,7 +93,11 @@ impl Device {
         let Some(errors) = &mut self.errors else {
             return true;
         };
-        let (index, cycles) = self.ftl.victim_cycles();
+        let (index, before, cycles) = self.ftl.victim_cycles();
+        if cycles == before {
+            // With one bit per cell several erases wear as much as one.
+            return true;
+        }
         let geometry = &self.spec.geometry;
         let least = u64::from(geometry.user_pages)
             + geometry.spare_needed(u64::from(self.spec.reserve_superblocks));

@@ -41,6 +41,9 @@ impl Device {
             stages.add(Stage::Buffer, safe.since(clock));
             clock = safe;
         }
+        if self.fold.is_some() {
+            self.fold_under_load(u64::from(count))?;
+        }
         self.collect_slot();
         self.flash_core.close_command();
         Ok(clock)

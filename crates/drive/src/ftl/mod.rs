@@ -12,6 +12,7 @@
 
 mod recovery;
 mod retire;
+mod slc;
 mod victim;
 mod wear;
 
@@ -21,6 +22,8 @@ use drivebay_units::{Divider, Lpn, Rng, Slot};
 
 use crate::memory::Table;
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
+
+pub use slc::Mode;
 
 /// Write stream of the host.
 pub const HOST: usize = 0;
@@ -60,6 +63,10 @@ pub struct Superblock {
     pub first_page: u64,
     /// Times erased.
     pub erases: u32,
+    /// Used with one bit per cell since it was last opened.
+    pub slc: bool,
+    /// How many of the erases followed such use.
+    pub slc_erases: u32,
 }
 
 /// Where a stream writes.
@@ -116,6 +123,7 @@ pub struct Ftl {
     given_back: Vec<[u64; STREAMS]>,
     collect_stream: usize,
     victim: Option<Victim>,
+    slc: slc::Slc,
     sealed: u64,
     mapped: u64,
     free_slots: u64,
@@ -147,6 +155,7 @@ impl Ftl {
             given_back: Vec::new(),
             collect_stream: usize::from(!spec.shared_frontier),
             victim: None,
+            slc: slc::Slc::new(spec),
             sealed: 0,
             mapped: 0,
             free_slots: 0,
@@ -167,12 +176,15 @@ impl Ftl {
         let (old, new) = (&self.geometry, &spec.geometry);
         let fits = old.user_pages == new.user_pages
             && old.superblock_slots == new.superblock_slots
-            && old.superblocks == new.superblocks;
+            && old.superblocks == new.superblocks
+            && self.slc.fits(spec);
         if !fits {
             return None;
         }
         self.geometry = spec.geometry;
         self.policy = spec.policy;
+        self.slc = slc::Slc::new(spec);
+        self.frontiers = [Frontier::default(); STREAMS];
         (self.leveling, self.leveled) = (spec.wear_leveling, false);
         self.collect_stream = usize::from(!spec.shared_frontier);
         self.rng = rng.fork("ftl");
@@ -182,6 +194,7 @@ impl Ftl {
     }
 
     fn forget_blocks(&mut self) {
+        self.leave_cache();
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let old = std::mem::take(&mut self.superblocks);
         let was = |index: u32| old.get(index as usize);
@@ -194,10 +207,14 @@ impl Ftl {
                 sealed: 0,
                 first_page: 0,
                 erases: was(index).map_or(0, |s| s.erases + u32::from(!s.erased)),
+                slc: false,
+                slc_erases: was(index).map_or(0, |s| s.slc_erases + u32::from(!s.erased && s.slc)),
             })
             .collect();
         self.valid = vec![0; self.geometry.superblocks as usize];
-        self.free = (0..good).filter(|&index| !given_up(index)).collect();
+        let native = good - self.geometry.slc_superblocks;
+        self.free = (0..native).filter(|&index| !given_up(index)).collect();
+        self.slc.forget((native..good).filter(|&index| !given_up(index)));
         self.suggested.clear();
         self.frontiers = [Frontier::default(); STREAMS];
         self.given_back = vec![[0; STREAMS]; self.geometry.superblocks as usize];
@@ -264,23 +281,25 @@ impl Ftl {
 
     /// Seals a stream's full frontier and opens the free superblock that is next in turn.
     ///
+    /// `mode` says from which of the free ones, and for how many bits per cell.
     /// `first_page` is the number that the superblock's first flash page will have in the stream's
     /// buffer. False if none is free.
-    pub fn open(&mut self, stream: usize, first_page: u64) -> bool {
+    pub fn open(&mut self, stream: usize, first_page: u64, mode: Mode) -> bool {
         debug_assert_eq!(self.room(stream), 0);
-        let Some(index) = self.free.pop_front() else {
+        let Some(index) = self.free_list(mode).pop_front() else {
             return false;
         };
         if self.leveling.dynamic {
             self.bring_least_worn_forward();
         }
-        let slots = self.geometry.superblock_slots;
         self.seal(stream);
         let s = &mut self.superblocks[index as usize];
         debug_assert!(s.state == State::Free && s.erased);
         (s.state, s.erased, s.stream) = (State::Open, false, stream as u8);
-        s.first_page = first_page;
-        let (next, end) = (index * slots, (index + 1) * slots);
+        (s.first_page, s.slc) = (first_page, mode != Mode::Native);
+        self.note_mode(index, mode);
+        let next = index * self.geometry.superblock_slots;
+        let end = next + self.slots_of(index);
         let offset = ((first_page << self.geometry.page_shift) as u32).wrapping_sub(next);
         self.frontiers[stream] = Frontier { superblock: index, next, end, offset };
         true
@@ -293,12 +312,13 @@ impl Ftl {
             self.superblocks[full].state = State::Sealed;
             self.superblocks[full].sealed = self.sealed;
             self.sealed += 1;
+            self.slc.note_sealed(self.superblocks[full].slc);
         }
     }
 
     /// The free superblock that is next in turn.
-    pub fn next_free(&self) -> Option<u32> {
-        self.free.front().copied()
+    pub fn next_free(&mut self, mode: Mode) -> Option<u32> {
+        self.free_list(mode).front().copied()
     }
 
     /// How many flash pages each stream had taken when a free superblock was given back: all of those
@@ -312,6 +332,8 @@ impl Ftl {
         let s = &mut self.superblocks[index as usize];
         s.erased = true;
         s.erases += 1;
+        s.slc_erases += u32::from(s.slc);
+        self.slc.erases += u64::from(s.slc);
     }
 
     /// Places pages `lpn..lpn + len` at a stream's frontier, which must have room.
@@ -496,7 +518,7 @@ impl Ftl {
         let s = &mut self.superblocks[index];
         (s.state, s.erased) = (State::Free, false);
         self.given_back[index] = taken;
-        self.free.push_back(victim.superblock);
+        self.give_back(victim.superblock);
         self.suggested.retain(|&index| index != victim.superblock);
     }
 
@@ -518,14 +540,16 @@ impl Ftl {
         }
         assert_eq!(valid, self.valid, "counts of valid pages");
         assert_eq!(mapped, self.mapped, "count of mapped pages");
-        let scanned = self.victim.map_or(0, |v| u64::from(v.next - v.superblock * slots));
+        let victims = self.victim.iter().chain(self.slc.victim());
+        let scanned: u64 = victims.map(|v| u64::from(v.next - v.superblock * slots)).sum();
         let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
         let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
         assert_eq!(free, self.free_slots, "free slots");
         for (index, s) in self.superblocks.iter().enumerate() {
-            let listed = self.free.contains(&(index as u32));
+            let listed = self.free.contains(&(index as u32)) || self.slc.is_free(index as u32);
             assert_eq!(s.state == State::Free, listed, "free list and states agree");
             assert!(s.state != State::Free || valid[index] == 0, "a free superblock is empty");
         }
+        self.check_slc();
     }
 }

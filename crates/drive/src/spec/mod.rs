@@ -13,6 +13,7 @@ mod heat;
 mod map_cache;
 mod power;
 mod reliability;
+mod slc_cache;
 
 use drivebay_units::Nanos;
 
@@ -22,12 +23,13 @@ use checker::Checker;
 pub use checker::SpecError;
 pub use collection::{Idle, Pacing, Policy, WearLeveling};
 pub use controller::Costs;
-pub use flash::{Geometry, NandTiming};
+pub use flash::{Geometry, NandTiming, SlcTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
 pub use reliability::{ErrorRate, ReliabilitySpec};
+pub use slc_cache::{SlcCacheSpec, WhenFull};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -89,6 +91,10 @@ pub struct Spec {
     pub reliability: Option<ReliabilitySpec>,
     /// The map's cache, if the map does not fit the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
+    /// The SLC cache, if there is one.
+    pub slc_cache: Option<SlcCacheSpec>,
+    /// Whether there is work to do while nothing is asked of the drive.
+    pub works_at_rest: bool,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -135,8 +141,13 @@ impl Spec {
     /// [`SpecError`] naming the first field that is not allowed.
     pub fn check(raw: RawSpec) -> Result<Spec, SpecError> {
         check_identity(&raw)?;
-        let geometry = flash::check_geometry(&raw)?;
-        let nand = flash::check_nand(&raw)?;
+        let mut geometry = flash::check_geometry(&raw)?;
+        let mut nand = flash::check_nand(&raw)?;
+        let slc_cache = (raw.slc_cache.as_ref())
+            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
+            .transpose()?;
+        geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
+        nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
         let nominal = controller::check_costs(&raw)?;
         let (policy, shared_frontier) = collection::check_policy(&raw)?;
@@ -146,7 +157,7 @@ impl Spec {
             1,
             1 << 20,
         )?;
-        flash::check_spare(&geometry, reserve)?;
+        flash::check_spare(&geometry, reserve, slc_cache.is_some())?;
         let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
         let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
         let host = front::check_host(&raw)?;
@@ -161,6 +172,7 @@ impl Spec {
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
+            works_at_rest: raw.collection.idle.is_some() || slc_cache.is_some(),
             idle: collection::check_idle(&raw, &geometry)?,
             wear_leveling: collection::check_wear_leveling(&raw)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
@@ -173,6 +185,7 @@ impl Spec {
             reserve_superblocks: reserve as u32,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            slc_cache,
             geometry,
             nand,
             buffer_pages,
