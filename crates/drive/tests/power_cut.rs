@@ -65,6 +65,9 @@ impl Shadow {
     }
 
     fn submit(&mut self, now: Nanos, io: Io) -> Nanos {
+        // What was copied at rest is copied again behind the command, perhaps: see it before.
+        self.device.rest(now);
+        self.look();
         let done = self.device.submit(now, io).expect("the drive has room").done;
         let pages = io.lba / 8..io.lba / 8 + u64::from(io.sectors) / 8;
         for page in pages.clone().map(|page| page as usize) {

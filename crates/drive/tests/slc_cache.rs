@@ -183,7 +183,7 @@ fn a_rest_empties_the_cache() {
     // The open superblock stays: it is full, but not yet left for another.
     assert_eq!(device.counters().copied_pages, 29 * SLC);
     assert_eq!(device.counters().placed_pages, 59 * SLC);
-    assert_near(write(&mut device, 4000, blocks(29)), ROW / SLC_US, 1.0);
+    assert_near(write(&mut device, 4000, blocks(29)), ROW / SLC_US, 2.0);
     device.ftl().check_invariants();
 }
 

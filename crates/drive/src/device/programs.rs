@@ -145,6 +145,9 @@ impl Device {
     }
 
     /// Erases the superblock that has waited longest, whenever it is due.
+    ///
+    /// What took the place of its pages counts as safe from now on: commands that are served already may
+    /// have their turn after a power cut that comes next, but their erases cannot be undone.
     pub(super) fn erase_now(&mut self) {
         let erases = &mut self.programs.erases;
         let (at, index) = erases.pop_front().expect("a superblock waits to be erased");
@@ -152,6 +155,7 @@ impl Device {
         self.programs.set_head(ERASES, next);
         self.ftl.erased(index);
         self.nand.erase_superblock(at);
+        self.promise(index, self.now);
     }
 
     #[inline(always)]

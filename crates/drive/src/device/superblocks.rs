@@ -26,8 +26,6 @@ impl Device {
             self.buffers[stream].wait_until(safe);
         }
         while self.will_erase(next) {
-            // Its pages are written over from now on: what replaced them counts as safe.
-            self.promise(next, at);
             self.erase_now();
         }
         let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
@@ -51,7 +49,7 @@ impl Device {
     }
 
     /// What was placed before a superblock was given back survives a power cut from `at` on.
-    fn promise(&mut self, index: u32, at: Nanos) {
+    pub(super) fn promise(&mut self, index: u32, at: Nanos) {
         for stream in 0..STREAMS {
             let pages = self.buffers[stream].known().start..self.ftl.given_back(index)[stream];
             if !pages.is_empty() {
