@@ -19,12 +19,14 @@ struct Share {
 }
 
 /// The flash core's timeline, with collection's share in it.
+#[repr(C)]
 pub struct FlashCore {
     fifo: Fifo,
+    /// Nanoseconds given to anything so far. Between two fields that were just stored and are copied
+    /// together: one wide load of both would wait until the stores have left the processor.
+    busy: u64,
     /// Nanoseconds given to collection so far.
     collected: u64,
-    /// Nanoseconds given to anything so far.
-    busy: u64,
     shares: Box<[Share; REMEMBERED]>,
     head: usize,
     tail: usize,

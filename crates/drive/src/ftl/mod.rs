@@ -33,6 +33,9 @@ pub const STREAMS: usize = 2;
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
 
+/// How many entries are fetched at once (a power of two).
+const SCAN_GROUP: usize = 32;
+
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -481,20 +484,25 @@ impl Ftl {
             let begin = first as usize;
             victim.next += SLOTS as u32;
             self.free_slots += SLOTS as u64;
-            let ahead = begin + SCAN_AHEAD;
-            if let Some(coming) = back.get(ahead..ahead + SLOTS) {
-                coming.iter().for_each(|&lpn| self.map.prefetch(lpn as usize));
+            // Many at once: page walks overlap within a group, one alone is waited for.
+            if begin.is_multiple_of(SCAN_GROUP) {
+                let ahead = begin + SCAN_AHEAD;
+                if let Some(coming) = back.get(ahead..ahead + SCAN_GROUP) {
+                    coming.iter().for_each(|&lpn| self.map.prefetch(lpn as usize));
+                }
             }
             let lpns: &[u32; SLOTS] = back[begin..begin + SLOTS].try_into().expect("SLOTS long");
-            let (mut valid, mut pages, mut runs, mut follows) = (0, 0, 0, u32::MAX);
+            // Bit i is slot `first + i`: valid, and naming the page behind that of the slot before.
+            let (mut valid, mut follows) = (0u32, 0u32);
             for (i, &lpn) in lpns.iter().enumerate() {
-                let is_valid = map[lpn as usize] == first + i as u32 + 1;
-                valid |= u32::from(is_valid) << i;
-                pages += u32::from(is_valid);
-                runs += u32::from(is_valid & (lpn != follows));
-                follows = if is_valid { lpn + 1 } else { u32::MAX };
+                valid |= u32::from(map[lpn as usize] == first + i as u32 + 1) << i;
+            }
+            for (i, pair) in lpns.windows(2).enumerate() {
+                follows |= u32::from(pair[1] == pair[0] + 1) << (i + 1);
             }
             if valid != 0 {
+                let heads = valid & !(follows & (valid << 1));
+                let (pages, runs) = (valid.count_ones(), heads.count_ones());
                 return Some(Source { first: Slot(first), valid, pages, runs });
             }
         }
