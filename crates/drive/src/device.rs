@@ -547,7 +547,7 @@ impl Device {
 /// How many programs of a die the buffers can hold, and some erases.
 fn programs_pending_max(spec: &Spec) -> u32 {
     let g = &spec.geometry;
-    2 * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
+    spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
 }
 
 /// One buffer per write stream.

@@ -242,6 +242,9 @@ pub struct RawCollection {
     pub choices: Sourced<u64>,
     /// `separate` frontiers for host and collection, or one `shared`.
     pub frontiers: Word,
+    /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_frontiers: Option<Word>,
     /// Flash core, per run of consecutive pages copied.
     pub copy_run_us: Number,
     /// Flash core, per page copied.

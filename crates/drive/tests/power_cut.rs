@@ -169,6 +169,12 @@ fn nothing_flushed_is_lost_while_the_slc_cache_is_folded() {
     }
 }
 
+/// The same with the host's writes in two streams.
+#[test]
+fn nothing_flushed_is_lost_out_of_two_streams() {
+    cut_often(profile().with("collection.host_frontiers", "by-lifespan"), CUTS / 4);
+}
+
 fn cut_often(profile: Profile, count: u64) -> Counters {
     let mut shadow = Shadow::new(profile.device());
     let mut rng = Rng::new(7).fork("power cuts");

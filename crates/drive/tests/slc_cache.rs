@@ -288,7 +288,8 @@ fn what_cannot_be_is_refused() {
     let refused = |profile: &Profile, field: &str, allowed: &str| {
         let text = profile.0.to_string();
         let error = Spec::from_toml(&text).map(|_| ()).expect_err(field).to_string();
-        let good = error.starts_with(field) && error.contains(allowed) && error.contains("\nhint: ");
+        let good =
+            error.starts_with(field) && error.contains(allowed) && error.contains("\nhint: ");
         assert!(good, "{error}");
     };
     let some = || cached(0, 10, 20, "direct", 0.0);

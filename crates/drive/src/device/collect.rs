@@ -12,7 +12,7 @@
 use drivebay_units::Nanos;
 
 use super::Device;
-use crate::ftl::{HOST, Source};
+use crate::ftl::Source;
 use crate::io::DeviceError;
 use crate::spec::{PAGE_BYTES, Pacing};
 
@@ -193,11 +193,11 @@ impl Device {
         *self.collector.rests_since.get_or_insert(self.flash_core.free_at())
     }
 
-    /// Opens the host's next superblock, collecting in the foreground while only the reserve is left.
+    /// Opens the next superblock of one of the host's streams, collecting in the foreground while only the reserve is left.
     ///
     /// `at`: when the command passed the flash core. Returns when it may go on.
     #[cold]
-    pub(super) fn open_for_host(&mut self, at: Nanos) -> Result<Nanos, DeviceError> {
+    pub(super) fn open_for_host(&mut self, stream: usize, at: Nanos) -> Result<Nanos, DeviceError> {
         if self.fold.is_some()
             && let Some(may_go_on) = self.open_cache(at)?
         {
@@ -210,8 +210,8 @@ impl Device {
             may_go_on = self.flash_core.free_at();
         }
         // Collection into a shared frontier may have opened a superblock already.
-        if self.ftl.room(HOST) == 0 {
-            let opened = self.open(HOST, at.max(may_go_on));
+        if self.ftl.room(stream) == 0 {
+            let opened = self.open(stream, at.max(may_go_on));
             assert!(opened, "more than the reserve is free");
         }
         Ok(may_go_on)

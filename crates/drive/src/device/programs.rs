@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use drivebay_units::Nanos;
 
 use super::{Device, NEVER};
-use crate::ftl::STREAMS;
+use crate::ftl::{COLD, HOST, STREAMS};
 
 /// A program that waits for its time.
 #[derive(Clone, Copy)]
@@ -136,7 +136,10 @@ impl Device {
     #[inline]
     fn ask_next_program(&mut self) {
         let programs = &mut self.programs;
-        let stream = usize::from(programs.heads[1] < programs.heads[0]);
+        let mut stream = usize::from(programs.heads[1] < programs.heads[HOST]);
+        if programs.heads[COLD] < programs.heads[stream] {
+            stream = COLD;
+        }
         let queue = &mut programs.streams[stream];
         let due = queue.pop_front().expect("a buffer of two rows holds no page nobody programs");
         let next = queue.front().map_or(NEVER, |due| due.at);

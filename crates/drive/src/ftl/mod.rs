@@ -10,6 +10,7 @@
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
 //! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
+mod lifespan;
 mod recovery;
 mod retire;
 mod slc;
@@ -27,8 +28,10 @@ pub use slc::Mode;
 
 /// Write stream of the host.
 pub const HOST: usize = 0;
-/// How many write streams there are: the host's, and collection's unless it shares the host's.
-pub const STREAMS: usize = 2;
+/// Write stream of host data that is expected to live long, where the profile splits it off.
+pub const COLD: usize = 2;
+/// Most write streams: the host's two, and collection's unless it shares the host's.
+pub const STREAMS: usize = 3;
 
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
@@ -66,6 +69,8 @@ pub struct Superblock {
     pub first_page: u64,
     /// Times erased.
     pub erases: u32,
+    /// Pages that the host had written when it was opened, where lifespans are followed.
+    pub opened: u64,
     /// Used with one bit per cell since it was last opened.
     pub slc: bool,
     /// How many of the erases followed such use.
@@ -127,6 +132,7 @@ pub struct Ftl {
     collect_stream: usize,
     victim: Option<Victim>,
     slc: slc::Slc,
+    lifespans: Option<Box<lifespan::Lifespans>>,
     sealed: u64,
     mapped: u64,
     free_slots: u64,
@@ -159,6 +165,7 @@ impl Ftl {
             collect_stream: usize::from(!spec.shared_frontier),
             victim: None,
             slc: slc::Slc::new(spec),
+            lifespans: lifespan::new(spec),
             sealed: 0,
             mapped: 0,
             free_slots: 0,
@@ -187,6 +194,7 @@ impl Ftl {
         self.geometry = spec.geometry;
         self.policy = spec.policy;
         self.slc = slc::Slc::new(spec);
+        self.lifespans = lifespan::new(spec);
         self.frontiers = [Frontier::default(); STREAMS];
         (self.leveling, self.leveled) = (spec.wear_leveling, false);
         self.collect_stream = usize::from(!spec.shared_frontier);
@@ -210,6 +218,7 @@ impl Ftl {
                 sealed: 0,
                 first_page: 0,
                 erases: was(index).map_or(0, |s| s.erases + u32::from(!s.erased)),
+                opened: 0,
                 slc: false,
                 slc_erases: was(index).map_or(0, |s| s.slc_erases + u32::from(!s.erased && s.slc)),
             })
@@ -301,6 +310,7 @@ impl Ftl {
         (s.state, s.erased, s.stream) = (State::Open, false, stream as u8);
         (s.first_page, s.slc) = (first_page, mode != Mode::Native);
         self.note_mode(index, mode);
+        self.note_birth(index);
         let next = index * self.geometry.superblock_slots;
         let end = next + self.slots_of(index);
         let offset = ((first_page << self.geometry.page_shift) as u32).wrapping_sub(next);
@@ -526,6 +536,7 @@ impl Ftl {
         let s = &mut self.superblocks[index];
         (s.state, s.erased) = (State::Free, false);
         self.given_back[index] = taken;
+        self.note_death(victim.superblock);
         self.give_back(victim.superblock);
         self.suggested.retain(|&index| index != victim.superblock);
     }

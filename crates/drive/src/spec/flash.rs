@@ -145,10 +145,10 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 pub(super) fn check_spare(
     geometry: &Geometry,
     reserve: u64,
-    slc_cache: bool,
+    one_more: bool,
 ) -> Result<(), SpecError> {
-    // A superblock of the cache may be half folded.
-    let reserve = reserve + u64::from(slc_cache);
+    // A superblock of the SLC cache may be half folded; or the host has a second frontier.
+    let reserve = reserve + u64::from(one_more);
     let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {

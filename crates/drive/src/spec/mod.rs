@@ -69,6 +69,8 @@ pub struct Spec {
     pub policy: Policy,
     /// One frontier for host and collection.
     pub shared_frontier: bool,
+    /// Two frontiers for the host, by the lifespan of what is overwritten.
+    pub by_lifespan: bool,
     /// Free superblocks kept for foreground collection.
     pub reserve_superblocks: u32,
     /// Pacing of collection.
@@ -157,7 +159,8 @@ impl Spec {
             1,
             1 << 20,
         )?;
-        flash::check_spare(&geometry, reserve, slc_cache.is_some())?;
+        let by_lifespan = collection::check_host_frontiers(&raw, shared_frontier)?;
+        flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
         let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
         let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
         let host = front::check_host(&raw)?;
@@ -191,8 +194,15 @@ impl Spec {
             buffer_pages,
             policy,
             shared_frontier,
+            by_lifespan,
             raw,
         })
+    }
+
+    /// Write streams in use: the host's one or two, and collection's.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        2 + u32::from(self.by_lifespan)
     }
 
     /// User capacity in bytes, in whole mapped pages.

@@ -48,8 +48,7 @@ pub(super) fn check_slc_cache(
     geometry: &Geometry,
     nand: &NandTiming,
 ) -> Result<SlcCacheSpec, SpecError> {
-    let float =
-        |key: &str, n, low, high| Checker::float(&format!("slc_cache.{key}"), n, low, high);
+    let float = |key: &str, n, low, high| Checker::float(&format!("slc_cache.{key}"), n, low, high);
     let rows = geometry.pages_per_die() >> geometry.plane_shift;
     if nand.page_types < 2 || rows < nand.page_types {
         let given = format!("{} page types, {rows} pages to a block", nand.page_types);
