@@ -11,8 +11,8 @@ const BLOCKS: u32 = 1024;
 const PAGES: u32 = 64;
 const ALPHA: f64 = 1.2;
 /// Random writes before and while it is measured, in user capacities.
-const WARM_UP: u64 = 6;
-const MEASURED: u64 = 3;
+const WARM_UP: u64 = 5;
+const MEASURED: u64 = 2;
 
 fn user() -> u64 {
     (f64::from(BLOCKS * PAGES) / ALPHA).round() as u64
@@ -72,9 +72,8 @@ struct Block {
     order: u64,
 }
 
-/// SepBIT's classes 1 and 2, and one for what is copied; a block held in reserve.
+/// SepBIT's classes 1 and 2, and one for what is copied; cost-benefit victims; a block held in reserve.
 struct Naive {
-    greedy: bool,
     blocks: Vec<Block>,
     free: Vec<usize>,
     open: [usize; 3],
@@ -88,9 +87,8 @@ struct Naive {
 }
 
 impl Naive {
-    fn new(policy: &str) -> Naive {
+    fn new() -> Naive {
         let mut naive = Naive {
-            greedy: policy == "greedy",
             blocks: vec![Block::default(); BLOCKS as usize],
             free: (3..BLOCKS as usize).rev().collect(),
             open: [0, 1, 2],
@@ -141,7 +139,7 @@ impl Naive {
             let (live, order) = (self.blocks[*i].live as f64, self.blocks[*i].order);
             let used = live / f64::from(PAGES);
             let age = (self.sealed - order) as f64;
-            if self.greedy { used } else { -(1.0 - used) * age / (1.0 + used) }
+            -(1.0 - used) * age / (1.0 + used)
         };
         let victim = sealed.min_by(|a, b| cost(a).total_cmp(&cost(b))).expect("something is full");
         let block = std::mem::take(&mut self.blocks[victim]);
@@ -164,8 +162,8 @@ impl Naive {
         }
     }
 
-    fn amplification(policy: &str, mut addresses: Addresses) -> f64 {
-        let mut naive = Naive::new(policy);
+    fn amplification(mut addresses: Addresses) -> f64 {
+        let mut naive = Naive::new();
         (0..user() as u32).for_each(|lpn| naive.write(lpn));
         (0..WARM_UP * user()).for_each(|_| naive.write(addresses.next() as u32));
         let before = naive.copied;
@@ -174,19 +172,19 @@ impl Naive {
     }
 }
 
-/// Greedy collection levels how full its victims are, hot or cold, so that a split gains it little; one that
-/// counts age gains much.
+/// How much the split gains depends on how far apart the temperatures are: the threshold lies near the
+/// lifespan of a superblock, and collection's own stream keeps much of the cold data apart already.
 #[test]
 fn two_temperatures_apart_cost_fewer_copies() {
     for (policy, hot, share, most) in
-        [("cost-benefit", 10, 90, 0.85), ("cost-benefit", 20, 80, 0.9), ("greedy", 10, 90, 0.995)]
+        [("cost-benefit", 1, 50, 0.85), ("cost-benefit", 10, 50, 0.99)]
     {
         let [one, split] = ["one", "by-lifespan"]
             .map(|frontiers| amplification(policy, frontiers, addresses(hot, share)));
-        let exact = Naive::amplification(policy, addresses(hot, share));
+        let exact = Naive::amplification(addresses(hot, share));
         println!("{policy} {hot}/{share}: {one:.3} as one, {split:.3} split, {exact:.3} naive");
         assert!(split < most * one, "{policy} {hot}/{share}: {split} against {one}");
-        assert!((split / exact - 1.0).abs() < 0.03, "{policy} {hot}/{share}: {split}, {exact}");
+        assert!((split / exact - 1.0).abs() < 0.01, "{policy} {hot}/{share}: {split}, {exact}");
     }
 }
 
