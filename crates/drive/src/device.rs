@@ -8,7 +8,7 @@
 //! [`Device::submit`] does both for a host that waits for each request.
 //!
 //! The stages of a completion add up to its latency exactly. Collection is in `device/collect.rs`.
-//! Not modelled here: data content.
+//! Data content is known only as how far it can be compressed (`device/reduce.rs`).
 
 mod collect;
 mod fold;
@@ -17,11 +17,16 @@ mod media;
 mod power_cut;
 mod programs;
 mod read;
+mod reduce;
 mod report;
+mod sanitize;
+mod state;
 mod superblocks;
 mod write;
 
 pub use power_cut::Recovery;
+pub use sanitize::Sanitize;
+pub use state::STATE_VERSION;
 
 use std::collections::VecDeque;
 
@@ -158,9 +163,10 @@ pub struct Device {
     programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
-    fold: Option<fold::Fold>,
+    fold: Option<Box<fold::Fold>>,
     errors: Option<Box<Errors>>,
     map_cache: Option<Box<MapCache>>,
+    reduction: reduce::Reduction,
     /// Worn out.
     read_only: bool,
     /// The present command met data that could not be read.
@@ -214,9 +220,10 @@ impl Device {
             programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
-            fold: spec.slc_cache.map(|_| fold::Fold::default()),
+            fold: spec.slc_cache.map(|_| Box::default()),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+            reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,
             now: Nanos::ZERO,
@@ -269,12 +276,16 @@ impl Device {
         }
     }
 
-    /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
+    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, heat and wear stay.
+    ///
+    /// [`Device::sanitize`] is the command, with its time.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.settle();
         self.ftl.erase_all();
         self.forget_map();
+        self.replace(0, self.spec.geometry.user_pages);
+        self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
         self.owe_no_folding();
@@ -493,6 +504,7 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let arrived = self.front.move_down(self.now, from, bytes);
         stages.add(Stage::Link, arrived.since(from));
+        let bytes = self.reduction.of(bytes);
         let len = transfer(bytes, self.costs.write_path_fs_per_byte);
         let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
         let (begin, accepted) = self.write_path.reserve(arrived, len);
@@ -524,13 +536,21 @@ impl Device {
 
     /// 4 KiB pages programmed so far.
     fn placed_pages(&self) -> u64 {
-        self.host_pages + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
+        let host = self.host_pages - self.reduction.ridden;
+        host + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
     }
 
     /// Brings heat and throttling up to date.
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
-        let work = Work {
+        let work = self.work();
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
+        self.costs = self.spec.throttle[self.throttle_stage].costs;
+    }
+
+    /// What has been done so far that makes heat.
+    fn work(&self) -> Work {
+        Work {
             programmed: self.placed_pages(),
             slc_programmed: self.ftl.slc_pages(),
             page_reads: self.nand.page_reads,
@@ -538,9 +558,7 @@ impl Device {
             link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
             commands: self.commands.iter().sum(),
-        };
-        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
-        self.costs = self.spec.throttle[self.throttle_stage].costs;
+        }
     }
 }
 

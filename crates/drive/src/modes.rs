@@ -5,6 +5,7 @@
 use drivebay_units::{Divider, Nanos};
 
 use crate::nand::ROWS_REPEAT;
+use crate::persist::persist;
 use crate::spec::{Geometry, NandTiming, SlcTiming};
 
 /// What times depend on besides the row of a program.
@@ -19,6 +20,8 @@ pub struct Modes {
     is_slc: Vec<bool>,
     by_superblock: Divider,
 }
+
+persist!(Modes: is_slc; given: read_by_row, row_shift, slc, by_superblock);
 
 impl Modes {
     /// None if times do not differ.

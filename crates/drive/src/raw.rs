@@ -8,7 +8,7 @@ mod slc_cache;
 
 use serde::{Deserialize, Serialize};
 
-pub use media::{RawMapCache, RawReliability};
+pub use media::{RawCompression, RawMapCache, RawReliability};
 pub use slc_cache::RawSlcCache;
 
 /// A value and where it is from.
@@ -71,6 +71,9 @@ pub struct RawSpec {
     /// Superblocks used with one bit per cell; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<RawSlcCache>,
+    /// A controller that compresses; absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<RawCompression>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,
@@ -195,6 +198,9 @@ pub struct RawController {
 pub struct RawBuffer {
     /// Room for data on its way to flash.
     pub size_kib: Sourced<u64>,
+    /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore_flush: Option<Sourced<bool>>,
 }
 
 /// The flash.

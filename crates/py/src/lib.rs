@@ -7,9 +7,11 @@ mod replay;
 mod replay_real;
 mod trace;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Counters, Device, Health, Spec, Stage};
+use drivebay_drive::{Counters, Device, Health, Sanitize, Spec, Stage};
+use drivebay_run::snapshot;
 use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, Workload};
 use drivebay_units::Nanos;
 use numpy::{IntoPyArray, PyArray1};
@@ -30,6 +32,11 @@ fn run_error(error: RunError) -> PyErr {
         RunError::Cancelled => CancelledError::new_err("cancelled"),
         other => core_error(other),
     }
+}
+
+fn workload(json: &str) -> PyResult<Workload> {
+    serde_json::from_str(json)
+        .map_err(|e| core_error(format!("workload: {e}\nhint: see drivebay._core")))
 }
 
 /// Watches and stops a run from another thread.
@@ -69,6 +76,14 @@ impl VirtualDrive {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(guard.as_mut().ok_or_else(|| core_error("the drive is gone\nhint: make a new one"))?)
     }
+
+    fn take(&self) -> Option<Device> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, device: Device) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+    }
 }
 
 #[pymethods]
@@ -102,8 +117,7 @@ impl VirtualDrive {
         seed: u64,
         control: Option<&PyControl>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let workload: Workload = serde_json::from_str(workload_json)
-            .map_err(|e| core_error(format!("workload: {e}\nhint: see drivebay._core")))?;
+        let workload = workload(workload_json)?;
         let control = control.map_or_else(Arc::default, |c| Arc::clone(&c.0));
         let outcome = py.detach(|| {
             self.with(|device| {
@@ -126,6 +140,15 @@ impl VirtualDrive {
         })
     }
 
+    /// Discard (trim) a stretch of addresses, in bytes.
+    fn discard(&self, py: Python<'_>, start_bytes: u64, length_bytes: u64) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                drivebay_run::discard(device, start_bytes, length_bytes).map_err(run_error)
+            })
+        })
+    }
+
     /// Secure erase: everything unmapped, all flash erased.
     fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
@@ -133,6 +156,66 @@ impl VirtualDrive {
                 device.secure_erase();
                 Ok(())
             })
+        })
+    }
+
+    /// Erase everything as a command, with its time: "block" or "crypto"; returns the seconds.
+    fn sanitize(&self, py: Python<'_>, how: &str) -> PyResult<f64> {
+        let how = match how {
+            "block" => Sanitize::Block,
+            "crypto" => Sanitize::Crypto,
+            other => {
+                let hint = "hint: sanitize(\"block\") or sanitize(\"crypto\")";
+                return Err(core_error(format!("sanitize: no such erase as {other:?}\n{hint}")));
+            }
+        };
+        py.detach(|| {
+            self.with(|device| {
+                let begin = device.now();
+                Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
+            })
+        })
+    }
+
+    /// Another drive in the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
+        let copy = py.detach(|| self.with(|device| device.duplicate().map_err(core_error)))?;
+        Ok(VirtualDrive(Mutex::new(Some(copy))))
+    }
+
+    /// Make this drive a copy of another, keeping its memory where it fits.
+    fn copy_from(slf: &Bound<'_, Self>, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        if slf.is(other) {
+            return Ok(());
+        }
+        let (this, other) = (slf.get(), other.get());
+        py.detach(|| {
+            // Never both locks at once: two drives may be copied into each other at the same time.
+            let memory = this.take();
+            let copy = other.with(|device| {
+                let copy = match memory {
+                    Some(memory) => device.duplicate_into(memory),
+                    None => device.duplicate(),
+                };
+                copy.map_err(core_error)
+            })?;
+            this.put(copy);
+            Ok(())
+        })
+    }
+
+    /// Write the drive's whole state to a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(core_error)))
+    }
+
+    /// Make it a drive of this profile in a state that was saved, keeping its memory where it fits.
+    fn restore(&self, py: Python<'_>, profile_json: &str, path: PathBuf) -> PyResult<()> {
+        let spec = Spec::from_json(profile_json).map_err(core_error)?;
+        py.detach(|| {
+            let restored = snapshot::restore(spec, self.take(), &path).map_err(core_error)?;
+            self.put(restored);
+            Ok(())
         })
     }
 
@@ -207,6 +290,7 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("start_ns", outcome.start.0)?;
     dict.set_item("end_ns", outcome.end.0)?;
     dict.set_item("stable", outcome.stable)?;
+    dict.set_item("media_errors", recorder.media_errors)?;
     dict.set_item("before", counters_dict(py, &outcome.before)?)?;
     dict.set_item("after", counters_dict(py, &outcome.after)?)?;
     let column = |of: fn(&Row) -> u64| -> Bound<'py, PyArray1<u64>> {
@@ -261,11 +345,21 @@ fn check_profile(profile_json: &str) -> PyResult<(u64, u64)> {
     Ok((spec.capacity_bytes(), (slots + u64::from(g.user_pages)) * 4))
 }
 
+/// Check a workload given as JSON against a profile; raises `CoreError` naming the field.
+#[pyfunction]
+fn check_workload(profile_json: &str, workload_json: &str) -> PyResult<()> {
+    let spec = Spec::from_json(profile_json).map_err(core_error)?;
+    let workload = workload(workload_json)?;
+    workload.check(spec.capacity_bytes()).map_err(core_error)?;
+    workload.check_queues(&spec).map_err(core_error)
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<VirtualDrive>()?;
     m.add_class::<PyControl>()?;
     m.add_function(wrap_pyfunction!(check_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(check_workload, m)?)?;
     m.add("CoreError", m.py().get_type::<CoreError>())?;
     replay::register(m)?;
     replay_real::register(m)?;

@@ -74,6 +74,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     workload.check(device.spec().capacity_bytes())?;
     workload.check_queues(device.spec())?;
+    device.set_compressible(workload.compressible_percent);
     device.take_peak_power_w();
     let before = device.counters();
     let start = device.now();
@@ -211,6 +212,9 @@ impl Loop<'_> {
         self.latest = self.latest.max(done);
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
+        if completion.media_error {
+            self.recorder.count_media_error(done);
+        }
         (tag as usize, done)
     }
 

@@ -1,8 +1,8 @@
 """The virtual drive as a target: a profile, run in process by the Rust core, in virtual time.
 
 Every test begins with a drive as new, so tests depend on nothing but their seed and may run side by
-side. A fill is a real sequential write of the drive, with its heat; rests cool it.
-Leaves out: sharing a prepared state between tests.
+side. A fill is a real sequential write of the drive, with its heat; rests cool it. Tests of one
+review that begin from the same prepared state share it (states).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -18,9 +19,10 @@ import pyarrow as pa
 
 from drivebay import _core
 from drivebay.catalog import Profile, core_problem
+from drivebay.catalog.what_if import changed
 from drivebay.errors import UserError
-from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import replay
+from drivebay.suites import Content, Phase, Prepare, Test, Workload
+from drivebay.targets import replay, rounds, smart
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -29,16 +31,21 @@ from drivebay.targets.base import (
     PhaseResult,
     Progress,
 )
+from drivebay.targets.states import Prepared, States, key_of, seed_of
 
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
 Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
+FIXED_BYTES = 32 * 2**20
+"""Of a drive under test besides its maps: buffers, recorder, results; measured, rounded up."""
 IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
 REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
 ROUND_SEEDS = 1_000_000
 """Rounds draw from seeds apart from those of the phases, which count up from the test's."""
+PHASES_MAX = 1000
+"""Of a test: so far the seeds of one round of its phases lie from those of the next."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -48,13 +55,17 @@ class VirtualTarget:
     Parameters
     ----------
     profile : the drive.
+    states : prepared states, shared with the targets that run beside this one.
     """
 
     kind: Literal["virtual", "file", "block"] = "virtual"
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, states: States | None = None) -> None:
         self._profile = profile
+        self._changed: dict[tuple[str, ...], Profile] = {}
+        self._states = states or States()
         self._drive: _core.VirtualDrive | None = None
+        self._rounds: dict[str, float] = {}
         self.name = profile.name
 
     @property
@@ -75,25 +86,68 @@ class VirtualTarget:
             "profile": self._profile.resolved(),
         }
 
+    @property
+    def memory_bytes(self) -> int:
+        """What a drive under test takes, with some room beside its maps."""
+        return _core.check_profile(self._profile.json())[1] * 11 // 10 + FIXED_BYTES
+
+    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
+        """Told before the first test: all that are to run, and how many states may be kept."""
+        self._states.expect(tests, seed=seed, kept_max=copies_max)
+
+    def claim(self, test: Test) -> bool:
+        """Whether this test can begin without waiting for another's preparation."""
+        return self._states.claim(test)
+
+    def _profile_for(self, test: Test) -> Profile:
+        """The drive as the test wants it."""
+        if not test.what_if:
+            return self._profile
+        if test.what_if not in self._changed:
+            try:
+                self._changed[test.what_if] = changed(self._profile, test.what_if)
+            except UserError as problem:
+                raise UserError(
+                    f"test {test.id}: what_if: {problem.message.removeprefix('--with ')}",
+                    f"leave the test out: --skip {test.id}",
+                ) from None
+        return self._changed[test.what_if]
+
     def check(self, tests: tuple[Test, ...]) -> None:
-        """Raises UserError if a phase does not fit on the drive."""
+        """Raises UserError if a test asks what the drive cannot do, naming the field."""
         for test in tests:
+            self._profile_for(test)
             for phase in test.phases:
                 if phase.replay is not None:
                     replay.check(phase.replay, where=test.id)
-                elif phase.workload.span(self.capacity_bytes)[1] == 0:
-                    raise UserError(
-                        f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
-                        f"span of phase {phase.label} on {self.name}",
-                        f"leave the test out: --skip {test.id}",
-                    )
+                else:
+                    self._check_phase(test, phase)
+
+    def _check_phase(self, test: Test, phase: Phase) -> None:
+        start, length = phase.workload.span(self.capacity_bytes)
+        if length == 0:
+            raise UserError(
+                f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
+                f"span of phase {phase.label} on {self.name}",
+                f"leave the test out: --skip {test.id}",
+            )
+        workload = json.dumps(_core_workload(phase.workload, start, length))
+        try:
+            _core.check_workload(self._profile_for(test).json(), workload)
+        except _core.CoreError as e:
+            problem = str(e).partition("\nhint: ")[0]
+            raise UserError(
+                f"test {test.id}, phase {phase.label}: workload.{problem} on {self.name}",
+                f"leave the test out: --skip {test.id}",
+            ) from None
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
-        fills = sum(step.passes for step in test.prepare if step.kind == "fill")
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+        fills = sum(step.passes for step in steps if step.kind == "fill")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
-        ios = sum(
+        ios = test.rounds_max * sum(
             phase.workload.duration_s * GUESSED_IOPS
             if phase.replay is None
             else replay.requests(phase.replay) * REPLAY_COST
@@ -116,32 +170,68 @@ class VirtualTarget:
         except _core.CoreError as e:
             raise core_problem(e, where=f"{test.id} on {self.name}") from None
 
-    def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
+    def _new_drive(self, profile: Profile, seed: int) -> _core.VirtualDrive:
         if self._drive is None:
-            self._drive = _core.VirtualDrive(self._profile.json(), seed)
+            self._drive = _core.VirtualDrive(profile.json(), seed)
         else:
-            self._drive.renew(self._profile.json(), seed)
-        steps = [step for step in test.prepare if step.kind == "fill"]
+            self._drive.renew(profile.json(), seed)
+        return self._drive
+
+    def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
+        before = [step for phase in test.phases for step in phase.before]
+        fills = sum(step.kind == "fill" for step in [*test.prepare, *before])
         # Fills are planned as one part in a hundred of the time each; they are quick here.
-        load = sum(phase.workload.duration_s for phase in test.phases)
+        load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
-        planned = load + share * len(steps) + rounds_s
-        self._rounds: dict[str, float] = {}
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
+        planned = load + share * fills + rounds_s
         done = 0.0
-        for step in test.prepare:
+        key, profile = key_of(test), self._profile_for(test)
+        first = seed_of(key, seed if self._states.seed is None else self._states.seed)
+
+        def prepare() -> Prepared:
+            """Makes the drive as new and takes it through the steps."""
+            nonlocal done
+            drive = self._new_drive(profile, first)
+            self._rounds = {}
+            for step in test.prepare:
+                progress.check()
+                self._prepare(step, first, progress, done, planned, share)
+                done += share if step.kind == "fill" else 0.0
+                done += step.longest_s() if step.load is not None else 0.0
+            return drive, self._rounds
+
+        self._drive, figures = self._states.get(test, self._drive, prepare, progress)
+        done = share * sum(step.kind == "fill" for step in test.prepare) + rounds_s
+        health = self._health()
+        indices = {phase.label: index for index, phase in enumerate(test.phases)}
+
+        def run(phase: Phase, number: int) -> PhaseResult:
+            nonlocal done
             progress.check()
-            self._prepare(step, seed, progress, done, planned, share)
-            done += share if step.kind == "fill" else 0.0
-            done += step.longest_s() if step.kind == "steady" else 0.0
-        results = []
-        for index, phase in enumerate(test.phases):
-            progress.check()
+            for step in phase.before:
+                self._prepare(step, seed, progress, done, planned, share)
+                done += share if step.kind == "fill" else 0.0
+            index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
-            results.append(_phase_result(phase, columns))
-            results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
+            return _phase_result(phase, columns)
+
+        if test.rounds is not None:
+            results = rounds.run(test, run)
+        else:
+            results = [run(phase, 0) for phase in test.phases]
+        for name, value in figures.items():
+            results[0].metrics.setdefault(name, value)
+        said = {"smart": smart.compared(health, self._health())}
+        results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
+
+    def _health(self) -> smart.Smart:
+        """The drive's own health log at this moment."""
+        assert self._drive is not None
+        health = self._drive.health()
+        return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(health).encode())
 
     def _phase(
         self,
@@ -161,7 +251,8 @@ class VirtualTarget:
                 place,
             )
         start, length = phase.workload.span(self.capacity_bytes)
-        workload = _core_workload(phase.workload, start, length)
+        most = phase.workload.bytes_max(self.capacity_bytes)
+        workload = _core_workload(phase.workload, start, length, most)
         return self._watched(phase.label, self._load(workload, seed), progress, place)
 
     def _load(self, workload: dict[str, Any], seed: int) -> Run:
@@ -185,12 +276,20 @@ class VirtualTarget:
             self._drive.rest(step.seconds)
         elif step.kind == "steady":
             self._steady(step, seed, progress, done, planned)
+        elif step.load is not None:
+            start, length = step.load.span(self.capacity_bytes)
+            most = step.load.bytes_max(self.capacity_bytes)
+            workload = _core_workload(step.load, start, length, most)
+            place = partial(_place, done, planned)
+            self._watched("load", self._load(workload, seed + ROUND_SEEDS), progress, place)
+        elif step.kind == "discard":
+            self._drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.
             expected = length / 200e6
             for _ in range(step.passes):
-                for workload in _fill_workloads(start, length):
+                for workload in _fill_workloads(start, length, step.content):
                     self._watched(
                         "fill",
                         self._load(workload, seed),
@@ -263,23 +362,31 @@ def _place(before: float, planned: float, seconds: float) -> tuple[float, float]
     return before + seconds, planned
 
 
-def _core_workload(workload: Workload, start: int, length: int) -> dict[str, Any]:
+def _core_workload(
+    workload: Workload, start: int, length: int, bytes_max: int | None = None
+) -> dict[str, Any]:
     stable = workload.until_stable
     return {
         "pattern": workload.pattern,
+        "offsets": workload.offsets,
+        "streams": workload.streams,
         "read_percent": workload.read_percent,
         "block_bytes": workload.block_bytes,
+        "block_bytes_max": workload.block_bytes_max,
+        "compressible_percent": workload.content.compressible_percent,
         "queue_depth": workload.queue_depth,
+        "queues": workload.queues,
         "span_start_bytes": start,
         "span_bytes": length,
         "stop": {
             "duration_s": workload.duration_s,
+            "bytes": bytes_max,
             "stable": None if stable is None else stable.model_dump(),
         },
     }
 
 
-def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
+def _fill_workloads(start: int, length: int, content: Content) -> list[dict[str, Any]]:
     """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
@@ -288,6 +395,7 @@ def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
             "pattern": "sequential",
             "read_percent": 0,
             "block_bytes": block,
+            "compressible_percent": content.compressible_percent,
             "queue_depth": FILL_QUEUE_DEPTH,
             "span_start_bytes": first,
             "span_bytes": size,
@@ -369,6 +477,8 @@ def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
         metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
     if phase.replay is not None:
         metrics |= replay.metrics(c)
+    if c["media_errors"]:
+        metrics["media_errors"] = float(c["media_errors"])
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(

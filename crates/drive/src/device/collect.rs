@@ -14,6 +14,7 @@ use drivebay_units::Nanos;
 use super::Device;
 use crate::ftl::Source;
 use crate::io::DeviceError;
+use crate::persist::persist;
 use crate::spec::{PAGE_BYTES, Pacing};
 
 /// What the paced collector may still spend, and when its copies will be at hand.
@@ -28,6 +29,8 @@ pub struct Collector {
     /// Since when the flash core has had no command, if it is known to have none.
     pub(super) rests_since: Option<Nanos>,
 }
+
+persist!(Collector: time, pages_256, data_ready, rests_since);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.

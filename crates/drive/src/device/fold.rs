@@ -15,6 +15,7 @@ use drivebay_units::Nanos;
 use super::Device;
 use crate::ftl::HOST;
 use crate::io::DeviceError;
+use crate::persist::persist;
 use crate::spec::WhenFull;
 
 /// What folding still owes.
@@ -23,6 +24,8 @@ pub(super) struct Fold {
     /// Pages to be folded for what the host has written, in 1/256; overdrawn when negative.
     owed_256: i64,
 }
+
+persist!(Fold: owed_256);
 
 impl Device {
     /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
@@ -33,7 +36,7 @@ impl Device {
 
     /// Nothing is left to fold for what was written before.
     pub(super) fn owe_no_folding(&mut self) {
-        self.fold = self.fold.is_some().then(Fold::default);
+        self.fold = self.fold.is_some().then(Box::default);
     }
 
     /// Opens a superblock of the cache for the host at `at`, if there is one to be had.

@@ -59,15 +59,13 @@ impl Device {
         bytes: u64,
         stages: &mut Stages,
     ) -> Nanos {
-        let page_shift = self.spec.geometry.page_shift;
         let mut latest = (Nanos::ZERO, Nanos::ZERO, NOTHING);
         let mut left = bytes;
         let mut lpn = first.0;
         while lpn <= last.0 {
             let slot = self.ftl.look_up(Lpn(lpn));
             let mut len = 1;
-            while lpn + len <= last.0
-                && continues(slot, self.ftl.look_up(Lpn(lpn + len)), len, page_shift)
+            while lpn + len <= last.0 && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len)
             {
                 len += 1;
             }
@@ -94,11 +92,15 @@ impl Device {
         let Some(slot) = slot else {
             return (from, NOTHING);
         };
+        if self.errors.is_some() {
+            self.find_lost(slot, len);
+        }
         if self.in_buffer(slot, from) {
             return (from, NOTHING);
         }
         let page = slot.0 >> self.spec.geometry.page_shift;
-        let times = self.nand.read(self.now, from, page, u64::from(len) * PAGE_BYTES);
+        let bytes = self.reduction.of(u64::from(len) * PAGE_BYTES);
+        let times = self.nand.read(self.now, from, page, bytes);
         let parts = [
             times.begin.since(from),
             times.sensed.since(times.begin),
@@ -108,6 +110,21 @@ impl Device {
             return self.decode(slot, len, times.done, parts);
         }
         (times.done, parts)
+    }
+
+    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well);
+    /// of pages that shrink, several may share a slot.
+    #[inline(always)]
+    fn continues(&self, first: Option<Slot>, next: Option<Slot>, len: u32) -> bool {
+        let page_shift = self.spec.geometry.page_shift;
+        match (first, next) {
+            (Some(a), Some(b)) => {
+                let behind = b.0 == a.0 + len || (self.reduction.shrinks() && b.0 >= a.0);
+                behind && b.0 >> page_shift == a.0 >> page_shift
+            }
+            (None, None) => true,
+            _ => false,
+        }
     }
 
     /// Whether a slot's data is still on its way to flash.
@@ -125,16 +142,6 @@ impl Device {
 pub(super) fn touched(io: Io) -> (Lpn, Lpn) {
     let last = (io.lba + u64::from(io.sectors) - 1) / PAGE_SECTORS;
     (Lpn((io.lba / PAGE_SECTORS) as u32), Lpn(last as u32))
-}
-
-/// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
-#[inline(always)]
-fn continues(first: Option<Slot>, next: Option<Slot>, len: u32, page_shift: u32) -> bool {
-    match (first, next) {
-        (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
-        (None, None) => true,
-        _ => false,
-    }
 }
 
 /// Books the waits of a fetch.

@@ -37,7 +37,7 @@ impl Device {
         }
         let stream = self.stream_of(first, count);
         clock = self.store(stream, clock, first, count, stages)?;
-        if io.op == Op::WriteFua {
+        if io.op == Op::WriteFua && !self.spec.ignore_flush {
             let safe = self.make_durable(stream, clock, u64::from(count));
             stages.add(Stage::Buffer, safe.since(clock));
             clock = safe;
@@ -74,7 +74,26 @@ impl Device {
         count: u32,
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
+        if self.errors.is_some() {
+            self.replace(first.0, count);
+        }
+        if self.reduction.shrinks() {
+            return self.store_reduced(stream, from, first, count, stages);
+        }
         self.host_pages += u64::from(count);
+        self.store_pages(stream, from, first, count, stages)
+    }
+
+    /// `store` for pages that take a slot each.
+    #[inline]
+    pub(super) fn store_pages(
+        &mut self,
+        stream: usize,
+        from: Nanos,
+        first: Lpn,
+        count: u32,
+        stages: &mut Stages,
+    ) -> Result<Nanos, DeviceError> {
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
         while left > 0 {
             if self.ftl.room(stream) == 0 {
@@ -154,6 +173,10 @@ impl Device {
     pub(super) fn flush(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
         let (cost, nominal) = (self.costs.write_command, self.nominal.write_command);
         let begin = self.flash_core(from, cost, nominal, stages);
+        if self.spec.ignore_flush {
+            self.flash_core.close_command();
+            return begin;
+        }
         let pages = u64::from(self.spec.buffer_pages);
         let mut safe = self.make_durable(HOST, begin, pages);
         if self.spec.by_lifespan {
@@ -217,6 +240,7 @@ impl Device {
             ready = changed;
         }
         self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
+        self.replace(begin as u32, (end - begin) as u32);
         ready
     }
 

@@ -11,6 +11,7 @@
 use drivebay_units::Lpn;
 
 use super::{COLD, Ftl, HOST};
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Over how many superblocks the mean is taken.
@@ -26,6 +27,8 @@ pub(super) struct Lifespans {
     sum: u64,
     count: u64,
 }
+
+persist!(Lifespans: clock, short, sum, count);
 
 /// Nothing, unless the profile splits the host's writes.
 pub(super) fn new(spec: &Spec) -> Option<Box<Lifespans>> {
@@ -71,5 +74,16 @@ impl Ftl {
             lifespans.short = lifespans.sum / MEAN_OF;
             (lifespans.sum, lifespans.count) = (0, 0);
         }
+    }
+
+    /// Checks that no lifespan is below zero, nor a sum of them too great.
+    pub(super) fn check_lifespans(&self) -> Result<(), StateError> {
+        let Some(lifespans) = &self.lifespans else {
+            return Ok(());
+        };
+        let clock = lifespans.clock;
+        let born = self.superblocks.iter().all(|s| s.opened <= clock);
+        let few = lifespans.count < MEAN_OF && lifespans.sum <= clock.saturating_mul(MEAN_OF);
+        ensure(born && few && clock < 1 << 50, "lifespans")
     }
 }

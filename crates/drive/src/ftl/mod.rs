@@ -10,6 +10,7 @@
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
 //! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
+mod check;
 mod lifespan;
 mod recovery;
 mod retire;
@@ -22,6 +23,7 @@ use std::collections::VecDeque;
 use drivebay_units::{Divider, Lpn, Rng, Slot};
 
 use crate::memory::Table;
+use crate::persist::{persist, persist_sometimes, persist_words};
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 
 pub use slc::Mode;
@@ -32,6 +34,10 @@ pub const HOST: usize = 0;
 pub const COLD: usize = 2;
 /// Most write streams: the host's two, and collection's unless it shares the host's.
 pub const STREAMS: usize = 3;
+
+/// Marks the map entry of a page that has no slot of its own: it rides along with the slot that the
+/// entry names, which is only where to look for it. Only on drives that compress.
+const RIDES: u32 = 1 << 31;
 
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
@@ -53,6 +59,8 @@ pub enum State {
     /// Never used, or given up.
     Bad,
 }
+
+persist_words!(State: Free, Open, Sealed, Victim, Bad);
 
 /// A superblock's record, apart from its count of valid pages.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +85,8 @@ pub struct Superblock {
     pub slc_erases: u32,
 }
 
+persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, slc, slc_erases);
+
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frontier {
@@ -87,14 +97,19 @@ struct Frontier {
     offset: u32,
 }
 
+persist!(Frontier: superblock, next, end, offset);
+
 /// A superblock being collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Victim {
     superblock: u32,
     /// First slot not yet read.
     next: u32,
     end: u32,
 }
+
+persist!(Victim: superblock, next, end);
+persist_sometimes!(Victim);
 
 /// A flash page of the victim with valid data in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +133,8 @@ pub struct Ftl {
     leveled: bool,
     map: Table,
     back: Table,
+    /// [`RIDES`] on a drive that compresses, 0 on others.
+    rides: u32,
     by_superblock: Divider,
     valid: Vec<u32>,
     superblocks: Vec<Superblock>,
@@ -139,6 +156,10 @@ pub struct Ftl {
     rng: Rng,
 }
 
+persist!(Ftl: leveled, map, back, valid, superblocks, free, suggested, frontiers, replaced, given_back,
+    victim, slc, lifespans, sealed, mapped, free_slots, rng;
+    given: geometry, policy, leveling, rides, by_superblock, collect_stream);
+
 impl Ftl {
     /// An erased drive.
     ///
@@ -154,6 +175,7 @@ impl Ftl {
             leveled: false,
             map: Table::new(geometry.user_pages as usize)?,
             back: Table::new(slots)?,
+            rides: if spec.compression.is_some() { RIDES } else { 0 },
             by_superblock: Divider::new(geometry.superblock_slots),
             valid: Vec::new(),
             superblocks: Vec::new(),
@@ -181,6 +203,23 @@ impl Ftl {
         self.forget_blocks();
     }
 
+    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is used.
+    pub fn forget_all(&mut self, erase: bool) {
+        let used = self.superblocks.clone();
+        self.erase_all();
+        if !erase {
+            for (s, used) in self.superblocks.iter_mut().zip(used) {
+                (s.erased, s.erases) = (used.erased, used.erases);
+                (s.slc, s.slc_erases) = (used.slc, used.slc_erases);
+            }
+        }
+    }
+
+    /// Superblocks that hold or held something since their last erase.
+    pub fn superblocks_to_erase(&self) -> usize {
+        self.superblocks.iter().filter(|s| !s.erased && s.state != State::Bad).count()
+    }
+
     /// These tables for a fresh drive, if they fit its profile.
     pub fn renew(mut self, spec: &Spec, rng: &Rng) -> Option<Ftl> {
         let (old, new) = (&self.geometry, &spec.geometry);
@@ -192,6 +231,7 @@ impl Ftl {
             return None;
         }
         self.geometry = spec.geometry;
+        self.rides = if spec.compression.is_some() { RIDES } else { 0 };
         self.policy = spec.policy;
         self.slc = slc::Slc::new(spec);
         self.lifespans = lifespan::new(spec);
@@ -239,7 +279,7 @@ impl Ftl {
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
     #[inline(always)]
     pub fn look_up(&self, lpn: Lpn) -> Option<Slot> {
-        self.map.get()[lpn.0 as usize].checked_sub(1).map(Slot)
+        (self.map.get()[lpn.0 as usize] & !self.rides).checked_sub(1).map(Slot)
     }
 
     /// Starts fetching a page's map entry.
@@ -369,6 +409,19 @@ impl Ftl {
         Slot(first)
     }
 
+    /// Lets a page ride along with the newest slot of a stream; false, and nothing done, if there is none.
+    pub fn ride(&mut self, stream: usize, lpn: Lpn) -> bool {
+        let Frontier { superblock, next, .. } = self.frontiers[stream];
+        if next <= superblock * self.geometry.superblock_slots {
+            return false;
+        }
+        let page = lpn.0 as usize;
+        self.invalidate(page..page + 1);
+        self.mapped += 1;
+        self.map.get_mut()[page] = self.rides | next;
+        true
+    }
+
     /// Moves valid pages of a victim's flash page to the collection frontier, as far as that has room.
     ///
     /// Returns the first new slot and how many were moved; those are gone from `source` then.
@@ -442,9 +495,12 @@ impl Ftl {
     #[inline]
     fn invalidate(&mut self, range: std::ops::Range<usize>) {
         if range.len() == 1 {
-            if let Some(slot) = self.map.get()[range.start].checked_sub(1) {
-                self.valid[self.by_superblock.divide(slot) as usize] -= 1;
+            let entry = self.map.get()[range.start];
+            if let Some(slot) = entry.checked_sub(1) {
                 self.mapped -= 1;
+                if entry & self.rides == 0 {
+                    self.valid[self.by_superblock.divide(slot) as usize] -= 1;
+                }
             }
             return;
         }
@@ -454,6 +510,10 @@ impl Ftl {
             let Some(slot) = entry.checked_sub(1) else {
                 continue;
             };
+            if entry & self.rides != 0 {
+                self.mapped -= 1;
+                continue;
+            }
             if slot.wrapping_sub(begin) >= slots {
                 self.valid[current] -= gone;
                 self.mapped -= u64::from(gone);
@@ -541,34 +601,9 @@ impl Ftl {
         self.suggested.retain(|&index| index != victim.superblock);
     }
 
-    /// Checks everything that must hold, at the cost of reading both tables: for tests.
-    ///
-    /// # Panics
-    /// When something does not hold.
-    pub fn check_invariants(&self) {
-        let slots = self.geometry.superblock_slots;
-        let mut valid = vec![0u32; self.superblocks.len()];
-        let mut mapped = 0;
-        for (lpn, &entry) in self.map.get().iter().enumerate() {
-            let Some(slot) = entry.checked_sub(1) else {
-                continue;
-            };
-            assert_eq!(self.back.get()[slot as usize] as usize, lpn, "map and back agree");
-            valid[(slot / slots) as usize] += 1;
-            mapped += 1;
-        }
-        assert_eq!(valid, self.valid, "counts of valid pages");
-        assert_eq!(mapped, self.mapped, "count of mapped pages");
-        let victims = self.victim.iter().chain(self.slc.victim());
-        let scanned: u64 = victims.map(|v| u64::from(v.next - v.superblock * slots)).sum();
-        let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
-        let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
-        assert_eq!(free, self.free_slots, "free slots");
-        for (index, s) in self.superblocks.iter().enumerate() {
-            let listed = self.free.contains(&(index as u32)) || self.slc.is_free(index as u32);
-            assert_eq!(s.state == State::Free, listed, "free list and states agree");
-            assert!(s.state != State::Free || valid[index] == 0, "a free superblock is empty");
-        }
-        self.check_slc();
+    /// Whether a superblock is free, and waits to be erased.
+    pub fn is_free_and_used(&self, index: u32) -> bool {
+        let s = self.superblocks.get(index as usize);
+        s.is_some_and(|s| s.state == State::Free && !s.erased)
     }
 }

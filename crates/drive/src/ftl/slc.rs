@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use super::{Ftl, Source, State, Victim};
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::{SlcCacheSpec, Spec};
 
 /// For how many bits per cell a superblock is opened, and from which list.
@@ -42,6 +43,8 @@ pub(super) struct Slc {
     /// Erases that followed use with one bit per cell.
     pub erases: u64,
 }
+
+persist!(Slc: free, dynamic, sealed, victim, written, erases; given: spec, native, superblock_slots);
 
 impl Slc {
     pub fn new(spec: &Spec) -> Slc {
@@ -89,8 +92,8 @@ impl Slc {
         self.victim.as_ref()
     }
 
-    pub fn is_free(&self, index: u32) -> bool {
-        self.free.contains(&index)
+    pub fn free(&self) -> &VecDeque<u32> {
+        &self.free
     }
 
     /// After a power cut: those in which old data lies are in use again.
@@ -98,7 +101,7 @@ impl Slc {
         self.free.retain(|&index| valid[index as usize] == 0);
     }
 
-    fn is_static(&self, index: u32) -> bool {
+    pub fn is_static(&self, index: u32) -> bool {
         self.spec.is_some() && index as usize >= self.native
     }
 }
@@ -221,16 +224,29 @@ impl Ftl {
         (self.slc.dynamic, self.slc.sealed) = (dynamic, sealed);
     }
 
-    /// Checks what must hold of the cache: for tests.
-    pub(super) fn check_slc(&self) {
-        let slc = |state| self.superblocks.iter().filter(move |s| s.slc && s.state == state);
-        assert_eq!(slc(State::Sealed).count(), self.slc.sealed as usize, "full SLC superblocks");
+    /// Checks what must hold of the cache.
+    pub(super) fn check_slc(&self) -> Result<(), StateError> {
+        let full = self.superblocks.iter().filter(|s| s.slc && s.state == State::Sealed);
+        ensure(full.count() == self.slc.sealed as usize, "full superblocks of the SLC cache")?;
         let native = self.superblocks[..self.slc.native].iter().filter(|s| s.slc);
         let used = native.filter(|s| !matches!(s.state, State::Free | State::Bad)).count();
-        assert_eq!(used, self.slc.dynamic as usize, "dynamic SLC superblocks");
-        for (index, &valid) in (0..).zip(&self.valid) {
-            assert!(valid <= self.slots_of(index), "no more valid pages than there are");
+        ensure(used == self.slc.dynamic as usize, "superblocks in the dynamic SLC cache")?;
+        let cached = self.slc.spec.is_some();
+        for (index, s) in (0u32..).zip(&self.superblocks) {
+            ensure(s.slc_erases <= s.erases && (cached || !s.slc), "a superblock's use as cache")?;
+            let used = !s.erased && s.state != State::Bad;
+            ensure(!(self.slc.is_static(index) && used) || s.slc, "a static superblock's use")?;
+            let fits = self.valid[index as usize] <= self.slots_of(index);
+            ensure(fits, "more valid pages than a superblock has")?;
         }
+        let few = self.slc.written < 1 << 50 && self.slc.erases < 1 << 50;
+        ensure(few, "the SLC cache's counts")?;
+        let standing = self.frontiers.iter().filter(|f| f.end != 0);
+        let left: u64 = standing
+            .filter(|f| self.superblocks[f.superblock as usize].slc)
+            .map(|f| u64::from(f.end - f.next))
+            .sum();
+        ensure(left <= self.slc.written, "pages written to the SLC cache")
     }
 
     /// 4 KiB pages of data that the cache can hold at most just now, and the valid ones in it.

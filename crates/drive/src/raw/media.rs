@@ -1,7 +1,8 @@
-//! Optional sections of a profile: flash that wears out, and a map that does not fit the drive's memory.
+//! Optional sections of a profile: flash that wears out, a map that does not fit the drive's memory, data
+//! that is compressed.
 //!
 //! A section that is absent is not modelled: flash without errors and without end of life, a map wholly
-//! in the drive's own memory.
+//! in the drive's own memory, data stored as it comes.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,4 +66,12 @@ pub struct RawMapCache {
     pub host_buffer_mib: Sourced<u64>,
     /// One look-up in the host's memory, over the link and back.
     pub host_buffer_us: Number,
+}
+
+/// A controller that compresses: `[compression]`. Absent: content makes no difference.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawCompression {
+    /// Compressed, 4 KiB take a multiple of this on flash: a power of two from 64 to 4,096.
+    pub unit_bytes: Sourced<u64>,
 }

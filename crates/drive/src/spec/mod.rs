@@ -6,6 +6,7 @@
 
 mod checker;
 mod collection;
+mod compression;
 mod controller;
 mod flash;
 mod front;
@@ -22,6 +23,7 @@ use checker::Checker;
 
 pub use checker::SpecError;
 pub use collection::{Idle, Pacing, Policy, WearLeveling};
+pub use compression::Compression;
 pub use controller::Costs;
 pub use flash::{Geometry, NandTiming, SlcTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
@@ -65,6 +67,8 @@ pub struct Spec {
     pub nand: NandTiming,
     /// Write buffer, in flash pages.
     pub buffer_pages: u32,
+    /// Flushes and forced writes are acknowledged without being done.
+    pub ignore_flush: bool,
     /// Victim choice.
     pub policy: Policy,
     /// One frontier for host and collection.
@@ -97,6 +101,8 @@ pub struct Spec {
     pub slc_cache: Option<SlcCacheSpec>,
     /// Whether there is work to do while nothing is asked of the drive.
     pub works_at_rest: bool,
+    /// How data is compressed, if it is.
+    pub compression: Option<Compression>,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -186,9 +192,11 @@ impl Spec {
             energy,
             heat,
             reserve_superblocks: reserve as u32,
+            ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             slc_cache,
+            compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
             nand,
             buffer_pages,
