@@ -201,13 +201,15 @@ impl Device {
     /// `at`: when the command passed the flash core. Returns when it may go on.
     #[cold]
     pub(super) fn open_for_host(&mut self, stream: usize, at: Nanos) -> Result<Nanos, DeviceError> {
-        if self.fold.is_some()
-            && let Some(may_go_on) = self.open_cache(at)?
-        {
-            return Ok(may_go_on);
+        let mut may_go_on = Nanos::ZERO;
+        if self.fold.is_some() {
+            let (opened, end) = self.open_cache(at)?;
+            if opened {
+                return Ok(end);
+            }
+            may_go_on = end;
         }
         let reserve = self.spec.reserve_superblocks as usize;
-        let mut may_go_on = Nanos::ZERO;
         while self.ftl.free_superblocks() <= reserve {
             self.collect_superblock()?;
             may_go_on = self.flash_core.free_at();

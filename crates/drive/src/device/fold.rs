@@ -41,28 +41,25 @@ impl Device {
 
     /// Opens a superblock of the cache for the host at `at`, if there is one to be had.
     ///
-    /// Returns when the host may go on.
-    pub(super) fn open_cache(&mut self, at: Nanos) -> Result<Option<Nanos>, DeviceError> {
+    /// Returns whether it did, and when the host may go on.
+    pub(super) fn open_cache(&mut self, at: Nanos) -> Result<(bool, Nanos), DeviceError> {
         let reserve = self.spec.reserve_superblocks as usize;
         let waits = self.spec.slc_cache.is_some_and(|slc| slc.when_full == WhenFull::Fold);
-        let mut may_go_on = Nanos::ZERO;
+        let begin = self.flash_core.free_at();
         let mut mode = self.ftl.next_of_cache(reserve);
         while mode.is_none() && self.ftl.can_fold() {
-            let free_of_charge = self.ftl.fold_is_empty();
-            if !(free_of_charge || waits) || self.fold_once()?.is_none() {
+            if !(waits || self.ftl.fold_is_empty()) || self.fold_once()?.is_none() {
                 break;
-            }
-            if !free_of_charge {
-                may_go_on = self.flash_core.free_at();
             }
             mode = self.ftl.next_of_cache(reserve);
         }
-        let Some(mode) = mode else {
-            return Ok(None);
-        };
-        let opened = self.open_in(HOST, at.max(may_go_on), mode);
-        assert!(opened, "a superblock of the cache is free");
-        Ok(Some(may_go_on))
+        let end = self.flash_core.free_at();
+        let may_go_on = if end > begin { end } else { Nanos::ZERO };
+        if let Some(mode) = mode {
+            let opened = self.open_in(HOST, at.max(may_go_on), mode);
+            assert!(opened, "a superblock of the cache is free");
+        }
+        Ok((mode.is_some(), may_go_on))
     }
 
     /// Folding's share behind a command that has written `pages` pages.
