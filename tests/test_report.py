@@ -108,10 +108,16 @@ def test_the_report_lies_in_the_result_and_may_be_written_again(whole: Path) -> 
     assert results.load(whole).missing == ()
 
 
+def test_every_kind_of_chart_is_in_the_bundle(page: Page) -> None:
+    """plotly.js-basic draws bars, pies and scatters, and nothing else."""
+    charts = page.data["charts"].values()
+    assert {trace["type"] for chart in charts for trace in chart["traces"]} == {"bar", "scatter"}
+
+
 def test_it_asks_for_nothing_from_outside(page: Page) -> None:
     assert all(address.startswith("#") for address in page.addresses)
     assert html.escape("default-src 'none'") in page.source
-    assert page.source.count("plotly.js v") == 1
+    assert page.source.count("plotly.js (basic - minified) v") == 1
     assert not re.search(
         r"@import|url\(", re.sub(r"<script.*?</script>", "", page.source, flags=re.S)
     )

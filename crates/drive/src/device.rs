@@ -37,7 +37,7 @@ use crate::front::Front;
 use crate::ftl::{Ftl, STREAMS};
 use crate::health::Log;
 use crate::heat::{Thermal, Work};
-use crate::io::{Completion, DeviceError, Io, Op, Posted, Served};
+use crate::io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
 use crate::reliability::{Errors, Reliability};
@@ -281,6 +281,13 @@ impl Device {
         self.collector = collect::Collector::default();
     }
 
+    /// The surroundings have another temperature from now on, -40 to 100 degrees Celsius.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
+        self.heat_up(self.now);
+        self.thermal.set_ambient_c(ambient_c);
+    }
+
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
@@ -415,6 +422,16 @@ impl Device {
     #[must_use]
     pub fn next_turn(&self) -> Nanos {
         self.queue.next_arrival()
+    }
+
+    /// The accepted request that reaches the flash core next.
+    #[must_use]
+    pub fn next_in_turn(&self) -> Option<Turn> {
+        let at = self.next_turn();
+        // What comes straight from the host core keeps its order; only what waits for data is passed.
+        let straight = self.queue.arrivals[DIRECT] <= self.queue.arrivals[WITH_DATA];
+        let next = self.queue.queues[usize::from(!straight)].front()?;
+        Some(Turn { tag: next.tag, at, settled: straight })
     }
 
     /// Serves the accepted request that reaches the flash core next.

@@ -143,6 +143,11 @@ impl Thermal {
         }
     }
 
+    /// The surroundings have another temperature from the next step on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.network.set_ambient_c(ambient_c);
+    }
+
     /// Whether this can be how warm a drive is at `now` that has done this work.
     pub fn check(&self, now: Nanos, work: Work) -> Result<(), StateError> {
         let sensor = [self.sensor.follows_c, self.sensor.reads_c];

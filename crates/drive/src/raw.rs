@@ -3,10 +3,12 @@
 //! `drives/*.toml` and what-ifs come through here; `spec/` checks them and derives what the model
 //! uses. Units stand last in each name. GB and MB are decimal.
 
+mod identify;
 mod media;
 
 use serde::{Deserialize, Serialize};
 
+pub use identify::RawIdentify;
 pub use media::{RawCompression, RawMapCache, RawReliability};
 
 /// A value and where it is from.
@@ -57,6 +59,9 @@ pub struct RawSpec {
     /// What the health log needs to know; without it wear and warnings are not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
+    /// What an NVMe drive says of itself; absent: what can be said of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identify: Option<RawIdentify>,
     /// How wear is spread; absent: superblocks are used again in the order in which they came free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear_leveling: Option<RawWearLeveling>,

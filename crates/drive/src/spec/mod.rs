@@ -11,6 +11,7 @@ mod controller;
 mod flash;
 mod front;
 mod heat;
+mod identify;
 mod map_cache;
 mod power;
 mod reliability;
@@ -27,6 +28,7 @@ pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
+pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
 pub use reliability::{ErrorRate, ReliabilitySpec};
@@ -87,6 +89,8 @@ pub struct Spec {
     pub power: Option<Power>,
     /// What the health log measures against.
     pub rated: Rated,
+    /// What an NVMe drive says of itself.
+    pub identify: Option<Identify>,
     /// Throttle stages; entry 0 is "none" with nominal costs.
     pub throttle: Vec<ThrottleStage>,
     /// Errors and wear, if modelled.
@@ -172,6 +176,7 @@ impl Spec {
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
+            identify: identify::check_identify(&raw)?,
             host,
             interface,
             energy,
