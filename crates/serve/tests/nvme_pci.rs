@@ -160,6 +160,7 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         nvme_tcp: Vec::new(),
         vfio_user: Some(path.clone()),
         data: None,
+        state: None,
         memory_max_bytes: 1 << 30,
         pace: Pace::None,
         tls: None,
