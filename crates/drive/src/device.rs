@@ -11,6 +11,7 @@
 //! Data content is known only as how far it can be compressed (`device/reduce.rs`).
 
 mod collect;
+mod fold;
 mod map;
 mod media;
 mod power_cut;
@@ -67,8 +68,12 @@ pub struct Counters {
     pub host_pages: u64,
     /// 4 KiB pages programmed: for the host, for collection, for the map, and as padding.
     pub placed_pages: u64,
-    /// 4 KiB pages copied by collection.
+    /// 4 KiB pages copied by collection and by folding.
     pub copied_pages: u64,
+    /// 4 KiB pages placed in the SLC cache.
+    pub slc_pages: u64,
+    /// Erases that followed use in the SLC cache.
+    pub slc_erases: u64,
     /// Superblocks erased.
     pub erases: u64,
     /// Flash pages read.
@@ -158,6 +163,7 @@ pub struct Device {
     programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
+    fold: Option<Box<fold::Fold>>,
     errors: Option<Box<Errors>>,
     map_cache: Option<Box<MapCache>>,
     reduction: reduce::Reduction,
@@ -214,6 +220,7 @@ impl Device {
             programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
+            fold: spec.slc_cache.map(|_| Box::default()),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             reduction: reduce::Reduction::default(),
@@ -256,6 +263,8 @@ impl Device {
             host_pages: self.host_pages,
             placed_pages: self.placed_pages(),
             copied_pages: self.copied_pages,
+            slc_pages: self.ftl.slc_pages(),
+            slc_erases: self.ftl.slc_erases(),
             erases: self.nand.superblock_erases,
             page_reads: self.nand.page_reads,
             energy_nj: self.thermal.energy_nj(),
@@ -279,6 +288,7 @@ impl Device {
         self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
+        self.owe_no_folding();
     }
 
     /// The surroundings have another temperature from now on, -40 to 100 degrees Celsius.
@@ -291,7 +301,7 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        if self.spec.idle.is_some() {
+        if self.spec.works_at_rest {
             // Heat follows what is collected meanwhile, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
@@ -532,7 +542,7 @@ impl Device {
         stages: &mut Stages,
     ) -> Nanos {
         self.collect_idle(from);
-        self.collector.idle_from = None;
+        self.collector.rests_since = None;
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);
@@ -559,6 +569,7 @@ impl Device {
     fn work(&self) -> Work {
         Work {
             programmed: self.placed_pages(),
+            slc_programmed: self.ftl.slc_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes_up + self.front.bytes_down,
@@ -571,7 +582,7 @@ impl Device {
 /// How many programs of a die the buffers can hold, and some erases.
 fn programs_pending_max(spec: &Spec) -> u32 {
     let g = &spec.geometry;
-    2 * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
+    spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
 }
 
 /// One buffer per write stream.

@@ -16,6 +16,7 @@ mod heat;
 mod io;
 mod map_cache;
 mod memory;
+mod modes;
 mod nand;
 mod network;
 mod persist;

@@ -5,11 +5,13 @@
 
 mod identify;
 mod media;
+mod slc_cache;
 
 use serde::{Deserialize, Serialize};
 
 pub use identify::RawIdentify;
 pub use media::{RawCompression, RawMapCache, RawReliability};
+pub use slc_cache::RawSlcCache;
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -71,6 +73,9 @@ pub struct RawSpec {
     /// A map that does not fit the drive's memory; absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<RawMapCache>,
+    /// Superblocks used with one bit per cell; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<RawSlcCache>,
     /// A controller that compresses; absent: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<RawCompression>,
@@ -248,6 +253,9 @@ pub struct RawCollection {
     pub choices: Sourced<u64>,
     /// `separate` frontiers for host and collection, or one `shared`.
     pub frontiers: Word,
+    /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_frontiers: Option<Word>,
     /// Flash core, per run of consecutive pages copied.
     pub copy_run_us: Number,
     /// Flash core, per page copied.

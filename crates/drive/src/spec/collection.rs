@@ -82,6 +82,22 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
 }
 
+/// Whether what the host writes is split by the lifespan of what it takes the place of.
+pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, SpecError> {
+    let Some(word) = &raw.collection.host_frontiers else {
+        return Ok(false);
+    };
+    let field = "collection.host_frontiers";
+    let split = Checker::one_of(field, word, &[("one", false), ("by-lifespan", true)])?;
+    if split && (shared || raw.slc_cache.is_some()) {
+        let hint = "leave out [slc_cache], set collection.frontiers to separate, or leave this out";
+        let allowed =
+            "\"one\" beside a shared frontier or an SLC cache, which do not keep data apart";
+        return Err(Checker::out(field, "\"by-lifespan\"", allowed, hint));
+    }
+    Ok(split)
+}
+
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
     let c = &raw.collection;
     let choices = Checker::integer("collection.choices", &c.choices, 1, 1024)? as u32;

@@ -15,6 +15,7 @@ mod identify;
 mod map_cache;
 mod power;
 mod reliability;
+mod slc_cache;
 
 use drivebay_units::Nanos;
 
@@ -25,13 +26,14 @@ pub use checker::SpecError;
 pub use collection::{Idle, Pacing, Policy, WearLeveling};
 pub use compression::Compression;
 pub use controller::Costs;
-pub use flash::{Geometry, NandTiming};
+pub use flash::{Geometry, NandTiming, SlcTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
 pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
 pub use reliability::{ErrorRate, ReliabilitySpec};
+pub use slc_cache::{SlcCacheSpec, WhenFull};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -73,6 +75,8 @@ pub struct Spec {
     pub policy: Policy,
     /// One frontier for host and collection.
     pub shared_frontier: bool,
+    /// Two frontiers for the host, by the lifespan of what is overwritten.
+    pub by_lifespan: bool,
     /// Free superblocks kept for foreground collection.
     pub reserve_superblocks: u32,
     /// Pacing of collection.
@@ -97,6 +101,10 @@ pub struct Spec {
     pub reliability: Option<ReliabilitySpec>,
     /// The map's cache, if the map does not fit the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
+    /// The SLC cache, if there is one.
+    pub slc_cache: Option<SlcCacheSpec>,
+    /// Whether there is work to do while nothing is asked of the drive.
+    pub works_at_rest: bool,
     /// How data is compressed, if it is.
     pub compression: Option<Compression>,
 }
@@ -145,8 +153,13 @@ impl Spec {
     /// [`SpecError`] naming the first field that is not allowed.
     pub fn check(raw: RawSpec) -> Result<Spec, SpecError> {
         check_identity(&raw)?;
-        let geometry = flash::check_geometry(&raw)?;
-        let nand = flash::check_nand(&raw)?;
+        let mut geometry = flash::check_geometry(&raw)?;
+        let mut nand = flash::check_nand(&raw)?;
+        let slc_cache = (raw.slc_cache.as_ref())
+            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
+            .transpose()?;
+        geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
+        nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
         let nominal = controller::check_costs(&raw)?;
         let (policy, shared_frontier) = collection::check_policy(&raw)?;
@@ -156,7 +169,8 @@ impl Spec {
             1,
             1 << 20,
         )?;
-        flash::check_spare(&geometry, reserve)?;
+        let by_lifespan = collection::check_host_frontiers(&raw, shared_frontier)?;
+        flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
         let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
         let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
         let host = front::check_host(&raw)?;
@@ -171,6 +185,7 @@ impl Spec {
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
+            works_at_rest: raw.collection.idle.is_some() || slc_cache.is_some(),
             idle: collection::check_idle(&raw, &geometry)?,
             wear_leveling: collection::check_wear_leveling(&raw)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
@@ -185,14 +200,22 @@ impl Spec {
             ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            slc_cache,
             compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
             nand,
             buffer_pages,
             policy,
             shared_frontier,
+            by_lifespan,
             raw,
         })
+    }
+
+    /// Write streams in use: the host's one or two, and collection's.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        2 + u32::from(self.by_lifespan)
     }
 
     /// User capacity in bytes, in whole mapped pages.

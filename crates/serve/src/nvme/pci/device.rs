@@ -18,7 +18,7 @@ use super::memory::prp_pieces;
 use super::shared::{Letter, Registers, Shared, lock};
 use crate::engine::{Done, Engine, Op, Request};
 use crate::nvme::admin::{self, Outcome};
-use crate::nvme::controller::{Effect, Kind};
+use crate::nvme::controller::{Effect, Flags, Kind};
 use crate::nvme::io::{self as nvm, Ended, Flights, Need};
 use crate::nvme::subsystem::Shared as Subsystem;
 use crate::session::{Next, Session, SessionId};
@@ -53,6 +53,7 @@ struct CompletionQueue {
 pub struct PciDevice {
     subsystem: Subsystem,
     controller: u16,
+    flags: Arc<Flags>,
     shared: Arc<Shared>,
     capabilities: u64,
     submission: Vec<Option<SubmissionQueue>>,
@@ -72,12 +73,14 @@ impl PciDevice {
         let queues = guard.identity.io_queues_max + 1;
         let controller = guard.add(Kind::Pci)?;
         let capabilities = guard.get(controller)?.capabilities();
+        let flags = Arc::clone(&guard.get(controller)?.flags);
         let entries_max = u32::from(guard.identity.queue_entries_max);
         let transfer_max = guard.identity.transfer_bytes_max();
         drop(guard);
         Some(PciDevice {
             subsystem,
             controller,
+            flags,
             shared: Arc::new(Shared::new(queues)),
             capabilities,
             submission: (0..queues).map(|_| None).collect(),
@@ -180,11 +183,7 @@ impl PciDevice {
             Err(status) => self.finish(id, &sqe, status, 0),
             Ok(()) if id == 0 => self.execute_admin(engine, sqe),
             Ok(()) => {
-                let write_cache = self
-                    .subsystem
-                    .lock()
-                    .get(self.controller)
-                    .is_none_or(|controller| controller.flags.write_cache());
+                let write_cache = self.flags.write_cache();
                 let tag = u32::from(id);
                 if let Some(ended) = self.flights.start(engine, me, tag, sqe, &buffer, write_cache)
                 {
