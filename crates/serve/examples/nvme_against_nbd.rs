@@ -247,6 +247,7 @@ fn main() {
         nvme_tcp: vec!["127.0.0.1:0".to_owned()],
         vfio_user: None,
         data: None,
+        state: None,
         memory_max_bytes: 4 << 30,
         pace: Pace::None,
         tls: None,
