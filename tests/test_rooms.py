@@ -59,7 +59,7 @@ RUST_ROOMS: dict[str, set[str]] = {
     "run": {"drive", "trace", "units"},
     "replay": {"trace", "units"},
     "wire": set(),
-    "serve": {"wire", "drive", "units"},
+    "serve": {"wire", "run", "drive", "units"},
     "py": {"run", "replay", "serve", "drive", "trace", "units"},
 }
 

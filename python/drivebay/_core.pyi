@@ -194,8 +194,8 @@ class Server:
     """A drive that is served: it listens once it is made, and answers while `run` runs."""
 
     def __init__(self, profile_json: str, seed: int, options_json: str, /) -> None:
-        """options: name, nbd (list), data, memory_max_bytes, pace, tls (pair or null), control,
-        power_cut, loss, faults (list); all must be there."""
+        """options: name, nbd (list), data, state, memory_max_bytes, pace, tls (pair or null),
+        control, power_cut, loss, faults (list); all must be there."""
     @property
     def addresses(self) -> list[str]:
         """Where clients find it, in the order of the option; with the real port."""

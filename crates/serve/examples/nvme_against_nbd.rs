@@ -248,6 +248,7 @@ fn main() {
         vfio_user: None,
         data: None,
         memory_max_bytes: 4 << 30,
+        state: None,
         pace: Pace::None,
         tls: None,
         control: None,

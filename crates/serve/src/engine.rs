@@ -204,6 +204,7 @@ impl Engine {
         let rng = Rng::new(seed).fork("serve");
         let spec = device.spec();
         let carried_max = spec.queue_depth_max.min(spec.host.outstanding_max).max(1);
+        let ignores_flush = spec.ignore_flush;
         let now = device.now();
         Engine {
             device,
@@ -226,7 +227,7 @@ impl Engine {
             rng: rng.fork("losses"),
             cuts: 0,
             last_cut: None,
-            ignores_flush: false,
+            ignores_flush,
             answered: Vec::new(),
             lateness: Lateness::default(),
         }
@@ -266,6 +267,12 @@ impl Engine {
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.pending.len()
+    }
+
+    /// The drive as it is now; for saving its state when nothing is under way.
+    pub fn device(&mut self) -> &Device {
+        self.catch_up();
+        &self.device
     }
 
     /// How late the answers were.
@@ -439,11 +446,6 @@ impl Engine {
         self.store.may_lose((pages * 4096).max(LOSABLE_MIN));
         self.plan = cuts.map(|cuts| Plan::new(cuts, self.rng.fork("cuts")));
         self.loss = loss;
-    }
-
-    /// A lying drive: it answers flushes, and keeps nothing safe.
-    pub fn ignore_flush(&mut self) {
-        self.ignores_flush = true;
     }
 
     /// Whether the plan's moment has come.

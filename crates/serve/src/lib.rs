@@ -19,6 +19,7 @@ mod mailbox;
 pub mod nbd;
 pub mod nvme;
 mod power;
+pub mod probe;
 mod report;
 mod server;
 mod session;

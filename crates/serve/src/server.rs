@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drivebay_drive::{Device, DeviceError, Spec};
+use drivebay_drive::{Device, DeviceError, Io, Op, Spec};
+use drivebay_run::snapshot::{self, SnapshotError};
 use drivebay_units::SECTOR_BYTES;
 use serde::Deserialize;
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub data: Option<PathBuf>,
     /// Most bytes of data in memory.
     pub memory_max_bytes: u64,
+    /// The drive's state: read at the start if it is there, written at an orderly end.
+    pub state: Option<PathBuf>,
     /// How the times of the model are met.
     pub pace: Pace,
     /// Certificate chain and key for TLS, PEM files.
@@ -86,6 +89,9 @@ pub enum ServeError {
     /// The control socket is for this machine alone.
     #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
     Control(String),
+    /// The drive's state.
+    #[error(transparent)]
+    State(#[from] SnapshotError),
     /// The drive.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -106,6 +112,9 @@ impl ServeError {
                 matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
             }
             ServeError::Target(error) => error.is_machine(),
+            ServeError::State(error) => {
+                matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
+            }
             ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::Cuts(_)
@@ -120,6 +129,7 @@ pub struct Server {
     event_loop: EventLoop,
     handle: Handle,
     addresses: Vec<String>,
+    state: Option<PathBuf>,
 }
 
 impl Server {
@@ -141,7 +151,11 @@ impl Server {
             None => Store::memory(sectors, options.memory_max_bytes)?,
         };
         let identity = Identity::new(&spec, &format!("DRIVEBAY{seed:012X}"));
-        let device = Device::new(spec, seed)?;
+        let known = options.state.as_ref().filter(|path| path.exists());
+        let device = match known {
+            Some(path) => snapshot::restore(spec, None, path)?,
+            None => adopt(Device::new(spec, seed)?, &store)?,
+        };
         let mut engine = Engine::new(device, store, options.pace, seed);
         if cuts.is_some() || options.control.is_some() {
             engine.may_lose_power(cuts, options.loss);
@@ -180,7 +194,7 @@ impl Server {
             listener.for_owner_alone()?;
             event_loop.listen(Box::new(listener))?;
         }
-        Ok(Server { event_loop, handle, addresses })
+        Ok(Server { event_loop, handle, addresses, state: options.state.clone() })
     }
 
     /// Where clients find it, in the order of the options.
@@ -195,12 +209,36 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Serves until stopped; tells how it went.
+    /// Serves until stopped, saves the drive's state, and tells how it went.
     ///
     /// # Errors
-    /// [`ServeError::Machine`].
+    /// [`ServeError::Machine`], [`ServeError::State`].
     pub fn run(self) -> Result<Report, ServeError> {
         let (mut engine, _) = self.event_loop.run()?;
+        if let Some(path) = &self.state {
+            snapshot::save(engine.device(), path)?;
+        }
         Ok(Report::of(&mut engine))
     }
+}
+
+/// A fresh drive takes over the data that its file holds already: written once, in order, before the
+/// first host comes. So the map knows what is there, and reads of it go to flash.
+fn adopt(mut device: Device, store: &Store) -> Result<Device, ServeError> {
+    const PIECE: u64 = 256;
+    let mut lba = 0;
+    while lba < store.sectors() {
+        for extent in store.extents(lba, store.sectors() - lba, 1024)? {
+            let end = lba + extent.sectors;
+            while extent.data && lba < end {
+                let sectors = PIECE.min(end - lba);
+                let io = Io { op: Op::Write, lba, sectors: sectors as u32 };
+                let done = device.submit(device.now(), io)?.done;
+                device.rest(done);
+                lba += sectors;
+            }
+            lba = end;
+        }
+    }
+    Ok(device)
 }

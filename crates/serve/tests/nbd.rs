@@ -42,7 +42,7 @@ impl Served {
         let listener = Listener::new(&address, Box::new(greet)).expect("a socket");
         let thread = std::thread::spawn(move || {
             let store = Store::open(&image, SECTORS, &theirs).expect("a file");
-            let device = Device::new(spec(SECTORS as i64), 1).expect("memory");
+            let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
             let mut engine = Engine::new(device, store, Pace::Sleep, 1);
             prepare(&mut engine);
             let mut served = EventLoop::new(engine, post, Limits::default()).expect("epoll");

@@ -57,11 +57,8 @@ struct Outcome {
 /// Random commands with `cuts` power cuts.
 fn torture(seed: u64, loss: Loss, cuts: u64, lying: bool) -> Outcome {
     let mut rng = Rng::new(seed).fork("torture");
-    let mut engine = engine(SECTORS, seed);
+    let mut engine = engine(SECTORS, seed, lying);
     engine.may_lose_power(None, loss);
-    if lying {
-        engine.ignore_flush();
-    }
     let mut reference = Reference::new();
     let mut outcome = Outcome { wrong: 0, lost: 0 };
     let (mut version, mut done_cuts) = (0, 0);
@@ -138,7 +135,7 @@ fn a_drive_that_ignores_flushes_is_caught() {
 
 #[test]
 fn what_the_drive_can_lose_is_bounded() {
-    let mut engine = engine(SECTORS * 16, 1);
+    let mut engine = engine(SECTORS * 16, 1, false);
     engine.may_lose_power(None, Loss::All);
     let data = vec![1; 128 * SECTOR];
     let mut most = 0;

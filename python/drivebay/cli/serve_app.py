@@ -65,6 +65,15 @@ def serve(
             "[default: in memory, gone at the end]",
         ),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="The drive's map, wear and temperature: read at the start if the file is there, "
+            "written at an orderly end.",
+        ),
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -151,6 +160,7 @@ def serve(
         nvme_tcp=tuple(nvme_tcp or ()),
         vfio_user=vfio_user,
         data=data,
+        state=state,
         memory_max_bytes=None if memory is None else serve_show.size_bytes(memory),
         pace=pace,
         tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),

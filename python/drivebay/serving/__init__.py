@@ -33,6 +33,7 @@ class Options:
     nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
+    state : file of the drive's state, read at the start and written at an orderly end.
     memory_max_bytes : most bytes of data in memory.
     pace : how the times of the model are met.
     tls : certificate and private key, PEM files; with them TLS is required.
@@ -46,6 +47,7 @@ class Options:
     nvme_tcp: tuple[str, ...] = ()
     vfio_user: Path | None = None
     data: Path | None = None
+    state: Path | None = None
     memory_max_bytes: int | None = None
     pace: Pace = "hybrid"
     tls: tuple[Path, Path] | None = None
@@ -74,6 +76,7 @@ class Server:
             "nvme_tcp": options.nvme_tcp,
             "vfio_user": None if options.vfio_user is None else str(options.vfio_user),
             "data": None if options.data is None else str(options.data),
+            "state": None if options.state is None else str(options.state),
             "memory_max_bytes": memory_max_bytes,
             "pace": options.pace,
             "tls": None if options.tls is None else [str(path) for path in options.tls],

@@ -8,7 +8,7 @@ use toml::Value;
 pub const SESSION: SessionId = SessionId::numbered(0);
 
 /// The catalog's SM951, cut to a few megabytes.
-pub fn spec(sectors: i64) -> Spec {
+pub fn spec(sectors: i64, lying: bool) -> Spec {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/sm951-ahci-512.toml");
     let text = std::fs::read_to_string(path).expect("the catalog is there");
     let mut raw: Value = text.parse::<toml::Table>().expect("TOML").into();
@@ -33,13 +33,19 @@ pub fn spec(sectors: i64) -> Spec {
         leaf.insert("value".into(), value);
         leaf.remove("range");
     }
+    if lying {
+        let leaf = r#"{ value = true, source = "test" }"#;
+        let leaf: toml::Table = format!("leaf = {leaf}").parse().expect("TOML");
+        let buffer = raw["buffer"].as_table_mut().expect("a section");
+        buffer.insert("ignore_flush".into(), leaf["leaf"].clone());
+    }
     let json = serde_json::to_string(&raw).expect("values");
     Spec::from_json(&json).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// An engine that answers at once.
-pub fn engine(sectors: u64, seed: u64) -> Engine {
-    let device = Device::new(spec(sectors as i64), seed).expect("memory");
+pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
+    let device = Device::new(spec(sectors as i64, lying), seed).expect("memory");
     let store = Store::memory(sectors, 1 << 30).expect("a memfd");
     Engine::new(device, store, Pace::None, seed)
 }
