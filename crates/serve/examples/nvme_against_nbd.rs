@@ -249,7 +249,6 @@ fn main() {
         data: None,
         state: None,
         memory_max_bytes: 4 << 30,
-        state: None,
         pace: Pace::None,
         tls: None,
         control: None,

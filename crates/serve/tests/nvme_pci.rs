@@ -162,7 +162,6 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         data: None,
         state: None,
         memory_max_bytes: 1 << 30,
-        state: None,
         pace: Pace::None,
         tls: None,
         control: None,
