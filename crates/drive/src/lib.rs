@@ -21,6 +21,7 @@ mod network;
 mod portable;
 mod power;
 mod raw;
+mod read_ahead;
 mod reliability;
 mod spec;
 mod stage;

@@ -7,7 +7,7 @@ mod media;
 
 use serde::{Deserialize, Serialize};
 
-pub use media::{RawMapCache, RawReliability};
+pub use media::{RawMapCache, RawReadAhead, RawReliability};
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -66,6 +66,9 @@ pub struct RawSpec {
     /// A map that does not fit the drive's memory; absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<RawMapCache>,
+    /// Reading ahead of sequential streams; absent: the drive fetches what it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<RawReadAhead>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,
@@ -182,6 +185,9 @@ pub struct RawController {
     pub write_page_us: Number,
     /// Data path from the link into the buffer.
     pub write_path_mb_per_s: Number,
+    /// Data path from flash to the link; no limit of its own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_path_mb_per_s: Option<Number>,
 }
 
 /// The write buffer.
@@ -283,6 +289,10 @@ pub struct RawIdle {
     pub after_ms: Number,
     /// Free space at which it ends.
     pub free_mb: Number,
+    /// How long the host must have made no such pause before commands are followed by slots, as long as
+    /// more than `low_mb` is free; slots do not wait if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_after_ms: Option<Number>,
 }
 
 /// Energy.
@@ -450,4 +460,7 @@ pub struct RawThrottle {
     /// Limit on writes, if any.
     #[serde(default)]
     pub write_mb_per_s: Option<Number>,
+    /// Limit on reads, if any.
+    #[serde(default)]
+    pub read_mb_per_s: Option<Number>,
 }

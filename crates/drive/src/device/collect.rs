@@ -26,7 +26,9 @@ pub struct Collector {
     /// When the data copied so far is in the controller.
     data_ready: Nanos,
     /// When collection in the present idle time may begin.
-    pub(super) idle_from: Option<Nanos>,
+    idle_from: Option<Nanos>,
+    /// When the last pause ended that was long enough for it.
+    paused_until: Nanos,
 }
 
 impl Pacing {
@@ -65,6 +67,9 @@ impl Device {
             return;
         }
         let pacing = &self.spec.pacing;
+        if free >= pacing.low_free && self.pauses_will_do() {
+            return;
+        }
         let mut factor = pacing.factor_256(free);
         if self.ftl.must_collect() {
             factor = factor.max(256);
@@ -96,6 +101,21 @@ impl Device {
         self.collector.time = time.min(0);
         self.collector.pages_256 = pages_256;
         self.flash_core.collect(slot);
+    }
+
+    /// Whether the host has made a pause for collection lately, so that commands need not wait for it.
+    #[inline]
+    fn pauses_will_do(&self) -> bool {
+        let busy = self.flash_core.free_at().since_or_zero(self.collector.paused_until);
+        self.spec.idle.is_some_and(|idle| busy < idle.slots_after)
+    }
+
+    /// A command reaches the flash core at `at`: a pause, if there was one, is over.
+    #[inline(always)]
+    pub(super) fn end_pause(&mut self, at: Nanos) {
+        if self.collector.idle_from.take().is_some_and(|from| from <= at) {
+            self.collector.paused_until = at;
+        }
     }
 
     /// Whether the next copy would wait for flash: the slot does not wait, it ends.

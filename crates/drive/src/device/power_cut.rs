@@ -46,6 +46,8 @@ impl Device {
         (self.host_core, self.write_path) = (Fifo::default(), Fifo::default());
         self.flash_core.power_cut();
         self.collector = collect::Collector::default();
+        self.forget_streams();
+        self.read_gate = Fifo::default();
         let pages = u64::from(self.spec.geometry.pages_per_die());
         let ready = at.after(self.nand.read_time().times(STREAMS as u64 * pages));
         self.flash_core.wait_until(ready);

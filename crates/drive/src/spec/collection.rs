@@ -64,6 +64,8 @@ pub struct Idle {
     pub after: Nanos,
     /// Ends when so many slots are free.
     pub free: u64,
+    /// Slots behind commands begin when no such pause has been made for so long.
+    pub slots_after: Nanos,
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
@@ -79,7 +81,15 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(Checker::out("collection.idle.free_mb", free_mb, allowed, hint));
     }
-    Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
+    let slots_after = match &idle.slots_after_ms {
+        Some(ms) => Checker::float("collection.idle.slots_after_ms", ms, 0.0, 1e6)?,
+        None => 0.0,
+    };
+    Ok(Some(Idle {
+        after: nanos(after * 1000.0),
+        free: pages_of_mb(free_mb),
+        slots_after: nanos(slots_after * 1000.0),
+    }))
 }
 
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {

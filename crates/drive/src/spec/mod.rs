@@ -12,6 +12,7 @@ mod front;
 mod heat;
 mod map_cache;
 mod power;
+mod read_ahead;
 mod reliability;
 
 use drivebay_units::Nanos;
@@ -27,6 +28,7 @@ pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
+pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
 
 /// Bytes of a mapped page.
@@ -89,6 +91,8 @@ pub struct Spec {
     pub reliability: Option<ReliabilitySpec>,
     /// The map's cache, if the map does not fit the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
+    /// Reading ahead, if the drive does.
+    pub read_ahead: Option<ReadAheadSpec>,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -107,6 +111,24 @@ impl Spec {
         let value: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
         })?;
+        Self::from_value(value)
+    }
+
+    /// Reads and checks a profile that says in `base` of which family it is: what it leaves out is as
+    /// in `family`, a whole profile. Whole lists and single values (with their sources) replace others.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_family(family: &str, text: &str) -> Result<Spec, SpecError> {
+        let read = |text: &str| {
+            text.parse().map_err(|e: toml::de::Error| SpecError::Malformed {
+                field: "profile".to_owned(),
+                problem: e.message().to_owned(),
+            })
+        };
+        let (mut value, mut member): (toml::Table, toml::Table) = (read(family)?, read(text)?);
+        member.remove("base");
+        lay_over(&mut value, member);
         Self::from_value(value)
     }
 
@@ -173,6 +195,7 @@ impl Spec {
             reserve_superblocks: reserve as u32,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,
             geometry,
             nand,
             buffer_pages,
@@ -186,6 +209,22 @@ impl Spec {
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.geometry.user_pages) * PAGE_BYTES
+    }
+}
+
+/// Replaces what `over` has in `base`, section by section.
+fn lay_over(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new))
+                if !new.contains_key("value") =>
+            {
+                lay_over(old, new);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
     }
 }
 
