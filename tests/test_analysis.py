@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivebay import suites
-from drivebay.analysis import consistency, ladder, latency, measure, published, stages, thermal
+from drivebay.analysis import (
+    consistency,
+    figures,
+    ladder,
+    latency,
+    measure,
+    published,
+    stages,
+    thermal,
+)
 from drivebay.analysis import timeline as timelines
 from drivebay.analysis.headline import comparisons_of, rows_of
 from drivebay.suites import Phase, Stable, Test, Workload
@@ -271,8 +280,8 @@ def consistency_test() -> Test:
     )
 
 
-def measured(ios: list[int]) -> measure.Measured:
-    data = measure.PhaseData(
+def measured(ios: list[int]) -> figures.Measured:
+    data = figures.PhaseData(
         label="run",
         workload=load(),
         duration_s=float(len(ios)),
@@ -289,10 +298,10 @@ def measured(ios: list[int]) -> measure.Measured:
 
 def test_every_figure_has_unit_label_and_samples() -> None:
     found = measured([100_000] * 12 + [7_500] * 30)
-    for key, figure in found.figures.items():
-        assert figure.key == key and figure.label
-        assert figure.value is not None or figure.note
-        assert figure.n > 0 or figure.value is None
+    for key, one in found.figures.items():
+        assert one.key == key and one.label
+        assert one.value is not None or one.note
+        assert one.n > 0 or one.value is None
     assert found.figures["burst_s"].value == 12
     assert found.steps[0].waf == 7.5
     assert found.steps[0].latency_mean_us == 1.0
@@ -348,7 +357,7 @@ def test_a_thermal_test_that_never_throttles_says_so() -> None:
             ),
         ),
     )
-    data = measure.PhaseData(
+    data = figures.PhaseData(
         "run", load(), 20.0, 0, 20, 0, 20, series([9] * 20), bins([("write", 1, 2, 20)])
     )
     found = measure.measure(test, [data])
@@ -398,11 +407,11 @@ BENCH = {
 def test_a_replays_figures_and_littles_law() -> None:
     test = next(t for t in suites.load("anandtech-2015").tests if t.kind == "trace")
 
-    def measured(**changes: float) -> measure.Measured:
+    def measured(**changes: float) -> figures.Measured:
         tables = (series([9, 9, 9]), bins([("write", 1, 2, 9)]))
         load = test.phases[0].workload
         metrics = {**BENCH, **changes}
-        data = measure.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
+        data = figures.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
         return measure.measure(test, [data])
 
     figures = measured().figures
@@ -418,7 +427,7 @@ def test_mapped_figures_exist_in_the_suite() -> None:
         tests = {test.id: test for test in suites.load(mapped.suite).tests}
         test = tests[mapped.test]
         data = [
-            measure.PhaseData(
+            figures.PhaseData(
                 phase.label,
                 phase.workload,
                 3.0,
@@ -432,8 +441,8 @@ def test_mapped_figures_exist_in_the_suite() -> None:
             )
             for phase in test.phases
         ]
-        figure = measure.measure(test, data).figures[mapped.metric]
-        assert figure.unit == mapped.published.unit, mapped
+        found = measure.measure(test, data).figures[mapped.metric]
+        assert found.unit == mapped.published.unit, mapped
 
 
 def test_specification_lines_of_the_drive() -> None:

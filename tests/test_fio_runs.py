@@ -69,6 +69,24 @@ def test_everything_about_a_run_is_kept(file: Path) -> None:
     assert '"error" : 0' in run("sh", "-c", f"cd {again} && {command}")
 
 
+def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None:
+    """fio takes every kind of offsets; several queues are one phase with the sum of their I/Os."""
+    small = {"duration_s": 1, "read_percent": 50, "span_bytes": 4 * MIB, "queue_depth": 2}
+    test = a_test(
+        ("map", load(offsets="permutation", **small)),
+        ("register", load(offsets="permutation-repeated", **small)),
+        ("three", load(queues=3, **small)),
+        ("streams", load(pattern="sequential", **small)),
+    )
+    for result in results(file, test):
+        assert result.duration_s == pytest.approx(1, abs=0.1), result.label
+        assert sum(row["reads"] for row in result.series.to_pylist()) == result.reads > 0
+        assert result.reads / (result.reads + result.writes) == pytest.approx(0.5, abs=0.1)
+        job = json.loads(result.artefacts[f"{result.label}.json"])["jobs"][0]["job options"]
+        assert job.get("numjobs", "1") == str(result.workload.queues)
+        assert job.get("norandommap") == ("1" if result.workload.offsets == "uniform" else "0")
+
+
 def test_a_phase_ends_when_it_is_stable(file: Path) -> None:
     rule = Stable(window_s=2, within_percent=100, min_s=3)
     endless = load(duration_s=600, until_stable=rule, span_bytes=64 * MIB)

@@ -162,9 +162,42 @@ def test_terse_ladder_becomes_phases(tmp_path: Path) -> None:
     ]
 
 
+def test_lists_become_all_their_combinations(tmp_path: Path) -> None:
+    """Block sizes outermost, then mixes, then depths; what is not swept is not in the label."""
+    text = GOOD.replace("queue_depths = [1, 2, 4]\nmetric", "queue_depths = [1, 2]\nmetric")
+    text = text.replace("metric_queue_depths = [1, 2, 4]", "metric_queue_depths = [1]")
+    swept = text.replace("queue_depths", "block_sizes = [512, 67108864]\nqueue_depths", 1)
+    swept = swept.replace("queue_depths", "read_percents = [100, 0]\nqueue_depths", 1)
+    swept = swept.replace("block_bytes = 4096\n", "").replace("read_percent = 100\n", "")
+    loads = {p.label: p.workload for p in load_text(tmp_path, swept).tests[0].phases}
+    assert list(loads) == [
+        f"{size}-{mix}-{depth}"
+        for size in ("512b", "64m")
+        for mix in ("r100", "r0")
+        for depth in ("qd1", "qd2")
+    ]
+    last = loads["64m-r0-qd2"]
+    assert (last.block_bytes, last.read_percent, last.queue_depth) == (64 * 2**20, 0, 2)
+
+
 BAD = [
     ("block_bytes = 4096", "block_bytes = 1000", "test 'random-read'.*block_bytes.*1000.*512"),
-    ("block_bytes = 4096", "block_bytes = 33554432", "block_bytes.*33554432"),
+    ("block_bytes = 4096", "block_bytes = 134217728", "block_bytes.*134217728"),
+    ("duration_s = 180", 'duration_s = 180\noffsets = "random"', "offsets.*'permutation'"),
+    (
+        'pattern = "random"',
+        'pattern = "sequential"\noffsets = "permutation"',
+        "offsets.*sequential",
+    ),
+    ("duration_s = 180", 'duration_s = 180\nstreams = "shared"', "streams.*mixed sequential"),
+    ('pattern = "random"', 'pattern = "sequential"\nqueues = 2', "queues.*random"),
+    ("duration_s = 180", "duration_s = 180\nqueues = 0", "queues.*0"),
+    (
+        "queue_depths",
+        "read_percents = [100]\nqueue_depths",
+        "without read_percent, as read_percents",
+    ),
+    ("queue_depths", "block_sizes = [true]\nqueue_depths", "block_sizes.*whole numbers"),
     ("block_bytes = 4096", 'block_bytes = "4k"', "block_bytes.*'4k'.*whole number"),
     ("block_bytes = 4096", "block_byte = 4096", "block_byte.*(is not a key|missing)"),
     ("read_percent = 100", "read_percent = 101", "read_percent.*101.*100"),

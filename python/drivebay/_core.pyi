@@ -37,6 +37,7 @@ class VirtualDrive:
         the same with write_.
         """
     def rest(self, seconds: float) -> None: ...
+    def discard(self, start_bytes: int, length_bytes: int) -> None: ...
     def secure_erase(self) -> None: ...
     def counters(self) -> dict[str, Any]: ...
     def health(self) -> dict[str, Any]:
@@ -53,6 +54,9 @@ class VirtualDrive:
 
 def check_profile(profile_json: str) -> tuple[int, int]:
     """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
+
+def check_workload(profile_json: str, workload_json: str) -> None:
+    """Whether a drive of this profile can be asked this; raises `CoreError` naming the field."""
 
 def replay(
     drive: VirtualDrive, what_json: str, plan_json: str, control: Control | None, /

@@ -8,7 +8,7 @@
 //! [`Device::submit`] does both for a host that waits for each request.
 //!
 //! The stages of a completion add up to its latency exactly. Collection is in `device/collect.rs`.
-//! Not modelled here: data content.
+//! Data content is known only as how far it can be compressed (`device/reduce.rs`).
 
 mod collect;
 mod map;
@@ -16,6 +16,7 @@ mod media;
 mod power_cut;
 mod programs;
 mod read;
+mod reduce;
 mod report;
 mod superblocks;
 mod write;
@@ -159,6 +160,7 @@ pub struct Device {
     read_ahead: Option<Box<ReadAhead>>,
     /// Lets reads through at the rate that the controller moves them.
     read_gate: Fifo,
+    reduction: reduce::Reduction,
     /// Worn out.
     read_only: bool,
     /// The present command met data that could not be read.
@@ -216,6 +218,7 @@ impl Device {
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             read_gate: Fifo::default(),
+            reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,
             now: Nanos::ZERO,
@@ -273,6 +276,7 @@ impl Device {
         self.ftl.erase_all();
         self.forget_map();
         self.forget_streams();
+        self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
     }
@@ -490,9 +494,10 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let arrived = self.front.move_down(self.now, from, bytes);
         stages.add(Stage::Link, arrived.since(from));
+        let first = arrived.since_or_zero(transfer(bytes, self.spec.link_fs_per_byte)).max(from);
+        let bytes = self.reduction.of(bytes);
         let len = transfer(bytes, self.costs.write_path_fs_per_byte);
         let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
-        let first = arrived.since_or_zero(transfer(bytes, self.spec.link_fs_per_byte)).max(from);
         let accepted = self.write_path.reserve(first, len).1.max(arrived);
         let wait = accepted.since(arrived);
         let throttled =
@@ -523,7 +528,8 @@ impl Device {
 
     /// 4 KiB pages programmed so far.
     fn placed_pages(&self) -> u64 {
-        self.host_pages + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
+        let host = self.host_pages - self.reduction.ridden;
+        host + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
     }
 
     /// Brings heat and throttling up to date.

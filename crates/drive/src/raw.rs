@@ -7,7 +7,7 @@ mod media;
 
 use serde::{Deserialize, Serialize};
 
-pub use media::{RawMapCache, RawReadAhead, RawReliability};
+pub use media::{RawCompression, RawMapCache, RawReadAhead, RawReliability};
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -69,6 +69,9 @@ pub struct RawSpec {
     /// Reading ahead of sequential streams; absent: the drive fetches what it is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead: Option<RawReadAhead>,
+    /// A controller that compresses; absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<RawCompression>,
     /// Named sets of changes: `[variants.heatsink]` with dotted keys.
     #[serde(default)]
     pub variants: serde_json::Map<String, serde_json::Value>,

@@ -32,6 +32,11 @@ fn run_error(error: RunError) -> PyErr {
     }
 }
 
+fn workload(json: &str) -> PyResult<Workload> {
+    serde_json::from_str(json)
+        .map_err(|e| core_error(format!("workload: {e}\nhint: see drivebay._core")))
+}
+
 /// Watches and stops a run from another thread.
 #[pyclass(frozen, name = "Control")]
 #[derive(Default)]
@@ -102,8 +107,7 @@ impl VirtualDrive {
         seed: u64,
         control: Option<&PyControl>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let workload: Workload = serde_json::from_str(workload_json)
-            .map_err(|e| core_error(format!("workload: {e}\nhint: see drivebay._core")))?;
+        let workload = workload(workload_json)?;
         let control = control.map_or_else(Arc::default, |c| Arc::clone(&c.0));
         let outcome = py.detach(|| {
             self.with(|device| {
@@ -122,6 +126,15 @@ impl VirtualDrive {
             self.with(|device| {
                 device.rest(device.now().after(Nanos((seconds * 1e9) as u64)));
                 Ok(())
+            })
+        })
+    }
+
+    /// Discard (trim) a stretch of addresses, in bytes.
+    fn discard(&self, py: Python<'_>, start_bytes: u64, length_bytes: u64) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                drivebay_run::discard(device, start_bytes, length_bytes).map_err(run_error)
             })
         })
     }
@@ -261,11 +274,21 @@ fn check_profile(profile_json: &str) -> PyResult<(u64, u64)> {
     Ok((spec.capacity_bytes(), (slots + u64::from(g.user_pages)) * 4))
 }
 
+/// Check a workload given as JSON against a profile; raises `CoreError` naming the field.
+#[pyfunction]
+fn check_workload(profile_json: &str, workload_json: &str) -> PyResult<()> {
+    let spec = Spec::from_json(profile_json).map_err(core_error)?;
+    let workload = workload(workload_json)?;
+    workload.check(spec.capacity_bytes()).map_err(core_error)?;
+    workload.check_queues(&spec).map_err(core_error)
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<VirtualDrive>()?;
     m.add_class::<PyControl>()?;
     m.add_function(wrap_pyfunction!(check_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(check_workload, m)?)?;
     m.add("CoreError", m.py().get_type::<CoreError>())?;
     replay::register(m)?;
     replay_real::register(m)?;

@@ -74,6 +74,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     workload.check(device.spec().capacity_bytes())?;
     workload.check_queues(device.spec())?;
+    device.set_compressible(workload.compressible_percent);
     device.take_peak_power_w();
     let before = device.counters();
     let start = device.now();

@@ -5,8 +5,10 @@
 //! This crate must not know protocols on the wire, files or Python.
 
 mod control;
+mod discard;
 mod driver;
 mod outstanding;
+mod permutation;
 mod queues;
 mod recorder;
 mod replay;
@@ -14,10 +16,11 @@ mod slots;
 mod workload;
 
 pub use control::Control;
+pub use discard::discard;
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{Outcome, QueueTotals, RunError, run};
 pub use outstanding::{Occupancy, Outstanding};
 pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Recorder, Row, Sensor};
 pub use replay::{ReplayError, ReplayPlan, Replayed, replay};
-pub use workload::{Pattern, Stable, Stop, Workload, WorkloadError};
+pub use workload::{Offsets, Pattern, Stable, Stop, Streams, Workload, WorkloadError};

@@ -134,6 +134,7 @@ pub fn replay(
             }
         });
         // Both ends go when this is over, which ends the other thread.
+        device.set_compressible(0);
         Loop::new(device, pacer, control).go(device, batches, give_back)
     })
 }

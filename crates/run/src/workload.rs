@@ -1,13 +1,16 @@
 //! A synthetic workload: what fio and Iometer call a job.
 //!
 //! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and fio
-//! does with `norandommap`; sequential offsets run through the span and begin again.
-//! Left out for now: permutations per pass, hot spots, think time.
+//! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
+//! offsets run through the span and begin again. Requests may differ in size: uniform between two
+//! bounds, as fio's `bsrange`.
+//! Left out for now: hot spots, think time.
 
 use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
+use crate::permutation::Permutation;
 use crate::queues::Arbitration;
 use crate::slots::DEPTH_MAX;
 
@@ -15,10 +18,34 @@ use crate::slots::DEPTH_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Uniform over the span.
+    /// Scattered over the span, as [`Offsets`] says.
     Random,
     /// One after another, round and round.
     Sequential,
+}
+
+/// How random offsets are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Offsets {
+    /// Each by itself: an address may come twice before another came once.
+    #[default]
+    Uniform,
+    /// Each address once in a pass over the span; every pass in a new order.
+    Permutation,
+    /// Each address once in a pass, and all passes in the same order.
+    PermutationRepeated,
+}
+
+/// How the offsets of a sequential load that reads and writes follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Streams {
+    /// Reads follow reads and writes follow writes, both from the start of the span (fio).
+    #[default]
+    Each,
+    /// One stream, whose requests are reads or writes by chance (Iometer).
+    Shared,
 }
 
 /// "Stable": the data rate of the last `window_s` seconds stays within `within_percent`.
@@ -58,10 +85,22 @@ fn one_queue() -> u32 {
 pub struct Workload {
     /// Order of offsets.
     pub pattern: Pattern,
+    /// How random offsets are drawn.
+    #[serde(default)]
+    pub offsets: Offsets,
+    /// Whether sequential reads and writes go their own ways.
+    #[serde(default)]
+    pub streams: Streams,
     /// Share of reads, 0 to 100.
     pub read_percent: u32,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
+    /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
+    #[serde(default)]
+    pub block_bytes_max: Option<u64>,
+    /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
+    #[serde(default)]
+    pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
@@ -108,6 +147,17 @@ impl Workload {
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
             return refuse("block_bytes", block.to_string(), "a multiple of 512 up to 64 MiB");
         }
+        if let Some(most) = self.block_bytes_max {
+            let random = self.pattern == Pattern::Random && self.offsets == Offsets::Uniform;
+            if !random || most < block || !most.is_multiple_of(block) || most > 1 << 26 {
+                let allowed = "a multiple of block_bytes up to 64 MiB, and offsets uniform";
+                return refuse("block_bytes_max", most.to_string(), allowed);
+            }
+        }
+        if self.compressible_percent > 100 {
+            let given = self.compressible_percent.to_string();
+            return refuse("compressible_percent", given, "0 to 100");
+        }
         if !(1..=DEPTH_MAX as u32).contains(&self.queue_depth) {
             return refuse("queue_depth", self.queue_depth.to_string(), "1 to 1024");
         }
@@ -119,7 +169,8 @@ impl Workload {
             );
         }
         let end = self.span_start_bytes.checked_add(self.span_bytes);
-        if self.span_bytes < block || end.is_none_or(|end| end > capacity_bytes) {
+        let largest = self.block_bytes_max.unwrap_or(block);
+        if self.span_bytes < largest || end.is_none_or(|end| end > capacity_bytes) {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
             return refuse("span_bytes", self.span_bytes.to_string(), &allowed);
@@ -202,14 +253,40 @@ impl Workload {
     }
 }
 
+/// How the next block is found.
+enum Order {
+    Uniform,
+    Permuted { pass: Permutation, orders: Option<Rng> },
+    Sequential { shared: bool },
+}
+
+impl Order {
+    fn new(workload: &Workload, blocks: u64, seed: &Rng) -> Order {
+        let mut orders = seed.fork("orders");
+        match (workload.pattern, workload.offsets) {
+            (Pattern::Sequential, _) => {
+                Order::Sequential { shared: workload.streams == Streams::Shared }
+            }
+            (Pattern::Random, Offsets::Uniform) => Order::Uniform,
+            (Pattern::Random, offsets) => Order::Permuted {
+                pass: Permutation::new(blocks, &mut orders),
+                orders: (offsets == Offsets::Permutation).then_some(orders),
+            },
+        }
+    }
+}
+
 /// Draws the requests of a workload.
 pub struct Generator {
-    pattern: Pattern,
+    order: Order,
     rng: Rng,
     blocks: u64,
-    next_block: u64,
+    /// Next block of a stream of reads and one of writes, or of both; or a place in the permutation.
+    next_block: [u64; 2],
     start_lba: u64,
     block_sectors: u32,
+    /// Most blocks of a request.
+    blocks_max: u64,
     /// Of 2^32: the share of reads.
     read_share: u64,
     pure: Option<Op>,
@@ -218,13 +295,16 @@ pub struct Generator {
 impl Generator {
     /// The requests of `workload`, from this seed.
     pub fn new(workload: &Workload, seed: u64) -> Generator {
+        let seed = Rng::new(seed);
+        let blocks = workload.span_bytes / workload.block_bytes;
         Generator {
-            pattern: workload.pattern,
-            rng: Rng::new(seed).fork("workload"),
-            blocks: workload.span_bytes / workload.block_bytes,
-            next_block: 0,
+            order: Order::new(workload, blocks, &seed),
+            rng: seed.fork("workload"),
+            blocks,
+            next_block: [0; 2],
             start_lba: workload.span_start_bytes / SECTOR_BYTES,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
+            blocks_max: workload.block_bytes_max.map_or(1, |most| most / workload.block_bytes),
             read_share: (u64::from(workload.read_percent) << 32) / 100,
             pure: match workload.read_percent {
                 0 => Some(Op::Write),
@@ -234,21 +314,115 @@ impl Generator {
         }
     }
 
-    /// The next request. Cost: 1 draw (random), 1 more (mixed).
+    /// The next request. Cost: 1 draw (uniform) or walk (permutation), 1 more (mixed), 1 more (sizes
+    /// differ). The order of the draws is part of every result.
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
-        let block = match self.pattern {
-            Pattern::Random => self.rng.below(self.blocks),
-            Pattern::Sequential => {
-                let block = self.next_block;
-                self.next_block = if block + 1 == self.blocks { 0 } else { block + 1 };
-                block
-            }
+        let count = if self.blocks_max == 1 { 1 } else { 1 + self.rng.below(self.blocks_max) };
+        let drawn = match self.order {
+            Order::Uniform => self.rng.below(self.blocks - count + 1),
+            _ => 0,
         };
         let op = self.pure.unwrap_or_else(|| {
             if self.rng.next_u64() >> 32 < self.read_share { Op::Read } else { Op::Write }
         });
+        let block = match &mut self.order {
+            Order::Uniform => drawn,
+            Order::Sequential { shared } => {
+                let stream = usize::from(!*shared && op == Op::Write);
+                self.step(stream)
+            }
+            Order::Permuted { pass, orders } => {
+                let block = pass.at(self.next_block[0]);
+                if self.next_block[0] + 1 == self.blocks
+                    && let Some(orders) = orders
+                {
+                    *pass = Permutation::new(self.blocks, orders);
+                }
+                self.step(0);
+                block
+            }
+        };
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io { op, lba, sectors: self.block_sectors }
+        Io { op, lba, sectors: self.block_sectors * count as u32 }
+    }
+
+    /// The next block of a stream, which then moves on, round and round.
+    #[inline(always)]
+    fn step(&mut self, stream: usize) -> u64 {
+        let next = &mut self.next_block[stream];
+        let block = *next;
+        *next = if block + 1 == self.blocks { 0 } else { block + 1 };
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCKS: u64 = 1_000;
+
+    fn blocks(load: &Workload, count: u64) -> Vec<(Op, u64)> {
+        let mut generator = Generator::new(load, 1);
+        let drawn = (0..count).map(|_| generator.next_io());
+        drawn.map(|io| (io.op, (io.lba - 8) / u64::from(io.sectors))).collect()
+    }
+
+    fn load(pattern: Pattern) -> Workload {
+        Workload {
+            pattern,
+            offsets: Offsets::Uniform,
+            streams: Streams::Each,
+            read_percent: 60,
+            block_bytes: 4096,
+            block_bytes_max: None,
+            compressible_percent: 0,
+            queue_depth: 1,
+            queues: 1,
+            arbitration: Arbitration::default(),
+            span_start_bytes: 4096,
+            span_bytes: BLOCKS * 4096,
+            stop: Stop { duration_s: Some(1.0), bytes: None, stable: None },
+        }
+    }
+
+    #[test]
+    fn mixed_sequential_loads_have_a_stream_each_or_share_one() {
+        let round = |count: u64| (0..count).map(|n| n % BLOCKS).collect::<Vec<_>>();
+        let of = |drawn: &[(Op, u64)], op| {
+            drawn.iter().filter(|io| io.0 == op).map(|io| io.1).collect::<Vec<_>>()
+        };
+        let each = blocks(&load(Pattern::Sequential), 5_000);
+        for op in [Op::Read, Op::Write] {
+            let stream = of(&each, op);
+            assert!(stream.len() > 1_900, "both wrap");
+            assert_eq!(stream, round(stream.len() as u64));
+        }
+        let shared = Workload { streams: Streams::Shared, ..load(Pattern::Sequential) };
+        let drawn = blocks(&shared, 5_000);
+        assert_eq!(drawn.iter().map(|io| io.1).collect::<Vec<_>>(), round(5_000));
+        let reads = of(&drawn, Op::Read).len() as f64;
+        assert!((reads / 5_000.0 - 0.6).abs() < 0.03, "{reads}");
+    }
+
+    #[test]
+    fn passes_of_a_permutation_are_whole_and_repeat_only_if_asked() {
+        let passes = |offsets| {
+            let load = Workload { offsets, ..load(Pattern::Random) };
+            let drawn = blocks(&load, 3 * BLOCKS);
+            let order: Vec<u64> = drawn.iter().map(|io| io.1).collect();
+            for pass in order.chunks(BLOCKS as usize) {
+                let mut sorted = pass.to_vec();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..BLOCKS));
+            }
+            order
+        };
+        let n = BLOCKS as usize;
+        let fresh = passes(Offsets::Permutation);
+        assert!(fresh[..n] != fresh[n..2 * n] && fresh[n..2 * n] != fresh[2 * n..]);
+        let repeated = passes(Offsets::PermutationRepeated);
+        assert!(repeated[..n] == repeated[n..2 * n] && repeated[n..2 * n] == repeated[2 * n..]);
     }
 }

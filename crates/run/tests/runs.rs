@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, Stage};
 use drivebay_run::{
-    Arbitration, Control, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted, Workload,
-    run,
+    Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted,
+    Workload, discard, run,
 };
 
 fn spec() -> Spec {
@@ -26,7 +26,11 @@ fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64)
         pattern,
         read_percent,
         block_bytes: 4096,
+        block_bytes_max: None,
+        compressible_percent: 0,
         queue_depth,
+        offsets: Default::default(),
+        streams: Default::default(),
         queues: 1,
         arbitration: Default::default(),
         span_start_bytes: 0,
@@ -299,4 +303,38 @@ fn impossible_workloads_are_refused_by_name() {
     };
     assert_eq!(refused(&through(9, 1, None)), "queues");
     assert_eq!(refused(&through(8, 129, None)), "queue_depth");
+}
+
+/// A permutation writes every address of the span once a pass; uniform draws leave 1/e of them out.
+#[test]
+fn a_pass_of_a_permutation_writes_each_address_once() {
+    let mapped = |offsets, passes: u64| {
+        let mut load = workload(Pattern::Random, 0, 32, 1.0);
+        load.offsets = offsets;
+        load.span_bytes = 40_001 * 4096;
+        load.stop = Stop { duration_s: None, bytes: Some(passes * load.span_bytes), stable: None };
+        let mut drive = device();
+        go(&mut drive, &load, 1);
+        drive.ftl().mapped()
+    };
+    assert_eq!(mapped(Offsets::Permutation, 1), 40_001);
+    assert_eq!(mapped(Offsets::PermutationRepeated, 2), 40_001);
+    let once = mapped(Offsets::Uniform, 1) as f64 / 40_001.0;
+    assert!((once - (1.0 - (-1f64).exp())).abs() < 0.01, "{once}");
+}
+
+#[test]
+fn a_discard_unmaps_its_stretch_and_nothing_else() {
+    let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
+    load.stop = Stop { duration_s: None, bytes: Some(load.span_bytes), stable: None };
+    let mut drive = device();
+    go(&mut drive, &load, 1);
+    let (pages, before) = (load.span_bytes / 4096, drive.now());
+    discard(&mut drive, 4096 + 1, 100 * 4096).expect("on the drive");
+    assert_eq!(drive.ftl().mapped(), pages - 99, "partly covered pages stay");
+    assert!(drive.now() > before, "a command takes time");
+    let capacity = drive.spec().capacity_bytes();
+    discard(&mut drive, 0, capacity).expect("the whole drive");
+    assert_eq!(drive.ftl().mapped(), 0);
+    assert!(matches!(discard(&mut drive, capacity, 4096), Err(RunError::Device(_))));
 }

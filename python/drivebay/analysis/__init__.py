@@ -5,8 +5,8 @@ figure is shown. Floats are used freely here; percentiles are never averaged, hi
 """
 
 from drivebay.analysis.conditions import Conditions, Doubt, conditions
+from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.headline import Headline
-from drivebay.analysis.measure import Figure, Measured
 from drivebay.analysis.review import Review, headline, review
 
 __all__ = [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivebay.analysis.measure import Measured, PhaseFigures
+from drivebay.analysis.figures import Measured, PhaseFigures
 from drivebay.analysis.stages import OverTime, StageShare, meaning, ordered
 
 WORTH_PERCENT = 10.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from drivebay.analysis import published as prints
-from drivebay.analysis.measure import Figure, Measured
+from drivebay.analysis.figures import Figure, Measured
 
 
 @dataclass(frozen=True)

@@ -6,131 +6,56 @@ be computed is there with value None and a note that says why, never left out in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import latency, stages, timeline
+from drivebay.analysis import loads, mixes, power, steady_state, trim_write
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
-from drivebay.analysis.stages import OverTime
-from drivebay.suites import Test, Workload
-
-SAMPLES = "1 s samples"
-IOS = "I/Os"
-SD = "standard deviation of 1 s samples"
-SLOW_MS = (10, 100)
-"""The reviews' limits: the share of I/Os slower than these."""
-SMALL_BLOCK_BYTES = 8192
-"""Up to this size a load is known by its IOPS, above it by its data rate."""
-
-
-@dataclass(frozen=True)
-class PhaseData:
-    """One phase as the result folder has it; tables follow the schemas of `targets.base`."""
-
-    label: str
-    workload: Workload
-    duration_s: float
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    series: pa.Table
-    histogram: pa.Table
-    stages: pa.Table | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number with what is needed to believe it.
-
-    `spread` is in the figure's own unit, of the kind `spread_kind` says; `n` counts `n_kind`.
-    """
-
-    key: str
-    label: str
-    value: float | None
-    unit: str
-    spread: float | None = None
-    spread_kind: str = ""
-    n: int = 0
-    n_kind: str = SAMPLES
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class PhaseFigures:
-    """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row."""
-
-    label: str
-    workload: Workload
-    timeline: timeline.Timeline
-    histogram: latency.Histogram
-    stages: tuple[stages.StageShare, ...]
-    step: ladders.Step
-    throttled_s: float | None = None
-    stages_over_time: OverTime | None = None
-    bench: benches.StorageBench | None = None
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One test's figures, by key, in the order to be read; `main` are those of the short table.
-
-    `consistency`, `thermal` and `depth_mean` are there for tests of that kind alone, and None where
-    the run was too short for a single full second.
-    """
-
-    test: Test
-    phases: tuple[PhaseFigures, ...]
-    figures: Mapping[str, Figure]
-    main: tuple[str, ...] = ()
-    consistency: consistencies.Consistency | None = None
-    thermal: thermals.Thermal | None = None
-    depth_mean: ladders.DepthMean | None = None
-
-    @property
-    def steps(self) -> tuple[ladders.Step, ...]:
-        """The ladder's rows, one per phase."""
-        return tuple(phase.step for phase in self.phases)
-
-    @property
-    def whole(self) -> timeline.Timeline:
-        """All phases one after the other."""
-        return timeline.joined([phase.timeline for phase in self.phases])
+from drivebay.analysis.ageing import ageing
+from drivebay.analysis.figures import (
+    IOS,
+    SD,
+    SMALL_BLOCK_BYTES,
+    Figure,
+    Measured,
+    PhaseData,
+    PhaseFigures,
+    by_key,
+)
+from drivebay.analysis.phases import computed, of_any_phase, of_phases
+from drivebay.suites import Test
 
 
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
-    computed = tuple(_phase(phase) for phase in phases)
-    return KINDS.get(test.kind, _any_kind)(test, computed)
+    known = tuple(computed(phase) for phase in phases)
+    measured = KINDS.get(test.kind, _any_kind)(test, known)
+    rows = [*measured.figures.values(), *power.of_power(known)]
+    return replace(measured, figures=by_key(rows))
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     window_s = test.metric_window_s or 0
     found = consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
-    rows = _of_consistency(found) + _of_phases(phases)
+    rows = _of_consistency(found) + of_phases(phases)
     main = ("mean_iops", "sd_iops", "mean_over_sd")
-    return Measured(test, phases, _by_key(rows), main, consistency=found)
+    return Measured(test, phases, by_key(rows), main, consistency=found)
 
 
 def _thermal(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     heat = thermals.thermal(phases[0].timeline) if phases else None
-    rows = _of_thermal(heat) + _of_phases(phases)
+    rows = _of_thermal(heat) + of_phases(phases)
     main = ("throttle_after_s", "initial_rate", "throttled_rate")
-    return Measured(test, phases, _by_key(rows), main, thermal=heat)
+    return Measured(test, phases, by_key(rows), main, thermal=heat)
 
 
 def _trace(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
-    rows = _of_trace(phases[0].bench if phases else None) + _of_phases(phases)
+    rows = _of_trace(phases[0].bench if phases else None) + of_phases(phases)
     main = ("rate", "latency_mean", "over_10_ms", "over_100_ms", "outstanding")
-    return Measured(test, phases, _by_key(rows), main)
+    return Measured(test, phases, by_key(rows), main)
 
 
 def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -141,73 +66,51 @@ def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     deepest = max((step.queue_depth for step in steps), default=0)
     whole = ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
     main = whole if len(steps) > 1 else (f"rate_qd{deepest}",)
-    return Measured(test, phases, _by_key(rows), main, depth_mean=mean)
+    return Measured(test, phases, by_key(rows), main, depth_mean=mean)
 
 
 def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     """Rate and mean latency of every phase; of a lone phase all that is known."""
-    rows = [row for phase in phases for row in _of_any_phase(phase, alone=len(phases) == 1)]
-    rows += _of_phases(phases)
+    rows = [row for phase in phases for row in of_any_phase(phase, alone=len(phases) == 1)]
+    rows += of_phases(phases)
     main = tuple(row.key for row in rows if row.unit == "MB/s")
-    return Measured(test, phases, _by_key(rows), main)
+    return Measured(test, phases, by_key(rows), main)
+
+
+def _mixed(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = mixes.of_mixes(phases) + of_phases(phases)
+    return Measured(test, phases, by_key(rows), ("mean_rate", "rate_lowest", "rate_highest"))
+
+
+def _sizes(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = mixes.of_sizes(phases) + of_phases(phases)
+    main = tuple(row.key for row in rows if row.key.startswith("highest_"))
+    return Measured(test, phases, by_key(rows), main)
+
+
+def _trim_write(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    rows = trim_write.of_trim_write(phases) + of_phases(phases)
+    ends = dict.fromkeys(phases[place].label for place in (0, -1)) if phases else {}
+    main = ("left_percent", *(f"rate_{label}" for label in ends))
+    return Measured(test, phases, by_key(rows), main)
 
 
 KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
+    "ageing": ageing,
+    "compression": loads.compression,
     "consistency": _consistency,
     "ladder": _ladder,
+    "ladders": loads.ladders,
+    "loads": loads.loads,
+    "mixed": _mixed,
+    "rounds": steady_state.rounds,
+    "saturation": steady_state.saturation,
+    "sizes": _sizes,
     "thermal": _thermal,
     "trace": _trace,
+    "trim-write": _trim_write,
 }
 """What computes each kind of test; a new kind is one function and one line here."""
-
-
-def _phase(phase: PhaseData) -> PhaseFigures:
-    seconds = timeline.from_table(phase.series, phase.duration_s)
-    counts = latency.from_table(phase.histogram)
-    total = phase.reads + phase.writes
-    step = ladders.step(
-        phase.label,
-        phase.workload.queue_depth,
-        seconds,
-        counts,
-        total_ios=total,
-        total_bytes=phase.read_bytes + phase.write_bytes,
-        latency_mean_ns=_mean_latency_ns(phase.series),
-        waf=phase.metrics.get("waf"),
-    )
-    where = stages.shares(phase.stages, total_ios=total)
-    throttled = phase.metrics.get("throttled_s")
-    bench = benches.storage_bench(
-        ios=total, moved_bytes=phase.read_bytes + phase.write_bytes, metrics=phase.metrics
-    )
-    return PhaseFigures(
-        phase.label,
-        phase.workload,
-        seconds,
-        counts,
-        where,
-        step,
-        throttled,
-        stages.over_time(phase.stages, seconds.ios),
-        bench,
-    )
-
-
-def _mean_latency_ns(series: pa.Table) -> float | None:
-    """Mean over all I/Os, from each second's mean and its count."""
-    reads, writes = (np.asarray(series.column(name).to_numpy()) for name in ("reads", "writes"))
-    ios = (reads + writes).astype(float)
-    mean = np.asarray(series.column("latency_ns_mean").to_numpy(zero_copy_only=False), dtype=float)
-    known = ~np.isnan(mean) & (ios > 0)
-    return float(np.average(mean[known], weights=ios[known])) if known.any() else None
-
-
-def _by_key(rows: list[Figure]) -> dict[str, Figure]:
-    """The figures by key; a test's own one goes before that of its phase."""
-    found: dict[str, Figure] = {}
-    for row in rows:
-        found.setdefault(row.key, row)
-    return found
 
 
 _TOO_SHORT = "the run has not one full second"
@@ -329,61 +232,6 @@ def _of_thermal(found: thermals.Thermal | None) -> list[Figure]:
     ]
 
 
-def _of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
-    """What a test of one phase has besides its own figures: latency, power, heat, WAF."""
-    if len(phases) != 1:
-        return []
-    phase = phases[0]
-    step, n = phase.step, phase.step.total_ios
-    peak = timeline.highest(phase.timeline.temperature_c)
-    rows = [Figure("latency_mean", "Mean latency", step.latency_mean_us, "µs", n=n, n_kind=IOS)]
-    rows += [
-        Figure(
-            f"latency_p{q:g}",
-            f"Latency p{q:g}",
-            us,
-            "µs",
-            None if us is None else us * latency.BIN_ERROR_PERCENT / 100,
-            "width of the histogram's bin",
-            n,
-            IOS,
-            "" if us is not None else "too few I/Os for this percentile",
-        )
-        for q, us in step.percentiles_us.items()
-    ]
-    return [
-        *rows,
-        *_slow_shares(phase),
-        Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=_absent(step.waf)),
-        Figure(
-            "power_mean",
-            "Mean power",
-            step.power.mean if step.power else None,
-            "W",
-            step.power.sd if step.power else None,
-            SD,
-            step.power.n if step.power else 0,
-            note=_absent(step.power),
-        ),
-        Figure(
-            "temperature_peak",
-            "Highest temperature",
-            peak,
-            "°C",
-            n=phase.timeline.n if peak is not None else 0,
-            note=_absent(peak),
-        ),
-        Figure(
-            "throttled_s",
-            "Time spent throttling",
-            phase.throttled_s,
-            "s",
-            n=phase.timeline.n if phase.throttled_s is not None else 0,
-            note=_absent(phase.throttled_s),
-        ),
-    ]
-
-
 def _of_trace(bench: benches.StorageBench | None) -> list[Figure]:
     if bench is None:
         return [Figure("rate", "Data rate", None, "MB/s", note="no I/O of the trace was issued")]
@@ -404,10 +252,6 @@ def _of_trace(bench: benches.StorageBench | None) -> list[Figure]:
         Figure(key, label, value, unit, n=n, n_kind=IOS, note=note)
         for key, label, value, unit, note in values
     ]
-
-
-def _absent(value: object) -> str:
-    return "" if value is not None else "not reported by this target"
 
 
 def _of_ladder(
@@ -449,61 +293,4 @@ def _of_ladder(
                 ios.n if ios else 0,
             ),
         ]
-    return rows
-
-
-def _slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
-    """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
-    counted = phase.histogram.total
-    return [
-        Figure(
-            f"over_{limit}_ms{key}",
-            f"I/Os over {limit} ms{of}",
-            latency.share_slower_percent(phase.histogram, limit * 10**6) if counted else None,
-            "%",
-            n=counted,
-            n_kind=IOS,
-            note="" if counted else "no I/O was counted",
-        )
-        for limit in SLOW_MS
-    ]
-
-
-def _of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
-    step = phase.step
-    key, of = ("", "") if alone else (f"_{phase.label}", f", {phase.label}")
-    rows = [
-        Figure(
-            f"rate{key}",
-            f"Data rate{of}",
-            step.rate_mb_s,
-            "MB/s",
-            step.rate.sd if step.rate else None,
-            SD,
-            step.rate.n if step.rate else 0,
-        ),
-        Figure(
-            f"iops{key}",
-            f"IOPS{of}",
-            step.iops,
-            "IOPS",
-            step.ios.sd if step.ios else None,
-            SD,
-            step.ios.n if step.ios else 0,
-        ),
-    ]
-    if not alone:  # a lone phase has it among the figures of its phase
-        mean = step.latency_mean_us
-        rows.append(
-            Figure(
-                f"latency_mean{key}",
-                f"Mean latency{of}",
-                mean,
-                "µs",
-                n=step.total_ios,
-                n_kind=IOS,
-                note=_absent(mean),
-            )
-        )
-        rows += _slow_shares(phase, key, of)
     return rows

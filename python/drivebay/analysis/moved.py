@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drivebay.analysis.measure import Figure
+from drivebay.analysis.figures import Figure
 from drivebay.analysis.review import Review
 
 

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from drivebay.analysis import headline as headlines
 from drivebay.analysis import published
 from drivebay.analysis.changed import changes
+from drivebay.analysis.figures import Measured, PhaseData
 from drivebay.analysis.headline import Headline
-from drivebay.analysis.measure import Measured, PhaseData, measure
+from drivebay.analysis.measure import measure
 from drivebay.results import Result, Step
 
 

@@ -183,3 +183,30 @@ def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int
         else:
             spans.append((second, second + 1))
     return spans
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretches of equal length; arrays of shape (n,): their ends, what all seconds so far had
+    moved, the mean of the IOPS, and the mean latency over the stretch's I/Os."""
+
+    end_s: Floats
+    written_gb: Floats
+    ios: Floats
+    latency_ms_mean: Floats
+
+
+def stretches(line: Timeline, seconds: int) -> Stretches:
+    """The run in stretches of so many seconds; the last one may be shorter."""
+    starts = np.arange(0, line.n, seconds)
+    ends = np.minimum(starts + seconds, line.n)
+    known = np.where(np.isnan(line.latency_ms_mean), 0.0, line.latency_ms_mean) * line.ios
+    ios = np.add.reduceat(line.ios, starts) if line.n else np.zeros(0)
+    sums = np.add.reduceat(known, starts) if line.n else np.zeros(0)
+    moved = np.cumsum(line.rate_mb_s) / 1e3
+    return Stretches(
+        end_s=ends.astype(float),
+        written_gb=moved[ends - 1] if line.n else np.zeros(0),
+        ios=ios / np.maximum(ends - starts, 1),
+        latency_ms_mean=np.divide(sums, ios, out=np.full(len(ios), np.nan), where=ios > 0),
+    )

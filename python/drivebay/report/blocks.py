@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from drivebay.analysis import explain
-from drivebay.analysis.measure import SD
+from drivebay.analysis.figures import SD
 from drivebay.analysis.stages import meaning
 from drivebay.report import captions, charts_latency, charts_stages, charts_time
 from drivebay.report.charts import Chart

@@ -13,9 +13,11 @@ from drivebay.report import charts_time
 from drivebay.report.entries import SELF, Run
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table
-from drivebay.report.words import DASH, load, number, preparation, quantity
+from drivebay.report.words import DASH, load, number, preparation, quantity, step_words
+from drivebay.report.words import kind as _kind
 from drivebay.report.words import latency as latency_words
-from drivebay.suites import Test
+from drivebay.suites import Phase, Test
+from drivebay.units import binary_bytes
 
 ZERO = "The axis starts at zero."
 LOG = "Logarithmic axis, does not start at zero."
@@ -32,6 +34,14 @@ def spread(found: Spread | None, unit: str) -> str:
         return "unknown"
     sd = "" if found.sd is None else f", sd {number(found.sd)}"
     return f"{quantity(found.mean, unit)}{sd}, n = {found.n:,}"
+
+
+def counted(run: Run, *, of_ios: bool) -> str:
+    """How many I/Os, or how many full seconds, all phases of a run have together."""
+    steps = run.measured.steps
+    if of_ios:
+        return f"n = {sum(step.total_ios for step in steps):,} I/Os"
+    return f"n = {sum(step.rate.n for step in steps if step.rate):,} 1 s samples"
 
 
 def named(runs: Sequence[Run], words: Sequence[str]) -> str:
@@ -80,6 +90,7 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
     for key, name in (
         ("waf", "Write amplification"),
         ("power_mean", "Mean power"),
+        ("power_peak", "Peak power"),
         ("temperature_peak", "Highest temperature"),
         ("throttled_s", "Throttled for"),
     ):
@@ -90,19 +101,12 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
 
 def method(test: Test) -> Html:
     """How a test was run, one click away."""
-    loads = [
-        load(phase.workload) if phase.replay is None else phase.replay.words()
-        for phase in test.phases
-    ]
-    depths = [phase.workload.queue_depth for phase in test.phases]
-    if len(depths) > 1:
-        first = test.phases[0].workload
-        rest = load(first).replace(f"queue depth {depths[0]}", "queue depths " + _list(depths))
-        loads = [f"{rest} at each"]
     rows: list[tuple[str, str]] = [
         ("Prepared", preparation(test)),
-        ("Load", "; ".join(loads)),
+        ("Load", "; ".join(_loads(test))),
     ]
+    if test.what_if:
+        rows.insert(0, ("Drive changed", ", ".join(test.what_if)))
     if test.metric_window_s is not None:
         rows.append(("Figure from", f"the last {number(test.metric_window_s)} s"))
     if len(test.metric_queue_depths) > 1:
@@ -123,6 +127,40 @@ def method(test: Test) -> Html:
         el("dl", [el("div", el("dt", name), el("dd", words)) for name, words in rows]),
         class_="method",
     )
+
+
+def _loads(test: Test) -> list[str]:
+    """The phases' loads; what alone differs between them is listed within one line."""
+    first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
+    plain = not any(phase.replay or phase.before for phase in test.phases)
+    varied = {
+        name
+        for phase in test.phases
+        for name in type(first).model_fields
+        if getattr(phase.workload, name) != getattr(first, name)
+    }
+    if not plain or not varied or varied - {"queue_depth", "read_percent", "block_bytes"}:
+        return [_load(phase) for phase in test.phases]
+    words = f"{load(first)} at each"
+    for name, one, several, say in (
+        ("queue_depth", f"queue depth {depth}", "queue depths ", str),
+        ("read_percent", _kind(first), "mixes of reads and writes ", _mix),
+        ("block_bytes", binary_bytes(first.block_bytes), "", binary_bytes),
+    ):
+        if name in varied:
+            values = dict.fromkeys(getattr(phase.workload, name) for phase in test.phases)
+            words = words.replace(one, several + ", ".join(say(value) for value in values), 1)
+    return [words]
+
+
+def _mix(read_percent: int) -> str:
+    return f"{read_percent}/{100 - read_percent}"
+
+
+def _load(phase: Phase) -> str:
+    before = [step_words(step) for step in phase.before]
+    words = load(phase.workload) if phase.replay is None else phase.replay.words()
+    return f"{words} (before it {', '.join(before)})" if before else words
 
 
 def _list(values: Sequence[int]) -> str:

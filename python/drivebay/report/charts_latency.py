@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from drivebay.analysis import latency
+from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.ladder import Step
-from drivebay.analysis.measure import PhaseFigures
 from drivebay.report.charts import (
     Chart,
     Json,

@@ -1,4 +1,4 @@
-"""Charts over load: rate and power by queue depth, rate and latency by phase.
+"""Charts over load: rate and power by queue depth, by phase, and by size of the requests.
 
 Error bars are the standard deviation of the 1 s samples.
 """
@@ -9,10 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from drivebay.analysis.ladder import Step
+from drivebay.analysis.mixes import NAMES
 from drivebay.report.charts import Chart, Json, depth_axis, from_zero, rounded, unit_label, wrapped
-from drivebay.report.entries import Run
+from drivebay.report.entries import Run, phase_name
 from drivebay.report.markup import chart_text
 from drivebay.report.words import number
+from drivebay.units import binary_bytes
 
 
 def rate(chart_id: str, runs: Sequence[Run]) -> Chart:
@@ -92,40 +95,85 @@ def power(chart_id: str, runs: Sequence[Run]) -> Chart | None:
     return chart
 
 
+UNITS = {"rate": "MB/s", "latency": "ms, mean", "power": "W"}
+
+
 def by_phase(chart_id: str, runs: Sequence[Run], what: str) -> Chart:
-    """One figure of every phase, in the order they ran: `what` is "rate" or "latency"."""
+    """One figure of every phase, in the order they ran: `what` is "rate", "latency" or "power"."""
     chart = Chart(chart_id, 320)
     tops = [0.0]
     for run in runs:
-        steps = run.measured.steps
-        if what == "rate":
-            values = [step.rate_mb_s for step in steps]
-            deviations = [step.rate.sd or 0.0 if step.rate else 0.0 for step in steps]
-        else:
-            values = [np.nan if (us := s.latency_mean_us) is None else us / 1e3 for s in steps]
-            deviations = [0.0 for _ in steps]
-        both = zip(values, deviations, strict=True)
-        tops += [value + sd for value, sd in both if value == value]
-        unit = "MB/s" if what == "rate" else "ms"
-        chart.traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": chart_text(run.name),
-                "x": [wrapped(step.label, 12) for step in steps],
-                "y": rounded(values),
-                "error_y": _whiskers(deviations, run.colour),
-                "line": {"color": run.colour, "width": 2},
-                "marker": {"color": run.colour, "size": 7},
-                "hovertemplate": f"%{{x}}: %{{y:,.5~g}} {unit}",
-            }
-        )
+        values, deviations = _values([phase.step for phase in run.measured.phases], what)
+        tops += _tops(values, deviations)
+        names = [wrapped(phase_name(run, phase), 12) for phase in run.measured.phases]
+        chart.traces.append(_line(run, names, values, deviations, UNITS[what].partition(",")[0]))
     chart.layout = {
         "xaxis": {"type": "category", "automargin": True},
         "yaxis": {"range": from_zero(*tops)},
-        "annotations": [unit_label("MB/s" if what == "rate" else "ms, mean")],
+        "annotations": [unit_label(UNITS[what])],
     }
     return chart
+
+
+def by_size(chart_id: str, runs: Sequence[Run], what: str) -> Chart:
+    """One figure over the size of the requests: reads a solid line, writes a dotted one."""
+    chart = Chart(chart_id, 360)
+    tops = [0.0]
+    sizes = sorted({p.workload.block_bytes for run in runs for p in run.measured.phases})
+    for run in runs:
+        for percent, (_, words) in reversed(NAMES.items()):
+            some = [p for p in run.measured.phases if p.workload.read_percent == percent]
+            values, deviations = _values([phase.step for phase in some], what)
+            tops += _tops(values, deviations)
+            names = [binary_bytes(phase.workload.block_bytes) for phase in some]
+            trace = _line(run, names, values, deviations, UNITS[what].partition(",")[0])
+            trace["hovertemplate"] = f"{words} of {trace['hovertemplate']}"
+            trace["line"]["dash"] = "solid" if percent else "dot"
+            chart.traces.append(trace)
+    chart.layout = {
+        "xaxis": {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": [binary_bytes(size) for size in sizes],
+            "automargin": True,
+        },
+        "yaxis": {"range": from_zero(*tops)},
+        "annotations": [unit_label(UNITS[what])],
+    }
+    return chart
+
+
+def _values(steps: Sequence[Step], what: str) -> tuple[list[float], list[float]]:
+    """The figure of each step and its standard deviation, NaN and 0 where unknown."""
+    if what == "latency":
+        means = [np.nan if (us := s.latency_mean_us) is None else us / 1e3 for s in steps]
+        return means, [0.0 for _ in steps]
+    spreads = [step.rate if what == "rate" else step.power for step in steps]
+    deviations = [some.sd or 0.0 if some else 0.0 for some in spreads]
+    if what == "rate":
+        return [step.rate_mb_s for step in steps], deviations
+    return [some.mean if some else np.nan for some in spreads], deviations
+
+
+def _tops(values: Sequence[float], deviations: Sequence[float]) -> list[float]:
+    both = zip(values, deviations, strict=True)
+    return [value + sd for value, sd in both if value == value]
+
+
+def _line(
+    run: Run, names: list[str], values: list[float], deviations: list[float], unit: str
+) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": chart_text(run.name),
+        "x": names,
+        "y": rounded(values),
+        "error_y": _whiskers(deviations, run.colour),
+        "line": {"color": run.colour, "width": 2},
+        "marker": {"color": run.colour, "size": 7},
+        "hovertemplate": f"%{{x}}: %{{y:,.5~g}} {unit}",
+    }
 
 
 def _whiskers(deviations: Sequence[float], colour: str) -> Json:

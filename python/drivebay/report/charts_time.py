@@ -20,6 +20,7 @@ ALL = "all"
 TEMPERATURE_FROM_C = 20.0
 SHAPES_MAX = 200
 FEW = 60
+NAMED_MAX = 12
 FURTHER_MAX = 6
 ALONE = {"temperature_c": "@heat", "power_w": "@power"}
 
@@ -237,10 +238,11 @@ def _layout(titles: Sequence[str]) -> Json:
 
 
 def _mark_phases(chart: Chart, run: Run) -> None:
-    """A line where one queue depth ends and the next begins, and its name on top."""
+    """A line where one phase ends and the next begins, and its name on top where there is room."""
     phases = run.measured.phases
     if len(phases) < 2:
         return
+    named = len(phases) <= NAMED_MAX
     start = 0
     shapes: list[Any] = chart.layout.setdefault("shapes", [])
     for number, phase in enumerate(phases):
@@ -258,9 +260,10 @@ def _mark_phases(chart: Chart, run: Run) -> None:
                     "layer": "below",
                 }
             )
-        label = unit_label(phase_name(run, phase))
-        label |= {"xref": "x", "x": start + phase.timeline.n / 2, "xanchor": "center"}
-        chart.layout["annotations"].append(label)
+        if named:
+            label = unit_label(phase_name(run, phase))
+            label |= {"xref": "x", "x": start + phase.timeline.n / 2, "xanchor": "center"}
+            chart.layout["annotations"].append(label)
         start += phase.timeline.n
     chart.layout["annotations"][0] |= {"yshift": 22}
     chart.layout["margin"] = {"t": 50}

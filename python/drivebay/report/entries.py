@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from drivebay import units
 from drivebay.analysis import Measured, Review
 from drivebay.analysis.changed import changes
-from drivebay.analysis.measure import PhaseFigures
+from drivebay.analysis.figures import PhaseFigures
+from drivebay.analysis.mixes import NAMES, mix_words
 from drivebay.report.themes import SERIES
 from drivebay.suites import Test
 
@@ -148,10 +149,14 @@ def capacity(review: Review) -> str:
 
 
 def phase_name(run: Run, phase: PhaseFigures) -> str:
-    """A phase as charts call it: by its queue depth where that tells it apart, else its label."""
-    phases = run.measured.phases
+    """A phase as charts call it: by its mix, its size or its queue depth, else by its label."""
+    phases, load = run.measured.phases, phase.workload
+    if run.measured.test.kind == "mixed":
+        return mix_words(load)
+    if run.measured.test.kind == "sizes":
+        return f"{units.binary_bytes(load.block_bytes)} {NAMES[load.read_percent][0]}"
     depths = {one.workload.queue_depth for one in phases}
-    return f"QD {phase.workload.queue_depth}" if len(depths) == len(phases) else phase.label
+    return f"QD {load.queue_depth}" if len(depths) == len(phases) else phase.label
 
 
 def labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:

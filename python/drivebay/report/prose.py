@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drivebay.analysis import Headline
-from drivebay.analysis.measure import Figure
+from drivebay.analysis.figures import Figure
 from drivebay.analysis.moved import gone, moved
 from drivebay.report import kinds
 from drivebay.report.entries import Entry

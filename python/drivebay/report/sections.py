@@ -30,8 +30,20 @@ PAGES = {
     "mixed-sequential": "Mixed sequential",
     "atto": "ATTO-style",
     "as-ssd": "AS-SSD-style",
+    "crystaldiskmark": "CrystalDiskMark-3-style",
+    "pcmark7": "PCMark-7-style",
+    "pcmark8": "PCMark-8-style",
+    "fio-fob": "fio, fresh out of box",
+    "fio-steady": "fio, steady state",
+    "fio-consistency": "fio, consistency and latency",
+    "snia-wsat": "SNIA write saturation",
+    "snia-iops": "SNIA IOPS",
+    "snia-throughput": "SNIA throughput",
+    "snia-latency": "SNIA latency",
     "thermal": "Thermal throttling",
     "trim": "TRIM",
+    "sustained-random-write": "Sustained random write",
+    "sustained-sequential-write": "Sustained sequential write",
 }
 """Headings, in the order in which the reviews had them; pages not named here come after."""
 SHORT = {
@@ -42,6 +54,14 @@ SHORT = {
     "destroyer": "Destroyer",
     "heavy": "Heavy",
     "light": "Light",
+    "crystaldiskmark": "CDM-3-style",
+    "fio-fob": "Fresh",
+    "fio-steady": "Steady",
+    "fio-consistency": "Consistency",
+    "snia-wsat": "Saturation",
+    "snia-iops": "IOPS",
+    "snia-throughput": "Throughput",
+    "snia-latency": "Latency",
 }
 """What the bar on top calls a page where its heading is long."""
 DIFFERENT = (
@@ -85,7 +105,7 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
     """One page of the suite. Tests of some kinds share their charts in a lone review."""
     heading = page_title(page)
     body: list[Child] = []
-    together = [test for test in tests if kinds.of(test.kind).together]
+    together = [test for test in tests if kinds.of(test.kind).together or _is_compared(test, tests)]
     apart = list(tests)
     if together and len(book.entries) == 1:
         body.append(_together(book, page, together))
@@ -108,6 +128,12 @@ def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
             )
         )
     return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
+
+
+def _is_compared(test: Test, tests: Sequence[Test]) -> bool:
+    """Whether the page has this test with and without some change of the drive."""
+    alike = [other for other in tests if (other.kind, other.phases) == (test.kind, test.phases)]
+    return len({other.what_if for other in alike}) > 1
 
 
 def _together(book: Book, page: str, tests: Sequence[Test]) -> list[Child]:

@@ -82,15 +82,41 @@ def load(workload: Workload) -> str:
     ...               duration_s=3600))
     '4 KiB random write, queue depth 32, whole drive, 1 h 0 min'
     """
-    kind = {100: "read", 0: "write"}.get(workload.read_percent)
-    kind = kind or f"mix of {workload.read_percent} % reads"
     length = units.duration(workload.duration_s)
     if workload.until_stable is not None:
         length = f"until stable, at most {length}"
+    if workload.until_written_percent is not None:
+        length = (
+            f"until {workload.until_written_percent} % of the capacity is written, at most {length}"
+        )
+    size = units.binary_bytes(workload.block_bytes)
+    if workload.block_bytes_max is not None:
+        size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
+    percent = workload.content.compressible_percent
+    content = f", {workload.content.words()}" if percent else ""
     return (
-        f"{units.binary_bytes(workload.block_bytes)} {workload.pattern} {kind}, "
-        f"queue depth {workload.queue_depth}, {span(workload)}, {length}"
+        f"{size} {_order(workload)} {kind(workload)}, "
+        f"{_depth(workload)}, {span(workload)}{content}, {length}"
     )
+
+
+def kind(workload: Workload) -> str:
+    """Reads, writes, or the share of reads."""
+    pure = {100: "read", 0: "write"}.get(workload.read_percent)
+    return pure or f"mix of {workload.read_percent} % reads"
+
+
+def _order(workload: Workload) -> str:
+    """The order of addresses, in as few words as tell it apart from the usual one."""
+    more = {"permutation": " (each address once per pass)"}
+    more["permutation-repeated"] = " (each address once per pass, passes in the same order)"
+    shared = " (reads and writes in one stream)" if workload.streams == "shared" else ""
+    return workload.pattern + more.get(workload.offsets, shared)
+
+
+def _depth(workload: Workload) -> str:
+    depth = f"queue depth {workload.queue_depth}"
+    return depth if workload.queues == 1 else f"{depth} in each of {workload.queues} queues"
 
 
 def span(where: Workload | Prepare) -> str:
@@ -106,14 +132,28 @@ def span(where: Workload | Prepare) -> str:
 
 def preparation(test: Test) -> str:
     """The steps before the load, in words."""
-    words = []
-    for step in test.prepare:
-        if step.kind == "purge":
-            words.append("purged")
-        elif step.kind == "rest":
-            words.append(f"rested {units.duration(step.seconds)}")
-        else:
-            often = "" if step.passes == 1 else f" {step.passes} times"
-            needed = " where needed" if step.if_needed else ""
-            words.append(f"filled sequentially{often}{needed} ({span(step)})")
-    return ", ".join(words) if words else "none"
+    return ", ".join(map(step_words, test.prepare)) or "none"
+
+
+def step_words(step: Prepare) -> str:
+    """One step before a load, in words."""
+    if step.kind == "purge":
+        return "purged"
+    if step.kind == "rest":
+        return f"rested {units.duration(step.seconds)}"
+    if step.kind == "discard":
+        return f"trimmed ({span(step)})"
+    if step.kind == "steady":
+        rounds, rule = step.rounds
+        return (
+            f"rounds of {load(rounds)}, until steady (range at most {rule.range_percent:g} %, "
+            f"slope {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), at "
+            f"most {rule.rounds_max} rounds"
+        )
+    if step.load is not None:
+        return load(step.load)
+    percent = step.content.compressible_percent
+    content = f" with {step.content.words()}" if percent else ""
+    often = "" if step.passes == 1 else f" {step.passes} times"
+    needed = " where needed" if step.if_needed else ""
+    return f"filled sequentially{often}{needed}{content} ({span(step)})"

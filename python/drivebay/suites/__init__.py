@@ -15,14 +15,18 @@ from drivebay.suites.model import (
     Test,
     Workload,
 )
+from drivebay.suites.parts import Content, Rounds, Score
 from drivebay.suites.steady import Steady
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Content",
     "Phase",
     "Prepare",
     "Quick",
     "Replay",
+    "Rounds",
+    "Score",
     "Stable",
     "Steady",
     "Suite",

@@ -1,17 +1,23 @@
 """Reads a suite's TOML file into the model, and turns every mistake into one line with a hint.
 
 The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
-"qd1", "qd2" and so on; one `workload` with its `queue_depth`, or one `replay`, becomes the single
-phase "run".
+"qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` (in bytes) and `read_percents`
+likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations, contents
+outermost, then block sizes, depths innermost ("4k-r80-qd3"). One `workload` that has all of them
+itself, or one `replay`, becomes the single phase "run".
 Leaves out: includes and variables; a suite is one file.
 """
 
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +27,7 @@ from drivebay.errors import UserError
 from drivebay.suites.model import Suite
 
 FILE_BYTES_MAX = 1_000_000
+PHASES_MAX = 1000
 
 
 def names() -> list[str]:
@@ -97,47 +104,94 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
 class _Expanded(dict[str, Any]):
     """A test whose phases the loader wrote; errors in them are told in the file's own terms."""
 
+    swept: Mapping[str, str] = MappingProxyType({})
+    """Fields of the workload that came from a list, and the list's key."""
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """A list that stands for a field of the workload, one phase for each value."""
+
+    key: str
+    field: str
+    label: Callable[[int], str]
+    example: str
+
+
+def _size(count: int) -> str:
+    """A size in bytes as a label.
+
+    >>> [_size(count) for count in (512, 4096, 131072, 67108864)]
+    ['512b', '4k', '128k', '64m']
+    """
+    for unit, letter in ((2**20, "m"), (2**10, "k")):
+        if count and count % unit == 0:
+            return f"{count // unit}{letter}"
+    return f"{count}b"
+
+
+SWEEPS = (
+    _Sweep("compressible_percents", "content", "c{}".format, "[0, 50, 100]"),
+    _Sweep("block_sizes", "block_bytes", _size, "[512, 4096, 131072]"),
+    _Sweep("read_percents", "read_percent", "r{}".format, "[100, 80, 60, 40, 20, 0]"),
+    _Sweep("queue_depths", "queue_depth", "qd{}".format, "[1, 2, 4, 8, 16, 32]"),
+)
+
 
 def _expand(test: Any, where: str) -> Any:
     """The terse form of one test, spelled out."""
-    if isinstance(test, dict) and "replay" in test and not {"workload", "phases"} & set(test):
+    if not isinstance(test, dict):
+        return test
+    if "replay" in test and not {"workload", "phases"} & set(test):
         kept = {key: value for key, value in test.items() if key != "replay"}
         return _Expanded(kept, phases=[{"label": "run", "replay": test["replay"]}])
-    if not isinstance(test, dict) or "workload" not in test:
-        if isinstance(test, dict) and "queue_depths" in test:
+    name = test.get("id", "?")
+    sweeps = [sweep for sweep in SWEEPS if sweep.key in test]
+    if "workload" not in test:
+        for sweep in sweeps:
             raise UserError(
-                f"{where}: test '{test.get('id', '?')}': queue_depths without a workload",
-                "add a [tests.workload] table, which all the depths share",
+                f"{where}: test '{name}': {sweep.key} without a workload",
+                "add a [tests.workload] table, which all the phases share",
             )
         return test
-    name = test.get("id", "?")
     if "phases" in test:
         raise UserError(
             f"{where}: test '{name}' has both 'workload' and 'phases'; one of them is allowed",
-            "keep 'workload' for a single load or a ladder, 'phases' for anything else",
+            "keep 'workload' for a single load or a sweep, 'phases' for anything else",
         )
-    kept = {key: value for key, value in test.items() if key not in ("workload", "queue_depths")}
-    full = _Expanded(kept)
+    left_out = {"workload", *(sweep.key for sweep in sweeps)}
+    full = _Expanded({key: value for key, value in test.items() if key not in left_out})
     load = test["workload"]
-    if "queue_depths" not in test:
-        full["phases"] = [{"label": "run", "workload": load}]
-        return full
-    depths = test["queue_depths"]
-    if not (isinstance(depths, list) and depths and all(type(depth) is int for depth in depths)):
+    for sweep in sweeps:
+        values = test[sweep.key]
+        if not (isinstance(values, list) and values and all(type(one) is int for one in values)):
+            raise UserError(
+                f"{where}: test '{name}': {sweep.key}: {values!r} is not allowed; must be a list "
+                "of whole numbers",
+                f"write, for example: {sweep.key} = {sweep.example}",
+            )
+        if not isinstance(load, dict) or sweep.field in load:
+            raise UserError(
+                f"{where}: test '{name}': workload must be a table without {sweep.field}, as "
+                f"{sweep.key} gives them",
+                f"remove {sweep.field} from [tests.workload]",
+            )
+    combinations = list(itertools.product(*(test[sweep.key] for sweep in sweeps)))
+    if len(combinations) > PHASES_MAX:
         raise UserError(
-            f"{where}: test '{name}': queue_depths: {depths!r} is not allowed; must be a list of "
-            "whole numbers",
-            "write, for example: queue_depths = [1, 2, 4, 8, 16, 32]",
-        )
-    if not isinstance(load, dict) or "queue_depth" in load:
-        raise UserError(
-            f"{where}: test '{name}': workload must be a table without queue_depth, as "
-            "queue_depths gives them",
-            "remove queue_depth from [tests.workload]",
+            f"{where}: test '{name}': {len(combinations)} phases are too many; at most "
+            f"{PHASES_MAX}",
+            f"shorten {sweeps[0].key}",
         )
     full["phases"] = [
-        {"label": f"qd{depth}", "workload": {**load, "queue_depth": depth}} for depth in depths
+        {
+            "label": "-".join(map(lambda sweep, value: sweep.label(value), sweeps, values))
+            or "run",
+            "workload": {**load, **{s.field: v for s, v in zip(sweeps, values, strict=True)}},
+        }
+        for values in combinations
     ]
+    full.swept = {sweep.field: sweep.key for sweep in sweeps}
     return full
 
 
@@ -195,8 +249,8 @@ def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
         prefix = f"test '{name}': " if isinstance(name, str) else f"test {parts[1] + 1}: "
         parts = parts[2:]
         if isinstance(test, _Expanded) and parts[:1] == ["phases"]:
-            ladder = parts[-1] == "queue_depth" and len(test["phases"]) > 1
-            parts = ["queue_depths"] if ladder else parts[2:]
+            swept = test.swept.get(str(parts[-1]))
+            parts = [swept] if swept else parts[2:]
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

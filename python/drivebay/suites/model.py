@@ -11,12 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from drivebay.suites.parts import Content, Rounds, Score
 from drivebay.suites.steady import Steady
 
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
-BLOCK_BYTES_MAX = 16 * MIB
+BLOCK_BYTES_MAX = 64 * MIB
 QUEUE_DEPTH_MAX = 1024
+QUEUES_MAX = 128
 DURATION_S_MAX = 30 * 24 * 3600.0
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -33,6 +35,24 @@ def _is_an_id(value: str) -> str:
 Id = Annotated[str, Field(max_length=60), AfterValidator(_is_an_id)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+
+
+TestKind = Literal[
+    "ageing",
+    "compression",
+    "consistency",
+    "ladder",
+    "ladders",
+    "loads",
+    "mixed",
+    "rounds",
+    "saturation",
+    "sizes",
+    "thermal",
+    "trace",
+    "trim-write",
+]
+"""What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
 
 class _Data(BaseModel):
@@ -72,19 +92,56 @@ class Stable(_Data):
 
 
 class Workload(_Span):
-    """One closed-loop load: `queue_depth` requests are outstanding at all times.
+    """One closed-loop load: `queue_depth` requests are outstanding at all times, in each of
+    `queues` submission queues (NVMe).
 
-    Random addresses are uniform over the span, aligned to the block, drawn with replacement;
-    sequential ones begin at the span's start and wrap at its end. Data is incompressible.
-    `duration_s` is an upper bound where `until_stable` is given.
+    Addresses are aligned to the block. Random `offsets` are "uniform", drawn with replacement as
+    Iometer does; or a "permutation": each address once per pass over the span, every pass in a new
+    order, as fio does with its random map; or a "permutation-repeated": all passes in the same
+    order, as fio does with `random_generator=lfsr`. Sequential addresses begin at the span's start
+    and wrap at its end; of a mixed load reads and writes are a stream "each", as fio has them, or
+    one "shared" stream whose requests are reads or writes by chance, as Iometer has it. Data is
+    incompressible. `duration_s` is an upper bound where `until_stable` is given.
     """
 
     pattern: Literal["random", "sequential"]
+    offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
+    streams: Literal["each", "shared"] = "each"
     read_percent: Annotated[int, Field(ge=0, le=100)]
     block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
     queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+    queues: Annotated[int, Field(ge=1, le=QUEUES_MAX)] = 1
     duration_s: Seconds
     until_stable: Stable | None = None
+    block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
+    content: Content = Content()
+    until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _sizes_and_end_have_a_meaning(self) -> Workload:
+        most = self.block_bytes_max
+        if most is not None and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
+        if most is not None and (most <= self.block_bytes or most % self.block_bytes):
+            raise ValueError(
+                f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
+                f"({self.block_bytes}), and more"
+            )
+        if self.until_written_percent is not None and self.read_percent:
+            raise ValueError("'until_written_percent' needs read_percent = 0")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_have_a_meaning(self) -> Workload:
+        if self.offsets != "uniform" and self.pattern != "random":
+            raise ValueError("'offsets' has no meaning for a sequential load")
+        mixed = self.pattern == "sequential" and 0 < self.read_percent < 100
+        if self.streams != "each" and not mixed:
+            raise ValueError("'streams' has a meaning for mixed sequential loads only")
+        # Of several queues each would go its own way on a real drive, and they share one here.
+        if self.queues > 1 and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
+        return self
 
     @model_validator(mode="after")
     def _can_become_stable(self) -> Workload:
@@ -105,7 +162,14 @@ class Workload(_Span):
         (4194304, 4194304)
         """
         start, length = self._stretch(capacity_bytes)
+        if length < (self.block_bytes_max or 0):
+            return start, 0
         return start, length // self.block_bytes * self.block_bytes
+
+    def bytes_max(self, capacity_bytes: int) -> int | None:
+        """How much is written at most, in bytes, where the load says so."""
+        percent = self.until_written_percent
+        return None if percent is None else capacity_bytes * percent // 100
 
 
 class Prepare(_Span):
@@ -116,11 +180,13 @@ class Prepare(_Span):
     `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
     skipped where the span has been written whole since the last purge; a virtual drive begins
     every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
-    one after the other without a pause, until the rate is steady by SNIA's criterion.
+    one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
+    `load` once; nothing of it is kept. "discard" trims a span, as deleting its files would.
     """
 
-    kind: Literal["purge", "fill", "rest", "steady"]
+    kind: Literal["purge", "fill", "rest", "steady", "load", "discard"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
+    content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
     if_needed: bool = False
@@ -131,9 +197,11 @@ class Prepare(_Span):
     def _fields_fit_the_kind(self) -> Prepare:
         allowed = {
             "purge": {"kind"},
-            "fill": {"kind", "passes", "if_needed", *_Span.model_fields},
+            "fill": {"kind", "passes", "content", "if_needed", *_Span.model_fields},
             "rest": {"kind", "seconds", "waiting_s"},
             "steady": {"kind", "load", "until_steady"},
+            "load": {"kind", "load"},
+            "discard": {"kind", *_Span.model_fields},
         }[self.kind]
         changed = {
             name
@@ -146,6 +214,8 @@ class Prepare(_Span):
             raise ValueError("a rest needs 'seconds', more than 0")
         if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
             raise ValueError("a steady needs 'load', of which every round is a run, not more")
+        if self.kind == "load" and self.load is None:
+            raise ValueError("a load needs 'load', what is to be run")
         return self
 
     @property
@@ -155,14 +225,14 @@ class Prepare(_Span):
         return self.load, self.until_steady or Steady()
 
     def longest_s(self) -> float:
-        """Seconds that it takes at most, of a rest or of the rounds until steady; fills are 0."""
+        """Seconds that it takes at most, of a rest, a load or rounds until steady; fills are 0."""
         if self.kind == "steady":
             load, rule = self.rounds
             return load.duration_s * rule.rounds_max
-        return self.seconds
+        return self.seconds if self.load is None else self.load.duration_s
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
-        """Start and length in bytes of a fill, to the last byte of the stretch."""
+        """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
         return self._stretch(capacity_bytes)
 
 
@@ -202,13 +272,21 @@ class Replay(_Data):
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
-    With a `replay` the load is a trace, and `workload` only a stand-in of the same length for those
-    who look at every phase: 4 KiB, queue depth 1, half reads.
+    Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
+    trace, and `workload` only a stand-in of the same length for those who look at every phase:
+    4 KiB, queue depth 1, half reads.
     """
 
     label: Id
     workload: Workload
     replay: Replay | None = None
+    before: tuple[Prepare, ...] = ()
+
+    @model_validator(mode="after")
+    def _before_is_quiet(self) -> Phase:
+        if any(step.kind == "steady" for step in self.before):
+            raise ValueError("'before' takes no \"steady\": make it a phase, or a 'prepare'")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -226,6 +304,7 @@ class Phase(_Data):
 class Quick(_Data):
     """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
     rests where somebody has to wait for them. A trace is not cut; it has `scale` times the I/Os.
+    Of rounds until steady there are at most `rounds_max`, which is then also their window.
 
     With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
     on a real drive; tests whose figure depends on unwritten space must not say so.
@@ -236,24 +315,32 @@ class Quick(_Data):
     waiting_s: Annotated[float, Field(gt=0, le=3600)] = 2.0
     metric_window_s: Seconds | None = None
     until_stable: Stable | None = None
+    rounds_max: Annotated[int, Field(ge=2, le=100)] | None = None
     keep_state: bool = False
 
 
 class Test(_Data):
-    """One test: prepared, then its phases one after the other without a pause."""
+    """One test: prepared, then its phases one after the other without a pause.
+
+    `what_if` names how the drive differs from the one under review, in the words of `--with`, such
+    as "heatsink": a virtual drive changes by itself, a real one is changed by a person.
+    """
 
     __test__ = False  # not a pytest class
 
     id: Id
     title: Annotated[str, Field(min_length=1, max_length=120)]
     page: Id
-    kind: Literal["consistency", "ladder", "thermal", "trace"]
+    kind: TestKind
     method: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(min_length=1)]
+    what_if: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
     prepare: tuple[Prepare, ...] = ()
     phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
     metric_window_s: Seconds | None = None
     metric_queue_depths: tuple[int, ...] = ()
+    rounds: Rounds | None = None
+    scores: tuple[Score, ...] = ()
     quick: Quick | None = None
 
     @model_validator(mode="after")
@@ -278,16 +365,70 @@ class Test(_Data):
             len(self.phases) != 1 or self.phases[0].workload.until_stable is None
         ):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
-        if (self.kind == "trace") != all(phase.replay is not None for phase in self.phases):
-            raise ValueError("a trace test needs a 'replay', and no other kind may have one")
+        self._phases_fit_the_kind()
+        replays = sum(phase.replay is not None for phase in self.phases)
+        if self.kind == "trace" and replays < len(labels):
+            raise ValueError("a trace test needs a 'replay' in every phase")
+        if self.kind not in ("trace", "ageing") and replays:
+            raise ValueError(f"'replay' has no meaning for a {self.kind} test")
+        self._rounds_and_scores_fit(set(labels))
         if self.quick is not None:
             self._shortened(self.quick)
         return self
 
+    def _phases_fit_the_kind(self) -> None:
+        loads = [phase.workload for phase in self.phases]
+        if self.kind == "mixed" and (
+            len({load.read_percent for load in loads}) < len(loads)
+            or len({load.block_bytes for load in loads}) > 1
+        ):
+            raise ValueError("a mixed test needs phases of one block size and different mixes")
+        if self.kind == "sizes":
+            ways = {(load.block_bytes, load.read_percent) for load in loads}
+            if len(ways) < len(loads) or {load.read_percent for load in loads} - {0, 100}:
+                raise ValueError(
+                    "a sizes test needs phases that only read or only write, each of a block size "
+                    "of its own"
+                )
+        if self.kind == "trim-write":
+            discards = [any(s.kind == "discard" for s in phase.before) for phase in self.phases]
+            first, last = loads[0], loads[-1]
+            if len(loads) < 2 or discards[0] or not discards[-1] or first != last:
+                raise ValueError(
+                    "a trim-write test needs a first and a last phase of the same load, and a "
+                    '"discard" before the last one only'
+                )
+
+    def _rounds_and_scores_fit(self, labels: set[str]) -> None:
+        if (self.kind == "rounds") != (self.rounds is not None):
+            raise ValueError("a rounds test needs 'rounds', and no other kind may have it")
+        for name, known in [("rounds.tracked", self.rounds.tracked if self.rounds else ())] + [
+            (f"scores.{score.key}.terms", tuple(score.terms)) for score in self.scores
+        ]:
+            if foreign := sorted(set(known) - labels):
+                raise ValueError(
+                    f"{name}: {foreign[0]!r} is not allowed; must be a phase of the test: "
+                    + ", ".join(sorted(labels))
+                )
+        keys = [score.key for score in self.scores]
+        if len(set(keys)) != len(keys):
+            raise ValueError("two scores have the same key; keys must differ")
+        if self.scores and self.kind != "loads":
+            raise ValueError(f"'scores' has no meaning for a {self.kind} test")
+
+    @property
+    def rounds_max(self) -> int:
+        """How often the phases are run, at most."""
+        return 1 if self.rounds is None else self.rounds.rounds_max
+
     def drive_seconds(self) -> float:
         """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
         before = sum(step.longest_s() for step in self.prepare)
-        return before + sum(phase.workload.duration_s for phase in self.phases)
+        once = sum(
+            phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
+            for phase in self.phases
+        )
+        return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
         def shorter(step: Prepare) -> Prepare:
@@ -304,6 +445,10 @@ class Test(_Data):
                 )
                 rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
                 return step.model_copy(update={"load": load, "until_steady": rule})
+            if step.load is not None:
+                shorter_s = min(step.load.duration_s, quick.duration_s)
+                load = step.load.model_copy(update={"duration_s": shorter_s, "until_stable": None})
+                return step.model_copy(update={"load": load})
             return step
 
         prepare = tuple(
@@ -319,7 +464,9 @@ class Test(_Data):
                     "drive_s": phase.replay.drive_s * quick.scale,
                 }
                 part = Replay(**{**phase.replay.model_dump(), **changed})
-                phases.append(Phase.model_validate({"label": phase.label, "replay": part}))
+                before = tuple(map(shorter, phase.before))
+                again = {"label": phase.label, "replay": part, "before": before}
+                phases.append(Phase.model_validate(again))
                 continue
             load = phase.workload.model_dump()
             load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
@@ -327,26 +474,46 @@ class Test(_Data):
                 if quick.until_stable is None:
                     raise ValueError("quick needs 'until_stable', as the phase has one")
                 load["until_stable"] = quick.until_stable.model_dump()
-            phases.append(Phase(label=phase.label, workload=Workload(**load)))
+            phases.append(
+                Phase(
+                    label=phase.label,
+                    workload=Workload(**load),
+                    before=tuple(map(shorter, phase.before)),
+                )
+            )
         window = self.metric_window_s
         if window is not None:
             if quick.metric_window_s is None:
                 raise ValueError("quick needs 'metric_window_s', as the test has one")
             window = min(window, quick.metric_window_s)
-        shorter_parts = {"prepare": prepare, "phases": tuple(phases), "metric_window_s": window}
+        rounds = self.rounds
+        if rounds is not None and quick.rounds_max is not None:
+            few = min(quick.rounds_max, rounds.rounds_max)
+            rounds = rounds.model_copy(
+                update={"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
+            )
+        shorter_parts = {
+            "prepare": prepare,
+            "phases": tuple(phases),
+            "metric_window_s": window,
+            "rounds": rounds,
+        }
         return Test(**{**dict(self), **shorter_parts, "quick": None})
 
     def in_real_time(self) -> Test:
         """The form for a real drive: no rest is longer than its `waiting_s`."""
-        prepare = tuple(
-            step
-            if step.waiting_s is None
-            else step.model_copy(
-                update={"seconds": min(step.seconds, step.waiting_s), "waiting_s": None}
-            )
-            for step in self.prepare
-        )
-        return self.model_copy(update={"prepare": prepare})
+
+        def step(one: Prepare) -> Prepare:
+            if one.waiting_s is None:
+                return one
+            seconds = min(one.seconds, one.waiting_s)
+            return one.model_copy(update={"seconds": seconds, "waiting_s": None})
+
+        def part(phase: Phase) -> Phase:
+            return phase.model_copy(update={"before": tuple(map(step, phase.before))})
+
+        prepare, phases = tuple(map(step, self.prepare)), tuple(map(part, self.phases))
+        return self.model_copy(update={"prepare": prepare, "phases": phases})
 
     def shortened(self) -> Test:
         """The --quick form; a test without `quick` in its data stays as it is."""

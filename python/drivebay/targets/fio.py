@@ -154,12 +154,19 @@ class FioTarget:
         least = self._subject.logical_block_bytes
         loads = [step.load for step in test.prepare if step.load is not None]
         for load in [*loads, *(phase.workload for phase in test.phases)]:
+            if load.streams == "shared":
+                raise UserError(
+                    f"test {test.id}: workload.streams: 'shared' is not allowed on "
+                    f"{self._subject.given}; must be 'each': fio keeps a place for reads and one "
+                    "for writes",
+                    f"change it in the suite, or leave the test out: --skip {test.id}",
+                )
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
                     f"test {test.id}: blocks of {load.block_bytes} bytes are not allowed on "
                     f"{self._subject.given}; must be multiples of {least}",
-                    f"change block_bytes to {least}, or leave the test out",
+                    f"leave the test out: --skip {test.id}",
                 )
             if length == 0:
                 raise UserError(
@@ -176,7 +183,8 @@ def _wait_for_orphans() -> None:
 
 
 def _writes(test: Test) -> bool:
-    loads = [step.load for step in test.prepare if step.load is not None]
-    fills = any(step.kind == "fill" for step in test.prepare)
-    fills = fills or any(load.read_percent < 100 for load in loads)
-    return fills or any(phase.workload.read_percent < 100 for phase in test.phases)
+    steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+    loads = [step.load for step in steps if step.load is not None]
+    loads += [phase.workload for phase in test.phases]
+    fills = any(step.kind == "fill" for step in steps)
+    return fills or any(load.read_percent < 100 for load in loads)

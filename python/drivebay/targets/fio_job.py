@@ -11,12 +11,14 @@ Leaves out: everything that does I/O. Nothing here lets fio create, extend or sh
 from __future__ import annotations
 
 import hashlib
+import os
 
-from drivebay.suites import Workload
+from drivebay.suites import Content, Workload
 
 TARGET_VARIABLE = "DRIVEBAY_TARGET"
 FILL_BLOCK_BYTES = 131_072
 FILL_QUEUE_DEPTH = 32
+RANDOM = Content()
 
 # New random data for every write: nothing to compress or to deduplicate. fio makes it between one
 # write and the next, 0.9 us per 4 KiB (measured): it holds one job to 4.6 GB/s, and takes a quarter
@@ -26,6 +28,8 @@ FILL_QUEUE_DEPTH = 32
 _REFILL = "refill_buffers=1\n"
 _STAMP = "scramble_buffers=1\n"
 REFILL_UP_TO_BYTES = 16_384
+# Of every chunk so much is zeros and the rest random; a chunk is what drives compress by itself.
+COMPRESS_CHUNK_BYTES = 4096
 
 _COMMON = f"""\
 [global]
@@ -36,9 +40,6 @@ allow_file_create=0
 fallocate=none
 # One process, so that stopping it stops everything.
 thread=1
-# Uniform addresses, drawn with replacement.
-norandommap=1
-random_generator=tausworthe64
 # Without this, fio before 3.39 ignores randseed and draws the same addresses in every phase.
 randrepeat=0
 # One latency, from submission to completion.
@@ -46,6 +47,15 @@ lat_percentiles=1
 clat_percentiles=0
 slat_percentiles=0
 """
+
+
+# How random addresses are drawn. fio's bitmap is emptied when a pass is over and the draws go on,
+# so each pass has an order of its own; its shift register begins every pass at the same seed.
+_OFFSETS = {
+    "uniform": "norandommap=1\nrandom_generator=tausworthe64\n",
+    "permutation": "norandommap=0\nrandom_generator=tausworthe64\n",
+    "permutation-repeated": "norandommap=0\nrandom_generator=lfsr\n",
+}
 
 
 def phase_seed(seed: int, label: str) -> int:
@@ -69,15 +79,36 @@ def phase_job(
         + f"randseed={phase_seed(seed, label)}\n"
         + f"\n[{label}]\n"
         + _direction(workload)
-        + f"bs={workload.block_bytes}\n"
+        + _OFFSETS[workload.offsets]
+        + _sizes(workload)
         + f"iodepth={workload.queue_depth}\n"
+        + _queues(workload)
         + f"offset={start}\n"
         + f"size={length}\n"
         + f"time_based=1\nruntime={milliseconds}ms\n"
     )
 
 
-def fill_job(*, label: str, start: int, length: int, engine: str, seed: int) -> str:
+def _queues(workload: Workload) -> str:
+    """Several threads, each on processors of its own, so that the kernel gives each its queue."""
+    if workload.queues == 1:
+        return ""
+    processors = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    return (
+        f"numjobs={workload.queues}\ngroup_reporting=1\n"
+        f"cpus_allowed={processors}\ncpus_allowed_policy=split\n"
+    )
+
+
+def fill_job(
+    *,
+    label: str,
+    start: int,
+    length: int,
+    engine: str,
+    seed: int,
+    content: Content = RANDOM,
+) -> str:
     """The job file that writes every byte from `start` on once, in sequence, and flushes."""
     return (
         _COMMON
@@ -85,7 +116,7 @@ def fill_job(*, label: str, start: int, length: int, engine: str, seed: int) -> 
         + f"randseed={phase_seed(seed, label)}\n"
         + f"\n[{label}]\n"
         + "rw=write\n"
-        + _REFILL
+        + _data(content, refill=True)
         + f"bs={FILL_BLOCK_BYTES}\n"
         + f"iodepth={FILL_QUEUE_DEPTH}\n"
         + f"offset={start}\n"
@@ -104,7 +135,27 @@ def _direction(workload: Workload) -> str:
     if workload.read_percent == 100:
         return "rw=randread\n" if random else "rw=read\n"
     if workload.read_percent == 0:
-        data = _REFILL if workload.block_bytes <= REFILL_UP_TO_BYTES else _STAMP
+        small = workload.block_bytes <= REFILL_UP_TO_BYTES
+        data = _data(workload.content, refill=small)
         return ("rw=randwrite\n" if random else "rw=write\n") + data
     mix = "rw=randrw\n" if random else "rw=readwrite\n"
-    return mix + f"rwmixread={workload.read_percent}\n" + _REFILL
+    data = _data(workload.content, refill=True)
+    return mix + f"rwmixread={workload.read_percent}\n" + data
+
+
+def _sizes(workload: Workload) -> str:
+    """One size, or uniform multiples of the smaller up to the larger, aligned to the smaller."""
+    if workload.block_bytes_max is None:
+        return f"bs={workload.block_bytes}\n"
+    return f"bsrange={workload.block_bytes}-{workload.block_bytes_max}\n"
+
+
+def _data(content: Content, *, refill: bool) -> str:
+    """What is written; `refill` makes all of it anew for every write."""
+    percent = content.compressible_percent
+    if percent == 100:
+        return "zero_buffers=1\n" + _REFILL
+    if percent > 0:
+        chunks = f"buffer_compress_chunk={COMPRESS_CHUNK_BYTES}\n"
+        return f"buffer_compress_percentage={percent}\n" + chunks + _REFILL
+    return _REFILL if refill else _STAMP

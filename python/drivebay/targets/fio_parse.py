@@ -135,9 +135,11 @@ def side(document: Document, direction: Direction) -> Side:
 
 
 def runtime_ms(document: Document) -> int:
-    """Milliseconds since the job began."""
+    """Milliseconds since the job began; fio adds up those of threads that it reports as one."""
     try:
-        return int(document["jobs"][0]["job_runtime"])
+        job = document["jobs"][0]
+        threads = int(job.get("job options", {}).get("numjobs", 1))
+        return int(job["job_runtime"]) // threads
     except (KeyError, IndexError, TypeError, ValueError) as problem:
         raise _unreadable(document, f"job_runtime: {problem}") from None
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivebay.errors import DrivebayError, EnvironmentProblem
-from drivebay.suites import Phase, Prepare, Replay, Test
-from drivebay.targets import fio_job, fio_run, replay_phase
+from drivebay.suites import Content, Phase, Prepare, Replay, Test, Workload
+from drivebay.targets import fio_job, fio_run, replay_phase, rounds
 from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.erase import EraseError
 from drivebay.targets.fio_parse import Recorder
 from drivebay.targets.fio_tool import Tool
-from drivebay.targets.purge import purge
+from drivebay.targets.purge import discard, purge
 from drivebay.targets.subject import Hold
 from drivebay.targets.surroundings import Surroundings
 from drivebay.units import duration
@@ -75,17 +76,20 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
     def of_step(step: Prepare) -> float:
         if step.kind == "rest":
             return step.seconds
-        if step.kind == "purge":
+        if step.kind in ("purge", "discard"):
             return PURGE_S
-        if step.kind == "steady":
+        if step.load is not None:
             return START_S + step.longest_s()
         start, end = fill_span(step, capacity_bytes)
         if step.if_needed and written.covers(start, end):
             return 0.0
         return START_S + step.passes * (end - start) / written.bytes_per_s
 
-    phases = [START_S + phase.workload.duration_s for phase in test.phases]
-    return [of_step(step) for step in test.prepare] + phases
+    once: list[float] = []
+    for phase in test.phases:
+        once += [of_step(step) for step in phase.before]
+        once.append(START_S + phase.workload.duration_s)
+    return [of_step(step) for step in test.prepare] + once * test.rounds_max
 
 
 class Parts:
@@ -153,12 +157,29 @@ class Steps:
             record = self._prepare(step, f"prepare-{number}-{step.kind}")
             records.append({**step.model_dump(exclude_defaults=True), **record})
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
-        results = []
-        for phase in test.phases:
-            self.parts.begin(phase.label)
-            results.append(self._phase(phase))
-            self.artefacts = {}
-        return self.surroundings.finish(results)
+        if test.rounds is not None:
+            return self.surroundings.finish(self._rounds(test))
+        return self.surroundings.finish([self._begin(phase) for phase in test.phases])
+
+    def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
+        """A phase, after its rest; `number` counts the rounds of the test's phases."""
+        for place, step in enumerate(phase.before, start=1):
+            self.parts.begin(step.kind)
+            name = f"before-{phase.label}-{place}-{step.kind}"
+            record = self._prepare(step, name)
+            kept = {**step.model_dump(exclude_defaults=True), **record}
+            self.artefacts[f"{name}.json"] = json.dumps(kept, indent=1).encode()
+        self.parts.begin(phase.label)
+        result = self._phase(phase, number)
+        self.artefacts = {}
+        return result
+
+    def _rounds(self, test: Test) -> list[PhaseResult]:
+        results = rounds.run(test, self._begin)
+        count, steady = (results[0].metrics[f"steady_{name}"] for name in ("rounds", "reached"))
+        if not steady:
+            self.surroundings.doubt(f"steady state was not reached in {count:.0f} rounds")
+        return results
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
         if step.kind == "rest":
@@ -167,17 +188,43 @@ class Steps:
             return self._purge()
         if step.kind == "steady":
             return self._steady(step, name)
+        if step.load is not None:
+            return self._load(step.load, name)
+        if step.kind == "discard":
+            return self._discard(step)
         start, end = fill_span(step, self.hold.subject.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
         begun = time.monotonic()
         for number in range(1, step.passes + 1):
             done = (number - 1) / step.passes
-            self._fill(start, end, f"{name}-{number}", done_before=done, share=1 / step.passes)
+            self._fill(
+                start,
+                end,
+                f"{name}-{number}",
+                content=step.content,
+                done_before=done,
+                share=1 / step.passes,
+            )
         seconds = time.monotonic() - begun
         self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
         self.written.stretches.append((start, end))
         return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
+
+    def _discard(self, step: Prepare) -> dict[str, Any]:
+        start, length = step.span(self.hold.subject.capacity_bytes)
+        self.written.stretches = []
+        try:
+            discard(self.hold, start, length, self.parts.share)
+        except EraseError as problem:
+            self.surroundings.doubt(f"nothing was discarded: {problem}")
+            return {"supported": False}
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self.hold.subject.given}: discarding failed: {problem.strerror}",
+                "look for the cause with: dmesg | tail",
+            ) from None
+        return {"supported": True, "start": start, "bytes": length}
 
     def _rest(self, seconds: float) -> dict[str, Any]:
         begun = time.monotonic()
@@ -228,6 +275,29 @@ class Steps:
             "steady": window.steady,
         }
 
+    def _load(self, load: Workload, name: str) -> dict[str, Any]:
+        """One load, of which only how much it moved is kept."""
+        start, length = load.span(self.hold.subject.capacity_bytes)
+        most = load.bytes_max(self.hold.subject.capacity_bytes)
+        job = fio_job.phase_job(
+            load,
+            label=name,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=self.seed,
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            rate = so_far.latest_bytes_per_s
+            seconds = so_far.duration_ms / 1000
+            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            return most is not None and so_far.latest_bytes >= most
+
+        recorder = self._fio(job, name, each_second, lambda _: load.duration_s * 1000 - 250)
+        moved = recorder.total["read"].bytes + recorder.total["write"].bytes
+        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
+
     def _purge(self) -> dict[str, Any]:
         self.written.stretches = []
         try:
@@ -243,11 +313,24 @@ class Steps:
                 "look for the cause with: dmesg | tail",
             ) from None
 
-    def _fill(self, start: int, end: int, name: str, *, done_before: float, share: float) -> None:
+    def _fill(
+        self,
+        start: int,
+        end: int,
+        name: str,
+        *,
+        content: Content,
+        done_before: float,
+        share: float,
+    ) -> None:
         length = end - start
-        engine = self.tool.engine
         job = fio_job.fill_job(
-            label=name, start=start, length=length, engine=engine, seed=self.seed
+            label=name,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=self.seed,
+            content=content,
         )
 
         def each_second(so_far: Recorder) -> bool:
@@ -269,20 +352,28 @@ class Steps:
                 "look for the cause with: dmesg | tail",
             )
 
-    def _phase(self, phase: Phase) -> PhaseResult:
+    def _phase(self, phase: Phase, number: int = 0) -> PhaseResult:
         if phase.replay is not None:
             return self._replay(phase, phase.replay)
         load = phase.workload
         start, length = load.span(self.hold.subject.capacity_bytes)
-        engine = self.tool.engine
+        most = load.bytes_max(self.hold.subject.capacity_bytes)
+        seed = self.seed if number == 0 else fio_job.phase_seed(self.seed, f"round {number}")
         job = fio_job.phase_job(
-            load, label=phase.label, start=start, length=length, engine=engine, seed=self.seed
+            load,
+            label=phase.label,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=seed,
         )
 
         def each_second(so_far: Recorder) -> bool:
             rate = so_far.latest_bytes_per_s
             seconds = so_far.duration_ms / 1000
             self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            if most is not None and so_far.latest_bytes >= most:
+                return True
             return load.until_stable is not None and so_far.is_stable(load.until_stable)
 
         def asks_until_ms(_: Recorder) -> float:
@@ -291,7 +382,8 @@ class Steps:
         self.surroundings.begin_phase()
         recorder = self._fio(job, phase.label, each_second, asks_until_ms)
         seconds = recorder.duration_ms / 1000
-        if load.until_stable is None and seconds < load.duration_s * ENOUGH:
+        to_the_end = load.until_stable is None and most is None
+        if to_the_end and seconds < load.duration_s * ENOUGH:
             raise EnvironmentProblem(
                 f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",
                 "see whether something else stopped it: dmesg | tail",

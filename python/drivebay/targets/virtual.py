@@ -19,8 +19,8 @@ import pyarrow as pa
 from drivebay import _core
 from drivebay.catalog import Profile, core_problem
 from drivebay.errors import UserError
-from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import replay
+from drivebay.suites import Content, Phase, Prepare, Test, Workload
+from drivebay.targets import replay, rounds
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -39,6 +39,8 @@ FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, l
 REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
 ROUND_SEEDS = 1_000_000
 """Rounds draw from seeds apart from those of the phases, which count up from the test's."""
+PHASES_MAX = 1000
+"""Of a test: so far the seeds of one round of its phases lie from those of the next."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 
 
@@ -81,19 +83,34 @@ class VirtualTarget:
             for phase in test.phases:
                 if phase.replay is not None:
                     replay.check(phase.replay, where=test.id)
-                elif phase.workload.span(self.capacity_bytes)[1] == 0:
-                    raise UserError(
-                        f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
-                        f"span of phase {phase.label} on {self.name}",
-                        f"leave the test out: --skip {test.id}",
-                    )
+                else:
+                    self._check_phase(test, phase)
+
+    def _check_phase(self, test: Test, phase: Phase) -> None:
+        start, length = phase.workload.span(self.capacity_bytes)
+        if length == 0:
+            raise UserError(
+                f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
+                f"span of phase {phase.label} on {self.name}",
+                f"leave the test out: --skip {test.id}",
+            )
+        workload = json.dumps(_core_workload(phase.workload, start, length))
+        try:
+            _core.check_workload(self._profile.json(), workload)
+        except _core.CoreError as e:
+            problem = str(e).partition("\nhint: ")[0]
+            raise UserError(
+                f"test {test.id}, phase {phase.label}: workload.{problem} on {self.name}",
+                f"leave the test out: --skip {test.id}",
+            ) from None
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
-        fills = sum(step.passes for step in test.prepare if step.kind == "fill")
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
+        steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+        fills = sum(step.passes for step in steps if step.kind == "fill")
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
-        ios = sum(
+        ios = test.rounds_max * sum(
             phase.workload.duration_s * GUESSED_IOPS
             if phase.replay is None
             else replay.requests(phase.replay) * REPLAY_COST
@@ -121,26 +138,39 @@ class VirtualTarget:
             self._drive = _core.VirtualDrive(self._profile.json(), seed)
         else:
             self._drive.renew(self._profile.json(), seed)
-        steps = [step for step in test.prepare if step.kind == "fill"]
+        before = [step for phase in test.phases for step in phase.before]
+        fills = sum(step.kind == "fill" for step in [*test.prepare, *before])
         # Fills are planned as one part in a hundred of the time each; they are quick here.
-        load = sum(phase.workload.duration_s for phase in test.phases)
+        load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
         share = max(1.0, load / 20.0)
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.kind == "steady")
-        planned = load + share * len(steps) + rounds_s
+        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
+        planned = load + share * fills + rounds_s
         self._rounds: dict[str, float] = {}
         done = 0.0
         for step in test.prepare:
             progress.check()
             self._prepare(step, seed, progress, done, planned, share)
             done += share if step.kind == "fill" else 0.0
-            done += step.longest_s() if step.kind == "steady" else 0.0
-        results = []
-        for index, phase in enumerate(test.phases):
+            done += step.longest_s() if step.load is not None else 0.0
+        indices = {phase.label: index for index, phase in enumerate(test.phases)}
+
+        def run(phase: Phase, number: int) -> PhaseResult:
+            nonlocal done
             progress.check()
+            for step in phase.before:
+                self._prepare(step, seed, progress, done, planned, share)
+                done += share if step.kind == "fill" else 0.0
+            index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
-            results.append(_phase_result(phase, columns))
-            results[0].metrics.update(self._rounds)
             done += phase.workload.duration_s
+            return _phase_result(phase, columns)
+
+        if test.rounds is not None:
+            results = rounds.run(test, run)
+        else:
+            results = [run(phase, 0) for phase in test.phases]
+        for name, value in self._rounds.items():
+            results[0].metrics.setdefault(name, value)
         return results
 
     def _phase(
@@ -161,7 +191,8 @@ class VirtualTarget:
                 place,
             )
         start, length = phase.workload.span(self.capacity_bytes)
-        workload = _core_workload(phase.workload, start, length)
+        most = phase.workload.bytes_max(self.capacity_bytes)
+        workload = _core_workload(phase.workload, start, length, most)
         return self._watched(phase.label, self._load(workload, seed), progress, place)
 
     def _load(self, workload: dict[str, Any], seed: int) -> Run:
@@ -185,12 +216,20 @@ class VirtualTarget:
             self._drive.rest(step.seconds)
         elif step.kind == "steady":
             self._steady(step, seed, progress, done, planned)
+        elif step.load is not None:
+            start, length = step.load.span(self.capacity_bytes)
+            most = step.load.bytes_max(self.capacity_bytes)
+            workload = _core_workload(step.load, start, length, most)
+            place = partial(_place, done, planned)
+            self._watched("load", self._load(workload, seed + ROUND_SEEDS), progress, place)
+        elif step.kind == "discard":
+            self._drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
             # A drive that throttles takes longer, so progress is not linear: half way per estimate.
             expected = length / 200e6
             for _ in range(step.passes):
-                for workload in _fill_workloads(start, length):
+                for workload in _fill_workloads(start, length, step.content):
                     self._watched(
                         "fill",
                         self._load(workload, seed),
@@ -263,23 +302,31 @@ def _place(before: float, planned: float, seconds: float) -> tuple[float, float]
     return before + seconds, planned
 
 
-def _core_workload(workload: Workload, start: int, length: int) -> dict[str, Any]:
+def _core_workload(
+    workload: Workload, start: int, length: int, bytes_max: int | None = None
+) -> dict[str, Any]:
     stable = workload.until_stable
     return {
         "pattern": workload.pattern,
+        "offsets": workload.offsets,
+        "streams": workload.streams,
         "read_percent": workload.read_percent,
         "block_bytes": workload.block_bytes,
+        "block_bytes_max": workload.block_bytes_max,
+        "compressible_percent": workload.content.compressible_percent,
         "queue_depth": workload.queue_depth,
+        "queues": workload.queues,
         "span_start_bytes": start,
         "span_bytes": length,
         "stop": {
             "duration_s": workload.duration_s,
+            "bytes": bytes_max,
             "stable": None if stable is None else stable.model_dump(),
         },
     }
 
 
-def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
+def _fill_workloads(start: int, length: int, content: Content) -> list[dict[str, Any]]:
     """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
@@ -288,6 +335,7 @@ def _fill_workloads(start: int, length: int) -> list[dict[str, Any]]:
             "pattern": "sequential",
             "read_percent": 0,
             "block_bytes": block,
+            "compressible_percent": content.compressible_percent,
             "queue_depth": FILL_QUEUE_DEPTH,
             "span_start_bytes": first,
             "span_bytes": size,

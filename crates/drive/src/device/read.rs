@@ -101,12 +101,9 @@ impl Device {
     /// Where a page lies, and how many from it to `last` lie right behind one another in its flash page.
     #[inline(always)]
     fn run_of(&self, lpn: u32, last: u32) -> (Option<Slot>, u32) {
-        let page_shift = self.spec.geometry.page_shift;
         let slot = self.ftl.look_up(Lpn(lpn));
         let mut len = 1;
-        while lpn + len <= last
-            && continues(slot, self.ftl.look_up(Lpn(lpn + len)), len, page_shift)
-        {
+        while lpn + len <= last && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len) {
             len += 1;
         }
         (slot, len)
@@ -162,7 +159,8 @@ impl Device {
             return (from, NOTHING);
         }
         let page = slot.0 >> self.spec.geometry.page_shift;
-        let times = self.nand.read(self.now, from, page, u64::from(len) * PAGE_BYTES);
+        let bytes = self.reduction.of(u64::from(len) * PAGE_BYTES);
+        let times = self.nand.read(self.now, from, page, bytes);
         let parts = [
             times.begin.since(from),
             times.sensed.since(times.begin),
@@ -181,6 +179,21 @@ impl Device {
         }
     }
 
+    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well);
+    /// of pages that shrink, several may share a slot.
+    #[inline(always)]
+    fn continues(&self, first: Option<Slot>, next: Option<Slot>, len: u32) -> bool {
+        let page_shift = self.spec.geometry.page_shift;
+        match (first, next) {
+            (Some(a), Some(b)) => {
+                let behind = b.0 == a.0 + len || (self.reduction.shrinks() && b.0 >= a.0);
+                behind && b.0 >> page_shift == a.0 >> page_shift
+            }
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// Whether a slot's data is still on its way to flash.
     #[inline]
     fn in_buffer(&self, slot: Slot, at: Nanos) -> bool {
@@ -196,16 +209,6 @@ impl Device {
 pub(super) fn touched(io: Io) -> (Lpn, Lpn) {
     let last = (io.lba + u64::from(io.sectors) - 1) / PAGE_SECTORS;
     (Lpn((io.lba / PAGE_SECTORS) as u32), Lpn(last as u32))
-}
-
-/// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
-#[inline(always)]
-fn continues(first: Option<Slot>, next: Option<Slot>, len: u32, page_shift: u32) -> bool {
-    match (first, next) {
-        (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
-        (None, None) => true,
-        _ => false,
-    }
 }
 
 /// Books the waits of a fetch.

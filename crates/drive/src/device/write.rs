@@ -63,7 +63,22 @@ impl Device {
         count: u32,
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
+        if self.reduction.shrinks() {
+            return self.store_reduced(from, first, count, stages);
+        }
         self.host_pages += u64::from(count);
+        self.store_pages(from, first, count, stages)
+    }
+
+    /// `store` for pages that take a slot each.
+    #[inline]
+    pub(super) fn store_pages(
+        &mut self,
+        from: Nanos,
+        first: Lpn,
+        count: u32,
+        stages: &mut Stages,
+    ) -> Result<Nanos, DeviceError> {
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
         while left > 0 {
             if self.ftl.room(HOST) == 0 {

@@ -27,6 +27,10 @@ pub const HOST: usize = 0;
 /// How many write streams there are: the host's, and collection's unless it shares the host's.
 pub const STREAMS: usize = 2;
 
+/// Marks the map entry of a page that has no slot of its own: it rides along with the slot that the
+/// entry names, which is only where to look for it. Only on drives that compress.
+const RIDES: u32 = 1 << 31;
+
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
 
@@ -103,6 +107,8 @@ pub struct Ftl {
     leveled: bool,
     map: Table,
     back: Table,
+    /// [`RIDES`] on a drive that compresses, 0 on others.
+    rides: u32,
     by_superblock: Divider,
     valid: Vec<u32>,
     superblocks: Vec<Superblock>,
@@ -137,6 +143,7 @@ impl Ftl {
             leveled: false,
             map: Table::new(geometry.user_pages as usize)?,
             back: Table::new(slots)?,
+            rides: if spec.compression.is_some() { RIDES } else { 0 },
             by_superblock: Divider::new(geometry.superblock_slots),
             valid: Vec::new(),
             superblocks: Vec::new(),
@@ -172,6 +179,7 @@ impl Ftl {
             return None;
         }
         self.geometry = spec.geometry;
+        self.rides = if spec.compression.is_some() { RIDES } else { 0 };
         self.policy = spec.policy;
         (self.leveling, self.leveled) = (spec.wear_leveling, false);
         self.collect_stream = usize::from(!spec.shared_frontier);
@@ -210,7 +218,7 @@ impl Ftl {
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
     #[inline(always)]
     pub fn look_up(&self, lpn: Lpn) -> Option<Slot> {
-        self.map.get()[lpn.0 as usize].checked_sub(1).map(Slot)
+        (self.map.get()[lpn.0 as usize] & !self.rides).checked_sub(1).map(Slot)
     }
 
     /// Starts fetching a page's map entry.
@@ -334,6 +342,19 @@ impl Ftl {
         Slot(first)
     }
 
+    /// Lets a page ride along with the newest slot of a stream; false, and nothing done, if there is none.
+    pub fn ride(&mut self, stream: usize, lpn: Lpn) -> bool {
+        let Frontier { superblock, next, .. } = self.frontiers[stream];
+        if next <= superblock * self.geometry.superblock_slots {
+            return false;
+        }
+        let page = lpn.0 as usize;
+        self.invalidate(page..page + 1);
+        self.mapped += 1;
+        self.map.get_mut()[page] = self.rides | next;
+        true
+    }
+
     /// Moves valid pages of a victim's flash page to the collection frontier, as far as that has room.
     ///
     /// Returns the first new slot and how many were moved; those are gone from `source` then.
@@ -407,9 +428,12 @@ impl Ftl {
     #[inline]
     fn invalidate(&mut self, range: std::ops::Range<usize>) {
         if range.len() == 1 {
-            if let Some(slot) = self.map.get()[range.start].checked_sub(1) {
-                self.valid[self.by_superblock.divide(slot) as usize] -= 1;
+            let entry = self.map.get()[range.start];
+            if let Some(slot) = entry.checked_sub(1) {
                 self.mapped -= 1;
+                if entry & self.rides == 0 {
+                    self.valid[self.by_superblock.divide(slot) as usize] -= 1;
+                }
             }
             return;
         }
@@ -419,6 +443,10 @@ impl Ftl {
             let Some(slot) = entry.checked_sub(1) else {
                 continue;
             };
+            if entry & self.rides != 0 {
+                self.mapped -= 1;
+                continue;
+            }
             if slot.wrapping_sub(begin) >= slots {
                 self.valid[current] -= gone;
                 self.mapped -= u64::from(gone);
@@ -512,9 +540,12 @@ impl Ftl {
             let Some(slot) = entry.checked_sub(1) else {
                 continue;
             };
+            mapped += 1;
+            if entry & self.rides != 0 {
+                continue;
+            }
             assert_eq!(self.back.get()[slot as usize] as usize, lpn, "map and back agree");
             valid[(slot / slots) as usize] += 1;
-            mapped += 1;
         }
         assert_eq!(valid, self.valid, "counts of valid pages");
         assert_eq!(mapped, self.mapped, "count of mapped pages");

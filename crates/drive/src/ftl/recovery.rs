@@ -85,6 +85,7 @@ impl Ftl {
         self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
         self.map.get_mut()[lpn] = old;
         match old.checked_sub(1) {
+            Some(_) if old & self.rides != 0 => {}
             Some(slot) => {
                 debug_assert_eq!(self.back.get()[slot as usize] as usize, lpn, "it is still there");
                 self.valid[self.by_superblock.divide(slot) as usize] += 1;

@@ -1,8 +1,8 @@
-//! Optional sections of a profile: flash that wears out, a map that does not fit the drive's memory,
-//! reading ahead.
+//! Optional sections of a profile: flash that wears out, a map that does not fit the drive's memory, data
+//! that is compressed, reading ahead.
 //!
 //! A section that is absent is not modelled: flash without errors and without end of life, a map wholly
-//! in the drive's own memory, nothing read that was not asked for.
+//! in the drive's own memory, data stored as it comes, nothing read that was not asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,4 +76,12 @@ pub struct RawReadAhead {
     pub window_kib: Sourced<u64>,
     /// Sequential streams that are told apart.
     pub streams: Sourced<u64>,
+}
+
+/// A controller that compresses: `[compression]`. Absent: content makes no difference.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawCompression {
+    /// Compressed, 4 KiB take a multiple of this on flash: a power of two from 64 to 4,096.
+    pub unit_bytes: Sourced<u64>,
 }

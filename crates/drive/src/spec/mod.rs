@@ -6,6 +6,7 @@
 
 mod checker;
 mod collection;
+mod compression;
 mod controller;
 mod flash;
 mod front;
@@ -22,6 +23,7 @@ use checker::Checker;
 
 pub use checker::SpecError;
 pub use collection::{Idle, Pacing, Policy, WearLeveling};
+pub use compression::Compression;
 pub use controller::Costs;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
@@ -93,6 +95,8 @@ pub struct Spec {
     pub map_cache: Option<MapCacheSpec>,
     /// Reading ahead, if the drive does.
     pub read_ahead: Option<ReadAheadSpec>,
+    /// How data is compressed, if it is.
+    pub compression: Option<Compression>,
 }
 
 /// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
@@ -196,6 +200,7 @@ impl Spec {
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,
+            compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
             nand,
             buffer_pages,

@@ -5,16 +5,38 @@ To add a kind: a module beside this one that makes a `Kind`, and a line in `KIND
 
 from __future__ import annotations
 
-from drivebay.report.kinds import consistency, generic, ladder, thermal, trace
+from drivebay.report.kinds import (
+    ageing,
+    consistency,
+    generic,
+    ladder,
+    loads,
+    mixed,
+    rounds,
+    saturation,
+    sizes,
+    thermal,
+    trace,
+    trim_write,
+)
 from drivebay.report.kinds.base import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
 
 KINDS: dict[str, Kind] = {
+    "ageing": ageing.KIND,
+    "compression": loads.COMPRESSION,
     "consistency": consistency.KIND,
     "ladder": ladder.KIND,
+    "ladders": loads.LADDERS,
+    "loads": loads.LOADS,
+    "mixed": mixed.KIND,
+    "rounds": rounds.KIND,
+    "saturation": saturation.KIND,
+    "sizes": sizes.KIND,
     "thermal": thermal.KIND,
     "trace": trace.KIND,
+    "trim-write": trim_write.KIND,
 }
 
 

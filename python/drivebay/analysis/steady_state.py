@@ -1,0 +1,100 @@
+"""Figures of SNIA's tests: rounds until steady, and the way of a fresh drive to saturation.
+
+Source: SNIA Solid State Storage Performance Test Specification 2.0.1. Where no steady state was
+reached, the last rounds stand for it, and every figure's test says so.
+"""
+
+from __future__ import annotations
+
+from drivebay.analysis import rounds as roundings
+from drivebay.analysis import timeline
+from drivebay.analysis.figures import (
+    IOS,
+    SD,
+    SMALL_BLOCK_BYTES,
+    Figure,
+    Measured,
+    PhaseFigures,
+    by_key,
+)
+from drivebay.analysis.phases import of_any_phase, of_phases
+from drivebay.suites import Test
+
+TOO_SHORT = "the run has not one full second"
+FIRST_S = 60
+"""The first figure is of the first minute: SNIA's rounds are of a minute."""
+
+
+def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """Rates and latencies of the last rounds, after how many there were."""
+    assert test.rounds is not None, "a rounds test has its rule"
+    known = [
+        roundings.PhaseRounds(one.label, one.workload.block_bytes, one.metrics) for one in phases
+    ]
+    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in phases)
+    found = roundings.rounds(test.rounds, known, large=large)
+    rows = [_of_rounds(found, test.rounds.rounds_max)]
+    for phase in phases:
+        rows += of_any_phase(phase, alone=False)
+        longest = max(roundings.history(phase.metrics, "latency_max_us"), default=None)
+        if longest is not None:
+            last = roundings.history(phase.metrics, "latency_max_us")[-test.rounds.window_rounds :]
+            label = f"Longest latency, {phase.label}"
+            rows.append(
+                Figure(
+                    f"latency_max_{phase.label}",
+                    label,
+                    max(last),
+                    "µs",
+                    n=phase.step.total_ios,
+                    n_kind=IOS,
+                )
+            )
+    what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
+    what = "rate" if large and what == "iops" else what
+    main = ("steady_rounds", *(f"{what}_{label}" for label in test.rounds.tracked))
+    return Measured(test, phases, by_key(rows), main, rounds=found)
+
+
+def _of_rounds(found: roundings.RoundsFound | None, most: int) -> Figure:
+    note = "" if found and found.reached else f"steady state was not reached in {most} rounds"
+    count = found.count if found else 0
+    return Figure(
+        "steady_rounds",
+        "Rounds until steady" if found and found.reached else "Rounds, steady state not reached",
+        float(count) if found else None,
+        "",
+        n=count,
+        n_kind="rounds",
+        note=note if found else "too few rounds were run",
+    )
+
+
+def saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """From the first minute to the last window, and how much was written in all."""
+    rows: list[Figure] = []
+    if phases:
+        line = phases[0].timeline
+        window_s = test.metric_window_s or FIRST_S
+        for key, label, part in (
+            ("iops_first", f"IOPS, first {min(FIRST_S, line.n):,} s", slice(0, FIRST_S)),
+            ("iops_last", f"IOPS, last {min(round(window_s), line.n):,} s", line.last(window_s)),
+        ):
+            some = timeline.spread(line.ios[part])
+            rows.append(
+                Figure(
+                    key,
+                    label,
+                    some.mean if some else None,
+                    "IOPS",
+                    some.sd if some else None,
+                    SD,
+                    some.n if some else 0,
+                    note="" if some else TOO_SHORT,
+                )
+            )
+        written = phases[0].step.rate_mb_s * line.seconds_total / 1e3
+        rows.append(Figure("written_gb", "Written in all", written, "GB", n=line.n))
+        rows.append(Figure("length_s", "Length of the run", line.seconds_total, "s", n=line.n))
+    main = ("iops_first", "iops_last", "written_gb")
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main)
