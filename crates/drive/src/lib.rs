@@ -34,6 +34,6 @@ pub use io::{Completion, DeviceError, Io, Op, Posted, Served};
 pub use map_cache::MapTraffic;
 pub use raw::RawSpec;
 pub use reliability::Reliability;
-pub use spec::{QUEUES_MAX, Spec, SpecError};
+pub use spec::{QUEUES_MAX, Spec, SpecError, whole_profile};
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use timeline::{Calendar, Fifo};

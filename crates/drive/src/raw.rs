@@ -268,9 +268,22 @@ pub struct RawCollection {
     pub low_factor: Number,
     /// Free superblocks that only foreground collection may use.
     pub reserve_superblocks: Sourced<u64>,
+    /// Bursts of collection between the slots; none if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<RawBurst>,
     /// Collection while nothing is asked of the drive; none if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<RawIdle>,
+}
+
+/// Bursts of collection: every so often a slot is this much longer, and nothing is served meanwhile.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawBurst {
+    /// Full slots from one burst to the next.
+    pub every_slots: Sourced<u64>,
+    /// How long it is.
+    pub length_ms: Number,
 }
 
 /// Wear levelling.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from drivebay.suites.parts import Content, Rounds, Score
 from drivebay.suites.steady import Steady
@@ -269,6 +269,12 @@ class Replay(_Data):
         return f"{self.trace}{part}, as recorded{speed}{cut}"
 
 
+def _a_tuple(value: Any) -> Any:
+    """A list of a file as what the model holds; pydantic's strict mode, once a validator has run
+    before it, no longer knows that it came from JSON."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
@@ -280,7 +286,9 @@ class Phase(_Data):
     label: Id
     workload: Workload
     replay: Replay | None = None
-    before: tuple[Prepare, ...] = ()
+    before: Annotated[tuple[Prepare, ...], BeforeValidator(_a_tuple)] = ()
+    rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
 
     @model_validator(mode="after")
     def _before_is_quiet(self) -> Phase:

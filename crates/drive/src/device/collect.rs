@@ -27,6 +27,8 @@ pub struct Collector {
     data_ready: Nanos,
     /// When collection in the present idle time may begin.
     idle_from: Option<Nanos>,
+    /// Full slots since the last burst, in 1/256.
+    slots_256: u64,
     /// When the last pause ended that was long enough for it.
     paused_until: Nanos,
 }
@@ -74,12 +76,25 @@ impl Device {
         if self.ftl.must_collect() {
             factor = factor.max(256);
         }
+        let mut most = pacing.slot_pages_256 as i64;
+        if let Some(burst) = self.spec.burst {
+            self.collector.slots_256 += factor;
+            if self.collector.slots_256 >= burst.every_256 {
+                self.collector.slots_256 = 0;
+                factor += burst.slots << 8;
+                // A burst copies as much as its time allows.
+                most = i64::MAX;
+            }
+        }
         let slot = Nanos((self.costs.slot.0 * factor) >> 8);
         if slot == Nanos::ZERO {
             return;
         }
-        let limit = ((pacing.slot_pages_256 * factor) >> 8) as i64;
-        let most = pacing.slot_pages_256 as i64;
+        let limit = if most == i64::MAX {
+            most / 2
+        } else {
+            ((self.spec.pacing.slot_pages_256 * factor) >> 8) as i64
+        };
         let begin = self.flash_core.free_at();
         let mut time = self.collector.time + slot.0 as i64;
         let mut pages_256 = (self.collector.pages_256 + limit).min(most);
@@ -99,7 +114,7 @@ impl Device {
         }
         // Time that no copy could use has passed all the same.
         self.collector.time = time.min(0);
-        self.collector.pages_256 = pages_256;
+        self.collector.pages_256 = pages_256.min(self.spec.pacing.slot_pages_256 as i64);
         self.flash_core.collect(slot);
     }
 

@@ -39,6 +39,15 @@ pub struct Pacing {
     pub after_reads: bool,
 }
 
+/// Bursts of collection between the slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// Full slots from one to the next, in 1/256.
+    pub every_256: u64,
+    /// Length, in full slots.
+    pub slots: u64,
+}
+
 /// How wear is spread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WearLeveling {
@@ -90,6 +99,17 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         free: pages_of_mb(free_mb),
         slots_after: nanos(slots_after * 1000.0),
     }))
+}
+
+pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
+    let Some(burst) = &raw.collection.burst else {
+        return Ok(None);
+    };
+    let every =
+        Checker::integer("collection.burst.every_slots", &burst.every_slots, 1, 1_000_000_000)?;
+    let ms = Checker::float("collection.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
+    let slot_us = raw.collection.slot_us.value.max(0.001);
+    Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / slot_us).round() as u64 }))
 }
 
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {

@@ -8,6 +8,7 @@ mod checker;
 mod collection;
 mod compression;
 mod controller;
+mod family;
 mod flash;
 mod front;
 mod heat;
@@ -22,9 +23,10 @@ use crate::raw::RawSpec;
 use checker::Checker;
 
 pub use checker::SpecError;
-pub use collection::{Idle, Pacing, Policy, WearLeveling};
+pub use collection::{Burst, Idle, Pacing, Policy, WearLeveling};
 pub use compression::Compression;
 pub use controller::Costs;
+pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
@@ -77,6 +79,8 @@ pub struct Spec {
     pub pacing: Pacing,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
+    /// Bursts of collection.
+    pub burst: Option<Burst>,
     /// Collection in idle time.
     pub idle: Option<Idle>,
     /// Energy.
@@ -115,24 +119,6 @@ impl Spec {
         let value: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
         })?;
-        Self::from_value(value)
-    }
-
-    /// Reads and checks a profile that says in `base` of which family it is: what it leaves out is as
-    /// in `family`, a whole profile. Whole lists and single values (with their sources) replace others.
-    ///
-    /// # Errors
-    /// [`SpecError`] naming the field.
-    pub fn from_family(family: &str, text: &str) -> Result<Spec, SpecError> {
-        let read = |text: &str| {
-            text.parse().map_err(|e: toml::de::Error| SpecError::Malformed {
-                field: "profile".to_owned(),
-                problem: e.message().to_owned(),
-            })
-        };
-        let (mut value, mut member): (toml::Table, toml::Table) = (read(family)?, read(text)?);
-        member.remove("base");
-        lay_over(&mut value, member);
         Self::from_value(value)
     }
 
@@ -187,6 +173,7 @@ impl Spec {
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
+            burst: collection::check_burst(&raw)?,
             idle: collection::check_idle(&raw, &geometry)?,
             wear_leveling: collection::check_wear_leveling(&raw)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
@@ -214,22 +201,6 @@ impl Spec {
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.geometry.user_pages) * PAGE_BYTES
-    }
-}
-
-/// Replaces what `over` has in `base`, section by section.
-fn lay_over(base: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
-        match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(old)), toml::Value::Table(new))
-                if !new.contains_key("value") =>
-            {
-                lay_over(old, new);
-            }
-            (_, value) => {
-                base.insert(key, value);
-            }
-        }
     }
 }
 

@@ -20,7 +20,18 @@ impl Profile {
     /// that nothing but link and channels limits reads: tests add what they are about.
     pub fn sm951() -> Profile {
         let whole = Profile(PROFILE.parse().expect("the catalog's profile is TOML"));
-        whole.without("read_ahead").without("collection.idle").without("controller.read_path_mb_per_s")
+        whole
+            .without("read_ahead")
+            .without("collection.idle")
+            .without("controller.read_path_mb_per_s")
+    }
+
+    /// The SM951 with 256 GB and NVMe firmware, likewise.
+    pub fn sm951_nvme() -> Profile {
+        let text = include_str!("../../../../drives/sm951-nvme-256.toml");
+        let base = toml::to_string(&Profile::sm951().0).expect("TOML");
+        Profile(drivebay_drive::whole_profile(&base, text).expect("the catalog's profile is TOML"))
+            .without("collection.idle")
     }
 
     /// Sets a value by its dotted name; the range of the original is dropped.
