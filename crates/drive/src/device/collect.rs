@@ -69,7 +69,7 @@ impl Device {
             return;
         }
         let pacing = &self.spec.pacing;
-        if free >= pacing.low_free && self.pauses_will_do() {
+        if self.pauses_will_do(free) {
             return;
         }
         let mut factor = pacing.factor_256(free);
@@ -120,9 +120,9 @@ impl Device {
 
     /// Whether the host has made a pause for collection lately, so that commands need not wait for it.
     #[inline]
-    fn pauses_will_do(&self) -> bool {
+    fn pauses_will_do(&self, free: u64) -> bool {
         let busy = self.flash_core.free_at().since_or_zero(self.collector.paused_until);
-        self.spec.idle.is_some_and(|idle| busy < idle.slots_after)
+        self.spec.idle.is_some_and(|idle| free >= idle.slots_below && busy < idle.slots_after)
     }
 
     /// A command reaches the flash core at `at`: a pause, if there was one, is over.
