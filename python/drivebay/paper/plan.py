@@ -135,7 +135,7 @@ def load_plan() -> Plan:
 
 
 def _test(name: str, entry: Mapping[str, Any]) -> Test:
-    """The suite's test; phases cut to `seconds`, loads before it to `load_seconds`, traces to `scale`."""
+    """The suite's test; phases cut to `seconds`, loads before to `load_seconds`, traces to `scale`."""
     suite = suites.load(entry["suite"])
     test = next(test for test in suite.tests if test.id == entry.get("test", name))
     phases = tuple(
@@ -145,7 +145,7 @@ def _test(name: str, entry: Mapping[str, Any]) -> Test:
     )
     prepare = tuple(
         step
-        if getattr(step, "load", None) is None or "load_seconds" not in entry
+        if step.load is None or "load_seconds" not in entry
         else step.model_copy(
             update={"load": step.load.model_copy(update={"duration_s": entry["load_seconds"]})}
         )

@@ -118,8 +118,8 @@ def drops_to_few_hundred(runs: Sequence[Measured]) -> Outcome:
 
 
 def deviation_dozens(runs: Sequence[Measured]) -> Outcome:
-    """The first's standard deviation over the median of the others'; a drive that does not vary counts
-    as one I/O a second."""
+    """The first's standard deviation over the median of the others'; a drive that does not vary
+    counts as one I/O a second."""
     others = [max(1.0, float(_window(run).std())) for run in runs[1:]]
     ratio = float(_window(runs[0]).std() / np.median(others))
     return f"{ratio:.0f} times", ratio >= DOZENS
@@ -213,7 +213,7 @@ def rate_gain_beats_gain(runs: Sequence[Measured]) -> Outcome:
 def others_60_to_90(runs: Sequence[Measured]) -> Outcome:
     """Mean of the low depths of every drive in 60 to 90 MB/s."""
     rates = [_f(run, "mean_rate") for run in runs]
-    return f"{min(rates):.0f} to {max(rates):.0f} MB/s", 60 <= min(rates) and max(rates) <= 90
+    return f"{min(rates):.0f} to {max(rates):.0f} MB/s", min(rates) >= 60 and max(rates) <= 90
 
 
 def better_everywhere_most_deep(runs: Sequence[Measured]) -> Outcome:
@@ -353,8 +353,8 @@ def higher_in_all(runs: Sequence[Measured]) -> Outcome:
 PREDICATES: dict[str, Callable[[Sequence[Measured]], Outcome]] = {
     function.__name__: function
     for function in (
-        nearly_equal_below, not_really_faster, others_higher, beats_all, consistent, no_drops, drops,
-        drops_to_few_hundred, deviation_dozens, more_consistent, much_better, steady_from_1400,
+        nearly_equal_below, not_really_faster, others_higher, beats_all, consistent, no_drops,
+        drops, drops_to_few_hundred, deviation_dozens, more_consistent, much_better, steady_from_1400,
         not_the_link, latency_gains_less, lowest_latency, most_over_10, least_over_100,
         slow_ones_10_to_100, slowest_sata_ratio, drop_when_full, gain_beats_gain,
         rate_gain_beats_gain, others_60_to_90, better_everywhere_most_deep, better_everywhere,

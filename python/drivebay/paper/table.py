@@ -1,4 +1,4 @@
-"""The table of `drivebay paper`: JSON for scripts, text for people, Markdown for the documentation."""
+"""The table of `drivebay paper`: JSON for scripts, text for people, Markdown for the docs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _digits(value: float) -> float:
 def lines(paper: Paper) -> list[tuple[str, ...]]:
     """Columns for a terminal: id, drive, test, metric, published, reproduced, error, verdict."""
     notes = {row.published.id: row for row in load_plan().rows}
-    found = []
+    found: list[tuple[str, ...]] = []
     for row in as_json(paper)["rows"]:
         known = notes[row["id"]]
         verdict = "ok" if row["ok"] else "conflict" if known.conflict else "off"
@@ -103,8 +103,8 @@ def markdown(document: Mapping[str, Any]) -> str:
     summary = document["summary"]
     out += [
         "",
-        f"{summary['ok']} of {summary['n']} rows within their bounds; median of the absolute errors "
-        f"{summary['median_abs_error_percent']} %.",
+        f"{summary['ok']} of {summary['n']} rows within their bounds; median of the absolute "
+        f"errors {summary['median_abs_error_percent']} %.",
         "",
         "Conflicts and notes:",
         "",

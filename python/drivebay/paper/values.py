@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from drivebay import catalog
@@ -13,6 +13,10 @@ from drivebay.paper.plan import Run
 Runs = Mapping[Run, Measured]
 
 
+class NotReached(Exception):
+    """A figure that its run has not: a rate that never fell, for example; says why."""
+
+
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
     `power` (W, mean of the first phase),
@@ -21,8 +25,8 @@ def figure(runs: Runs, text: str) -> float:
 
     Raises
     ------
-    KeyError
-        If the test has no such figure, or it could not be computed.
+    NotReached
+        If it could not be computed.
     """
     name, _, key = text.rpartition("/")
     found = runs[Run.of(name)]
@@ -48,7 +52,7 @@ def figure(runs: Runs, text: str) -> float:
         return figure(runs, f"{name}/wall_s") / 3600
     value = found.figures[key].value
     if value is None:
-        raise KeyError(f"{text}: {found.figures[key].note}")
+        raise NotReached(found.figures[key].note or "not measured")
     return value
 
 
@@ -81,7 +85,7 @@ def _spare_percent(profile: Profile) -> float:
     blocks = nand["blocks_per_plane"]["value"]
     dies = nand["channels"]["value"] * nand["dies_per_channel"]["value"]
     usable = _die_bytes(profile) * dies * (blocks - nand["bad_superblocks"]["value"]) / blocks
-    return 100 * (usable / profile.capacity_bytes - 1)
+    return float(100 * (usable / profile.capacity_bytes - 1))
 
 
 def _lanes_gb_per_s(profile: Profile) -> float:
@@ -99,14 +103,14 @@ def _efficiency(profile: Profile) -> float:
 
 
 def _same_parts(profile: Profile) -> str:
-    """Whether the NVMe model of the same capacity has the same flash, controller, buffer and heat."""
+    """Whether the NVMe model of the same size has the same flash, controller, buffer and heat."""
     twin = catalog.load(profile.name.replace("ahci", "nvme"))
     parts = ("nand", "controller", "buffer", "energy", "heat", "collection")
     differ = [part for part in parts if twin.raw[part] != profile.raw[part]]
     return f"differ in {', '.join(differ)}" if differ else "identical"
 
 
-DERIVED = {
+DERIVED: dict[str, Callable[[Profile], Any]] = {
     "same_parts": _same_parts,
     "capacity_gb": lambda profile: profile.capacity_bytes / 1e9,
     "interface": lambda profile: profile.interface,

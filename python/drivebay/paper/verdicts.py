@@ -1,7 +1,7 @@
 """Published beside reproduced: error and verdict of every row.
 
-Bounds: "eq" within 5 %, "approx" and "ratio_to" within 10 %, "lt", "gt" and "range" hold, a shape or
-rank as a predicate. A printed 0 is met by what rounds to it.
+Bounds: "eq" within 5 %, "approx" and "ratio_to" within 10 %, "lt", "gt" and "range" hold, a shape
+or rank as a predicate. A printed 0 is met by what rounds to it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,13 @@ def judge(plan: Plan, runs: Runs) -> Paper:
 
 
 def _verdict(row: Row, runs: Runs) -> Verdict:
+    try:
+        return _compared(row, runs)
+    except values.NotReached as why:
+        return Verdict(row, str(why), None, False)
+
+
+def _compared(row: Row, runs: Runs) -> Verdict:
     if row.predicate:
         named = [runs[run] for run in row.needs]
         reproduced, ok = predicates.PREDICATES[row.predicate](named)
