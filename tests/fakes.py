@@ -41,6 +41,7 @@ class FakeTarget:
         self.name = "fake-drive"
         self.checked: list[tuple[str, ...]] = []
         self.ran: list[str] = []
+        self.expected: tuple[tuple[str, ...], int, int] | None = None
         self.closed = False
         self._wall_s = wall_s
         self._capacity_bytes = capacity_bytes
@@ -59,6 +60,16 @@ class FakeTarget:
 
     def estimate_s(self, test: Test) -> float:
         return test.drive_seconds() / 100
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._capacity_bytes // 400
+
+    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
+        self.expected = (tuple(test.id for test in tests), seed, copies_max)
+
+    def claim(self, test: Test) -> bool:
+        return True
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         self.ran.append(test.id)

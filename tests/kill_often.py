@@ -24,6 +24,7 @@ from drivebay import catalog, results, review
 from drivebay.results import provenance
 from drivebay.suites import Phase, Prepare, Suite, Test
 from drivebay.targets.base import Target
+from drivebay.targets.states import States
 
 TRIES_MAX = 1000
 EARLY_SHARE = 0.2
@@ -58,10 +59,14 @@ def short_tests(count: int, *, duration_s: float, fill_bytes: int) -> Suite:
     return Suite(name="killed", tests=tests, **more)
 
 
+STATES = States()
+"""All tests begin from one prepared state; every child, being a fork, has to prepare it anew."""
+
+
 def _virtual() -> Target:
     from drivebay.targets.virtual import VirtualTarget
 
-    return VirtualTarget(catalog.load("sm951-nvme-256"))
+    return VirtualTarget(catalog.load("sm951-nvme-256"), STATES)
 
 
 def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite, float]:

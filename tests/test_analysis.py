@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -420,6 +422,85 @@ def test_a_replays_figures_and_littles_law() -> None:
     assert figures["over_10_ms"].value == pytest.approx(10.0)
     assert figures["outstanding"].note == ""
     assert "time was lost" in measured(outstanding_mean=3.1).figures["outstanding"].note
+
+
+def a_phase(label: str, load: Workload, ios: int, **more: Any) -> figures.PhaseData:
+    """Three seconds with so many I/Os in each."""
+    reads = 3 * ios if load.read_percent else 0
+    writes = 0 if reads else 3 * ios
+    size = load.block_bytes
+    tables = (series([ios] * 3, block=size), bins([("write", 1, 2, 3 * ios)]))
+    counts = (reads, writes, reads * size, writes * size)
+    return figures.PhaseData(label, load, 3.0, *counts, *tables, **more)
+
+
+def test_mixes_are_averaged_and_the_worst_is_named() -> None:
+    """4 KiB: 1,000 I/Os a second are 4.096 MB/s."""
+    test = next(t for t in suites.load("anandtech-2015").tests if t.id == "mixed-random")
+    ios = [12_000, 11_000, 9_000, 10_000, 15_000, 30_000]
+    data = [
+        a_phase(phase.label, phase.workload, count)
+        for phase, count in zip(test.phases, ios, strict=True)
+    ]
+    found = measure.measure(test, data)
+    assert found.figures["mean_rate"].value == pytest.approx(4.096 * 87 / 6)
+    assert found.figures["mean_rate"].n == 18
+    assert found.figures["mean_rate"].spread == pytest.approx(0, abs=1e-9)
+    lowest = found.figures["rate_lowest"]
+    assert lowest.value == pytest.approx(4.096 * 9) and lowest.label.endswith("60/40")
+    assert found.figures["iops_r0"].value == pytest.approx(30_000)
+    assert found.main[0] == "mean_rate"
+    empty = measure.measure(test, [])
+    assert empty.figures["mean_rate"].value is None and empty.figures["mean_rate"].note
+
+
+def test_sizes_have_a_highest_rate_for_each_direction() -> None:
+    test = next(t for t in suites.load("anandtech-2015").tests if t.id == "atto")
+    data = [
+        a_phase(p.label, p.workload, (5_000_000 if p.workload.read_percent else 4_000_000) // size)
+        for p in test.phases
+        if (size := p.workload.block_bytes) <= 4096
+    ]
+    found = measure.measure(test, data)
+    assert found.main == ("highest_read", "highest_write")
+    assert found.figures["highest_read"].value == pytest.approx(5.0, rel=1e-3)
+    assert found.figures["rate_write_4096"].value == pytest.approx(4.0, rel=1e-3)
+    assert "rate_write_8192" not in found.figures
+
+
+def test_what_trim_gives_back_is_a_share_of_the_clean_rate() -> None:
+    test = next(t for t in suites.load("anandtech-2014").tests if t.id == "trim")
+    rates = {"clean": 8_000, "torture": 500, "after-trim": 6_000}
+    data = [a_phase(p.label, p.workload, rates[p.label]) for p in test.phases]
+    found = measure.measure(test, data)
+    assert found.figures["left_percent"].value == pytest.approx(75)
+    assert found.main == ("left_percent", "rate_clean", "rate_after-trim")
+    only_clean = measure.measure(test, data[:1])
+    assert "left_percent" not in only_clean.figures
+
+
+def test_power_is_the_mean_over_all_phases_and_the_highest_reading() -> None:
+    test = next(t for t in suites.load("anandtech-2015").tests if t.id == "as-ssd")
+    peaks = [{"power_w_peak_100ms": 5.5}, {"power_w_peak_100ms": 6.5}]
+    data = [
+        a_phase(p.label, p.workload, 100, metrics=peak)
+        for p, peak in zip(test.phases, peaks, strict=True)
+    ]
+
+    def drawing(*watts: list[float | None]) -> list[figures.PhaseData]:
+        return [
+            replace(one, series=one.series.set_column(8, "power_w", pa.array(power, pa.float64())))
+            for one, power in zip(data, watts, strict=True)
+        ]
+
+    found = measure.measure(test, drawing([4.0, 5.0, 4.5], [6.0, 6.2, 6.1])).figures
+    assert found["power_mean"].value == pytest.approx(5.3) and found["power_mean"].n == 6
+    assert found["power_peak"].value == 6.5 and "100 ms" in found["power_peak"].label
+    data = [replace(one, metrics={}) for one in data]
+    read = measure.measure(test, drawing([4.0, 5.0, 4.5], [6.0, 6.2, 6.1])).figures["power_peak"]
+    assert read.value == 6.2 and "second" in read.label
+    none = measure.measure(test, drawing([None] * 3, [None] * 3)).figures
+    assert none["power_peak"].value is None and none["power_peak"].note
 
 
 def test_mapped_figures_exist_in_the_suite() -> None:

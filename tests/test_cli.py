@@ -359,3 +359,15 @@ def test_main_exits_with_the_commands_code(capsys: Any) -> None:
         cli_main(["nonsense"])
     assert caught.value.code == 2
     assert capsys.readouterr().err.startswith("error: no such command 'nonsense'\nhint: ")
+
+
+def test_list_says_what_would_be_run_and_how_long_it_takes(tmp_path: Path) -> None:
+    done = run("review", "--list", "--suite", "thermal-2015", "--json", cwd=tmp_path)
+    rows = {row["id"]: row for row in json.loads(done.stdout)["tests"]}
+    assert len(rows) == 10 and rows["light-heatsink"]["what_if"] == ["heatsink"]
+    assert rows["random-write-without"]["drive_s"] == 3600 + 1800
+    assert rows["random-write-without"]["estimate_s"] is None
+    words = ("review", "sm951-nvme-256", "--list", "--only", "atto", "--quick")
+    shown = run(*words, cwd=tmp_path).stdout
+    assert "atto" in shown and "on this drive" in shown and "random-read" not in shown
+    assert list(tmp_path.iterdir()) == [], "nothing is run"

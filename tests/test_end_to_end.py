@@ -16,6 +16,7 @@ from test_results import content
 import drivebay
 from drivebay import catalog, results, review, suites
 from drivebay.errors import Interrupted
+from drivebay.targets.states import States
 from drivebay.targets.virtual import VirtualTarget
 
 SM951 = "sm951-ahci-512"
@@ -62,7 +63,7 @@ def check_summary(done: subprocess.CompletedProcess[str], *, kind: str) -> Any:
 
 
 def test_a_virtual_review_is_the_same_bytes_however_it_is_run(tmp_path: Path) -> None:
-    """One worker, two workers, and interrupted by Ctrl-C in the middle of a test."""
+    """One worker, two that share prepared states, and interrupted by Ctrl-C in a test."""
     profile = catalog.load(SM951)
     suite = suites.load("quick").selected(("random-read", "random-write", "consistency-short"))
 
@@ -79,8 +80,13 @@ def test_a_virtual_review_is_the_same_bytes_however_it_is_run(tmp_path: Path) ->
             if self.begun == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
+    states = States()
+
+    def sharing() -> VirtualTarget:
+        return VirtualTarget(profile, states)
+
     one = review.run(make, suite, out=tmp_path / "one", jobs=1)
-    two = review.run(make, suite, out=tmp_path / "two", jobs=2)
+    two = review.run(sharing, suite, out=tmp_path / "two", jobs=2)
     assert content(one) == content(two)
     assert len(content(one)) == 1 + 3 * 4
     cut = tmp_path / "cut"

@@ -56,8 +56,8 @@ def test_spans_and_blocks_that_do_not_fit(file: Path, monkeypatch: pytest.Monkey
     assert "not one block fits" in refusal(file, a_test(("run", tiny))).message
     monkeypatch.setattr(storage, "block_facts", lambda _: {"logical_block_bytes": 4096})
     small = refusal(file, a_test(("run", load(block_bytes=512))))
-    assert "blocks of 512 bytes are not allowed" in small.message
-    assert "multiples of 4096" in small.message
+    assert "block_bytes: 512 is not allowed" in small.message
+    assert "multiple of 4096" in small.message
 
 
 def test_a_link_leads_to_its_file(file: Path, tmp_path: Path) -> None:

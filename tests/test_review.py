@@ -435,3 +435,25 @@ def test_signals_end_with_130_and_a_hint_to_type(tmp_path: Path, number: signal.
         "error: interrupted",
         "hint: go on with: drivebay review --resume r",
     ]
+
+
+def test_a_real_drive_is_changed_by_a_person_and_the_review_goes_on_after(tmp_path: Path) -> None:
+    """Tests that need a heatsink wait, are named with what to type, and run when it is fitted."""
+    suite = small_suite()
+    cooled = suite.tests[1].model_copy(update={"what_if": ("heatsink",)})
+    suite = suite.model_copy(update={"tests": (suite.tests[0], cooled, *suite.tests[2:])})
+    told: list[str] = []
+
+    class Ear(review.Silent):
+        def warn(self, message: str) -> None:
+            told.append(message)
+
+    target = FakeTarget(kind="file")
+    folder = review.run(lambda: target, suite, out=tmp_path / "r", sink=Ear())
+    assert cooled.id not in target.ran and len(target.ran) == len(suite.tests) - 1
+    assert cooled.id in told[0] and told[0].endswith("--fitted heatsink")
+    review.run(lambda: target, suite, out=folder, resume=True, fitted=("heatsink",), sink=Ear())
+    assert target.ran[-1] == cooled.id and len(told) == 1
+    assert len(results.load(folder).done) == len(suite.tests)
+    whole = review.run(FakeTarget, suite, out=tmp_path / "virtual")
+    assert len(results.load(whole).done) == len(suite.tests), "a virtual drive changes by itself"

@@ -1,5 +1,6 @@
 """The Rust core. Private: use `drivebay.catalog` and `drivebay.targets.virtual`."""
 
+from os import PathLike
 from typing import Any
 
 class CoreError(Exception):
@@ -27,7 +28,8 @@ class VirtualDrive:
     def run(self, workload_json: str, seed: int, control: Control | None) -> dict[str, Any]:
         """Runs one workload and returns its columns.
 
-        start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters.
+        start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters;
+        media_errors: int, I/Os whose data could not be read.
         Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes,
         latency_ns_sum, latency_ns_max; stage_ns: a dict of such columns by stage.
         Sensors per second: temperature_c, power_w, power_w_peak (highest tenth of the second;
@@ -36,9 +38,33 @@ class VirtualDrive:
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
         """
+    def copy(self) -> VirtualDrive:
+        """Another drive in the same state: data, wear, clock, heat, and where its seeds stand.
+
+        Both go on bit for bit the same with the same workloads and seeds.
+        """
+    def copy_from(self, other: VirtualDrive, /) -> None:
+        """Makes this drive what `other.copy()` is, in its own memory where that fits: cheaper."""
+    def save(self, path: str | PathLike[str], /) -> None:
+        """Writes the state that `copy` copies to a file, as a whole or not at all.
+
+        Raises `CoreError` if the file cannot be written. A state is one of this version's model.
+        """
+    def restore(self, profile_json: str, path: str | PathLike[str], /) -> None:
+        """Makes this a drive of the profile in a saved state, in its memory where that fits.
+
+        Raises `CoreError` saying what is wrong with the file: not found, no state, damaged, of
+        another version or another profile; the drive is gone then (`renew` makes a new one).
+        """
     def rest(self, seconds: float) -> None: ...
     def discard(self, start_bytes: int, length_bytes: int) -> None: ...
-    def secure_erase(self) -> None: ...
+    def secure_erase(self) -> None:
+        """A purge in no time, as between tests: all data gone, all flash erased; wear stays."""
+    def sanitize(self, how: str, /) -> float:
+        """Sanitize or Format NVM as a command, "block" or "crypto" erase; returns its seconds.
+
+        A crypto erase leaves the flash to be erased when it is used. Pages read as zeros after.
+        """
     def counters(self) -> dict[str, Any]: ...
     def health(self) -> dict[str, Any]:
         """The health log, with the units of NVMe's SMART page or as the names say.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use drivebay_units::Nanos;
 
 use crate::nand::{Nand, Ticket};
+use crate::persist::{StateError, ensure, persist};
 
 /// A ring of flash pages on their way.
 pub struct Buffer {
@@ -25,7 +26,18 @@ pub struct Buffer {
     promises: VecDeque<(Range<u64>, Nanos)>,
 }
 
+persist!(Buffer: programs, next, ready, promises; given: mask, capacity);
+
 impl Buffer {
+    /// Whether its programs can be known to the flash, and what is promised can be.
+    pub fn check(&self, nand: &Nand) -> Result<(), StateError> {
+        let known = |&program: &Ticket| program.is_none() || nand.end_of(program) < Nanos(u64::MAX);
+        ensure(self.programs.iter().all(known), "a program of the write buffer")?;
+        let promised = |pages: &Range<u64>| pages.start <= pages.end && pages.end <= self.next;
+        let all = self.promises.iter().all(|(pages, _)| promised(pages));
+        ensure(all && self.next < 1 << 48, "the write buffer's pages")
+    }
+
     /// Room for `capacity` flash pages.
     pub fn new(capacity: u32) -> Buffer {
         let places = Buffer::places(capacity);

@@ -7,6 +7,7 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::{StateError, TIME_MAX, ensure, persist};
 use crate::timeline::Fifo;
 
 /// How many commands back the flash core remembers (a power of two): the deepest queue of a run.
@@ -18,17 +19,23 @@ struct Share {
     collected: u64,
 }
 
+persist!(Share: end, collected);
+
 /// The flash core's timeline, with collection's share in it.
+#[repr(C)]
 pub struct FlashCore {
     fifo: Fifo,
+    /// Nanoseconds given to anything so far. Between two fields that were just stored and are copied
+    /// together: one wide load of both would wait until the stores have left the processor.
+    busy: u64,
     /// Nanoseconds given to collection so far.
     collected: u64,
-    /// Nanoseconds given to anything so far.
-    busy: u64,
     shares: Box<[Share; REMEMBERED]>,
     head: usize,
     tail: usize,
 }
+
+persist!(FlashCore: fifo, collected, busy, shares, head, tail);
 
 /// A host command's pass through the flash core.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +59,14 @@ impl FlashCore {
             head: 0,
             tail: 0,
         }
+    }
+
+    /// Whether what is remembered of commands can be.
+    pub fn check(&self) -> Result<(), StateError> {
+        let remembered = self.tail <= self.head && self.head - self.tail < REMEMBERED;
+        let shares = self.shares.iter().all(|share| share.collected <= self.collected);
+        let counted = self.collected <= self.busy && self.busy <= TIME_MAX;
+        ensure(remembered && shares && counted, "the flash core's books")
     }
 
     /// Serves a host command that arrives at `from` and costs `len`.

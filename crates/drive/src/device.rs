@@ -18,10 +18,14 @@ mod programs;
 mod read;
 mod reduce;
 mod report;
+mod sanitize;
+mod state;
 mod superblocks;
 mod write;
 
 pub use power_cut::Recovery;
+pub use sanitize::Sanitize;
+pub use state::STATE_VERSION;
 
 use std::collections::VecDeque;
 
@@ -269,13 +273,16 @@ impl Device {
         }
     }
 
-    /// Secure erase: all data gone, all superblocks free; clock, heat and wear stay.
+    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, heat and wear stay.
+    ///
+    /// [`Device::sanitize`] is the command, with its time.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
         self.settle();
         self.ftl.erase_all();
         self.forget_map();
         self.forget_streams();
+        self.replace(0, self.spec.geometry.user_pages);
         self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
@@ -535,16 +542,21 @@ impl Device {
     /// Brings heat and throttling up to date.
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
-        let work = Work {
+        let work = self.work();
+        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
+        self.costs = self.spec.throttle[self.throttle_stage].costs;
+    }
+
+    /// What has been done so far that makes heat.
+    fn work(&self) -> Work {
+        Work {
             programmed: self.placed_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes_up + self.front.bytes_down,
             core_ns: self.flash_core.busy_ns(),
             commands: self.commands.iter().sum(),
-        };
-        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
-        self.costs = self.spec.throttle[self.throttle_stage].costs;
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::{StateError, persist};
 use crate::spec::{QUEUES_MAX, SataFrames, Spec, transfer};
 use crate::timeline::{Calendar, Fifo};
 
@@ -37,7 +38,16 @@ pub struct Front {
     pub bytes_down: u64,
 }
 
+persist!(Front: down, up, queues, host, bytes_up, bytes_down;
+    given: software, serial, fetch, completion, fs_per_byte, sata, plain, host_fs_per_byte);
+
 impl Front {
+    /// Whether the calendars are sound.
+    pub fn check(&self) -> Result<(), StateError> {
+        self.up.check()?;
+        self.host.check()
+    }
+
     /// An idle front.
     pub fn new(spec: &Spec) -> Front {
         Front {

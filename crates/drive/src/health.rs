@@ -7,6 +7,7 @@
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
+use crate::persist::persist;
 use crate::spec::NODES_MAX;
 
 /// Sectors of one data unit: 512,000 bytes.
@@ -71,6 +72,8 @@ pub struct Log {
     /// Switched off by surprise.
     pub unsafe_shutdowns: u64,
 }
+
+persist!(Log: busy_until, idle, wakes, asleep, power_cycles, unsafe_shutdowns);
 
 /// So many bytes in the log's units.
 pub fn data_units(bytes: u64) -> u64 {

@@ -11,6 +11,7 @@
 use drivebay_units::Nanos;
 
 use crate::network::{Network, decay_of};
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Energy, NODES_MAX, Power, Rated, Spec, THROTTLE_STAGES_MAX};
 
 /// Length of one step.
@@ -36,6 +37,8 @@ pub struct Work {
     pub commands: u64,
 }
 
+persist!(Work: programmed, page_reads, erases, link_bytes, core_ns, commands);
+
 /// Times that the health log reports, summed over steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeatLog {
@@ -48,6 +51,8 @@ pub struct HeatLog {
     /// At or above the critical temperature.
     pub critical: Nanos,
 }
+
+persist!(HeatLog: stage_time, stage_entries, warning, critical);
 
 /// Temperatures, energy so far and throttle stage.
 pub struct Thermal {
@@ -63,6 +68,8 @@ pub struct Thermal {
     stage: usize,
     next_step: Nanos,
     last: Work,
+    /// A command has come in the step in hand.
+    awake: bool,
     /// Energy of the step in hand, by node, nanojoule.
     pending_nj: [u64; NODES_MAX],
     /// Up to when the states of sleep have been accounted for.
@@ -71,6 +78,9 @@ pub struct Thermal {
     peak_nj: u64,
     log: HeatLog,
 }
+
+persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, accounted, energy_nj,
+    peak_nj, log; given: energy, network, nand, power, turns, rated);
 
 /// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
 fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
@@ -87,6 +97,8 @@ struct Sensor {
     follows_c: f64,
     reads_c: f64,
 }
+
+persist!(Sensor: follows_c, reads_c; given: node, interval_steps, keep);
 
 impl Sensor {
     fn step(&mut self, temperature_c: &[f64; NODES_MAX], number: u64) {
@@ -122,12 +134,30 @@ impl Thermal {
             stage: 0,
             next_step: STEP,
             last: Work::default(),
+            awake: false,
             pending_nj: [0; NODES_MAX],
             accounted: Nanos::ZERO,
             energy_nj: 0,
             peak_nj: 0,
             log: HeatLog::default(),
         }
+    }
+
+    /// Whether this can be how warm a drive is at `now` that has done this work.
+    pub fn check(&self, now: Nanos, work: Work) -> Result<(), StateError> {
+        let sensor = [self.sensor.follows_c, self.sensor.reads_c];
+        let bearable = |celsius: &f64| (-1e4..=1e6).contains(celsius);
+        let felt = self.temperature_c.iter().chain(&sensor).all(bearable);
+        let due = self.next_step > now && self.next_step <= now.after(STEP);
+        let timed = due && self.next_step.0.is_multiple_of(STEP.0) && self.accounted <= now;
+        let Work { programmed, page_reads, erases, link_bytes, core_ns, commands } = self.last;
+        let done = programmed <= work.programmed
+            && page_reads <= work.page_reads
+            && erases <= work.erases
+            && link_bytes <= work.link_bytes
+            && core_ns <= work.core_ns
+            && commands <= work.commands;
+        ensure(felt && timed && done && self.stage < self.turns.len(), "heat and throttling")
     }
 
     /// When the next step is due.
@@ -140,9 +170,10 @@ impl Thermal {
     /// stage that holds then.
     pub fn advance(&mut self, now: Nanos, work: Work, idle_since: Nanos) -> usize {
         // Work since the last call belongs to its first step; the rest of the time was idle.
-        let mut awake = work.commands > self.last.commands;
+        self.awake |= work.commands > self.last.commands;
         self.take(work);
         while self.next_step <= now {
+            let awake = std::mem::take(&mut self.awake);
             self.pending_nj[CONTROLLER] += self.base_nj(self.next_step, idle_since, awake);
             let before = (self.temperature_c, self.sensor, self.stage);
             let energy_nj = self.step();
@@ -153,10 +184,9 @@ impl Thermal {
             if settled && self.next_step <= now {
                 self.repeat(energy_nj, 1 + now.since(self.next_step).0 / STEP.0);
             }
-            awake = false;
         }
         if self.power.is_some() {
-            self.pending_nj[CONTROLLER] += self.base_nj(now, idle_since, awake);
+            self.pending_nj[CONTROLLER] += self.base_nj(now, idle_since, self.awake);
         }
         self.stage
     }

@@ -5,6 +5,7 @@
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
+use crate::persist::{persist, persist_words};
 use crate::stage::Stages;
 
 /// What to do.
@@ -23,6 +24,8 @@ pub enum Op {
     /// Write Zeroes: unmaps whole pages, writes the partial ones at the edges.
     WriteZeroes,
 }
+
+persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes);
 
 impl Op {
     /// Whether data or zeros are written.
@@ -43,6 +46,8 @@ pub struct Io {
     /// How many sectors; at least one, but for a flush.
     pub sectors: u32,
 }
+
+persist!(Io: op, lba, sectors);
 
 impl Io {
     /// Bytes that move between host and drive.

@@ -10,6 +10,7 @@
 //! translation pages themselves (their write amplification is 1) and the space they take (0.1 %);
 //! writing all back at a flush or a power loss; the link's load by look-ups in the host's memory.
 
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::MapCacheSpec;
 
 /// What has been counted of the map's cache.
@@ -26,6 +27,8 @@ pub struct MapTraffic {
     /// Written to flash.
     pub write_backs: u64,
 }
+
+persist!(MapTraffic: look_ups, sram_hits, host_hits, loads, write_backs);
 
 /// Where a translation page was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ struct Level {
     hand: u32,
 }
 
+persist!(Level: used, hand; given: first, len);
+
 /// The cache: which translation page is where.
 pub struct MapCache {
     /// By translation page.
@@ -70,7 +75,25 @@ pub struct MapCache {
     pub traffic: MapTraffic,
 }
 
+persist!(MapCache: place, owner, flags, sram, host, waiting, traffic);
+
 impl MapCache {
+    /// Whether pages and frames agree on who is where.
+    pub fn check(&self) -> Result<(), StateError> {
+        let level = |l: &Level| l.used <= l.len && l.hand < l.len.max(1);
+        ensure(level(&self.sram) && level(&self.host), "a level of the map's cache")?;
+        let frames = [&self.sram, &self.host].map(|l| l.first..l.first + l.used);
+        let mut held = 0;
+        for (page, &place) in (0u32..).zip(&self.place) {
+            if let Some(frame) = place.checked_sub(FIRST_FRAME) {
+                let used = frames.iter().any(|frames| frames.contains(&frame));
+                ensure(used && self.owner[frame as usize] == page, "a frame of the map's cache")?;
+                held += 1;
+            }
+        }
+        ensure(held == self.sram.used + self.host.used, "a frame without a translation page")
+    }
+
     /// Empty, in front of an empty map.
     pub fn new(spec: &MapCacheSpec) -> MapCache {
         // More frames than translation pages would never be used.

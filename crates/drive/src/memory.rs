@@ -5,7 +5,11 @@
 //! touch. Left out: NUMA placement.
 #![allow(unsafe_code)]
 
+use std::io::{Error, Read, Write};
+
 use memmap2::{Advice, MmapMut};
+
+use crate::persist::{Persist, StateError};
 
 /// A table of `u32`, zero at first.
 pub struct Table {
@@ -53,6 +57,44 @@ impl Table {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = index;
+    }
+}
+
+/// Entries written at a time.
+const CHUNK: usize = 1 << 14;
+
+/// Written as the difference of each entry to the one before it (modulo 2^32): neighbours mostly lie
+/// together, so whoever compresses the stream finds long runs of ones.
+impl Persist for Table {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let mut bytes = vec![0; CHUNK * size_of::<u32>()];
+        let mut last = 0u32;
+        for chunk in self.get().chunks(CHUNK) {
+            for (to, &entry) in bytes.chunks_exact_mut(4).zip(chunk) {
+                to.copy_from_slice(&entry.wrapping_sub(last).to_le_bytes());
+                last = entry;
+            }
+            out.write_all(&bytes[..size_of_val(chunk)])?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let mut bytes = vec![0; CHUNK * size_of::<u32>()];
+        let mut last = 0u32;
+        for chunk in self.get_mut().chunks_mut(CHUNK) {
+            from.read_exact(&mut bytes[..size_of_val(chunk)])?;
+            for (entry, from) in chunk.iter_mut().zip(bytes.chunks_exact(4)) {
+                let step = u32::from_le_bytes(from.try_into().expect("chunks of 4"));
+                last = last.wrapping_add(step);
+                *entry = last;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.get_mut().copy_from_slice(other.get());
     }
 }
 

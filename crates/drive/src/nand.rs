@@ -11,6 +11,7 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
 
@@ -28,6 +29,8 @@ struct Write {
     number: u32,
 }
 
+persist!(Write: from, until, gap, number);
+
 /// One die's timeline: its reads, and the last programs and erases asked of it, in a ring.
 #[derive(Clone, Copy, Debug)]
 struct Die {
@@ -39,12 +42,22 @@ struct Die {
     next: u32,
 }
 
+persist!(Die: reads_until, first, next);
+
 /// A program, by which to ask for its end: reads asked meanwhile may move it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     /// Its entry among the rings of all dies.
     entry: u32,
     number: u32,
+}
+
+persist!(Ticket: entry, number);
+
+impl Default for Ticket {
+    fn default() -> Ticket {
+        Ticket::NONE
+    }
 }
 
 impl Ticket {
@@ -98,7 +111,18 @@ pub struct Nand {
     pub superblock_erases: u64,
 }
 
+persist!(Nand: dies, writes, channels, page_reads, programs, superblock_erases;
+    given: timing, program, read_by_row, row_shift, ring_shift, die_mask, channel_mask, load);
+
 impl Nand {
+    /// Whether dies and channels are sound.
+    pub fn check(&self) -> Result<(), StateError> {
+        self.channels.iter().try_for_each(Calendar::check)?;
+        let numbered = |die: &Die| die.first >= 1 && die.first <= die.next;
+        let waits = self.writes.iter().all(|write| write.from <= write.until);
+        ensure(waits && self.dies.iter().all(numbered), "a die's programs and erases")
+    }
+
     /// All dies idle, each able to remember `remembered` programs that wait or are asked for.
     pub fn new(timing: NandTiming, geometry: &Geometry, remembered: u32) -> Nand {
         let dies = geometry.dies();
@@ -213,6 +237,14 @@ impl Nand {
         for die in &mut self.dies {
             (die.reads_until, die.first) = (Nanos::ZERO, die.next);
         }
+    }
+
+    /// When all dies have done what they were asked so far.
+    pub fn idle_at(&self) -> Nanos {
+        let rings = self.writes.chunks_exact(1 << self.ring_shift);
+        let dies = self.dies.iter().zip(rings);
+        dies.map(|(die, ring)| die.newest(ring).until.max(die.reads_until))
+            .fold(Nanos::ZERO, Nanos::max)
     }
 
     /// tR.

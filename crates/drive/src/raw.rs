@@ -199,6 +199,9 @@ pub struct RawController {
 pub struct RawBuffer {
     /// Room for data on its way to flash.
     pub size_kib: Sourced<u64>,
+    /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore_flush: Option<Sourced<bool>>,
 }
 
 /// The flash.

@@ -13,13 +13,18 @@
 //! same page fails again until it is written anew. Rates are brought up to date when a superblock's
 //! reads or age have grown by a sixteenth.
 //! Not modelled: the time of decoding (part of the cores' costs), failed programs, temperature, layers
-//! of a 3D block, parity across dies. Data copied after an error that could not be corrected counts as
-//! good again. A replacement block counts as worn as the one it replaces: blocks fail a little too early.
+//! of a 3D block, parity across dies. A page that is lost while it is copied stays lost until it is
+//! written anew (firmware marks it so); after a power cut that takes the new data too, it counts as good
+//! again. A replacement block counts as worn as the one it replaces: blocks fail a little too early.
 
 mod curve;
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use drivebay_units::{Nanos, Rng, Slot};
 
+use crate::persist::{StateError, ensure, persist};
 use crate::portable::{exp, power};
 use crate::spec::{ErrorRate, ReliabilitySpec};
 use curve::Curve;
@@ -49,6 +54,9 @@ pub struct Reliability {
     pub read_only: bool,
 }
 
+persist!(Reliability: retried_reads, retries, media_errors, refreshes, failed_blocks, spare_blocks,
+    retired_superblocks, read_only);
+
 /// A superblock's state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wear {
@@ -69,13 +77,15 @@ struct Wear {
     missing: u32,
 }
 
+persist!(Wear: reads, due_reads, due_time, refresh_reads, opened, cycles, fails, missing);
+
 /// What a read of a place takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Sensings beyond the first.
     pub retries: u32,
-    /// Even the last failed.
-    pub lost: bool,
+    /// For which slots even the last failed, as bits.
+    pub lost: u32,
     /// The superblock has been read so often that its data should be moved.
     pub refresh: bool,
 }
@@ -100,11 +110,22 @@ pub struct Errors {
     fails: Vec<u32>,
     seed: u64,
     rng: Rng,
+    /// Pages whose data was lost in a copy.
+    lost: BTreeSet<u32>,
     /// Counted so far.
     pub counts: Reliability,
 }
 
+persist!(Errors: wear, fails, seed, rng, lost, counts; given: spec, curve);
+
 impl Errors {
+    /// Whether no superblock misses more blocks than it has, and only the drive's pages are lost.
+    pub fn check(&self, user_pages: u32) -> Result<(), StateError> {
+        ensure(self.lost.last().is_none_or(|&page| page < user_pages), "a page that was lost")?;
+        let blocks = self.spec.superblock_blocks;
+        ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
+    }
+
     /// Fresh flash.
     pub fn new(spec: ReliabilitySpec, superblocks: u32, rng: &Rng) -> Errors {
         let mut rng = rng.fork("reliability");
@@ -115,6 +136,7 @@ impl Errors {
             fails: vec![0; superblocks as usize * (spec.retries_max as usize + 1)],
             seed: rng.next_u64(),
             rng,
+            lost: BTreeSet::new(),
             counts: Reliability { spare_blocks, ..Reliability::default() },
             spec,
         }
@@ -149,10 +171,34 @@ impl Errors {
             left &= left - 1;
         }
         if luck >= wear.fails {
-            return Verdict { retries: 0, lost: false, refresh };
+            return Verdict { retries: 0, lost: 0, refresh };
         }
         let (retries, lost) = self.retries(superblock, luck);
-        Verdict { retries, lost, refresh }
+        let always = self.fails[self.row(superblock).end - 1];
+        let fails = |bit: &u32| hash(salt ^ u64::from(first.0 + bit)) < always;
+        let slots = (0..u32::BITS).filter(|bit| which >> bit & 1 == 1 && lost && fails(bit));
+        Verdict { retries, lost: slots.fold(0, |lost, bit| lost | 1 << bit), refresh }
+    }
+
+    /// A page has been copied without its data: it cannot be read until it is written anew.
+    pub fn lose(&mut self, page: u32) {
+        self.lost.insert(page);
+    }
+
+    /// Pages are written or unmapped: whatever was lost of them does not matter any more.
+    #[inline]
+    pub fn replace(&mut self, pages: Range<u32>) {
+        if !self.lost.is_empty() {
+            self.lost.retain(|page| !pages.contains(page));
+        }
+    }
+
+    /// Whether a page that is read was lost in a copy; counts it if so.
+    #[inline]
+    pub fn was_lost(&mut self, page: u32) -> bool {
+        let lost = !self.lost.is_empty() && self.lost.contains(&page);
+        self.counts.media_errors += u64::from(lost);
+        lost
     }
 
     #[cold]

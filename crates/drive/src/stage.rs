@@ -2,6 +2,8 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::{Persist, StateError};
+
 /// Where an I/O spends its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -67,6 +69,18 @@ impl Stage {
 /// Time per stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages(pub [u64; STAGE_COUNT]);
+
+impl Persist for Stages {
+    fn save(&self, out: &mut dyn std::io::Write) -> Result<(), std::io::Error> {
+        self.0.save(out)
+    }
+    fn load(&mut self, from: &mut dyn std::io::Read) -> Result<(), StateError> {
+        self.0.load(from)
+    }
+    fn copy_from(&mut self, other: &Self) {
+        *self = *other;
+    }
+}
 
 impl Stages {
     /// Adds time to a stage.

@@ -11,11 +11,15 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::{StateError, TIME_MAX, ensure, persist};
+
 /// A resource served strictly in the order it is asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fifo {
     free_at: Nanos,
 }
+
+persist!(Fifo: free_at);
 
 impl Fifo {
     /// Reserves `len` not before `from`; returns when the share begins and ends.
@@ -46,6 +50,8 @@ struct Busy {
     to: u64,
 }
 
+persist!(Busy: from, to);
+
 /// A shared resource that may be asked for any future time and never idles while somebody waits.
 ///
 /// Busy intervals are disjoint and kept in time order in a ring; those that touch are mostly joined.
@@ -56,6 +62,8 @@ pub struct Calendar {
     len: usize,
 }
 
+persist!(Calendar: ring, head, len);
+
 impl Default for Calendar {
     fn default() -> Calendar {
         Calendar { ring: [Busy::default(); INTERVALS_MAX], head: 0, len: 0 }
@@ -63,6 +71,13 @@ impl Default for Calendar {
 }
 
 impl Calendar {
+    /// Whether the ring is one, of intervals that can be.
+    pub fn check(&self) -> Result<(), StateError> {
+        ensure(self.head < INTERVALS_MAX && self.len <= INTERVALS_MAX, "a calendar's ring")?;
+        let whole = self.ring.iter().all(|busy| busy.from <= busy.to && busy.to <= TIME_MAX);
+        ensure(whole, "a calendar's intervals")
+    }
+
     #[inline(always)]
     fn at(&mut self, index: usize) -> &mut Busy {
         &mut self.ring[(self.head + index) & (INTERVALS_MAX - 1)]

@@ -284,3 +284,22 @@ fn impossible_networks_are_refused_by_name() {
     refused(sensor("heatsink", 100), "heat.sensor.node: \"heatsink\"");
     refused(sensor("nand", 250), "heat.sensor.interval_ms: 250");
 }
+
+/// A rest that ends within a step does not forget that a command came in it.
+#[test]
+fn a_step_with_a_command_is_awake_however_often_it_is_looked_at() {
+    let energy = |looks: u64| {
+        let profile = Profile::sm951().without("power").cool();
+        let mut device =
+            profile.set("energy.active_mw", 2000.0).set("energy.idle_mw", 50.0).device();
+        let read = Io { op: Op::Read, lba: 0, sectors: 8 };
+        device.submit(Nanos::ZERO, read).expect("on the drive");
+        for look in 0..looks {
+            device.rest(Nanos::millis(10 + 80 * look / looks));
+        }
+        device.rest(Nanos::millis(500));
+        device.counters().energy_nj
+    };
+    assert_eq!([energy(1), energy(7)], [energy(0); 2]);
+    assert!(energy(0) > 200_000_000 + 20_000_000, "a tenth awake, four asleep");
+}

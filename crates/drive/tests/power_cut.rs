@@ -215,6 +215,31 @@ fn a_forced_write_is_safe_when_it_is_done() {
     assert!(device.ftl().look_up(Lpn(10)).is_some() && device.ftl().look_up(Lpn(11)).is_some());
 }
 
+/// A drive that lies about flushes is found out: the same cut that an honest drive outlives takes data.
+#[test]
+fn a_lying_drive_loses_what_it_called_safe() {
+    let lost_by = |ignores: bool| {
+        let mut device = profile().with("buffer.ignore_flush", ignores).device();
+        let mut now = Nanos::ZERO;
+        let mut lost = 0;
+        for round in 0..50u64 {
+            let write = Io { op: Op::Write, lba: round * 16 % USER * 8, sectors: 64 };
+            now = device.submit(now, write).expect("room").done;
+            let fua = Io { op: Op::WriteFua, lba: (round * 16 + 8) % USER * 8, sectors: 8 };
+            now = device.submit(now, fua).expect("room").done;
+            now = device.submit(now, Io { op: Op::Flush, lba: 0, sectors: 0 }).expect("room").done;
+            device.power_cut(now);
+            let written = (round * 16..round * 16 + 9).map(|page| Lpn(page as u32));
+            lost += written.filter(|&page| device.ftl().look_up(page).is_none()).count();
+            now = device.now();
+        }
+        device.ftl().check_invariants();
+        lost
+    };
+    assert_eq!(lost_by(false), 0);
+    assert_eq!(lost_by(true), 50 * 9, "all of it was in the buffer");
+}
+
 /// An erase that waits for the write buffer must not strike a superblock that a secure erase has freed.
 #[test]
 fn a_secure_erase_leaves_no_erase_behind() {

@@ -424,3 +424,44 @@ proptest! {
         device.ftl().check_invariants();
     }
 }
+
+/// Once a page cannot be read, nothing but new data makes it readable: not a copy by collection.
+#[test]
+fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
+    // Some 12 wrong bits in a codeword, 2 after the last retry: three can be corrected.
+    let profile = Profile::sm951()
+        .timeless()
+        .one_die(24, 64, 1024)
+        .wearing()
+        .with("reliability.correctable_bits", 3);
+    let mut device = profile.device();
+    let pages = device.spec().capacity_bytes() / 4096;
+    let mut rng = Rng::new(11);
+    let mut unreadable = vec![false; pages as usize];
+    let (mut now, mut found, mut again) = (Nanos::ZERO, 0, 0);
+    for i in 0..40_000 {
+        let lpn = rng.below(pages);
+        // A quarter of the pages is written all the time; the rest only moves.
+        let op = if i < 4000 || rng.below(2) == 0 { Op::Write } else { Op::Read };
+        let lpn = if op == Op::Write && i >= 4000 { lpn / 4 } else { lpn };
+        let io = device.submit(now, page(op, lpn)).expect("the drive has room");
+        now = io.done;
+        let before = std::mem::replace(&mut unreadable[lpn as usize], io.media_error);
+        if op == Op::Write {
+            unreadable[lpn as usize] = false;
+        } else {
+            assert!(io.media_error || !before, "page {lpn} came back");
+            found += u32::from(io.media_error);
+            again += u32::from(before);
+        }
+    }
+    assert!(found > 500 && again > 300, "{found} found, {again} again");
+    assert!(device.counters().copied_pages > 1000);
+    let errors = device.health().media_errors;
+    assert!(errors >= u64::from(found));
+    // Trimmed, written or erased pages are as new.
+    for lpn in 0..pages {
+        now = device.submit(now, page(Op::Trim, lpn)).expect("room").done;
+        assert!(!device.submit(now, page(Op::Read, lpn)).expect("room").media_error);
+    }
+}

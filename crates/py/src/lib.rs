@@ -7,9 +7,11 @@ mod replay;
 mod replay_real;
 mod trace;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Counters, Device, Health, Spec, Stage};
+use drivebay_drive::{Counters, Device, Health, Sanitize, Spec, Stage};
+use drivebay_run::snapshot;
 use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, Workload};
 use drivebay_units::Nanos;
 use numpy::{IntoPyArray, PyArray1};
@@ -73,6 +75,14 @@ impl VirtualDrive {
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(guard.as_mut().ok_or_else(|| core_error("the drive is gone\nhint: make a new one"))?)
+    }
+
+    fn take(&self) -> Option<Device> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, device: Device) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 }
 
@@ -149,6 +159,66 @@ impl VirtualDrive {
         })
     }
 
+    /// Erase everything as a command, with its time: "block" or "crypto"; returns the seconds.
+    fn sanitize(&self, py: Python<'_>, how: &str) -> PyResult<f64> {
+        let how = match how {
+            "block" => Sanitize::Block,
+            "crypto" => Sanitize::Crypto,
+            other => {
+                let hint = "hint: sanitize(\"block\") or sanitize(\"crypto\")";
+                return Err(core_error(format!("sanitize: no such erase as {other:?}\n{hint}")));
+            }
+        };
+        py.detach(|| {
+            self.with(|device| {
+                let begin = device.now();
+                Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
+            })
+        })
+    }
+
+    /// Another drive in the same state.
+    fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
+        let copy = py.detach(|| self.with(|device| device.duplicate().map_err(core_error)))?;
+        Ok(VirtualDrive(Mutex::new(Some(copy))))
+    }
+
+    /// Make this drive a copy of another, keeping its memory where it fits.
+    fn copy_from(slf: &Bound<'_, Self>, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        if slf.is(other) {
+            return Ok(());
+        }
+        let (this, other) = (slf.get(), other.get());
+        py.detach(|| {
+            // Never both locks at once: two drives may be copied into each other at the same time.
+            let memory = this.take();
+            let copy = other.with(|device| {
+                let copy = match memory {
+                    Some(memory) => device.duplicate_into(memory),
+                    None => device.duplicate(),
+                };
+                copy.map_err(core_error)
+            })?;
+            this.put(copy);
+            Ok(())
+        })
+    }
+
+    /// Write the drive's whole state to a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(core_error)))
+    }
+
+    /// Make it a drive of this profile in a state that was saved, keeping its memory where it fits.
+    fn restore(&self, py: Python<'_>, profile_json: &str, path: PathBuf) -> PyResult<()> {
+        let spec = Spec::from_json(profile_json).map_err(core_error)?;
+        py.detach(|| {
+            let restored = snapshot::restore(spec, self.take(), &path).map_err(core_error)?;
+            self.put(restored);
+            Ok(())
+        })
+    }
+
     /// The drive's counters, a dict of numbers.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.with(|device| Ok(device.counters()))?;
@@ -220,6 +290,7 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("start_ns", outcome.start.0)?;
     dict.set_item("end_ns", outcome.end.0)?;
     dict.set_item("stable", outcome.stable)?;
+    dict.set_item("media_errors", recorder.media_errors)?;
     dict.set_item("before", counters_dict(py, &outcome.before)?)?;
     dict.set_item("after", counters_dict(py, &outcome.after)?)?;
     let column = |of: fn(&Row) -> u64| -> Bound<'py, PyArray1<u64>> {

@@ -1,6 +1,7 @@
 //! Steady random writes or reads on a small drive, for `valgrind --tool=callgrind` and `perf`.
 //!
-//! Usage: steady [SECONDS] [READ_PERCENT]. A drive of one die has the same path per I/O as one of 64.
+//! Usage: steady [SECONDS] [READ_PERCENT] [full]. A drive of one die has the same path per I/O as one of
+//! 64; what memory costs shows on the full one only (1 GB).
 
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Pattern, Stop, Workload, run};
@@ -8,7 +9,9 @@ use drivebay_run::{Control, Pattern, Stop, Workload, run};
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(100.0);
     let read_percent: u32 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);
-    let text = include_str!("../../../drives/sm951-ahci-512.toml")
+    let full = std::env::args().nth(3).is_some_and(|word| word == "full");
+    let whole = include_str!("../../../drives/sm951-ahci-512.toml");
+    let small = whole
         .replace("channels = { value = 8", "channels = { value = 1")
         .replace("dies_per_channel = { value = 8", "dies_per_channel = { value = 1")
         .replace("value = 1000215216", "value = 15628360")
@@ -27,7 +30,8 @@ fn main() {
             "resistance_k_per_w = { value = 10, range = [9, 12]",
             "resistance_k_per_w = { value = 0.1",
         );
-    let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
+    let text = if full { whole } else { small.as_str() };
+    let spec = Spec::from_toml(text).unwrap_or_else(|e| panic!("{e}"));
     let span_bytes = spec.capacity_bytes();
     let mut device = Device::new(spec, 1).expect("memory");
     let mut go = |pattern, read_percent, block_bytes, stop| {
@@ -59,6 +63,6 @@ fn main() {
         131_072,
         Stop { duration_s: None, bytes: Some(span_bytes), stable: None },
     );
-    go(Pattern::Random, 0, 4096, by_time(30.0));
+    go(Pattern::Random, 0, 4096, by_time(if full { 3600.0 } else { 30.0 }));
     go(Pattern::Random, read_percent, 4096, by_time(seconds));
 }

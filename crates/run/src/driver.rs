@@ -212,6 +212,9 @@ impl Loop<'_> {
         self.latest = self.latest.max(done);
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         self.recorder.count(io.op, bytes, done.since(asked), done, &completion.stages);
+        if completion.media_error {
+            self.recorder.count_media_error(done);
+        }
         (tag as usize, done)
     }
 

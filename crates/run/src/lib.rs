@@ -2,7 +2,8 @@
 //!
 //! `driver.rs` is the loop: next request, earliest free slot, `Device::submit`, `recorder.rs`.
 //! `replay.rs` is the other one, for traces: an open loop.
-//! This crate must not know protocols on the wire, files or Python.
+//! `snapshot.rs` keeps a drive's state in a file.
+//! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
 
 mod control;
 mod discard;
@@ -13,6 +14,7 @@ mod queues;
 mod recorder;
 mod replay;
 mod slots;
+pub mod snapshot;
 mod workload;
 
 pub use control::Control;

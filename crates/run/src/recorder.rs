@@ -51,6 +51,8 @@ pub struct Recorder {
     pub sensors: Vec<Sensor>,
     /// Latencies of reads and of writes.
     pub histograms: [Histogram; 2],
+    /// I/Os whose data could not be read.
+    pub media_errors: u64,
     next_second: Nanos,
     energy_nj: u64,
 }
@@ -64,6 +66,7 @@ impl Recorder {
             rows: Vec::with_capacity(4096),
             sensors: Vec::new(),
             histograms: [Histogram::default(), Histogram::default()],
+            media_errors: 0,
             next_second: start.after(Nanos::secs(1)),
             energy_nj,
         }
@@ -99,6 +102,12 @@ impl Recorder {
         for (sum, &ns) in row.stage_ns.iter_mut().zip(&stages.0) {
             *sum += ns;
         }
+    }
+
+    /// Counts a media error of an I/O that `count` counts.
+    #[cold]
+    pub fn count_media_error(&mut self, done: Nanos) {
+        self.media_errors += u64::from(done <= self.end);
     }
 
     /// When the sensors are to be read next.

@@ -337,6 +337,9 @@ impl<'a> Loop<'a> {
         self.served += 1;
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         self.recorder.count(io.op, bytes, latency, done, &completion.stages);
+        if completion.media_error {
+            self.recorder.count_media_error(done);
+        }
         Ok(())
     }
 

@@ -36,6 +36,18 @@ impl Rng {
         Rng::new(self.state[0] ^ self.state[3].rotate_left(17) ^ hash)
     }
 
+    /// Where the stream stands.
+    #[must_use]
+    pub fn state(&self) -> [u64; 4] {
+        self.state
+    }
+
+    /// The stream that stands there; none for all zeros, from which no stream comes.
+    #[must_use]
+    pub fn from_state(state: [u64; 4]) -> Option<Rng> {
+        (state != [0; 4]).then_some(Rng { state })
+    }
+
     /// The next 64 bits.
     #[inline(always)]
     pub fn next_u64(&mut self) -> u64 {

@@ -42,6 +42,10 @@ def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     found = consistencies.consistency(phases[0].timeline, window_s=window_s) if phases else None
     rows = _of_consistency(found) + of_phases(phases)
     main = ("mean_iops", "sd_iops", "mean_over_sd")
+    block_bytes = test.phases[0].workload.block_bytes
+    if found is not None and block_bytes > SMALL_BLOCK_BYTES:
+        rows = [_mean_rate(found, block_bytes), *rows]
+        main = ("mean_rate", "sd_iops", "mean_over_sd")
     return Measured(test, phases, by_key(rows), main, consistency=found)
 
 
@@ -116,6 +120,21 @@ KINDS: dict[str, Callable[[Test, tuple[PhaseFigures, ...]], Measured]] = {
 _TOO_SHORT = "the run has not one full second"
 _ONE_SECOND = "the run has a single full second"
 _SAME = "every second was the same"
+
+
+def _mean_rate(found: consistencies.Consistency, block_bytes: int) -> Figure:
+    """The window's mean as a data rate, by which large blocks are known."""
+    mega = block_bytes / 1e6
+    window = found.window
+    return Figure(
+        "mean_rate",
+        f"Mean data rate, last {window.n:,} s",
+        window.mean * mega,
+        "MB/s",
+        None if window.sd is None else window.sd * mega,
+        SD,
+        window.n,
+    )
 
 
 def _of_consistency(found: consistencies.Consistency | None) -> list[Figure]:

@@ -36,7 +36,7 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     """
     for word in words:
         name, equals, value = (part.strip() for part in word.partition("="))
-        if not equals:
+        if not equals and name not in FLAGS:
             profile = _variant(profile, name)
         elif name in SHORT:
             profile = SHORT[name](profile, value)
@@ -88,11 +88,25 @@ def _link(profile: Profile, value: str) -> Profile:
     return _with(profile, values, f"link = PCIe {generation}.0 x{lanes}")
 
 
+def _ignore_flush(profile: Profile, value: str) -> Profile:
+    """A drive that lies: flushes and forced writes are acknowledged, but nothing is made safe."""
+    if value not in ("", "true", "false"):
+        raise UserError(
+            f"--with ignore_flush={value}: must be true or false", "--with ignore_flush"
+        )
+    lies = value != "false"
+    return _with(profile, {"buffer.ignore_flush": lies}, f"ignore_flush = {str(lies).lower()}")
+
+
 SHORT: dict[str, Callable[[Profile, str], Profile]] = {
     "over_provisioning": _over_provisioning,
     "link": _link,
+    "ignore_flush": _ignore_flush,
 }
 """Short names that stand for values of the profile."""
+
+FLAGS = {"ignore_flush"}
+"""Those of them that need no value."""
 
 
 def _value(profile: Profile, name: str, given: str) -> Profile:

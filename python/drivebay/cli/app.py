@@ -85,6 +85,7 @@ Examples:
   drivebay review /dev/sdX --destroy-data SERIAL      a device; ALL ITS DATA IS LOST
   drivebay review ./disk.img --power meter.csv        power from a meter's file beside it
   drivebay review --resume drivebay-results/NAME      go on after an interruption
+  drivebay review --list --suite thermal-2015          its tests, and how long they take
   drivebay review sm951-ahci-512 --only random-read --json
   drivebay review sm951-ahci-512 --with heatsink --with ambient_c=30      what if?
 
@@ -209,6 +210,21 @@ def review(
             "[default: one of the same suite, seed and length beside the new folder]",
         ),
     ] = None,
+    fitted: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANGE",
+            show_default=False,
+            help="A real drive: run the tests that need this change, such as heatsink, which you "
+            "have made; the others are left for --resume. Repeatable.",
+        ),
+    ] = None,
+    list_tests: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="Only list the suite's tests and how long they take; DRIVE is optional."
+        ),
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before a long test of a real drive.")
     ] = False,
@@ -217,7 +233,7 @@ def review(
     ] = False,
 ) -> None:
     """Review a drive: run a suite, write a report."""
-    from drivebay.cli import reviewing
+    from drivebay.cli import listing, reviewing
 
     options = reviewing.Options(
         drive=drive,
@@ -236,8 +252,12 @@ def review(
         yes=yes,
         what_if=tuple(what_if or ()),
         beside=beside,
+        fitted=tuple(fitted or ()),
     )
-    reviewing.review(options, as_json=as_json)
+    if list_tests:
+        listing.tests(options, as_json=as_json)
+    else:
+        reviewing.review(options, as_json=as_json)
 
 
 @app.command(

@@ -24,8 +24,9 @@ from drivebay.analysis.changed import changes
 from drivebay.catalog.what_if import changed
 from drivebay.cli import display, reporting, show
 from drivebay.errors import DrivebayError, UserError
-from drivebay.suites import Suite
+from drivebay.suites import Suite, Test
 from drivebay.targets.base import Target
+from drivebay.targets.states import States
 
 DEFAULT_SUITE = "anandtech-2015"
 DEFAULT_SEED = 1
@@ -54,6 +55,7 @@ class Options:
     yes: bool
     what_if: tuple[str, ...] = ()
     beside: Path | None = None
+    fitted: tuple[str, ...] = ()
 
 
 def review(options: Options, *, as_json: bool) -> None:
@@ -88,11 +90,11 @@ def _start(options: Options) -> Path:
             "review: DRIVE is missing",
             "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
-    suite = _select(suites.load(options.suite or DEFAULT_SUITE), options.only, options.skip)
-    factory = _factory(options.drive, options)
+    suite = select(suites.load(options.suite or DEFAULT_SUITE), options.only, options.skip)
+    factory = factory_of(options.drive, options)
     if options.beside is not None:
         _must_be_comparable(options)
-    _agree(factory, suite.shortened() if options.quick else suite, options.yes)
+    _agree(factory, suite.shortened() if options.quick else suite, options)
     with display.sink() as sink:
         return engine.run(
             factory,
@@ -103,6 +105,7 @@ def _start(options: Options) -> Path:
             drive=_lasting_name(options.drive),
             sink=sink,
             jobs=options.jobs,
+            fitted=options.fitted,
         )
 
 
@@ -126,17 +129,17 @@ def _resume(options: Options) -> Path:
     if made.target["kind"] != "virtual":  # as it was begun, unless something else is given now
         power, purge = made.target.get("power"), made.target.get("purge")
         options = replace(options, power=options.power or power, purge=options.purge or purge)
-    factory = _factory(drive, options)
+    factory = factory_of(drive, options)
     if changes(made.target) and options.drive is None:
         profile = catalog.from_resolved(made.target["profile"])
-        factory = partial(_virtual, profile)
+        factory = partial(_virtual, profile, States())
     suite = made.suite
     if options.suite is not None:
         suite = suites.load(options.suite)
         suite = suite.shortened() if made.quick else suite
     if left:
         tests = tuple(test.id for test in made.suite.tests if test.id in left)
-        _agree(factory, made.suite.selected(tests), options.yes)
+        _agree(factory, made.suite.selected(tests), options)
     with display.sink() as sink:
         return engine.run(
             factory,
@@ -148,10 +151,12 @@ def _resume(options: Options) -> Path:
             drive=_lasting_name(drive),
             sink=sink,
             jobs=options.jobs,
+            fitted=options.fitted,
         )
 
 
-def _factory(drive: str, options: Options) -> Callable[[], Target]:
+def factory_of(drive: str, options: Options) -> Callable[[], Target]:
+    """What makes the target that the options mean; raises UserError if it cannot be reviewed."""
     more = {
         "overwrite_signature": options.overwrite_signature or None,
         "purge": options.purge,
@@ -199,7 +204,7 @@ def target_factory(
                 f"{option} has no meaning for the virtual drive {drive}", "leave it out"
             )
         profile = changed(catalog.load(drive), what_if)
-        return partial(_virtual, profile)
+        return partial(_virtual, profile, States())
     if what_if:
         raise UserError(
             f"--with {what_if[0]}: only a virtual drive can be changed, and {drive} is not one",
@@ -259,10 +264,10 @@ def _original(folder: Path, made: results.Manifest) -> Path | None:
     return max(found)[1] if found else None
 
 
-def _virtual(profile: catalog.Profile) -> Target:
+def _virtual(profile: catalog.Profile, states: States) -> Target:
     from drivebay.targets.virtual import VirtualTarget
 
-    return VirtualTarget(profile)
+    return VirtualTarget(profile, states)
 
 
 def _real(path: Path, destroy_serial: str | None, more: dict[str, Any]) -> Target:
@@ -301,7 +306,14 @@ def _lasting_name(drive: str) -> str:
     return drive
 
 
-def _select(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Suite:
+def select(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Suite:
+    """The suite with the tests that --only and --skip leave, in its order.
+
+    Raises
+    ------
+    UserError
+        If one of them is unknown, or none is left.
+    """
     known = [test.id for test in suite.tests]
     for option, ids in (("--only", only), ("--skip", skip)):
         for name in ids:
@@ -317,16 +329,17 @@ def _select(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Suite
     return suite.selected(chosen)
 
 
-def _agree(factory: Callable[[], Target], suite: Suite, yes: bool) -> None:
+def _agree(factory: Callable[[], Target], suite: Suite, options: Options) -> None:
     """Shows what is about to happen to a real drive, and asks if it will take long."""
     with closing(factory()) as target:
         if target.kind == "virtual":
+            _must_be_real(options)
             return
-        suite = suite.in_real_time()
-        target.check(suite.tests)
-        plan = engine.make_plan(target, suite.tests)
+        tests = _fitting(suite.in_real_time(), options.fitted)
+        target.check(tests)
+        plan = engine.make_plan(target, tests)
         display.plan(target, plan)
-        if yes or plan.total_s <= ASK_ABOVE_S:
+        if options.yes or plan.total_s <= ASK_ABOVE_S:
             return
     how_long = units.duration(plan.total_s)
     if not sys.stdin.isatty():
@@ -341,3 +354,22 @@ def _agree(factory: Callable[[], Target], suite: Suite, yes: bool) -> None:
         raise
     if not agreed:
         raise UserError("not begun", "--quick is the short form; --only TEST runs one test")
+
+
+def _must_be_real(options: Options) -> None:
+    if options.fitted:
+        raise UserError(
+            f"--fitted {options.fitted[0]} has no meaning for a virtual drive",
+            f"leave it out; to review a changed drive: --with {options.fitted[0]}",
+        )
+
+
+def _fitting(suite: Suite, fitted: tuple[str, ...]) -> tuple[Test, ...]:
+    """The tests for a real drive that was changed so; the others are for later."""
+    tests = suite.with_fitted(fitted)
+    if not tests:
+        asked = sorted({word for test in suite.tests for word in test.what_if})
+        what = f"with {', '.join(fitted)} fitted" if fitted else "without a change of the drive"
+        words = " ".join(f"--fitted {word}" for word in asked) or "leave --fitted out"
+        raise UserError(f"no test of suite {suite.name} is left to be run {what}", words)
+    return tests

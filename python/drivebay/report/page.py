@@ -16,6 +16,7 @@ from drivebay.report import specification, summary, themes
 from drivebay.report.blocks import Book
 from drivebay.report.conditions import conditions_of
 from drivebay.report.entries import Entry, who_of
+from drivebay.report.health import health_of
 from drivebay.report.markup import Child, Html, el, script_json
 from drivebay.report.parts import table
 from drivebay.report.sections import SHORT, page_title, power, section
@@ -165,6 +166,7 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         )
         rows.append(["Time under load", units.duration(drive_time)])
         body.append(table(["", ""], rows, caption="This review", kind="data narrow"))
+        body += health_of(result)
         body += conditions_of(result)
     body.append(
         el(

@@ -28,7 +28,7 @@ from drivebay.results import Folder, Manifest, StepEntry, provenance
 from drivebay.results.manifest import Tool
 from drivebay.results.writing import Taken
 from drivebay.review import resume as resuming
-from drivebay.review.plan import Plan, Planned, default_jobs, make_plan
+from drivebay.review.plan import Plan, Planned, copies_max, default_jobs, make_plan
 from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
 from drivebay.suites import Suite, Test
@@ -51,6 +51,7 @@ def run(
     drive: str = "",
     sink: Sink | None = None,
     jobs: int | None = None,
+    fitted: tuple[str, ...] = (),
 ) -> Path:
     """Runs a review, or goes on with one, and returns its result folder.
 
@@ -63,6 +64,8 @@ def run(
     seed : 0 to SEED_MAX; the same seed gives a virtual drive the same result bit for bit.
     drive : what the user gave for the target, kept in the manifest for `resume`.
     jobs : virtual tests to run side by side, default by processors and memory.
+    fitted : how a person has changed a real drive, in the words of the tests' `what_if`; tests that
+        need it otherwise stay pending, and are named.
 
     Raises
     ------
@@ -87,20 +90,30 @@ def run(
             )
         if target.kind != "virtual":
             suite = suite.in_real_time()
+        now = suite.tests if target.kind == "virtual" else suite.with_fitted(fitted)
         if not resume:
-            target.check(suite.tests)
+            target.check(now)
         with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:
             states = {entry.id: entry.state for entry in folder.manifest.steps}
-            tests = tuple(test for test in suite.tests if states[test.id] != "done")
+            tests = tuple(test for test in now if states[test.id] != "done")
             if resume and tests:
                 target.check(tests)
             plan = make_plan(target, tests)
             workers = min(jobs or default_jobs(target, len(tests)), max(1, len(tests)))
+            copies = copies_max(target, workers)
+
+            def make(one: Target) -> Target:
+                one.expect(tests, seed=seed, copies_max=copies)
+                return one
+
             sink.begin(plan, jobs=workers)
             try:
-                _Crew(target_factory, target, folder, plan, sink).work(workers)
+                crew = _Crew(lambda: make(target_factory()), make(target), folder, plan, sink)
+                crew.work(workers)
             finally:
                 sink.end()
+            for line in _to_be_fitted(folder, fitted):
+                sink.warn(line)
             folder.log("finished")
             return folder.path
 
@@ -230,7 +243,7 @@ class _Crew:
             self._cancel()
 
     def _run_queue(self, target: Target) -> None:
-        while (step := self._next()) is not None:
+        while (step := self._next(target)) is not None:
             progress = Progress(partial(self._sink.progressed, step.test.id))
             with self._mutex:
                 self._running[step.test.id] = progress
@@ -279,11 +292,16 @@ class _Crew:
         kind = EnvironmentProblem if isinstance(problem, EnvironmentProblem) else UserError
         return kind(f"test {test_id}: {problem.message}", hint, problem.exit_code)
 
-    def _next(self) -> Planned | None:
+    def _next(self, target: Target) -> Planned | None:
+        """The first test in the queue that need not wait for another's preparation, else the
+        first one."""
         with self._mutex:
             if self._stop.is_set() or not self._queue:
                 return None
-            return self._queue.popleft()
+            ready = (step for step in self._queue if target.claim(step.test))
+            step = next(ready, self._queue[0])
+            self._queue.remove(step)
+            return step
 
     def _cancel(self) -> None:
         self._stop.set()
@@ -308,6 +326,25 @@ def _with_interruptions(
     again = ", ".join(step.kind for step in test.prepare) or "nothing: the test asks for none"
     said = {"interruptions": cut_short, "precondition_established_again": again}
     return replace(first, conditions={**first.conditions, **said})
+
+
+def _to_be_fitted(folder: Folder, fitted: tuple[str, ...]) -> list[str]:
+    """Which tests wait for a person to change the drive, and how to go on."""
+    waiting: dict[tuple[str, ...], list[str]] = {}
+    left = {entry.id for entry in folder.manifest.steps if entry.state == "pending"}
+    for test in folder.manifest.suite.tests:
+        if test.id in left and set(test.what_if) != set(fitted):
+            waiting.setdefault(test.what_if, []).append(test.id)
+    command = f"drivebay review --resume {shlex.quote(_short(folder.path))}"
+    return [
+        f"not run yet: {', '.join(ids)}; {_needs(words)}, then: {command}"
+        + "".join(f" --fitted {shlex.quote(word)}" for word in words)
+        for words, ids in waiting.items()
+    ]
+
+
+def _needs(words: tuple[str, ...]) -> str:
+    return f"change the drive ({', '.join(words)})" if words else "put the drive back as it was"
 
 
 def _must_have_short_forms(suite: Suite) -> None:

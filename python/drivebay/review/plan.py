@@ -10,9 +10,6 @@ from pathlib import Path
 from drivebay.suites import Test
 from drivebay.targets.base import Target
 
-MAP_BYTES_PER_PAGE = 10
-"""Memory of a virtual drive per 4 KiB of capacity, rounded up; bounds how many run at once."""
-
 
 @dataclass(frozen=True)
 class Planned:
@@ -45,15 +42,22 @@ def make_plan(target: Target, tests: tuple[Test, ...]) -> Plan:
 
 def default_jobs(target: Target, tests: int) -> int:
     """How many tests to run side by side: real drives one, virtual ones as many as there are
-    processors for and memory to hold their maps."""
+    processors for and memory to hold them."""
     if target.kind != "virtual" or tests == 0:
         return 1
-    drive_bytes = max(1, target.capacity_bytes // 4096 * MAP_BYTES_PER_PAGE)
-    in_memory = _memory_available_bytes() * 4 // 5 // drive_bytes
+    in_memory = _memory_available_bytes() * 4 // 5 // max(1, target.memory_bytes)
     return max(1, min(len(os.sched_getaffinity(0)), tests, in_memory))
 
 
+def copies_max(target: Target, jobs: int) -> int:
+    """How many prepared states may be kept beside the drives under test, in half of the memory."""
+    if target.kind != "virtual":
+        return 0
+    return max(0, _memory_available_bytes() // 2 // max(1, target.memory_bytes) - jobs)
+
+
 def _memory_available_bytes(read: Callable[[], str] | None = None) -> int:
+    """What the kernel says can be had without swapping; very much where it says nothing."""
     try:
         lines = (read or Path("/proc/meminfo").read_text)().splitlines()
     except OSError:

@@ -2,9 +2,9 @@
 
 The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
 "qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` (in bytes) and `read_percents`
-likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations, contents
-outermost, then block sizes, depths innermost ("4k-r80-qd3"). One `workload` that has all of them
-itself, or one `replay`, becomes the single phase "run".
+likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations
+("4k-r80-qd3"), and the list that comes first in the file changes slowest. One `workload` that has
+all of them itself, or one `replay`, becomes the single phase "run".
 Leaves out: includes and variables; a suite is one file.
 """
 
@@ -176,7 +176,11 @@ def _expand(test: Any, where: str) -> Any:
                 f"{sweep.key} gives them",
                 f"remove {sweep.field} from [tests.workload]",
             )
-    combinations = list(itertools.product(*(test[sweep.key] for sweep in sweeps)))
+    order = sorted(sweeps, key=lambda sweep: list(test).index(sweep.key))
+    combinations = [
+        dict(zip(order, values, strict=True))
+        for values in itertools.product(*(test[sweep.key] for sweep in order))
+    ]
     if len(combinations) > PHASES_MAX:
         raise UserError(
             f"{where}: test '{name}': {len(combinations)} phases are too many; at most "
@@ -185,9 +189,8 @@ def _expand(test: Any, where: str) -> Any:
         )
     full["phases"] = [
         {
-            "label": "-".join(map(lambda sweep, value: sweep.label(value), sweeps, values))
-            or "run",
-            "workload": {**load, **{s.field: v for s, v in zip(sweeps, values, strict=True)}},
+            "label": "-".join(sweep.label(values[sweep]) for sweep in sweeps) or "run",
+            "workload": {**load, **{sweep.field: values[sweep] for sweep in sweeps}},
         }
         for values in combinations
     ]

@@ -95,13 +95,13 @@ class Workload(_Span):
     """One closed-loop load: `queue_depth` requests are outstanding at all times, in each of
     `queues` submission queues (NVMe).
 
-    Addresses are aligned to the block. Random `offsets` are "uniform", drawn with replacement as
-    Iometer does; or a "permutation": each address once per pass over the span, every pass in a new
-    order, as fio does with its random map; or a "permutation-repeated": all passes in the same
-    order, as fio does with `random_generator=lfsr`. Sequential addresses begin at the span's start
-    and wrap at its end; of a mixed load reads and writes are a stream "each", as fio has them, or
-    one "shared" stream whose requests are reads or writes by chance, as Iometer has it. Data is
-    incompressible. `duration_s` is an upper bound where `until_stable` is given.
+    Addresses are aligned to the block, or to 1 MiB if that is less. Random `offsets` are "uniform",
+    drawn with replacement as Iometer does; or a "permutation": each address once per pass over the
+    span, every pass in a new order, as fio does with its random map; or a "permutation-repeated":
+    all passes in the same order, as fio does with `random_generator=lfsr`. Sequential addresses
+    begin at the span's start and wrap at its end; of a mixed load reads and writes are a stream
+    "each", as fio has them, or one "shared" stream whose requests are reads or writes by chance, as
+    Iometer has it. `duration_s` is an upper bound where `until_stable` is given.
     """
 
     pattern: Literal["random", "sequential"]
@@ -552,6 +552,10 @@ class Suite(_Data):
     def in_real_time(self) -> Suite:
         """The form for a real drive: no rest is longer than its `waiting_s`."""
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in self.tests)})
+
+    def with_fitted(self, fitted: tuple[str, ...]) -> tuple[Test, ...]:
+        """The tests that a real drive can do which a person has changed so, and not otherwise."""
+        return tuple(test for test in self.tests if set(test.what_if) == set(fitted))
 
     def selected(self, ids: tuple[str, ...]) -> Suite:
         """Only these tests, in the suite's order."""

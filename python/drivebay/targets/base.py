@@ -143,6 +143,21 @@ class Target(Protocol):
         """Wall-clock seconds that the test is likely to take on this target."""
         ...
 
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of this machine that a running test takes; bounds how many run at once."""
+        ...
+
+    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
+        """Told before the first test: all that the review is to run, on this target or on one
+        beside it; the review's seed; and how many prepared states there is memory for."""
+        ...
+
+    def claim(self, test: Test) -> bool:
+        """Whether the test can begin without waiting for what another one prepares; if so, others
+        that need the same wait for it."""
+        ...
+
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Prepare and run all phases of one test; raises `Cancelled` when asked to stop."""
         ...

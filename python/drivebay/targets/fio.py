@@ -110,6 +110,18 @@ class FioTarget:
         """Wall-clock seconds that the test is likely to take, phases at their longest."""
         return sum(seconds_of_parts(test, self.capacity_bytes, self._written))
 
+    @property
+    def memory_bytes(self) -> int:
+        """Nothing to speak of: the drive is real."""
+        return 0
+
+    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
+        """Of no meaning here: a real drive's state cannot be kept."""
+
+    def claim(self, test: Test) -> bool:
+        """Always: one test runs at a time."""
+        return True
+
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Prepare and run all phases; raises `Cancelled` when asked to stop, with fio ended."""
         progress.check()
@@ -164,8 +176,8 @@ class FioTarget:
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
-                    f"test {test.id}: blocks of {load.block_bytes} bytes are not allowed on "
-                    f"{self._subject.given}; must be multiples of {least}",
+                    f"test {test.id}: workload.block_bytes: {load.block_bytes} is not allowed on "
+                    f"{self._subject.given}; must be a multiple of {least}",
                     f"leave the test out: --skip {test.id}",
                 )
             if length == 0:

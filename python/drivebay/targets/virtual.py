@@ -1,8 +1,8 @@
 """The virtual drive as a target: a profile, run in process by the Rust core, in virtual time.
 
 Every test begins with a drive as new, so tests depend on nothing but their seed and may run side by
-side. A fill is a real sequential write of the drive, with its heat; rests cool it.
-Leaves out: sharing a prepared state between tests.
+side. A fill is a real sequential write of the drive, with its heat; rests cool it. Tests of one
+review that begin from the same prepared state share it (states).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -18,9 +19,10 @@ import pyarrow as pa
 
 from drivebay import _core
 from drivebay.catalog import Profile, core_problem
+from drivebay.catalog.what_if import changed
 from drivebay.errors import UserError
 from drivebay.suites import Content, Phase, Prepare, Test, Workload
-from drivebay.targets import replay, rounds
+from drivebay.targets import replay, rounds, smart
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -29,11 +31,14 @@ from drivebay.targets.base import (
     PhaseResult,
     Progress,
 )
+from drivebay.targets.states import Prepared, States, key_of, seed_of
 
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
 Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
+FIXED_BYTES = 32 * 2**20
+"""Of a drive under test besides its maps: buffers, recorder, results; measured, rounded up."""
 IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
 REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
@@ -50,13 +55,17 @@ class VirtualTarget:
     Parameters
     ----------
     profile : the drive.
+    states : prepared states, shared with the targets that run beside this one.
     """
 
     kind: Literal["virtual", "file", "block"] = "virtual"
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, states: States | None = None) -> None:
         self._profile = profile
+        self._changed: dict[tuple[str, ...], Profile] = {}
+        self._states = states or States()
         self._drive: _core.VirtualDrive | None = None
+        self._rounds: dict[str, float] = {}
         self.name = profile.name
 
     @property
@@ -77,9 +86,37 @@ class VirtualTarget:
             "profile": self._profile.resolved(),
         }
 
+    @property
+    def memory_bytes(self) -> int:
+        """What a drive under test takes, with some room beside its maps."""
+        return _core.check_profile(self._profile.json())[1] * 11 // 10 + FIXED_BYTES
+
+    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
+        """Told before the first test: all that are to run, and how many states may be kept."""
+        self._states.expect(tests, seed=seed, kept_max=copies_max)
+
+    def claim(self, test: Test) -> bool:
+        """Whether this test can begin without waiting for another's preparation."""
+        return self._states.claim(test)
+
+    def _profile_for(self, test: Test) -> Profile:
+        """The drive as the test wants it."""
+        if not test.what_if:
+            return self._profile
+        if test.what_if not in self._changed:
+            try:
+                self._changed[test.what_if] = changed(self._profile, test.what_if)
+            except UserError as problem:
+                raise UserError(
+                    f"test {test.id}: what_if: {problem.message.removeprefix('--with ')}",
+                    f"leave the test out: --skip {test.id}",
+                ) from None
+        return self._changed[test.what_if]
+
     def check(self, tests: tuple[Test, ...]) -> None:
-        """Raises UserError if a phase does not fit on the drive."""
+        """Raises UserError if a test asks what the drive cannot do, naming the field."""
         for test in tests:
+            self._profile_for(test)
             for phase in test.phases:
                 if phase.replay is not None:
                     replay.check(phase.replay, where=test.id)
@@ -96,7 +133,7 @@ class VirtualTarget:
             )
         workload = json.dumps(_core_workload(phase.workload, start, length))
         try:
-            _core.check_workload(self._profile.json(), workload)
+            _core.check_workload(self._profile_for(test).json(), workload)
         except _core.CoreError as e:
             problem = str(e).partition("\nhint: ")[0]
             raise UserError(
@@ -133,11 +170,14 @@ class VirtualTarget:
         except _core.CoreError as e:
             raise core_problem(e, where=f"{test.id} on {self.name}") from None
 
-    def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
+    def _new_drive(self, profile: Profile, seed: int) -> _core.VirtualDrive:
         if self._drive is None:
-            self._drive = _core.VirtualDrive(self._profile.json(), seed)
+            self._drive = _core.VirtualDrive(profile.json(), seed)
         else:
-            self._drive.renew(self._profile.json(), seed)
+            self._drive.renew(profile.json(), seed)
+        return self._drive
+
+    def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
         before = [step for phase in test.phases for step in phase.before]
         fills = sum(step.kind == "fill" for step in [*test.prepare, *before])
         # Fills are planned as one part in a hundred of the time each; they are quick here.
@@ -145,13 +185,25 @@ class VirtualTarget:
         share = max(1.0, load / 20.0)
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         planned = load + share * fills + rounds_s
-        self._rounds: dict[str, float] = {}
         done = 0.0
-        for step in test.prepare:
-            progress.check()
-            self._prepare(step, seed, progress, done, planned, share)
-            done += share if step.kind == "fill" else 0.0
-            done += step.longest_s() if step.load is not None else 0.0
+        key, profile = key_of(test), self._profile_for(test)
+        first = seed_of(key, seed if self._states.seed is None else self._states.seed)
+
+        def prepare() -> Prepared:
+            """Makes the drive as new and takes it through the steps."""
+            nonlocal done
+            drive = self._new_drive(profile, first)
+            self._rounds = {}
+            for step in test.prepare:
+                progress.check()
+                self._prepare(step, first, progress, done, planned, share)
+                done += share if step.kind == "fill" else 0.0
+                done += step.longest_s() if step.load is not None else 0.0
+            return drive, self._rounds
+
+        self._drive, figures = self._states.get(test, self._drive, prepare, progress)
+        done = share * sum(step.kind == "fill" for step in test.prepare) + rounds_s
+        health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
         def run(phase: Phase, number: int) -> PhaseResult:
@@ -169,9 +221,17 @@ class VirtualTarget:
             results = rounds.run(test, run)
         else:
             results = [run(phase, 0) for phase in test.phases]
-        for name, value in self._rounds.items():
+        for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
+        said = {"smart": smart.compared(health, self._health())}
+        results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
+
+    def _health(self) -> smart.Smart:
+        """The drive's own health log at this moment."""
+        assert self._drive is not None
+        health = self._drive.health()
+        return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(health).encode())
 
     def _phase(
         self,
@@ -417,6 +477,8 @@ def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
         metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
     if phase.replay is not None:
         metrics |= replay.metrics(c)
+    if c["media_errors"]:
+        metrics["media_errors"] = float(c["media_errors"])
     if host_pages:
         metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
     return PhaseResult(

@@ -14,6 +14,7 @@ use drivebay_units::Nanos;
 use super::Device;
 use crate::ftl::{HOST, Source};
 use crate::io::DeviceError;
+use crate::persist::persist;
 use crate::spec::{PAGE_BYTES, Pacing};
 
 /// What the paced collector may still spend, and when its copies will be at hand.
@@ -32,6 +33,8 @@ pub struct Collector {
     /// When the last pause ended that was long enough for it.
     paused_until: Nanos,
 }
+
+persist!(Collector: time, pages_256, data_ready, idle_from);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.

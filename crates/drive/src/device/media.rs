@@ -35,27 +35,45 @@ impl Device {
         parts: [Nanos; 3],
     ) -> (Nanos, [Nanos; 3]) {
         // A flash page has at most 16 slots.
-        let decoded = self.retry(slot, (1 << len) - 1, from, parts);
+        let (clock, parts, _) = self.retry(slot, (1 << len) - 1, from, parts);
         let pacing = &self.spec.pacing;
         let free = self.ftl.free_slots();
         let slot_follows = pacing.after_reads && free < pacing.start_free;
         if self.ftl.must_collect() && !slot_follows {
             self.collect_in_slot(free);
         }
-        decoded
+        (clock, parts)
+    }
+
+    /// Notes if a page that is read was lost when it was copied.
+    pub(super) fn find_lost(&mut self, slot: Slot, len: u32) {
+        if let Some(errors) = &mut self.errors {
+            for slot in slot.0..slot.0 + len {
+                self.media_error |= errors.was_lost(self.ftl.page_of(slot));
+            }
+        }
+    }
+
+    /// Pages get new data, or none.
+    pub(super) fn replace(&mut self, first: u32, count: u32) {
+        if let Some(errors) = &mut self.errors {
+            errors.replace(first..first + count);
+        }
     }
 
     /// Reads slots of a flash page, bit i of `which` being `slot + i`, as often as it takes.
+    ///
+    /// Returns as `decode`, and which of them are lost.
     fn retry(
         &mut self,
         slot: Slot,
         which: u32,
         from: Nanos,
         mut parts: [Nanos; 3],
-    ) -> (Nanos, [Nanos; 3]) {
+    ) -> (Nanos, [Nanos; 3], u32) {
         let index = self.ftl.locate(slot).0;
         let Some(errors) = &mut self.errors else {
-            return (from, parts);
+            return (from, parts, 0);
         };
         let verdict = errors.read(index, slot, which, self.now);
         let sensing = errors.retry_read();
@@ -69,18 +87,24 @@ impl Device {
             parts = std::array::from_fn(|i| parts[i].after(waits[i]));
             clock = done;
         }
-        self.media_error |= verdict.lost;
+        self.media_error |= verdict.lost != 0;
         if verdict.refresh {
             self.ftl.suggest_victim(index);
         }
-        (clock, parts)
+        (clock, parts, verdict.lost)
     }
 
-    /// `decode` for a flash page that is being copied: an error there is not the command's.
+    /// `decode` for a flash page that is being copied: an error there is not the command's, but the
+    /// copies are of nothing.
     pub(super) fn decode_copy(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.media_error;
-        let done = self.retry(source.first, source.valid, from, [Nanos::ZERO; 3]).0;
+        let (done, _, mut lost) = self.retry(source.first, source.valid, from, [Nanos::ZERO; 3]);
         self.media_error = of_command;
+        while lost != 0 {
+            let page = self.ftl.page_of(source.first.0 + lost.trailing_zeros());
+            lost &= lost - 1;
+            self.errors.iter_mut().for_each(|errors| errors.lose(page));
+        }
         done
     }
 

@@ -5,15 +5,18 @@
 //! queue behind a late one. Each stream's programs are due in the order in which they are given, and so
 //! are erases: a few queues, merged by time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use drivebay_units::Nanos;
 
 use super::{Device, NEVER};
-use crate::ftl::STREAMS;
+use crate::ftl::{Ftl, STREAMS};
+use crate::persist::{StateError, ensure, persist};
+use crate::spec::Geometry;
 
 /// A program that waits for its time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Due {
     at: Nanos,
     /// The flash page up to whose plane a die is programmed.
@@ -21,6 +24,8 @@ struct Due {
     /// Its number in its stream.
     number: u64,
 }
+
+persist!(Due: at, page, number);
 
 /// Where the erases stand among the queues' heads, behind the streams.
 const ERASES: usize = STREAMS;
@@ -38,6 +43,8 @@ pub(super) struct Programs {
     floor: Nanos,
 }
 
+persist!(Programs: streams, erases, floor; given: heads, next_at);
+
 impl Default for Programs {
     fn default() -> Programs {
         Programs {
@@ -51,6 +58,50 @@ impl Default for Programs {
 }
 
 impl Programs {
+    /// Numbers of a stream's flash pages that are to be programmed; `pages`: of the whole drive, `known`:
+    /// those that the stream's buffer knows.
+    pub(super) fn covers(
+        &self,
+        stream: usize,
+        g: &Geometry,
+        pages: u32,
+        known: &Range<u64>,
+    ) -> Result<BTreeSet<u64>, StateError> {
+        let mut covered = BTreeSet::new();
+        let mut last = Nanos::ZERO;
+        for due in &self.streams[stream] {
+            let plane = u64::from((due.page >> g.die_shift) & ((1 << g.plane_shift) - 1));
+            let sound = due.page < pages && known.contains(&due.number);
+            let oldest = due.number.checked_sub(plane << g.die_shift);
+            ensure(sound && oldest.is_some(), "a program that waits")?;
+            ensure(last <= due.at, "the order of programs")?;
+            covered.extend((0..=plane).map(|earlier| due.number - (earlier << g.die_shift)));
+            last = due.at;
+        }
+        Ok(covered)
+    }
+
+    /// Whether erases wait for superblocks that are free and not yet erased, each once, in order.
+    pub(super) fn check_erases(&self, ftl: &Ftl) -> Result<(), StateError> {
+        let mut seen = BTreeSet::new();
+        let mut last = Nanos::ZERO;
+        for &(at, index) in &self.erases {
+            let free = ftl.is_free_and_used(index);
+            ensure(free && seen.insert(index), "an erase that waits")?;
+            ensure(last <= at, "the order of erases")?;
+            last = at;
+        }
+        Ok(())
+    }
+
+    /// Finds the heads of queues that have been filled otherwise than by `Device`'s methods.
+    pub(super) fn find_heads(&mut self) {
+        for stream in 0..STREAMS {
+            self.set_head(stream, self.streams[stream].front().map_or(NEVER, |due| due.at));
+        }
+        self.set_head(ERASES, self.erases.front().map_or(NEVER, |&(at, _)| at));
+    }
+
     /// A queue has another head.
     #[inline(always)]
     fn set_head(&mut self, queue: usize, at: Nanos) {

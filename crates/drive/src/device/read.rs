@@ -155,6 +155,9 @@ impl Device {
         let Some(slot) = slot else {
             return (from, NOTHING);
         };
+        if self.errors.is_some() {
+            self.find_lost(slot, len);
+        }
         if self.in_buffer(slot, from) {
             return (from, NOTHING);
         }

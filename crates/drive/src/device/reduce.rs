@@ -28,9 +28,9 @@ const PAGE: u32 = PAGE_BYTES as u32;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduction {
     /// What 4 KiB take on flash.
-    stored_bytes: u32,
+    pub(super) stored_bytes: u32,
     /// What has gathered since the last slot was filled; at a full page the next is taken.
-    gathered: u32,
+    pub(super) gathered: u32,
     /// Pages that took no slot.
     pub(super) ridden: u64,
 }

@@ -36,7 +36,7 @@ impl Device {
             clock = self.read_edges(clock, io, first, last, stages);
         }
         clock = self.store(clock, first, count, stages)?;
-        if io.op == Op::WriteFua {
+        if io.op == Op::WriteFua && !self.spec.ignore_flush {
             let safe = self.make_durable(HOST, clock, u64::from(count));
             stages.add(Stage::Buffer, safe.since(clock));
             clock = safe;
@@ -63,6 +63,9 @@ impl Device {
         count: u32,
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
+        if self.errors.is_some() {
+            self.replace(first.0, count);
+        }
         if self.reduction.shrinks() {
             return self.store_reduced(from, first, count, stages);
         }
@@ -158,6 +161,10 @@ impl Device {
     pub(super) fn flush(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
         let (cost, nominal) = (self.costs.write_command, self.nominal.write_command);
         let begin = self.flash_core(from, cost, nominal, stages);
+        if self.spec.ignore_flush {
+            self.flash_core.close_command();
+            return begin;
+        }
         let safe = self.make_durable(HOST, begin, u64::from(self.spec.buffer_pages));
         stages.add(Stage::Buffer, safe.since(begin));
         self.flash_core.close_command();
@@ -217,6 +224,7 @@ impl Device {
             ready = changed;
         }
         self.ftl.trim(Lpn(begin as u32), (end - begin) as u32);
+        self.replace(begin as u32, (end - begin) as u32);
         ready
     }
 

@@ -10,6 +10,7 @@
 //! validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
 //! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
+mod check;
 mod recovery;
 mod retire;
 mod victim;
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 use drivebay_units::{Divider, Lpn, Rng, Slot};
 
 use crate::memory::Table;
+use crate::persist::{persist, persist_sometimes, persist_words};
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 
 /// Write stream of the host.
@@ -33,6 +35,9 @@ const RIDES: u32 = 1 << 31;
 
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
+
+/// How many entries are fetched at once (a power of two).
+const SCAN_GROUP: usize = 32;
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +53,8 @@ pub enum State {
     /// Never used, or given up.
     Bad,
 }
+
+persist_words!(State: Free, Open, Sealed, Victim, Bad);
 
 /// A superblock's record, apart from its count of valid pages.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +73,8 @@ pub struct Superblock {
     pub erases: u32,
 }
 
+persist!(Superblock: state, stream, erased, sealed, first_page, erases);
+
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frontier {
@@ -76,14 +85,19 @@ struct Frontier {
     offset: u32,
 }
 
+persist!(Frontier: superblock, next, end, offset);
+
 /// A superblock being collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Victim {
     superblock: u32,
     /// First slot not yet read.
     next: u32,
     end: u32,
 }
+
+persist!(Victim: superblock, next, end);
+persist_sometimes!(Victim);
 
 /// A flash page of the victim with valid data in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +142,10 @@ pub struct Ftl {
     rng: Rng,
 }
 
+persist!(Ftl: leveled, map, back, valid, superblocks, free, suggested, frontiers, replaced, given_back,
+    victim, sealed, mapped, free_slots, rng;
+    given: geometry, policy, leveling, rides, by_superblock, collect_stream);
+
 impl Ftl {
     /// An erased drive.
     ///
@@ -167,6 +185,23 @@ impl Ftl {
     pub fn erase_all(&mut self) {
         self.map.get_mut().fill(0);
         self.forget_blocks();
+    }
+
+    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is used.
+    pub fn forget_all(&mut self, erase: bool) {
+        let used: Vec<(bool, u32)> =
+            self.superblocks.iter().map(|s| (s.erased, s.erases)).collect();
+        self.erase_all();
+        if !erase {
+            for (s, (erased, erases)) in self.superblocks.iter_mut().zip(used) {
+                (s.erased, s.erases) = (erased, erases);
+            }
+        }
+    }
+
+    /// Superblocks that hold or held something since their last erase.
+    pub fn superblocks_to_erase(&self) -> usize {
+        self.superblocks.iter().filter(|s| !s.erased && s.state != State::Bad).count()
     }
 
     /// These tables for a fresh drive, if they fit its profile.
@@ -487,20 +522,25 @@ impl Ftl {
             let begin = first as usize;
             victim.next += SLOTS as u32;
             self.free_slots += SLOTS as u64;
-            let ahead = begin + SCAN_AHEAD;
-            if let Some(coming) = back.get(ahead..ahead + SLOTS) {
-                coming.iter().for_each(|&lpn| self.map.prefetch(lpn as usize));
+            // Many at once: page walks overlap within a group, one alone is waited for.
+            if begin.is_multiple_of(SCAN_GROUP) {
+                let ahead = begin + SCAN_AHEAD;
+                if let Some(coming) = back.get(ahead..ahead + SCAN_GROUP) {
+                    coming.iter().for_each(|&lpn| self.map.prefetch(lpn as usize));
+                }
             }
             let lpns: &[u32; SLOTS] = back[begin..begin + SLOTS].try_into().expect("SLOTS long");
-            let (mut valid, mut pages, mut runs, mut follows) = (0, 0, 0, u32::MAX);
+            // Bit i is slot `first + i`: valid, and naming the page behind that of the slot before.
+            let (mut valid, mut follows) = (0u32, 0u32);
             for (i, &lpn) in lpns.iter().enumerate() {
-                let is_valid = map[lpn as usize] == first + i as u32 + 1;
-                valid |= u32::from(is_valid) << i;
-                pages += u32::from(is_valid);
-                runs += u32::from(is_valid & (lpn != follows));
-                follows = if is_valid { lpn + 1 } else { u32::MAX };
+                valid |= u32::from(map[lpn as usize] == first + i as u32 + 1) << i;
+            }
+            for (i, pair) in lpns.windows(2).enumerate() {
+                follows |= u32::from(pair[1] == pair[0] + 1) << (i + 1);
             }
             if valid != 0 {
+                let heads = valid & !(follows & (valid << 1));
+                let (pages, runs) = (valid.count_ones(), heads.count_ones());
                 return Some(Source { first: Slot(first), valid, pages, runs });
             }
         }
@@ -528,35 +568,9 @@ impl Ftl {
         self.suggested.retain(|&index| index != victim.superblock);
     }
 
-    /// Checks everything that must hold, at the cost of reading both tables: for tests.
-    ///
-    /// # Panics
-    /// When something does not hold.
-    pub fn check_invariants(&self) {
-        let slots = self.geometry.superblock_slots;
-        let mut valid = vec![0u32; self.superblocks.len()];
-        let mut mapped = 0;
-        for (lpn, &entry) in self.map.get().iter().enumerate() {
-            let Some(slot) = entry.checked_sub(1) else {
-                continue;
-            };
-            mapped += 1;
-            if entry & self.rides != 0 {
-                continue;
-            }
-            assert_eq!(self.back.get()[slot as usize] as usize, lpn, "map and back agree");
-            valid[(slot / slots) as usize] += 1;
-        }
-        assert_eq!(valid, self.valid, "counts of valid pages");
-        assert_eq!(mapped, self.mapped, "count of mapped pages");
-        let scanned = self.victim.map_or(0, |v| u64::from(v.next - v.superblock * slots));
-        let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
-        let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
-        assert_eq!(free, self.free_slots, "free slots");
-        for (index, s) in self.superblocks.iter().enumerate() {
-            let listed = self.free.contains(&(index as u32));
-            assert_eq!(s.state == State::Free, listed, "free list and states agree");
-            assert!(s.state != State::Free || valid[index] == 0, "a free superblock is empty");
-        }
+    /// Whether a superblock is free, and waits to be erased.
+    pub fn is_free_and_used(&self, index: u32) -> bool {
+        let s = self.superblocks.get(index as usize);
+        s.is_some_and(|s| s.state == State::Free && !s.erased)
     }
 }

@@ -84,13 +84,20 @@ impl Ftl {
     fn fall_back(&mut self, lpn: usize, lost: Slot, old: u32) {
         self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
         self.map.get_mut()[lpn] = old;
-        match old.checked_sub(1) {
-            Some(_) if old & self.rides != 0 => {}
+        if old & self.rides != 0 {
+            return; // it rides along, wherever that is
+        }
+        let there = |&slot: &u32| self.back.get()[slot as usize] as usize == lpn;
+        let old_slot = old.checked_sub(1);
+        debug_assert!(old_slot.is_none_or(|slot| there(&slot)), "it is still there");
+        match old_slot.filter(there) {
             Some(slot) => {
-                debug_assert_eq!(self.back.get()[slot as usize] as usize, lpn, "it is still there");
                 self.valid[self.by_superblock.divide(slot) as usize] += 1;
             }
-            None => self.mapped -= 1,
+            None => {
+                self.map.get_mut()[lpn] = 0;
+                self.mapped -= 1;
+            }
         }
     }
 

@@ -207,3 +207,9 @@ pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, Sp
     }
     Ok(pages as u32)
 }
+
+pub(super) fn check_ignore_flush(raw: &RawSpec) -> Result<bool, SpecError> {
+    let Some(ignores) = &raw.buffer.ignore_flush else { return Ok(false) };
+    Checker::source("buffer.ignore_flush", ignores)?;
+    Ok(ignores.value)
+}

@@ -69,6 +69,8 @@ pub struct Spec {
     pub nand: NandTiming,
     /// Write buffer, in flash pages.
     pub buffer_pages: u32,
+    /// Flushes and forced writes are acknowledged without being done.
+    pub ignore_flush: bool,
     /// Victim choice.
     pub policy: Policy,
     /// One frontier for host and collection.
@@ -184,6 +186,7 @@ impl Spec {
             energy,
             heat,
             reserve_superblocks: reserve as u32,
+            ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,

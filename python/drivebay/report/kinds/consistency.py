@@ -33,7 +33,9 @@ def bars(measured: Measured) -> list[BarOf]:
     """The three bars of the reviews; the deviation from February 2015, the ratio from June on."""
     window = measured.consistency.window.n if measured.consistency else None
     last = f"last {window:,} s" if window else "last seconds"
+    rate = [BarOf("mean_rate", f"Mean data rate, {last}", "MB/s")]
     return [
+        *(rate if "mean_rate" in measured.figures else []),
         BarOf("mean_iops", f"Mean, {last}", "IOPS"),
         BarOf("sd_iops", f"Standard deviation, {last}", "IOPS", LOWER, half=True),
         BarOf("mean_over_sd", f"Mean over standard deviation, {last}", "", half=True),

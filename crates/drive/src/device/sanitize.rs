@@ -1,0 +1,61 @@
+//! Everything is erased: Sanitize and Format NVM, with the time they take.
+//!
+//! Sources: NVM Express base specification 2.0, Sanitize (block erase, crypto erase) and Format NVM
+//! (secure erase settings 1, user data, and 2, cryptographic: for a drive of one namespace they do the
+//! same). A block erase erases what is not erased, on all dies at once, one superblock after the other:
+//! tBERS each, and each counts as wear. A crypto erase changes the key: nothing can be read any more, but
+//! flash is erased only when it is used again, one superblock ahead as always.
+//! ATA's SECURITY ERASE UNIT is a block erase. No other command is served meanwhile; all data, the write
+//! buffer's too, is gone; unmapped pages read as zeros.
+//! Not modelled: blocks that fail in these erases, progress while commands that may go on are served.
+
+use drivebay_units::Nanos;
+
+use super::{Device, NEVER, collect, fresh_buffers};
+
+/// How everything is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sanitize {
+    /// Sanitize, block erase; Format NVM, user data erase; ATA secure erase.
+    Block,
+    /// Sanitize, crypto erase; Format NVM, cryptographic erase.
+    Crypto,
+}
+
+/// Making a new key and an empty map. guess: drives say seconds at most; no measurement is published.
+const NEW_KEY: Nanos = Nanos::millis(100);
+
+impl Device {
+    /// Erases everything, beginning at `at`; returns when that is done, which is the drive's time then.
+    ///
+    /// No request may be under way: a host waits for its queues, and a drive refuses others meanwhile.
+    pub fn sanitize(&mut self, at: Nanos, how: Sanitize) -> Nanos {
+        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
+        self.rest(at);
+        if at > self.log.busy_until {
+            self.end_idle(at);
+        }
+        self.settle();
+        let from = self.flash_core.free_at().max(at);
+        let done = match how {
+            Sanitize::Crypto => from.after(NEW_KEY),
+            Sanitize::Block => {
+                for _ in 0..self.ftl.superblocks_to_erase() {
+                    self.nand.erase_superblock(from);
+                }
+                self.nand.idle_at().max(from)
+            }
+        };
+        self.ftl.forget_all(how == Sanitize::Block);
+        self.forget_map();
+        self.reduction.forget();
+        self.replace(0, self.spec.geometry.user_pages);
+        self.buffers = fresh_buffers(&self.spec);
+        self.collector = collect::Collector::default();
+        self.flash_core.wait_until(done);
+        self.log.busy_until = self.log.busy_until.max(done);
+        self.now = done;
+        self.heat_up(done);
+        done
+    }
+}

@@ -1,0 +1,313 @@
+//! State as a value: written to a stream, read back, copied in memory.
+//!
+//! What a part holds is either given by the profile (sizes, times, costs) or has come about since: its
+//! state. [`persist!`] names the fields of both kinds; a field that is in neither list does not compile,
+//! so none can be forgotten. State is read into a fresh drive of the same profile: the profile has sized
+//! everything beforehand, and what is read decides neither sizes nor costs.
+//! Format: the fields in the order of their lists, little-endian, without names; lists that grow and
+//! shrink begin with their length. Files around it, checksums and compression are not known here.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{Error, Read, Write};
+use std::ops::Range;
+
+use drivebay_units::{Nanos, Rng};
+
+/// Most entries of a list that grows and shrinks: more than any profile's superblocks or buffer.
+const ENTRIES_MAX: u64 = 1 << 22;
+
+/// Latest time that a saved drive may know (208 days): what the clock of a run holds.
+pub const TIME_MAX: u64 = 1 << 54;
+
+/// Why a state cannot be read back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The stream ended early, or could not be read.
+    #[error("the drive's state cannot be read: {0}")]
+    Stream(#[from] Error),
+    /// The machine has no memory for the drive.
+    #[error("{0}")]
+    Memory(String),
+    /// What was read is not the state of a drive of this profile.
+    #[error("this is no state of such a drive: {0}")]
+    Wrong(String),
+}
+
+/// An error, unless `holds`.
+pub fn ensure(holds: bool, what: &str) -> Result<(), StateError> {
+    if holds { Ok(()) } else { Err(StateError::Wrong(what.to_owned())) }
+}
+
+/// Something with state that can be written, read back and copied.
+pub trait Persist {
+    /// Writes the state.
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error>;
+    /// Reads the state of another into this one, which has its size.
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError>;
+    /// Takes the state of another of the same size.
+    fn copy_from(&mut self, other: &Self);
+}
+
+/// Lists the fields that are state, then those that the profile gives:
+/// `persist!(Fifo: free_at)`, `persist!(Buffer: next, ready; given: mask)`.
+macro_rules! persist {
+    ($type:ty: $($field:ident),+ $(; given: $($given:ident),+)?) => {
+        impl $crate::persist::Persist for $type {
+            fn save(&self, out: &mut dyn std::io::Write) -> Result<(), std::io::Error> {
+                let Self { $($field,)+ $($($given: _,)+)? } = self;
+                $($crate::persist::Persist::save($field, out)?;)+
+                Ok(())
+            }
+            fn load(
+                &mut self,
+                from: &mut dyn std::io::Read,
+            ) -> Result<(), $crate::persist::StateError> {
+                let Self { $($field,)+ $($($given: _,)+)? } = self;
+                $($crate::persist::Persist::load($field, from)?;)+
+                Ok(())
+            }
+            fn copy_from(&mut self, other: &Self) {
+                let Self { $($field,)+ $($($given: _,)+)? } = self;
+                $($crate::persist::Persist::copy_from($field, &other.$field);)+
+            }
+        }
+    };
+}
+
+/// Lists all words of an enumeration: `persist_words!(Op: Read, Write)`.
+macro_rules! persist_words {
+    ($type:ty: $($word:ident),+) => {
+        impl $crate::persist::Persist for $type {
+            fn save(&self, out: &mut dyn std::io::Write) -> Result<(), std::io::Error> {
+                match self {
+                    $(Self::$word)|+ => (*self as u8).save(out),
+                }
+            }
+            fn load(
+                &mut self,
+                from: &mut dyn std::io::Read,
+            ) -> Result<(), $crate::persist::StateError> {
+                let mut code = 0u8;
+                code.load(from)?;
+                let word = [$(Self::$word),+].into_iter().find(|word| *word as u8 == code);
+                $crate::persist::ensure(word.is_some(), stringify!($type))?;
+                *self = word.unwrap_or(*self);
+                Ok(())
+            }
+            fn copy_from(&mut self, other: &Self) {
+                *self = *other;
+            }
+        }
+    };
+}
+
+pub(crate) use {persist, persist_words};
+
+/// Numbers, as they are.
+macro_rules! persist_numbers {
+    ($($type:ty),+) => {$(
+        impl Persist for $type {
+            fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+                out.write_all(&self.to_le_bytes())
+            }
+            fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+                let mut bytes = [0; size_of::<$type>()];
+                from.read_exact(&mut bytes)?;
+                *self = <$type>::from_le_bytes(bytes);
+                Ok(())
+            }
+            fn copy_from(&mut self, other: &Self) {
+                *self = *other;
+            }
+        }
+    )+};
+}
+
+persist_numbers!(u8, u32, u64, i64);
+
+/// What is written as a number, and read back with a check.
+macro_rules! persist_as {
+    ($type:ty as $number:ty, $to:expr, $back:expr) => {
+        impl Persist for $type {
+            fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+                let to: fn(&$type) -> $number = $to;
+                to(self).save(out)
+            }
+            fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+                let back: fn($number) -> Option<$type> = $back;
+                let mut number: $number = 0;
+                number.load(from)?;
+                *self = back(number).ok_or_else(|| {
+                    StateError::Wrong(format!("{number} as {}", stringify!($type)))
+                })?;
+                Ok(())
+            }
+            fn copy_from(&mut self, other: &Self) {
+                *self = *other;
+            }
+        }
+    };
+}
+
+persist_as!(bool as u8, |x| u8::from(*x), |n| (n < 2).then_some(n == 1));
+persist_as!(usize as u64, |x| *x as u64, |n| usize::try_from(n).ok());
+persist_as!(f64 as u64, |x| x.to_bits(), |n| Some(f64::from_bits(n)).filter(|x| x.is_finite()));
+persist_as!(Nanos as u64, |x| x.0, |n| (n <= TIME_MAX).then_some(Nanos(n)));
+
+impl Persist for Rng {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        self.state().save(out)
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let mut state = [0; 4];
+        state.load(from)?;
+        *self = Rng::from_state(state)
+            .ok_or_else(|| StateError::Wrong("a generator that stands still".to_owned()))?;
+        Ok(())
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.clone_from(other);
+    }
+}
+
+/// Fixed numbers of things, one after the other.
+macro_rules! persist_each {
+    ($type:ty, $($generics:tt)+) => {
+        impl<$($generics)+> Persist for $type {
+            fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+                self.iter().try_for_each(|entry| entry.save(out))
+            }
+            fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+                self.iter_mut().try_for_each(|entry| entry.load(from))
+            }
+            fn copy_from(&mut self, other: &Self) {
+                assert_eq!(self.len(), other.len(), "the same profile sized both");
+                self.iter_mut().zip(other.iter()).for_each(|(entry, other)| entry.copy_from(other));
+            }
+        }
+    };
+}
+
+persist_each!([T; N], T: Persist, const N: usize);
+persist_each!(Vec<T>, T: Persist);
+
+impl<T: Persist> Persist for Box<T> {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        (**self).save(out)
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        (**self).load(from)
+    }
+    fn copy_from(&mut self, other: &Self) {
+        (**self).copy_from(other);
+    }
+}
+
+/// A part that a profile has or has not.
+impl<T: Persist> Persist for Option<Box<T>> {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        self.iter().try_for_each(|part| part.save(out))
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.iter_mut().try_for_each(|part| part.load(from))
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.iter_mut().zip(other).for_each(|(part, other)| part.copy_from(other));
+    }
+}
+
+/// A value that comes and goes; `persist_sometimes!(Nanos)` for `Option<Nanos>`.
+macro_rules! persist_sometimes {
+    ($type:ty) => {
+        impl $crate::persist::Persist for Option<$type> {
+            fn save(&self, out: &mut dyn std::io::Write) -> Result<(), std::io::Error> {
+                self.is_some().save(out)?;
+                self.iter().try_for_each(|value| value.save(out))
+            }
+            fn load(
+                &mut self,
+                from: &mut dyn std::io::Read,
+            ) -> Result<(), $crate::persist::StateError> {
+                let mut there = false;
+                there.load(from)?;
+                *self = there.then(<$type>::default);
+                self.iter_mut().try_for_each(|value| value.load(from))
+            }
+            fn copy_from(&mut self, other: &Self) {
+                self.clone_from(other);
+            }
+        }
+    };
+}
+
+pub(crate) use persist_sometimes;
+persist_sometimes!(Nanos);
+
+impl<T: Persist + Default + Clone> Persist for VecDeque<T> {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        (self.len() as u64).save(out)?;
+        self.iter().try_for_each(|entry| entry.save(out))
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let mut len = 0u64;
+        len.load(from)?;
+        ensure(len <= ENTRIES_MAX, &format!("a list of {len} entries"))?;
+        self.clear();
+        // Memory is taken as entries come, not for those that are only announced.
+        for _ in 0..len {
+            let mut entry = T::default();
+            entry.load(from)?;
+            self.push_back(entry);
+        }
+        Ok(())
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.clone_from(other);
+    }
+}
+
+impl Persist for BTreeSet<u32> {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        (self.len() as u64).save(out)?;
+        self.iter().try_for_each(|entry| entry.save(out))
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let mut entries = VecDeque::<u32>::new();
+        entries.load(from)?;
+        *self = entries.into_iter().collect();
+        Ok(())
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.clone_from(other);
+    }
+}
+
+impl<A: Persist, B: Persist> Persist for (A, B) {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        self.0.save(out)?;
+        self.1.save(out)
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.0.load(from)?;
+        self.1.load(from)
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.0.copy_from(&other.0);
+        self.1.copy_from(&other.1);
+    }
+}
+
+impl Persist for Range<u64> {
+    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
+        self.start.save(out)?;
+        self.end.save(out)
+    }
+    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.start.load(from)?;
+        self.end.load(from)
+    }
+    fn copy_from(&mut self, other: &Self) {
+        self.clone_from(other);
+    }
+}

@@ -1,0 +1,81 @@
+//! Sanitize and Format: their times, what they do to map, wear and queue, and zeros after them.
+
+mod support;
+
+use drivebay_drive::{Device, Io, Op, Sanitize};
+use drivebay_units::{Lpn, Nanos};
+use support::{Profile, at_depth, page};
+
+const USER: u64 = 1024;
+
+fn full() -> Device {
+    let mut device = Profile::sm951().cool().one_die(24, 64, USER as u32).device();
+    at_depth(&mut device, 4, (0..USER).map(|lpn| page(Op::Write, lpn)));
+    device
+}
+
+fn erases(device: &Device) -> Vec<u32> {
+    let all = 0..device.spec().geometry.superblocks;
+    all.map(|index| device.ftl().superblock(index).erases).collect()
+}
+
+/// Every page is unmapped, and read as zeros without a word to the flash.
+fn assert_zeros(device: &mut Device) {
+    device.ftl().check_invariants();
+    let reads = device.counters().page_reads;
+    for lpn in 0..USER {
+        assert_eq!(device.ftl().look_up(Lpn(lpn as u32)), None);
+        device.submit(device.now(), page(Op::Read, lpn)).expect("on the drive");
+    }
+    assert_eq!(device.counters().page_reads, reads);
+}
+
+#[test]
+fn a_block_erase_takes_an_erase_for_each_superblock_in_use() {
+    let mut device = full();
+    let at = device.now().after(Nanos::secs(1));
+    let used = device.ftl().superblocks_to_erase() as u64;
+    assert_eq!(used, USER / 64, "the frontier's superblock is full");
+    let before = erases(&device);
+    let done = device.sanitize(at, Sanitize::Block);
+    assert_eq!(done, at.after(device.spec().nand.erase.times(used)));
+    assert_eq!(device.now(), done);
+    let wear: u32 = erases(&device).iter().zip(&before).map(|(after, before)| after - before).sum();
+    assert_eq!(u64::from(wear), used);
+    assert_eq!(device.counters().erases, used);
+    assert!(device.health().busy >= done.since(at), "an erase is work");
+    assert_zeros(&mut device);
+    // A second one finds nothing to erase.
+    let again = device.now().after(Nanos::secs(1));
+    assert_eq!(device.sanitize(again, Sanitize::Block).since_or_zero(again), Nanos::ZERO);
+}
+
+#[test]
+fn a_crypto_erase_is_quick_and_flash_is_erased_when_it_is_used() {
+    let mut device = full();
+    let (at, before) = (device.now().after(Nanos::secs(1)), erases(&device));
+    let done = device.sanitize(at, Sanitize::Crypto);
+    assert!(done.since(at) < Nanos::secs(1));
+    assert_eq!(erases(&device), before);
+    assert_zeros(&mut device);
+    // Filled twice over, every superblock had to be erased in time.
+    at_depth(&mut device, 4, (0..2 * USER).map(|i| page(Op::Write, i % USER)));
+    let erased = device.counters().erases;
+    assert!(erased >= USER / 64, "{erased} superblocks erased");
+    assert_eq!(device.ftl().mapped(), USER);
+}
+
+/// What was in the write buffer does not come back, whatever happens next.
+#[test]
+fn nothing_comes_back_after_a_power_cut() {
+    for how in [Sanitize::Block, Sanitize::Crypto] {
+        let mut device = full();
+        device.submit(device.now(), page(Op::Write, 7)).expect("room");
+        let done = device.sanitize(device.now(), how);
+        let write = Io { op: Op::Write, lba: 0, sectors: 8 };
+        let written = device.submit(done, write).expect("room").done;
+        device.power_cut(written);
+        device.ftl().check_invariants();
+        assert_eq!(device.ftl().mapped(), 0, "{how:?}");
+    }
+}

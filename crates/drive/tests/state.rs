@@ -1,0 +1,222 @@
+//! A drive's state as a value: a copy, and a drive read back, go on exactly as the original does.
+//!
+//! At a random moment of a random load (requests under way, erases waiting, collection half done) the
+//! drive is copied, saved and restored; then all go on with the same requests. Wrong states are refused
+//! or harmless.
+
+mod support;
+
+use drivebay_drive::{Completion, Device, DeviceError, Health, Io, Op, StateError};
+use drivebay_units::{Nanos, Rng};
+use support::Profile;
+
+const USER: u64 = 1024;
+
+fn base() -> Profile {
+    Profile::sm951()
+        .set("nand.channels", 2)
+        .set("nand.dies_per_channel", 2)
+        .set("nand.planes", 2)
+        .set("nand.blocks_per_plane", 24)
+        .set("nand.pages_per_block", 4)
+        .set("nand.page_kib", 16)
+        .set("nand.bad_superblocks", 0)
+        .set("drive.capacity_sectors", USER as i64 * 8)
+        .set("buffer.size_kib", 512)
+        .set("collection.reserve_superblocks", 8)
+        .set("collection.pool_mb", 2.0)
+        .set("collection.ramp_mb", 0.5)
+        .set("collection.low_mb", 2.5)
+        .set("collection.critical_mb", 1.5)
+}
+
+/// Drives with every part that a profile can have.
+fn profiles() -> Vec<Profile> {
+    let wears = base()
+        .wearing()
+        .with("reliability.block_life_cycles", 60.0)
+        .with("reliability.spare_blocks", 40)
+        .with("reliability.refresh_reads", 3.0)
+        .with("reliability.page_spread", 0.0)
+        .with("reliability.correctable_bits", 20);
+    vec![
+        base(),
+        wears.map_cache(8, 0, 2.0),
+        base()
+            .map_cache(4, 1, 2.0)
+            .set("collection.policy", "d-choices")
+            .with("collection.idle.after_ms", 1.0)
+            .with("collection.idle.free_mb", 3.0),
+        base()
+            .set("collection.frontiers", "shared")
+            .with("wear_leveling.dynamic", true)
+            .with("wear_leveling.spread_max", 3),
+    ]
+}
+
+/// What a host sees of a step.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Done(u32, Nanos, [u64; 10], bool),
+    Refused(DeviceError),
+    Lost(u64),
+    Rested(Health),
+}
+
+fn see(result: Result<(u32, Completion), DeviceError>) -> Seen {
+    match result {
+        Ok((tag, c)) => Seen::Done(tag, c.done, c.stages.0, c.media_error),
+        Err(error) => Seen::Refused(error),
+    }
+}
+
+fn serve_until(device: &mut Device, until: Nanos, seen: &mut Vec<Seen>) {
+    while device.next_turn() <= until && device.next_turn() < Nanos(u64::MAX) {
+        seen.push(see(device.serve().map(|served| (served.tag, served.completion))));
+    }
+}
+
+/// One step of a host that does everything a host can do.
+fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
+    let now = device.now().after(Nanos(rng.below(30_000)));
+    let lba = rng.below(USER * 8);
+    let dice = rng.below(1000);
+    let apart = dice >= 990;
+    serve_until(device, if apart { Nanos(u64::MAX) } else { now }, seen);
+    let sectors = (1 + rng.below(100)).min(USER * 8 - lba) as u32;
+    let mut ask = |op| {
+        let io = Io { op, lba, sectors };
+        if let Err(error) = device.accept(now, io, tag) {
+            seen.push(Seen::Refused(error));
+        }
+    };
+    match dice {
+        0..=599 => ask(Op::Write),
+        600..=899 => ask(Op::Read),
+        900..=929 => ask(Op::WriteFua),
+        930..=949 => ask(Op::Flush),
+        950..=979 => ask(Op::Trim),
+        980..=989 => ask(Op::WriteZeroes),
+        990..=995 => {
+            device.rest(now.after(Nanos::millis(rng.below(3000))));
+            seen.push(Seen::Rested(device.health()));
+        }
+        996..=998 if !device.spec().shared_frontier => {
+            seen.push(Seen::Lost(device.power_cut(now).lost_pages))
+        }
+        999 => device.secure_erase(),
+        _ => {}
+    }
+}
+
+fn steps(device: &mut Device, rng: &mut Rng, count: u32) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    (0..count).for_each(|tag| step(device, rng, tag, &mut seen));
+    seen
+}
+
+fn serve_at_once(device: &mut Device, io: Io) {
+    serve_until(device, Nanos(u64::MAX), &mut Vec::new());
+    let refused = device.submit(device.now(), io).err();
+    let can_happen = matches!(refused, None | Some(DeviceError::ReadOnly { .. }));
+    assert!(can_happen, "{refused:?}");
+}
+
+fn saved(device: &Device) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    device.save(&mut bytes).expect("memory is a stream");
+    bytes
+}
+
+#[test]
+fn a_copy_and_a_restored_drive_go_on_as_the_original() {
+    for (which, profile) in profiles().into_iter().enumerate() {
+        let mut rng = Rng::new(which as u64).fork("state");
+        let mut used = profile.device();
+        for round in 0..12 {
+            let mut device = Device::new(profile.spec(), round).expect("memory");
+            let count = rng.below(4000) as u32;
+            steps(&mut device, &mut rng, count);
+            device.ftl().check_invariants();
+            let bytes = saved(&device);
+            // In memory that another run has used, and in fresh memory.
+            let copy = device.duplicate_into(used).expect("memory");
+            let others = [
+                device.duplicate().expect("memory"),
+                Device::restore(profile.spec(), None, &mut &bytes[..]).expect("what was saved"),
+                Device::restore(profile.spec(), Some(copy), &mut &bytes[..]).expect("saved"),
+            ];
+            let mut twin = rng.clone();
+            let expected = steps(&mut device, &mut twin, 1500);
+            for mut other in others {
+                assert_eq!(saved(&other), bytes, "drive {which}, round {round}");
+                let mut twin = rng.clone();
+                assert_eq!(steps(&mut other, &mut twin, 1500), expected, "drive {which}");
+                assert_eq!(other.counters(), device.counters());
+                assert_eq!(other.health(), device.health());
+                assert_eq!(saved(&other), saved(&device));
+            }
+            used = device;
+        }
+        assert!(used.counters().erases > 0 && used.counters().copied_pages > 0, "drive {which}");
+    }
+}
+
+#[test]
+fn a_state_cut_short_too_long_or_of_another_drive_is_refused() {
+    let mut device = base().device();
+    steps(&mut device, &mut Rng::new(5), 2000);
+    let bytes = saved(&device);
+    let restore = |bytes: &[u8]| Device::restore(base().spec(), None, &mut &bytes[..]).err();
+    for len in (0..bytes.len()).step_by(97) {
+        assert!(matches!(restore(&bytes[..len]), Some(StateError::Stream(_))), "{len} bytes");
+    }
+    let longer = [&bytes[..], &[0]].concat();
+    assert!(matches!(restore(&longer), Some(StateError::Wrong(_))));
+    let other = base().set("nand.pages_per_block", 8).spec();
+    assert!(Device::restore(other, None, &mut &bytes[..]).is_err());
+    assert!(restore(&vec![0xFF; bytes.len()]).is_some());
+}
+
+/// Bytes changed at random, so that no checksum would help: an error, or a drive that serves.
+#[test]
+fn a_wrong_state_is_refused_or_serves() {
+    let (mut refused, mut serves) = (0, 0);
+    for (which, profile) in profiles().into_iter().enumerate() {
+        let mut device = profile.device();
+        let mut rng = Rng::new(which as u64).fork("wrong states");
+        steps(&mut device, &mut rng, 3000);
+        let bytes = saved(&device);
+        for _ in 0..250 {
+            let mut wrong = bytes.clone();
+            for _ in 0..1 + rng.below(3) {
+                let at = rng.below(wrong.len() as u64) as usize;
+                wrong[at] ^= 1 << rng.below(8);
+            }
+            match Device::restore(profile.spec(), None, &mut &wrong[..]) {
+                Err(error) => {
+                    assert!(matches!(error, StateError::Wrong(_) | StateError::Stream(_)));
+                    refused += 1;
+                }
+                Ok(mut device) => {
+                    // What a power cut falls back to was not looked at: it is harmless in releases.
+                    let ios = (0..50).map(|_| {
+                        let lba = rng.below(USER * 8 - 64);
+                        let op = [Op::Write, Op::Read, Op::WriteFua, Op::Trim][lba as usize % 4];
+                        Io { op, lba, sectors: 1 + rng.below(64) as u32 }
+                    });
+                    ios.for_each(|io| serve_at_once(&mut device, io));
+                    serves += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 300 && serves > 100, "{refused} refused, {serves} serve");
+}
+
+/// When this fails, what is written has changed: raise `STATE_VERSION`, then bless the new size.
+#[test]
+fn the_size_of_a_saved_drive_tells_of_changes() {
+    let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
+    assert_eq!((drivebay_drive::STATE_VERSION, sizes), (1, vec![44502, 46500, 44571, 44502]));
+}

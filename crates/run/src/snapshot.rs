@@ -1,0 +1,241 @@
+//! A drive's state as a file: prepared once, used by many runs.
+//!
+//! Layout, little-endian: magic (8 bytes), format version (u32), fingerprint of the profile (u128), the
+//! state compressed with zstd (RFC 8878), checksum of all before it (XXH3, 64 bits). The checksum is
+//! looked at before anything is unpacked. A file is written beside its place, synced, and renamed into it.
+//! The fingerprint is that of the profile's values: sources, ranges, variants and titles do not matter.
+//! Not in the file: the profile itself, the seed of a workload, results. A state is one of the model that
+//! made it: whoever keeps states over a change of the model keeps its version beside them.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use drivebay_drive::{Device, STATE_VERSION, Spec, StateError};
+use serde_json::Value;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+const MAGIC: [u8; 8] = *b"dbstate\n";
+/// Raised when the layout of the file changes; that of the state inside is `STATE_VERSION`.
+const FILE_VERSION: u32 = 1;
+const VERSION: u32 = FILE_VERSION << 16 | STATE_VERSION;
+const HEADER_BYTES: u64 = 8 + 4 + 16;
+const CHECKSUM_BYTES: u64 = 8;
+/// Fast, and within some per cent of the best: maps are runs, or noise.
+const LEVEL: i32 = 1;
+/// A stream that asks for more than this (4 MiB) was not written here.
+const WINDOW_LOG_MAX: u32 = 22;
+
+/// Why a state is not saved or not restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The file, or its folder.
+    #[error(
+        "{doing} {path}: {error}\nhint: give a file in a folder that exists, with room and permission"
+    )]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: String,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// Something else.
+    #[error(
+        "{0} is no saved state of a drive\nhint: give a file that was written by VirtualDrive.save"
+    )]
+    Foreign(String),
+    /// Another version wrote it.
+    #[error(
+        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive anew, and save it again"
+    )]
+    Version {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: u32,
+    },
+    /// Bits have changed, or the end is missing.
+    #[error("{path} is damaged: {what}\nhint: prepare the drive anew, and save it again")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Of another drive.
+    #[error(
+        "{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive of the profile it was saved with, what-ifs included"
+    )]
+    Profile {
+        /// The file.
+        path: String,
+        /// The drive that was asked for.
+        name: String,
+    },
+    /// The machine has no memory for the drive.
+    #[error("{0}")]
+    Memory(String),
+}
+
+/// Writes a drive's state to `path`, which holds either the whole of it or what it held before.
+///
+/// # Errors
+/// [`SnapshotError::File`].
+pub fn save(device: &Device, path: &Path) -> Result<(), SnapshotError> {
+    write_beside(device, path).map_err(|error| file_error("cannot save a drive to", path, error))
+}
+
+fn write_beside(device: &Device, path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut beside = tempfile::Builder::new();
+    beside.prefix(".drive-state-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any file that is made here; the umask takes off what it takes off.
+        beside.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = beside.tempfile_in(folder)?;
+    write(device, file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    File::open(folder)?.sync_all()
+}
+
+/// Writes a drive's state, with everything that a file of it has.
+///
+/// # Errors
+/// Those of the stream.
+pub fn write(device: &Device, out: impl Write) -> io::Result<()> {
+    let mut out = Hashed { inner: out, hash: Xxh3::new() };
+    out.write_all(&MAGIC)?;
+    out.write_all(&VERSION.to_le_bytes())?;
+    out.write_all(&fingerprint(device.spec()).to_le_bytes())?;
+    let mut packed = zstd::Encoder::new(&mut out, LEVEL)?;
+    device.save(&mut packed)?;
+    packed.finish()?;
+    let checksum = out.hash.digest();
+    out.inner.write_all(&checksum.to_le_bytes())?;
+    out.inner.flush()
+}
+
+/// A drive of this profile in the state that was saved to `path`.
+///
+/// `memory`: a drive whose memory is used where it fits.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn restore(spec: Spec, memory: Option<Device>, path: &Path) -> Result<Device, SnapshotError> {
+    let doing = "cannot read a drive's state from";
+    let mut file = File::open(path).map_err(|error| file_error(doing, path, error))?;
+    read(spec, memory, &mut file, &path.display().to_string()).map_err(|error| match error {
+        SnapshotError::File { error, .. } => file_error(doing, path, error),
+        other => other,
+    })
+}
+
+/// As [`restore`], from what [`write`] wrote; `path` is what errors call it.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn read(
+    spec: Spec,
+    memory: Option<Device>,
+    from: &mut (impl Read + Seek),
+    path: &str,
+) -> Result<Device, SnapshotError> {
+    let file = |error| file_error("cannot read", Path::new(path), error);
+    let damaged = |what: String| SnapshotError::Damaged { path: path.to_owned(), what };
+    let len = from.seek(SeekFrom::End(0)).map_err(file)?;
+    from.rewind().map_err(file)?;
+    let mut header = [0; HEADER_BYTES as usize];
+    if len < HEADER_BYTES + CHECKSUM_BYTES || from.read_exact(&mut header).is_err() {
+        return Err(SnapshotError::Foreign(path.to_owned()));
+    }
+    let (magic, rest) = header.split_at(8);
+    let (version, profile) = rest.split_at(4);
+    if magic != MAGIC {
+        return Err(SnapshotError::Foreign(path.to_owned()));
+    }
+    let found = u32::from_le_bytes(version.try_into().expect("4 bytes"));
+    if found != VERSION {
+        return Err(SnapshotError::Version { path: path.to_owned(), found });
+    }
+    from.rewind().map_err(file)?;
+    let sum = checksum(&mut from.take(len - CHECKSUM_BYTES)).map_err(file)?;
+    let mut given = [0; CHECKSUM_BYTES as usize];
+    from.read_exact(&mut given).map_err(file)?;
+    if sum != u64::from_le_bytes(given) {
+        return Err(damaged("its checksum does not match".to_owned()));
+    }
+    if profile != fingerprint(&spec).to_le_bytes() {
+        let name = spec.raw.drive.name.clone();
+        return Err(SnapshotError::Profile { path: path.to_owned(), name });
+    }
+    from.seek(SeekFrom::Start(HEADER_BYTES)).map_err(file)?;
+    let packed = BufReader::new(from.take(len - HEADER_BYTES - CHECKSUM_BYTES));
+    let mut unpacked = zstd::Decoder::with_buffer(packed).map_err(file)?;
+    unpacked.window_log_max(WINDOW_LOG_MAX).map_err(file)?;
+    Device::restore(spec, memory, &mut unpacked).map_err(|error| match error {
+        StateError::Memory(problem) => SnapshotError::Memory(problem),
+        other => damaged(other.to_string()),
+    })
+}
+
+/// What a profile's numbers come to: equal for two profiles that are the same drive.
+#[must_use]
+pub fn fingerprint(spec: &Spec) -> u128 {
+    let mut values = serde_json::to_value(&spec.raw).expect("a profile is data");
+    strip(&mut values);
+    xxh3_128(values.to_string().as_bytes())
+}
+
+/// Leaves a profile's values, in the order of their names.
+fn strip(value: &mut Value) {
+    match value {
+        Value::Array(entries) => entries.iter_mut().for_each(strip),
+        Value::Object(table) => {
+            for about in ["source", "range", "variants", "title"] {
+                table.remove(about);
+            }
+            table.values_mut().for_each(strip);
+            table.sort_keys();
+        }
+        _ => {}
+    }
+}
+
+fn checksum(from: &mut impl Read) -> io::Result<u64> {
+    let mut hash = Xxh3::new();
+    let mut bytes = vec![0; 1 << 18];
+    loop {
+        match from.read(&mut bytes)? {
+            0 => return Ok(hash.digest()),
+            n => hash.update(&bytes[..n]),
+        }
+    }
+}
+
+fn file_error(doing: &'static str, path: &Path, error: io::Error) -> SnapshotError {
+    SnapshotError::File { doing, path: path.display().to_string(), error }
+}
+
+/// Writes on, and remembers the checksum.
+struct Hashed<W> {
+    inner: W,
+    hash: Xxh3,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..n]);
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,178 @@
+"""What is written: in a suite's file, through fio as bytes, and on drives that compress."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_files import MIB, a_test, file, keep_the_disk_free, load, results
+
+from drivebay import catalog, suites
+from drivebay.errors import UserError
+from drivebay.suites import Content, Phase, Prepare, Test
+from drivebay.targets.base import Progress
+from drivebay.targets.virtual import VirtualTarget
+
+__all__ = ["file", "keep_the_disk_free"]
+
+SUITE = """
+schema_version = 1
+name = "mine"
+title = "Mine"
+description = "x"
+source = "x"
+[[tests]]
+id = "write"
+title = "Write"
+page = "random"
+kind = "loads"
+method = "x"
+source = "x"
+prepare = [{{ kind = "fill", content = "zero" }}]
+[tests.workload]
+pattern = "random"
+read_percent = 0
+block_bytes = 4096
+queue_depth = 32
+duration_s = 1
+{line}
+"""
+
+
+def suite(tmp_path: Path, line: str) -> suites.Suite:
+    path = tmp_path / "mine.toml"
+    path.write_text(SUITE.format(line=line))
+    return suites.load(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "percent"),
+    [
+        ("", 0),
+        ('content = "random"', 0),
+        ('content = "zero"', 100),
+        ("content = { compressible_percent = 30 }", 30),
+        ("content = 45", 45),
+    ],
+)
+def test_a_content_by_name_or_by_percent(tmp_path: Path, line: str, percent: int) -> None:
+    (test,) = suite(tmp_path, line).tests
+    assert test.phases[0].workload.content.compressible_percent == percent
+    assert test.prepare[0].content == Content(compressible_percent=100)
+    again = suites.Suite.model_validate_json(suite(tmp_path, line).model_dump_json())
+    assert again.tests[0] == test, "as the manifest keeps it"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('content = "zeros"', "workload.content: 'zeros' is not allowed; must be \"random\""),
+        ("content = 1.5", "workload.content: 1.5 is not allowed"),
+        ("content = { compressible_percent = 101 }", "content.compressible_percent: 101 is not"),
+        ("content = 101", "content.compressible_percent: 101 is not"),
+        ("block_bytes_max = 6144", "block_bytes_max: 6144 is not allowed; must be a multiple of"),
+        ("until_written_percent = 0", "until_written_percent: 0 is not allowed; must be"),
+    ],
+)
+def test_a_wrong_content_size_or_end_is_named(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        suite(tmp_path, line)
+    assert says in caught.value.message and "test 'write'" in caught.value.message
+
+
+def test_fio_writes_what_the_content_says(file: Path) -> None:
+    """Zeros are zeros; of partly compressible data zlib leaves that much less of every 4 KiB."""
+    stretches = [("zero", 0), ("half", 1), ("random", 2)]
+    contents = {"zero": 100, "half": 50, "random": 0}
+    phases = [
+        (
+            name,
+            load(
+                pattern="sequential",
+                block_bytes=65_536,
+                span_bytes=4 * MIB,
+                span_start_percent=25.0 * place,
+                span_percent=25,
+                content=Content(compressible_percent=contents[name]),
+            ),
+        )
+        for name, place in stretches
+    ]
+    results(file, a_test(*phases))
+    left = {}
+    with file.open("rb") as written:
+        for name, place in stretches:
+            written.seek(file.stat().st_size // 4 * place)
+            data = written.read(4 * MIB)
+            assert data.count(0) < len(data) or name == "zero"
+            pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]
+            left[name] = [len(zlib.compress(page, 1)) / 4096 for page in pages[::16]]
+    assert max(left["zero"]) < 0.02
+    assert min(left["half"]) > 0.47 and max(left["half"]) < 0.55, "in every single page"
+    assert min(left["random"]) > 0.88, "large writes reuse their buffers, stamped anew"
+
+
+def test_fio_fills_with_a_content_and_draws_sizes(file: Path) -> None:
+    """A fill of zeros over old data; sizes are multiples of the smaller up to the larger."""
+    many = load(block_bytes=4096, block_bytes_max=16_384, queue_depth=1, span_bytes=MIB)
+    fill = Prepare(kind="fill", span_bytes=MIB, content=Content(compressible_percent=100))
+    (first, second) = results(
+        file, a_test(("sizes", many), ("again", many.model_copy(update={"duration_s": 0.2})))
+    )
+    assert 2.2 < first.write_bytes / first.writes / 4096 < 2.8, "the mean of 1, 2, 3 and 4 is 2.5"
+    assert second.writes > 0
+    (_,) = results(file, a_test(("run", load(read_percent=100)), prepare=(fill,)))
+    with file.open("rb") as written:
+        assert not any(written.read(MIB))
+
+
+def small(**more: Any) -> VirtualTarget:
+    """The SM951 with a sixteenth of its flash; with `[compression]` where asked."""
+    profile = catalog.load("sm951-ahci-512").with_(
+        nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000
+    )
+    if more:
+        section = {key: {"value": value, "source": "this test"} for key, value in more.items()}
+        profile = replace(profile, raw={**profile.raw, "compression": section})
+    return VirtualTarget(profile)
+
+
+def run(target: VirtualTarget, content: int) -> tuple[dict[str, float], float]:
+    """Metrics and rate of sequential 128 KiB writes of this content, on a fresh drive."""
+    work = load(
+        pattern="sequential",
+        block_bytes=131_072,
+        span_bytes=64 * MIB,
+        content=Content(compressible_percent=content),
+        queue_depth=32,
+        duration_s=1,
+    )
+    test = Test(
+        id="made",
+        title="made",
+        page="none",
+        kind="loads",
+        method="x",
+        source="x",
+        phases=(Phase(label="run", workload=work),),
+    )
+    with contextlib.closing(target):
+        (found,) = target.run_test(test, seed=1, progress=Progress())
+    return found.metrics, found.write_bytes / found.duration_s
+
+
+def test_a_virtual_drive_that_compresses_programs_less() -> None:
+    """Half of the data, half of the flash: write amplification is 0.5, and faster by the write
+    path, which carries the reduced data."""
+    plain, rate = run(small(), 50)
+    random, rate_random = run(small(unit_bytes=512), 0)
+    half, rate_half = run(small(unit_bytes=512), 50)
+    assert (plain, rate) == (random, rate_random), "random data is not reduced"
+    assert random["waf"] == pytest.approx(1.0, abs=0.01)
+    assert half["waf"] == pytest.approx(0.5, abs=0.01)
+    assert rate_half > 1.3 * rate_random
+    assert run(small(), 100) == (plain, rate), "content makes no difference without compression"
