@@ -9,6 +9,7 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::persist;
 use crate::spec::ReadAheadSpec;
 
 /// One sequential stream, in 4 KiB pages.
@@ -21,7 +22,7 @@ struct Stream {
     /// When it was last used, counted in reads.
     used: u64,
     /// When each page is in the controller, by its last bits.
-    ready: Box<[Nanos]>,
+    ready: Vec<Nanos>,
 }
 
 /// The streams that the drive knows.
@@ -31,11 +32,14 @@ pub struct ReadAhead {
     reads: u64,
 }
 
+persist!(Stream: next, ahead, used, ready);
+persist!(ReadAhead: streams, reads; given: spec);
+
 impl ReadAhead {
     /// No stream known.
     pub fn new(spec: ReadAheadSpec) -> ReadAhead {
         let places = spec.window_pages.next_power_of_two() as usize;
-        let ready = vec![Nanos::ZERO; places].into_boxed_slice();
+        let ready = vec![Nanos::ZERO; places];
         let unused = Stream { next: u32::MAX, ahead: 0, used: 0, ready };
         ReadAhead { spec, streams: vec![unused; spec.streams as usize], reads: 0 }
     }
@@ -94,8 +98,9 @@ impl ReadAhead {
     #[inline]
     pub fn put(&mut self, stream: usize, pages: std::ops::Range<u32>, ready: Nanos) {
         let stream = &mut self.streams[stream];
+        let mask = stream.ready.len() - 1;
         for page in pages {
-            stream.ready[page as usize & (stream.ready.len() - 1)] = ready;
+            stream.ready[page as usize & mask] = ready;
         }
     }
 }

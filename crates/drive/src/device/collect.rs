@@ -34,7 +34,7 @@ pub struct Collector {
     paused_until: Nanos,
 }
 
-persist!(Collector: time, pages_256, data_ready, idle_from);
+persist!(Collector: time, pages_256, data_ready, idle_from, slots_256, paused_until);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.
