@@ -46,10 +46,10 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "metric": row.metric,
         "relation": row.relation,
         "published": row.text if value is None else _digits(value),
-        "reproduced": mine if isinstance(mine, str) else _digits(mine * factor),
+        "reproduced": mine if isinstance(mine, str) else _digits(float(mine) * factor),
         "unit": _printed_unit(row.id),
         "error_pct": None if error is None else round(error, 2),
-        "ok": verdict.ok,
+        "ok": bool(verdict.ok),
     }
 
 

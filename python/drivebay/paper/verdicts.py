@@ -70,9 +70,9 @@ def _compared(row: Row, runs: Runs) -> Verdict:
     published = _published(row)
     if isinstance(reproduced, str) or published is None:
         fits = ok if ok is not None else _says(row, str(reproduced))
-        return Verdict(row, reproduced, None, fits)
+        return Verdict(row, reproduced, None, bool(fits))
     error, within = compared(row.published.relation, published, reproduced)
-    return Verdict(row, reproduced, error, within)
+    return Verdict(row, reproduced, error, bool(within))
 
 
 def _published(row: Row) -> float | tuple[float, float] | None:
