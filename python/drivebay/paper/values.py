@@ -58,7 +58,7 @@ def figure(runs: Runs, text: str) -> float:
 
 def leaf(profile: Profile, dotted: str) -> Any:
     """A value of the profile at "power.device.0.power_mw", or one that follows from several:
-    `capacity_gb`, `interface`, `die_gbit`, `spare_percent`, `link_gb_per_s`, `link_efficiency`."""
+    `capacity_gb`, `interface`, `die_gbit`, `spare_percent`, `link_mb_per_s`, `link_efficiency`."""
     if dotted in DERIVED:
         return DERIVED[dotted](profile)
     node: Any = profile.raw
@@ -116,7 +116,7 @@ DERIVED: dict[str, Callable[[Profile], Any]] = {
     "interface": lambda profile: profile.interface,
     "die_gbit": _die_gbit,
     "spare_percent": _spare_percent,
-    "link_gb_per_s": lambda p: 8.0 * 4 / 8 * _efficiency(p) / 100,
+    "link_mb_per_s": lambda p: 1e3 * 8.0 * 4 / 8 * _efficiency(p) / 100,
     "link_efficiency": _efficiency,
     "lanes_gb_per_s": _lanes_gb_per_s,
     "l12_uw_per_lane": lambda p: (
