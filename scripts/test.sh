@@ -25,6 +25,14 @@ scripts/setup.sh --dev
 # --- what only the tests need ---------------------------------------------------------------------
 command -v fio >/dev/null || apt_install "fio (tests of real files and devices)" fio
 command -v chromium >/dev/null || apt_install "Chromium (tests of the report)" chromium fonts-dejavu-core
+missing=()
+for package in nbdinfo:libnbd-bin nbdfuse:libnbd-bin qemu-io:qemu-utils fusermount3:fuse3; do
+    command -v "${package%%:*}" >/dev/null || missing+=("${package##*:}")
+done
+# Without them, as where apt is not ours to use, these tests say that they were skipped.
+if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt_install "NBD clients (tests of drivebay serve)" "${missing[@]}"
+fi
 for tool in fmt clippy; do
     cargo "$tool" --version >/dev/null 2>&1 ||
         fail "cargo $tool is missing" "rustup component add rustfmt clippy"

@@ -3,6 +3,7 @@
 A program of its own, so that a child is a fork that starts at once:
 `python kill_often.py KIND DIR SEED [KILLS]`, KIND being fake, virtual or file. It kills KILLS times
 (default: until a review ends by itself), lets the last one end, and prints how often it killed.
+Given KILLS, they are spread over all of the review's tests.
 """
 
 from __future__ import annotations
@@ -23,13 +24,18 @@ from real_files import fios_of
 from drivebay import catalog, results, review
 from drivebay.results import provenance
 from drivebay.suites import Phase, Prepare, Suite, Test
+from drivebay.targets import turns
 from drivebay.targets.base import Target
 from drivebay.targets.states import States
 
 TRIES_MAX = 1000
 EARLY_SHARE = 0.2
-"""Kills at any time from the start on; the others fall into tests, or just after one."""
-TESTS_LONG = 1.6
+"""Kills at any time from the start on; the others fall into tests."""
+INTO_A_TEST = 0.7
+"""So long, in lengths of a test, a kill waits at most after a test has begun; where the review is
+behind the kills, after the first has ended."""
+SPARE = 8
+"""Tests that are to be left at the last kill."""
 WALL_S = 0.02
 MIB = 2**20
 
@@ -74,22 +80,23 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
     if kind == "fake":
         return lambda: FakeTarget(wall_s=WALL_S), small_suite(), 0.05
     if kind == "virtual":
-        return _virtual, short_tests(kills + 4, duration_s=2, fill_bytes=512 * MIB), 0.3
+        return _virtual, short_tests(kills // 2 + SPARE, duration_s=2, fill_bytes=512 * MIB), 0.3
 
     def file() -> Target:
         from drivebay.targets.fio import FioTarget
 
         return FioTarget(out.with_suffix(".img"))
 
-    return file, short_tests(kills + 2, duration_s=0.3, fill_bytes=16 * MIB), 2.0
+    return file, short_tests(kills // 3 + SPARE, duration_s=0.3, fill_bytes=16 * MIB), 2.0
 
 
-def wait_for_a_test(pid: int, log: Path) -> float | None:
-    """Until this child has begun a test; the seconds that the last one done took, None if none."""
+def wait_for(event: str, pid: int, log: Path) -> float | None:
+    """Until this child has logged the event; the seconds that the last test done took, None if
+    none is."""
     before = log.stat().st_size if log.exists() else 0
     while Path(f"/proc/{pid}/fd/0").exists():  # gone once it has ended, even if not yet waited for
         text = log.read_bytes().decode(errors="replace") if log.exists() else ""
-        if "step_started" in text[before:]:
+        if event in text[before:]:
             done = re.findall(r'"step_done".*"seconds": ([0-9.]+)', text)
             return float(done[-1]) if done else None
         time.sleep(0.005)
@@ -116,19 +123,25 @@ def child(kind: str, out: Path, jobs: int, kills: int) -> None:
 def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
     """Kills and resumes; the exit code is 1 if a child failed by itself."""
     provenance.git_commit = lambda: None  # type: ignore[assignment]
+    # Other people's reviews of drives nearby are not to be waited for.
+    os.environ.setdefault(turns.DIRECTORY_VARIABLE, str(out.parent))
     draw = random.Random(seed)
-    longest_s = what(kind, out, kills_wanted or 0)[2]
+    _, suite, longest_s = what(kind, out, kills_wanted or 0)
     for kills in range(TRIES_MAX):
         pid = os.fork()
         if pid == 0:
             child(kind, out, draw.choice((1, 2)), kills_wanted or 0)
         if kills != kills_wanted:
-            longer = 1.05**kills  # ever longer, so that it ends
-            if kills_wanted is None or draw.random() < EARLY_SHARE:
-                time.sleep(draw.uniform(0, longest_s * longer))
+            if kills_wanted is None:
+                time.sleep(draw.uniform(0, longest_s * 1.05**kills))  # ever longer, so that it ends
+            elif draw.random() < EARLY_SHARE:
+                time.sleep(draw.uniform(0, longest_s))
             else:
-                test_s = wait_for_a_test(pid, out / "log.jsonl") or longest_s * longer
-                time.sleep(draw.uniform(0, TESTS_LONG * test_s))
+                done = len(results.load(out).done) if out.exists() else 0
+                behind = done < (len(suite.tests) - SPARE) * kills / kills_wanted
+                event = "step_done" if behind else "step_started"
+                test_s = wait_for(event, pid, out / "log.jsonl") or longest_s
+                time.sleep(draw.uniform(0, INTO_A_TEST * test_s))
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):

@@ -20,6 +20,7 @@ from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.suites import Suite, Test, Workload
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
+from drivebay.targets.trim_verdict import Claims, Validation
 
 COUNTS = ("reads", "writes", "read_bytes", "write_bytes")
 Floats = npt.NDArray[np.float64]
@@ -103,6 +104,18 @@ def make(
     return path
 
 
+TRIM_WORKS = Validation(
+    claims=Claims(True, "zeros", True, "DLFEAT"),
+    offered=True,
+    why_not="",
+    blocks=3072,
+    old_blocks=0,
+    reads_after="zeros",
+    deterministic=True,
+    neighbours_intact=True,
+)
+
+
 def _cut(phase: PhaseResult, cut_s: float | None) -> PhaseResult:
     """The beginning of a phase; its last second is a partial one, none if nothing is left."""
     if cut_s is None or cut_s >= phase.duration_s:
@@ -124,6 +137,8 @@ def _phases(
     for phase in test.phases:
         result, heat = _phase(test, phase.label, phase.workload, random, speed, heat, virtual)
         results.append(result)
+    if test.kind == "trim-check":
+        results[0] = replace(results[0], conditions={"trim": TRIM_WORKS.record()})
     return results
 
 
@@ -142,9 +157,9 @@ def _rates(test: Test, load: Workload, n: int, random: np.random.Generator) -> F
     elif load.block_bytes == 4096:
         top, one = 100_000.0, 50_000.0
     elif load.read_percent == 100:
-        top, one = 2_248e6 / 131_072, 931e6 / 131_072
+        top, one = 2_248e6 / load.block_bytes, 931e6 / 131_072
     else:
-        top, one = 1_550e6 / 131_072, 1_100e6 / 131_072
+        top, one = 1_550e6 / load.block_bytes, 1_100e6 / 131_072
     rates = np.full(n, min(top, one * depth**0.93)) * (1 + random.normal(0, 0.002, n))
     if test.kind == "thermal":
         rates[113:] = 75e6 / 131_072

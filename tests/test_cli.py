@@ -133,7 +133,7 @@ def test_help_has_examples_and_needs_no_heavy_import(tmp_path: Path, command: li
     script = (
         "import sys\nfrom drivebay.cli.entry import run\n"
         f"run({[*command, '--help']})\n"
-        "print([m for m in ('pyarrow', 'numpy', 'plotly') if m in sys.modules])"
+        "print([m for m in ('pyarrow', 'numpy', 'matplotlib') if m in sys.modules])"
     )
     loaded = run(cwd=tmp_path, program=[sys.executable, "-c", script])
     assert loaded.stdout.splitlines()[-1] == "[]"

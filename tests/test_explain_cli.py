@@ -48,6 +48,26 @@ def test_explain_sets_two_drives_side_by_side(
     assert len(table["sentences"]) == len(table["gaps"]) == 6
 
 
+def test_explain_writes_a_page_with_charts(
+    folders: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "page.html"
+    command = ["explain", str(folders[0]), "random-read", "--out", str(place)]
+    assert run(command) == 0
+    assert capsys.readouterr().out.strip() == str(place)
+    alone = place.read_text()
+    assert "random-read-stages-time" in alone and "random-read-gap" not in alone
+    assert run([*command, "--against", str(folders[1])]) == 0
+    page = place.read_text()
+    assert all(f'id="{part}"' in page for part in ("follows", "load", "run", "figures"))
+    assert '"random-read-gap":' in page and "The gap between the two" in page
+    assert "At QD 1 an I/O takes" in page and "gap, QD 32" in page
+    assert "Another drive" in page and "Another drive" not in alone
+    capsys.readouterr()
+    assert run([*command, "--json"]) == 2
+    assert "--json" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

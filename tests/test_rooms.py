@@ -31,6 +31,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "traces": {"_core"},
     "catalog": {"_core"},
     "targets": {"_core", "catalog", "suites"},
+    "serving": {"_core", "catalog"},
     "results": {"suites", "targets"},
     "analysis": {"results", "suites"},
     "report": {"analysis", "results", "suites"},
@@ -45,6 +46,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
         "report",
         "results",
         "review",
+        "serving",
         "suites",
         "targets",
         "traces",
@@ -58,7 +60,9 @@ RUST_ROOMS: dict[str, set[str]] = {
     "trace": {"units"},
     "run": {"drive", "trace", "units"},
     "replay": {"trace", "units"},
-    "py": {"run", "replay", "drive", "trace", "units"},
+    "wire": set(),
+    "serve": {"wire", "run", "drive", "units"},
+    "py": {"run", "replay", "serve", "drive", "trace", "units"},
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

@@ -116,6 +116,8 @@ def test_rounds_on_a_file(file: Path, percent: float, reached: bool, rounds: set
     (found,) = results(file, a_test(("run", load()), prepare=(prepare,)))
     (record,) = json.loads(found.artefacts["prepare.json"])
     assert record["steady"] is reached
+    assert found.metrics["steady_reached"] == float(reached)
+    assert found.metrics["steady_rounds"] == len(record["rounds_iops"])
     assert len(record["rounds_iops"]) in rounds and min(record["rounds_iops"]) > 0
     said = [
         doubt for doubt in found.conditions["doubts"] if "steady state was not reached" in doubt

@@ -7,14 +7,22 @@ import errno
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from loops import loop, needs_root, run, sparse
 
+from drivebay import catalog
+from drivebay.analysis.figures import Measured, PhaseData
+from drivebay.analysis.measure import measure
+from drivebay.suites import Phase, Test
 from drivebay.targets import erase, purge, subject, trim
+from drivebay.targets.base import SERIES_SCHEMA, PhaseResult, Progress, Target
+from drivebay.targets.fio import FioTarget
 from drivebay.targets.subject import Consent, Hold
-from drivebay.targets.trim import STRETCH_BYTES, Validation
+from drivebay.targets.trim_verdict import STRETCH_BYTES, Claims, Validation
+from drivebay.targets.virtual import VirtualTarget
 
 SIZE = 64 * 2**20
 
@@ -38,7 +46,7 @@ def test_a_loop_whose_backing_file_can_have_holes(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SIZE)
     with loop(backing) as device:
         found = validated(device, str(backing))
-    assert found.claims == trim.Claims(True, "zeros", True, "loop driver")
+    assert found.claims == Claims(True, "zeros", True, "loop driver")
     assert (found.verdict, found.reads_after, found.deterministic) == ("works", "zeros", True)
     assert found.neighbours_intact and found.as_claimed
     assert found.blocks == 3 * STRETCH_BYTES // 2 // 4096
@@ -56,13 +64,12 @@ def test_a_loop_whose_backing_file_cannot_have_holes(tmp_path: Path) -> None:
         backing = sparse(place / "disk.img", SIZE)
         with loop(backing) as device:
             found = validated(device, str(backing))
-            with held(device, str(backing)) as hold:
-                left = trim.old_blocks(hold, [0], 3, whole=True)
     finally:
         run("umount", str(place))
     assert found.verdict == "not offered" and "not supported here" in found.why_not
     assert not found.claims.discards and found.as_claimed is None
-    assert left == STRETCH_BYTES // 4096, "the pattern is there as it was written"
+    assert found.old_blocks == found.blocks and found.neighbours_intact
+    assert found.reads_after == "old data", "the pattern is there as it was written"
 
 
 def test_a_file(tmp_path: Path) -> None:
@@ -109,9 +116,11 @@ def test_reads_that_change_and_a_discard_that_takes_too_much(
     reads: list[int] = []
     read = trim._read
 
-    def changes(hold: Hold, places: list[int]) -> list[bytes]:
+    def changes(hold: Hold, places: list[int], timed: trim.Timed) -> list[bytes]:
         reads.append(1)
-        return [os.urandom(4096)] * len(places) if len(reads) in (2, 3, 4) else read(hold, places)
+        if len(reads) in (3, 4, 5):  # after one of the outer parts and one of the inner
+            return [os.urandom(4096)] * len(places)
+        return read(hold, places, timed)
 
     monkeypatch.setattr(trim, "_read", changes)
     found = validated(str(file))
@@ -161,3 +170,67 @@ def test_claims(
         claims = trim.claims(hold)
     assert (claims.reads_after, claims.deterministic) == expected
     assert claims.discards
+
+
+def suite_test() -> Test:
+    halves = (("written", False), ("discarded", True))
+    return Test(
+        id="trim",
+        title="TRIM",
+        page="trim",
+        kind="trim-check",
+        method="of this test",
+        source="this test",
+        phases=tuple(
+            Phase.model_validate(
+                {"label": label, "trim": {"discard": discard, "stretch_bytes": 2**22, "reads": 2}}
+            )
+            for label, discard in halves
+        ),
+    )
+
+
+def measured(target: Target) -> tuple[Measured, list[PhaseResult]]:
+    test = suite_test()
+    with contextlib.closing(target):
+        target.check((test,))
+        found = target.run_test(test, seed=7, progress=Progress())
+    known = [field.name for field in fields(PhaseData)]
+    phases = [PhaseData(**{name: getattr(phase, name) for name in known}) for phase in found]
+    return measure(test, phases), found
+
+
+def test_as_a_suites_test_on_a_file_and_on_a_virtual_drive(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", 2**30)
+    for target in (FioTarget(file), VirtualTarget(catalog.load("sm951-nvme-256"))):
+        shown, phases = measured(target)
+        assert shown.trim is not None and shown.trim.good
+        assert shown.figures["old_share"].value == 0 and shown.figures["old_share"].n == 1536
+        assert [(phase.reads, phase.writes) for phase in phases] == [(3072, 0)] * 2
+        for phase in phases:
+            assert phase.series.schema == SERIES_SCHEMA
+            assert sum(phase.series["reads"].to_pylist()) == 3072
+            assert sum(phase.histogram["count"].to_pylist()) == 3072
+        said = shown.trim.sentences()
+        halves = (shown.figures[f"latency_mean_{half.label}"] for half in phases)
+        before, after = (one.value or 0.0 for one in halves)
+        assert before > 0 and after > 0
+    assert after < before / 2, "the virtual drive answers without its flash"
+    assert said[1] == "Reads after it give zeros, the same at every read"
+    file.unlink()
+
+
+def test_a_suites_test_tells_a_discard_that_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "_discard", liar(2**20))
+    file = sparse(tmp_path / "disk.img", 2**30)
+    shown, _ = measured(FioTarget(file))
+    file.unlink()
+    assert shown.trim is not None and not shown.trim.good
+    assert shown.figures["old_share"].value == 50.0
+    assert shown.trim.sentences() == [
+        "TRIM works in part: 768 of 1,536 discarded blocks of 4 KiB give old data",
+        "Reads after it give a mixture, the same at every read",
+        "That is not what was claimed: zeros, the same each time (fallocate(2))",
+    ]

@@ -56,6 +56,15 @@ class VirtualDrive:
         Raises `CoreError` saying what is wrong with the file: not found, no state, damaged, of
         another version or another profile; the drive is gone then (`renew` makes a new one).
         """
+    def trim_check(self, plan_json: str, control: Control | None) -> dict[str, Any]:
+        """Writes a pattern (or, with `discard`, discards the middle halves of its stretches), then
+        reads the middle halves, 4 KiB at queue depth 1; the columns of `run` for these reads.
+
+        `plan_json`: {"starts": [bytes], "stretch_bytes", "reads", "discard"}. More: pages, of the
+        middle halves; mapped, how many of them still give what was written (the others give
+        zeros); outer_lost, pages of the outer quarters that do not.
+        """
+
     def rest(self, seconds: float) -> None: ...
     def discard(self, start_bytes: int, length_bytes: int) -> None: ...
     def secure_erase(self) -> None:
@@ -186,3 +195,22 @@ def replay_real(
     failures: list of (op, errno, count), errno 0 for less moved than asked; failed: the first 100
     as (number, op, offset_bytes, bytes, errno, at_ns).
     """
+
+class ServeMachineError(CoreError):
+    """A drive cannot be served on this machine: an address in use, a locked file, no memory."""
+
+class Server:
+    """A drive that is served: it listens once it is made, and answers while `run` runs."""
+
+    def __init__(self, profile_json: str, seed: int, options_json: str, /) -> None:
+        """options: name, nbd (list), data, state, memory_max_bytes, pace, tls (pair or null),
+        control, power_cut, loss, faults (list); all must be there."""
+    @property
+    def addresses(self) -> list[str]:
+        """Where clients find it, in the order of the option; with the real port."""
+    def run(self) -> str:
+        """Serves until stopped; returns the figures as JSON, see docs/concepts/serving.md."""
+    def stop(self) -> None:
+        """Answers what is under way, then ends; from any thread."""
+    def status(self) -> str | None:
+        """The figures so far; None if it does not run."""

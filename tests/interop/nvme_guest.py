@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,13 @@ def missing() -> str:
         return "set DRIVEBAY_GUEST_KERNEL to a folder with Debian's linux-image unpacked (dpkg -x)"
     if not list(Path(kernel).glob("boot/vmlinuz-*")):
         return f"DRIVEBAY_GUEST_KERNEL: {kernel} has no boot/vmlinuz-*"
-    lacking = [name for name in PROGRAMS if _program(name) is None]
-    lacking += [] if _program("nvme") else ["nvme (nvme-cli)"]
+    lacking = [name for name in PROGRAMS if program_of(name) is None]
+    lacking += [] if program_of("nvme") else ["nvme (nvme-cli)"]
     lacking += [] if PYTHON.exists() else [str(PYTHON)]
     return f"not installed: {', '.join(lacking)}" if lacking else ""
 
 
-def _program(name: str) -> Path | None:
+def program_of(name: str) -> Path | None:
     more = os.environ.get("DRIVEBAY_GUEST_TOOLS", "")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{more}/usr/sbin"
     found = shutil.which(name, path=path)
@@ -88,14 +89,14 @@ def boot(folder: Path, *, capacity_bytes: int, serial: str) -> list[dict[str, An
 
 def _initramfs(root: Path, kernel: Path) -> Path:
     (root / "bin").mkdir(parents=True)
-    busybox = _program("busybox")
+    busybox = program_of("busybox")
     assert busybox is not None
     shutil.copy(busybox, root / "bin/busybox")
     (root / "bin/sh").symlink_to("busybox")
-    nvme, wipefs = _program("nvme"), _program("wipefs")
+    nvme, wipefs = program_of("nvme"), program_of("wipefs")
     assert nvme is not None and wipefs is not None
     for program in (PYTHON.resolve(), nvme, wipefs):
-        _copy_with_libraries(program, root)
+        copy_with_libraries(program, root)
     (root / "usr/bin").mkdir(parents=True, exist_ok=True)
     if not (root / "usr/bin/python3").exists():
         (root / "usr/bin/python3").symlink_to(PYTHON.resolve().name)
@@ -110,9 +111,14 @@ def _initramfs(root: Path, kernel: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
     shutil.copy(HERE / "nvme_job.py", root / "job.py")
-    _copy_modules(kernel, root)
+    copy_modules(kernel, root, MODULES)
+    return pack(root, INIT)
+
+
+def pack(root: Path, script: str) -> Path:
+    """The folder as an initramfs that begins with this script."""
     init = root / "init"
-    init.write_text(INIT)
+    init.write_text(script)
     init.chmod(0o755)
     image = root.with_suffix(".cpio")
     names = subprocess.run(["find", "."], cwd=root, capture_output=True, check=True).stdout
@@ -123,7 +129,7 @@ def _initramfs(root: Path, kernel: Path) -> Path:
     return image
 
 
-def _copy_with_libraries(program: Path, root: Path) -> None:
+def copy_with_libraries(program: Path, root: Path) -> None:
     folder = "usr/bin" if program.parent.name == "bin" else "usr/sbin"
     (root / folder).mkdir(parents=True, exist_ok=True)
     shutil.copy(program, root / folder / program.name)
@@ -150,7 +156,7 @@ def _copy_libraries_of(program: Path, root: Path) -> None:
             shutil.copy(Path(found).resolve(), target)
 
 
-def _copy_modules(kernel: Path, root: Path) -> None:
+def copy_modules(kernel: Path, root: Path, modules: Sequence[str]) -> None:
     """The modules and what they depend on, in the order in which they must be loaded."""
     have = {path.stem.replace("-", "_"): path for path in kernel.rglob("*.ko")}
     order: list[str] = []
@@ -171,6 +177,6 @@ def _copy_modules(kernel: Path, root: Path) -> None:
         (root / "modules").mkdir(exist_ok=True)
         shutil.copy(path, root / "modules" / path.name)
 
-    for module in MODULES:
+    for module in modules:
         add(module)
     (root / "modules.order").write_text("\n".join(order) + "\n")

@@ -11,6 +11,7 @@
 //! Data content is known only as how far it can be compressed (`device/reduce.rs`).
 
 mod collect;
+mod fold;
 mod map;
 mod media;
 mod power_cut;
@@ -37,7 +38,7 @@ use crate::front::Front;
 use crate::ftl::{Ftl, STREAMS};
 use crate::health::Log;
 use crate::heat::{Thermal, Work};
-use crate::io::{Completion, DeviceError, Io, Op, Posted, Served};
+use crate::io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
 use crate::read_ahead::ReadAhead;
@@ -68,8 +69,12 @@ pub struct Counters {
     pub host_pages: u64,
     /// 4 KiB pages programmed: for the host, for collection, for the map, and as padding.
     pub placed_pages: u64,
-    /// 4 KiB pages copied by collection.
+    /// 4 KiB pages copied by collection and by folding.
     pub copied_pages: u64,
+    /// 4 KiB pages placed in the SLC cache.
+    pub slc_pages: u64,
+    /// Erases that followed use in the SLC cache.
+    pub slc_erases: u64,
     /// Superblocks erased.
     pub erases: u64,
     /// Flash pages read.
@@ -159,6 +164,7 @@ pub struct Device {
     programs: programs::Programs,
     thermal: Thermal,
     collector: collect::Collector,
+    fold: Option<Box<fold::Fold>>,
     errors: Option<Box<Errors>>,
     map_cache: Option<Box<MapCache>>,
     read_ahead: Option<Box<ReadAhead>>,
@@ -218,6 +224,7 @@ impl Device {
             programs: programs::Programs::default(),
             thermal: Thermal::new(&spec),
             collector: collect::Collector::default(),
+            fold: spec.slc_cache.map(|_| Box::default()),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
@@ -262,6 +269,8 @@ impl Device {
             host_pages: self.host_pages,
             placed_pages: self.placed_pages(),
             copied_pages: self.copied_pages,
+            slc_pages: self.ftl.slc_pages(),
+            slc_erases: self.ftl.slc_erases(),
             erases: self.nand.superblock_erases,
             page_reads: self.nand.page_reads,
             energy_nj: self.thermal.energy_nj(),
@@ -286,12 +295,20 @@ impl Device {
         self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
+        self.owe_no_folding();
+    }
+
+    /// The surroundings have another temperature from now on, -40 to 100 degrees Celsius.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
+        self.heat_up(self.now);
+        self.thermal.set_ambient_c(ambient_c);
     }
 
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        if self.spec.idle.is_some() {
+        if self.spec.works_at_rest {
             // Heat follows what is collected meanwhile, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
@@ -424,6 +441,16 @@ impl Device {
         self.queue.next_arrival()
     }
 
+    /// The accepted request that reaches the flash core next.
+    #[must_use]
+    pub fn next_in_turn(&self) -> Option<Turn> {
+        let at = self.next_turn();
+        // What comes straight from the host core keeps its order; only what waits for data is passed.
+        let straight = self.queue.arrivals[DIRECT] <= self.queue.arrivals[WITH_DATA];
+        let next = self.queue.queues[usize::from(!straight)].front()?;
+        Some(Turn { tag: next.tag, at, settled: straight })
+    }
+
     /// Serves the accepted request that reaches the flash core next.
     ///
     /// # Errors
@@ -551,6 +578,7 @@ impl Device {
     fn work(&self) -> Work {
         Work {
             programmed: self.placed_pages(),
+            slc_programmed: self.ftl.slc_pages(),
             page_reads: self.nand.page_reads,
             erases: self.nand.superblock_erases,
             link_bytes: self.front.bytes_up + self.front.bytes_down,
@@ -563,7 +591,7 @@ impl Device {
 /// How many programs of a die the buffers can hold, and some erases.
 fn programs_pending_max(spec: &Spec) -> u32 {
     let g = &spec.geometry;
-    2 * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
+    spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
 }
 
 /// One buffer per write stream.

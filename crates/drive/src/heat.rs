@@ -25,6 +25,8 @@ const CONTROLLER: usize = 0;
 pub struct Work {
     /// 4 KiB pages programmed.
     pub programmed: u64,
+    /// Of these, with one bit per cell.
+    pub slc_programmed: u64,
     /// Flash pages read.
     pub page_reads: u64,
     /// Superblocks erased.
@@ -37,7 +39,7 @@ pub struct Work {
     pub commands: u64,
 }
 
-persist!(Work: programmed, page_reads, erases, link_bytes, core_ns, commands);
+persist!(Work: programmed, slc_programmed, page_reads, erases, link_bytes, core_ns, commands);
 
 /// Times that the health log reports, summed over steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,6 +145,11 @@ impl Thermal {
         }
     }
 
+    /// The surroundings have another temperature from the next step on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.network.set_ambient_c(ambient_c);
+    }
+
     /// Whether this can be how warm a drive is at `now` that has done this work.
     pub fn check(&self, now: Nanos, work: Work) -> Result<(), StateError> {
         let sensor = [self.sensor.follows_c, self.sensor.reads_c];
@@ -150,8 +157,10 @@ impl Thermal {
         let felt = self.temperature_c.iter().chain(&sensor).all(bearable);
         let due = self.next_step > now && self.next_step <= now.after(STEP);
         let timed = due && self.next_step.0.is_multiple_of(STEP.0) && self.accounted <= now;
-        let Work { programmed, page_reads, erases, link_bytes, core_ns, commands } = self.last;
+        let Work { programmed, slc_programmed, page_reads, erases, link_bytes, core_ns, commands } =
+            self.last;
         let done = programmed <= work.programmed
+            && slc_programmed <= work.slc_programmed
             && page_reads <= work.page_reads
             && erases <= work.erases
             && link_bytes <= work.link_bytes
@@ -194,7 +203,10 @@ impl Thermal {
     /// Adds the energy of the work since the last call to the step in hand.
     fn take(&mut self, work: Work) {
         let (e, last) = (&self.energy, &self.last);
-        self.pending_nj[self.nand] += (work.programmed - last.programmed) * e.program_4k_nj
+        let slc_pages = work.slc_programmed - last.slc_programmed;
+        let pages = (work.programmed - last.programmed).saturating_sub(slc_pages);
+        self.pending_nj[self.nand] += pages * e.program_4k_nj
+            + slc_pages * e.slc_program_4k_nj
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
         self.pending_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096

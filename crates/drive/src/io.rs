@@ -79,6 +79,17 @@ pub struct Posted {
     pub ready: Nanos,
 }
 
+/// A request that is to be served next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// What the host called it.
+    pub tag: u32,
+    /// When it reaches the flash core.
+    pub at: Nanos,
+    /// Whether nothing that is submitted later can come before it.
+    pub settled: bool,
+}
+
 /// A request that has been served.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {

@@ -11,12 +11,13 @@
 
 use drivebay_units::Nanos;
 
+use crate::modes::Modes;
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
 
 /// Least common multiple of one to four page types: a constant divides without a division.
-const ROWS_REPEAT: u32 = 12;
+pub(crate) const ROWS_REPEAT: u32 = 12;
 
 /// A program or erase that was asked of a die. Reads asked later may still move its end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,10 +91,8 @@ pub struct Nand {
     timing: NandTiming,
     /// tPROG by row, repeated to a length that all counts of page types divide.
     program: [Nanos; ROWS_REPEAT as usize],
-    /// tR by row, likewise, if page types differ in it.
-    read_by_row: Option<[Nanos; ROWS_REPEAT as usize]>,
-    /// A flash page's row is its number shifted by this.
-    row_shift: u32,
+    /// What else times depend on, if they do.
+    modes: Option<Box<Modes>>,
     dies: Vec<Die>,
     /// The rings of all dies.
     writes: Vec<Write>,
@@ -111,8 +110,8 @@ pub struct Nand {
     pub superblock_erases: u64,
 }
 
-persist!(Nand: dies, writes, channels, page_reads, programs, superblock_erases;
-    given: timing, program, read_by_row, row_shift, ring_shift, die_mask, channel_mask, load);
+persist!(Nand: modes, dies, writes, channels, page_reads, programs, superblock_erases;
+    given: timing, program, ring_shift, die_mask, channel_mask, load);
 
 impl Nand {
     /// Whether dies and channels are sound.
@@ -130,10 +129,7 @@ impl Nand {
         Nand {
             timing,
             program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
-            read_by_row: timing
-                .read_by_type
-                .map(|read| std::array::from_fn(|row| read[row % timing.page_types as usize])),
-            row_shift: geometry.die_shift + geometry.plane_shift,
+            modes: Modes::new(&timing, geometry).map(Box::new),
             dies: vec![Die { reads_until: Nanos::ZERO, first: 1, next: 1 }; dies as usize],
             writes: vec![Write::default(); (dies as usize) << ring_shift],
             ring_shift,
@@ -166,8 +162,8 @@ impl Nand {
     pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
         self.page_reads += 1;
         let (mut len, suspend) = (self.timing.read, self.timing.suspend);
-        if let Some(by_row) = &self.read_by_row {
-            len = by_row[((page >> self.row_shift) % ROWS_REPEAT) as usize];
+        if let Some(modes) = &self.modes {
+            len = modes.read(page, len);
         }
         let (die, ring) = self.die(page & self.die_mask);
         die.sense(ring, from, len, suspend)
@@ -215,7 +211,10 @@ impl Nand {
     pub fn program(&mut self, floor: Nanos, from: Nanos, page: u32, row: u32) -> Ticket {
         self.programs += 1;
         let len = self.load;
-        let time = self.program[(row % ROWS_REPEAT) as usize];
+        let mut time = self.program[(row % ROWS_REPEAT) as usize];
+        if let Some(modes) = &self.modes {
+            time = modes.program(page, time);
+        }
         let index = page & self.die_mask;
         let begin = (index as usize) << self.ring_shift;
         let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
@@ -236,6 +235,13 @@ impl Nand {
         self.channels.fill(Calendar::default());
         for die in &mut self.dies {
             (die.reads_until, die.first) = (Nanos::ZERO, die.next);
+        }
+    }
+
+    /// A superblock is written from now on with one bit per cell, or with all.
+    pub fn set_slc(&mut self, superblock: u32, slc: bool) {
+        if let Some(modes) = &mut self.modes {
+            modes.set(superblock, slc);
         }
     }
 

@@ -44,6 +44,11 @@ impl Network {
         Network { nodes, ambient_c: heat.ambient_c, rise: inverse(flow), keep: decay(rate) }
     }
 
+    /// The air has another temperature from now on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.ambient_c = ambient_c;
+    }
+
     /// Temperatures after a step of this power (watt).
     pub fn step(&self, temperature_c: &mut [f64; NODES_MAX], watt: &[f64; NODES_MAX]) {
         let steady = self.steady_c(watt);

@@ -3,11 +3,15 @@
 //! `drives/*.toml` and what-ifs come through here; `spec/` checks them and derives what the model
 //! uses. Units stand last in each name. GB and MB are decimal.
 
+mod identify;
 mod media;
+mod slc_cache;
 
 use serde::{Deserialize, Serialize};
 
+pub use identify::RawIdentify;
 pub use media::{RawCompression, RawMapCache, RawReadAhead, RawReliability};
+pub use slc_cache::RawSlcCache;
 
 /// A value and where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -57,6 +61,9 @@ pub struct RawSpec {
     /// What the health log needs to know; without it wear and warnings are not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
+    /// What an NVMe drive says of itself; absent: what can be said of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identify: Option<RawIdentify>,
     /// How wear is spread; absent: superblocks are used again in the order in which they came free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear_leveling: Option<RawWearLeveling>,
@@ -69,6 +76,9 @@ pub struct RawSpec {
     /// Reading ahead of sequential streams; absent: the drive fetches what it is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead: Option<RawReadAhead>,
+    /// Superblocks used with one bit per cell; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<RawSlcCache>,
     /// A controller that compresses; absent: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<RawCompression>,
@@ -249,6 +259,9 @@ pub struct RawCollection {
     pub choices: Sourced<u64>,
     /// `separate` frontiers for host and collection, or one `shared`.
     pub frontiers: Word,
+    /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_frontiers: Option<Word>,
     /// Flash core, per run of consecutive pages copied.
     pub copy_run_us: Number,
     /// Flash core, per page copied.

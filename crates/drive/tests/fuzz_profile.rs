@@ -57,6 +57,8 @@ fn small() -> Profile {
         .wearing()
         .set("reliability.block_life_cycles", 20)
         .map_cache(4, 1, 3.0)
+        .slc_cache([1.0, 4.0, 1.0], "fold", 0.5)
+        .with("collection.host_frontiers", "one")
 }
 
 /// The path of a value: keys and indices.

@@ -8,7 +8,7 @@ mod support;
 
 use std::collections::HashMap;
 
-use drivebay_drive::{Device, Io, Op};
+use drivebay_drive::{Counters, Device, Io, Op};
 use drivebay_units::{Lpn, Nanos, Rng};
 use support::Profile;
 
@@ -65,6 +65,9 @@ impl Shadow {
     }
 
     fn submit(&mut self, now: Nanos, io: Io) -> Nanos {
+        // What was copied at rest is copied again behind the command, perhaps: see it before.
+        self.device.rest(now);
+        self.look();
         let done = self.device.submit(now, io).expect("the drive has room").done;
         let pages = io.lba / 8..io.lba / 8 + u64::from(io.sectors) / 8;
         for page in pages.clone().map(|page| page as usize) {
@@ -149,10 +152,34 @@ impl Shadow {
 
 #[test]
 fn nothing_flushed_is_lost_in_thousands_of_cuts() {
-    let mut shadow = Shadow::new(profile().device());
+    cut_often(profile(), CUTS);
+}
+
+/// The same with a static and a dynamic SLC cache, folded beside writes, at rest and for want of room.
+#[test]
+fn nothing_flushed_is_lost_while_the_slc_cache_is_folded() {
+    for (mb, when_full, ratio) in [
+        ([0.6, 1.0, 0.6], "fold", 0.5),
+        ([0.0, 1.6, 0.0], "direct", 1.0),
+        ([0.6, 0.0, 0.0], "direct", 0.0),
+    ] {
+        let cached = profile().slc_cache(mb, when_full, ratio).set("slc_cache.fold_after_ms", 0.02);
+        let counters = cut_often(cached, CUTS / 4);
+        assert!(counters.slc_pages > 1000 && counters.copied_pages > 1000);
+    }
+}
+
+/// The same with the host's writes in two streams.
+#[test]
+fn nothing_flushed_is_lost_out_of_two_streams() {
+    cut_often(profile().with("collection.host_frontiers", "by-lifespan"), CUTS / 4);
+}
+
+fn cut_often(profile: Profile, count: u64) -> Counters {
+    let mut shadow = Shadow::new(profile.device());
     let mut rng = Rng::new(7).fork("power cuts");
     let (mut lost, mut cuts, mut now) = (0, 0, Nanos::ZERO);
-    while cuts < CUTS {
+    while cuts < count {
         let page = rng.below(USER);
         let count = 1 + rng.below(12).min(USER - page - 1);
         let io = |op| Io { op, lba: page * 8, sectors: count as u32 * 8 };
@@ -181,7 +208,8 @@ fn nothing_flushed_is_lost_in_thousands_of_cuts() {
             }
         }
     }
-    assert!(lost > CUTS / 2, "cuts without a flush lose data: {lost}");
+    assert!(lost > count / 2, "cuts without a flush lose data: {lost}");
+    shadow.device.counters()
 }
 
 #[test]

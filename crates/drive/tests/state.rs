@@ -51,6 +51,11 @@ fn profiles() -> Vec<Profile> {
             .set("collection.frontiers", "shared")
             .with("wear_leveling.dynamic", true)
             .with("wear_leveling.spread_max", 3),
+        base()
+            .slc_cache([0.6, 1.0, 0.6], "fold", 0.5)
+            .set("slc_cache.fold_after_ms", 1.0)
+            .wearing(),
+        base().with("collection.host_frontiers", "by-lifespan"),
     ]
 }
 
@@ -218,5 +223,8 @@ fn a_wrong_state_is_refused_or_serves() {
 #[test]
 fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
-    assert_eq!((drivebay_drive::STATE_VERSION, sizes), (1, vec![44502, 46500, 44571, 44502]));
+    assert_eq!(
+        (drivebay_drive::STATE_VERSION, sizes),
+        (2, vec![46647, 48645, 46716, 46647, 48608, 48215])
+    );
 }

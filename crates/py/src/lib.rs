@@ -5,6 +5,7 @@
 
 mod replay;
 mod replay_real;
+mod serve;
 mod trace;
 
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Counters, Device, Health, Sanitize, Spec, Stage};
 use drivebay_run::snapshot;
-use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, Workload};
+use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, TrimPlan, Workload};
 use drivebay_units::Nanos;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::create_exception;
@@ -125,6 +126,26 @@ impl VirtualDrive {
             })
         })?;
         columns(py, &outcome)
+    }
+
+    /// Write or discard a pattern, and read it back; returns columns, see `_core.pyi`.
+    fn trim_check<'py>(
+        &self,
+        py: Python<'py>,
+        plan_json: &str,
+        control: Option<&PyControl>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let plan: TrimPlan = serde_json::from_str(plan_json)
+            .map_err(|e| core_error(format!("trim_check: {e}\nhint: see drivebay._core")))?;
+        let control = control.map_or_else(Arc::default, |c| Arc::clone(&c.0));
+        let checked = py.detach(|| {
+            self.with(|device| drivebay_run::trim_check(device, &plan, &control).map_err(run_error))
+        })?;
+        let dict = columns(py, &checked.outcome)?;
+        dict.set_item("pages", checked.pages)?;
+        dict.set_item("mapped", checked.mapped)?;
+        dict.set_item("outer_lost", checked.outer_lost)?;
+        Ok(dict)
     }
 
     /// Leave the drive alone for some seconds of its time.
@@ -363,6 +384,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CoreError", m.py().get_type::<CoreError>())?;
     replay::register(m)?;
     replay_real::register(m)?;
+    serve::register(m)?;
     trace::register(m)?;
     m.add("CancelledError", m.py().get_type::<CancelledError>())?;
     Ok(())

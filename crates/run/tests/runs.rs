@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, Stage, whole_profile};
 use drivebay_run::{
-    Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, Weighted,
-    Workload, discard, run,
+    Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, TrimPlan,
+    Weighted, Workload, discard, run, trim_check,
 };
 
 fn spec() -> Spec {
@@ -306,6 +306,28 @@ fn impossible_workloads_are_refused_by_name() {
     };
     assert_eq!(refused(&through(9, 1, None)), "queues");
     assert_eq!(refused(&through(8, 129, None)), "queue_depth");
+}
+
+#[test]
+fn a_discard_forgets_what_it_names_and_reads_of_it_need_no_flash() {
+    let mut device = device();
+    let starts = vec![0, 1 << 30];
+    let plan = TrimPlan { starts, stretch_bytes: 8 << 20, reads: 2, discard: false };
+    let control = Control::default();
+    let written = trim_check(&mut device, &plan, &control).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((written.pages, written.mapped, written.outer_lost), (2048, 2048, 0));
+    let plan = TrimPlan { discard: true, ..plan };
+    let discarded = trim_check(&mut device, &plan, &control).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((discarded.pages, discarded.mapped, discarded.outer_lost), (2048, 0, 0));
+    let nand = |o: &Outcome| {
+        o.recorder.rows.iter().map(|row| row.stage_ns[Stage::Nand as usize]).sum::<u64>()
+    };
+    assert_eq!(totals(&discarded.outcome), (4096, 0));
+    assert!(nand(&written.outcome) > 0);
+    assert_eq!(nand(&discarded.outcome), 0);
+    let beyond = TrimPlan { starts: vec![1 << 40], ..plan };
+    let refused = trim_check(&mut device, &beyond, &control);
+    assert!(matches!(refused, Err(RunError::Device(_))));
 }
 
 /// A permutation writes every address of the span once a pass; uniform draws leave 1/e of them out.

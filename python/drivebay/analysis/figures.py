@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
 from drivebay.analysis.rounds import RoundsFound
 from drivebay.analysis.stages import OverTime
+from drivebay.analysis.trim import Trim
 from drivebay.suites import Test, Workload
 
 SAMPLES = "1 s samples"
@@ -31,7 +33,8 @@ SMALL_BLOCK_BYTES = 8192
 
 @dataclass(frozen=True)
 class PhaseData:
-    """One phase as the result folder has it; tables follow the schemas of `targets.base`."""
+    """One phase as the result folder has it; tables follow the schemas of `targets.base`, and
+    `conditions` are those of the whole test."""
 
     label: str
     workload: Workload
@@ -44,6 +47,7 @@ class PhaseData:
     histogram: pa.Table
     stages: pa.Table | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Measured:
     consistency: consistencies.Consistency | None = None
     thermal: thermals.Thermal | None = None
     depth_mean: ladders.DepthMean | None = None
+    trim: Trim | None = None
     rounds: RoundsFound | None = None
 
     @property

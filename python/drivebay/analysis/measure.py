@@ -6,7 +6,7 @@ be computed is there with value None and a note that says why, never left out in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from drivebay.analysis import consistency as consistencies
@@ -14,6 +14,7 @@ from drivebay.analysis import ladder as ladders
 from drivebay.analysis import loads, mixes, power, steady_state, trim_write
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis import thermal as thermals
+from drivebay.analysis import trim as trims
 from drivebay.analysis.ageing import ageing
 from drivebay.analysis.figures import (
     IOS,
@@ -34,7 +35,11 @@ def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
     known = tuple(computed(phase) for phase in phases)
     measured = KINDS.get(test.kind, _any_kind)(test, known)
     rows = [*measured.figures.values(), *power.of_power(known)]
-    return replace(measured, figures=by_key(rows))
+    measured = replace(measured, figures=by_key(rows))
+    found = trims.trim(phases[0].conditions) if phases else None
+    measured = measured if found is None else _with_trim(measured, found)
+    steady = _of_steady(test, phases[0].metrics) if phases else {}
+    return replace(measured, figures={**measured.figures, **steady}) if steady else measured
 
 
 def _consistency(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
@@ -71,6 +76,26 @@ def _ladder(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     whole = ("mean_rate", f"{'iops' if small else 'rate'}_qd{deepest}")
     main = whole if len(steps) > 1 else (f"rate_qd{deepest}",)
     return Measured(test, phases, by_key(rows), main, depth_mean=mean)
+
+
+def _with_trim(measured: Measured, found: trims.Trim) -> Measured:
+    """What a validation found besides how long its reads take; its rates mean nothing, as it waits
+    between reads."""
+    share = 100 * found.old_blocks / found.blocks
+    label = "Discarded blocks that give old data"
+    note = f"not offered: {found.why_not}" if found.verdict == "not offered" else ""
+    rows = [Figure("old_share", label, share, "%", n=found.blocks, n_kind="blocks", note=note)]
+    rows += [one for key, one in measured.figures.items() if key.startswith("latency_")]
+    return replace(measured, figures=by_key(rows), main=("old_share",), trim=found)
+
+
+def _of_steady(test: Test, metrics: Mapping[str, float]) -> dict[str, Figure]:
+    """The rounds that its preparation ran until the rate was steady, if it asks for that."""
+    rounds = metrics.get("steady_rounds")
+    if rounds is None or test.rounds is not None:
+        return {}
+    note = "" if metrics.get("steady_reached") else f"not steady within {rounds:,.0f} rounds"
+    return {"steady_rounds": Figure("steady_rounds", "Rounds until steady", rounds, "", note=note)}
 
 
 def _any_kind(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:

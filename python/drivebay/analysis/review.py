@@ -82,6 +82,7 @@ def headline(result: Result) -> list[Headline]:
 def phases_of(step: Step) -> list[PhaseData]:
     """A finished step's phases with their tables."""
     series, histogram, stages = step.series(), step.histogram(), step.stages()
+    conditions = step.conditions()
 
     def rows(table: pa.Table, label: str) -> pa.Table:
         return table.filter(pc.field("phase") == label)
@@ -99,6 +100,7 @@ def phases_of(step: Step) -> list[PhaseData]:
             histogram=rows(histogram, phase.label),
             stages=None if stages is None else rows(stages, phase.label),
             metrics=phase.metrics,
+            conditions=conditions,
         )
         for phase in step.phases()
     ]

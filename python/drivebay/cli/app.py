@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from drivebay.cli.replay_app import EPILOG, replay
+from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
+from drivebay.cli.serve_app import serve
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -20,6 +22,7 @@ app = typer.Typer(
 
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
+app.command(epilog=SERVE_EPILOG)(serve)
 
 
 def _version(wanted: bool) -> None:
@@ -346,7 +349,7 @@ def report(
     epilog="""\b
 Examples:
   drivebay explain drivebay-results/NAME random-read
-  drivebay explain DIR random-read --against OTHER_DIR
+  drivebay explain DIR random-read --against OTHER_DIR --out page.html
   drivebay explain DIR thermal-write --json"""
 )
 def explain(
@@ -361,16 +364,19 @@ def explain(
         Path | None,
         typer.Option(metavar="DIR", show_default=False, help="Another result, side by side."),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Write it as a page with charts."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
     """Explain where the time of a test went, stage by stage.
 
-    Only a virtual drive can be seen into. The report has the same as charts, under each test, and
-    two drives side by side: drivebay report DIR DIR --out both.html
+    Only a virtual drive can be seen into. The report has the same charts under each test.
     """
     from drivebay.cli import explaining
 
-    explaining.explain(folder, test, against=against, as_json=as_json)
+    explaining.explain(folder, test, against=against, as_json=as_json, out=out)
 
 
 @app.command(

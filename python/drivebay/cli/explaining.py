@@ -18,8 +18,11 @@ from drivebay.cli import show
 from drivebay.errors import UserError
 
 
-def explain(folder: Path, test: str, *, against: Path | None, as_json: bool) -> None:
-    """Prints the stages of a test of one drive, or of two and the gap between them.
+def explain(
+    folder: Path, test: str, *, against: Path | None, as_json: bool, out: Path | None
+) -> None:
+    """Prints the stages of a test of one drive, or of two and the gap between them; with `out`
+    writes them as a page, and prints its path.
 
     Raises
     ------
@@ -29,6 +32,14 @@ def explain(folder: Path, test: str, *, against: Path | None, as_json: bool) -> 
     first = _explained(folder, test)
     second = None if against is None else _explained(against, test)
     names = _names(folder, against)
+    if out is not None:
+        if as_json:
+            raise UserError("--out and --json were both given", "leave one of them out")
+        from drivebay import report  # Plotly takes a while to load
+
+        dirs = [folder] if against is None else [folder, against]
+        print(report.write_explained(dirs, test, out))
+        return
     if as_json:
         print(json.dumps(_json(first, second, names), indent=1))
         return

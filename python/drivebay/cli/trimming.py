@@ -12,6 +12,7 @@ from drivebay.cli.show import table
 from drivebay.errors import EXIT_CHECK_FAILED, EnvironmentProblem
 from drivebay.targets import subject, trim
 from drivebay.targets.subject import Consent, Hold
+from drivebay.targets.trim_verdict import Validation
 
 SEED = 20150224
 
@@ -39,7 +40,7 @@ def check_trim(drive: str, serial: str | None, overwrite_signature: bool, *, as_
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _rows(result: trim.Validation) -> list[tuple[str, str]]:
+def _rows(result: Validation) -> list[tuple[str, str]]:
     claims = result.claims
     said = claims.reads_after or ("deterministic" if claims.deterministic else "nothing")
     rows = [("the drive claims", f"reads give {said} ({claims.source})")]

@@ -12,12 +12,12 @@ from pathlib import Path
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.report import site
+from drivebay.report import explain_page, site
 from drivebay.report.entries import entries
 from drivebay.report.page import render
 from drivebay.results import files
 
-__all__ = ["write", "write_bench", "write_pictures"]
+__all__ = ["write", "write_bench", "write_explained", "write_pictures"]
 
 NAME = "report.html"
 SIDE_BY_SIDE = "drivebay-report.html"
@@ -45,12 +45,30 @@ def write(dirs: Sequence[Path], out: Path | None = None) -> Path:
             f"{len(dirs)} result folders given; must be 1 to {DRIVES_MAX} for one file",
             "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
         )
-    place = _place(dirs, out)
     reviews = [review(results.load(folder)) for folder in dirs]
-    content = render(entries(reviews)).encode()
+    return _written(_place(dirs, out), render(entries(reviews)))
+
+
+def write_explained(dirs: Sequence[Path], test_id: str, out: Path) -> Path:
+    """Writes the page of where the time of a test went, of one review or of two, and returns its
+    path; both have figures of the test, with stages.
+
+    Raises
+    ------
+    UserError
+        If a folder holds no result or a damaged one.
+    EnvironmentProblem
+        If the file cannot be written.
+    """
+    reviews = [review(results.load(folder)) for folder in dirs]
+    place = out if out.suffix.lower() in (".html", ".htm") else out / f"explain-{test_id}.html"
+    return _written(place, explain_page.render(entries(reviews), test_id))
+
+
+def _written(place: Path, page: str) -> Path:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(place, content)
+        files.replace(place, page.encode())
     except OSError as problem:
         raise EnvironmentProblem(
             f"the report {place} cannot be written: {problem.strerror or problem}",

@@ -106,7 +106,7 @@ def part(one: Shown, test_id: str) -> Json:
     kind = kinds.of(measured.test.kind)
     run = bench_run(one.entry.review, measured)
     panels: list[Panel | None] = list(kind.panels("", [run]))
-    if len(measured.steps) > 1:
+    if len({step.queue_depth for step in measured.steps}) == len(measured.steps) > 1:
         panels.append(power_panel("", [run]))
     return {
         "panels": [panel.encoded() for panel in panels if panel is not None],

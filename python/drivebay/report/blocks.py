@@ -151,7 +151,7 @@ def time_panel(prefix: str, found: Sequence[Run], *, latency: bool = False) -> P
         charts_time.over_time(f"{prefix}-time", found, latency=latency),
         names_of(found),
         [f"n = {run.measured.whole.n:,} s" for run in found],
-        f"The rate axis {'and that of latency start' if latency else 'starts'} at zero.",
+        f"The rate axis {'and those of latency start' if latency else 'starts'} at zero.",
         captions.heat(found),
         captions.throttling(found),
         lead="One point per second, joined.",
@@ -166,7 +166,7 @@ def inside_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     ]
     names = names_of(found)
     panels = []
-    where = charts_stages.stages(f"{prefix}-stages", found)
+    inside = where_panels(prefix, found)
     if any(run.colour == SELF for run in found):
         panels += _tail(prefix, found, ios)
     elif (spread := charts_latency.distribution(f"{prefix}-spread", found)) is not None:
@@ -181,26 +181,33 @@ def inside_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
                 "The latency axis is logarithmic and does not start at zero.",
                 lead="Each row is as high as its own peak; marks at p50, p99, p99.9 and p99.99.",
                 switches=[Switch("height", "Height", (("log", "Log count"), ("share", "Share")))],
-                wide=where is None,
+                wide=not inside,
             )
         )
+    return panels + inside
+
+
+def where_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Where the time went: by load, and over the run of one drive or two; [] for real drives."""
+    where = charts_stages.stages(f"{prefix}-stages", found)
     if where is None:
-        return panels
+        return []
+    ios = [
+        f"n = {sum(phase.histogram.total for phase in run.measured.phases):,} I/Os" for run in found
+    ]
     units = Switch("unit", "Show", charts_stages.UNITS)
-    panels.append(
-        panel(
-            "Where the time went",
-            where,
-            names,
-            ios,
-            captions.ZERO,
-            lead="Mean over all I/Os of a bar; the stages add up to the mean latency.",
-            switches=[units],
-            key=stage_key(found),
-            wide=False,
-        )
+    by_load = panel(
+        "Where the time went",
+        where,
+        names_of(found),
+        ios,
+        captions.ZERO,
+        lead="Mean over all I/Os of a bar; the stages add up to the mean latency.",
+        switches=[units],
+        key=stage_key(found),
+        wide=False,
     )
-    return panels + (_over_time(prefix, found, ios, units) if len(found) <= APART_MAX else [])
+    return [by_load, *(_over_time(prefix, found, ios, units) if len(found) <= APART_MAX else [])]
 
 
 def _over_time(prefix: str, found: Sequence[Run], ios: Sequence[str], units: Switch) -> list[Panel]:

@@ -99,6 +99,16 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
     return pairs
 
 
+def steady(measured: Measured) -> list[str]:
+    """Whether the load before the test became steady, where its preparation asks for it."""
+    rounds = measured.figures.get("steady_rounds")
+    if rounds is None or measured.test.rounds is not None:
+        return []
+    if rounds.note:
+        return [f"Steady state, which the test asks for, was not reached: {rounds.note}"]
+    return [f"Steady by SNIA's criterion after {number(rounds.value)} rounds of the load before"]
+
+
 def method(test: Test) -> Html:
     """How a test was run, one click away."""
     rows: list[tuple[str, str]] = [
@@ -132,7 +142,7 @@ def method(test: Test) -> Html:
 def _loads(test: Test) -> list[str]:
     """The phases' loads; what alone differs between them is listed within one line."""
     first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
-    plain = not any(phase.replay or phase.before for phase in test.phases)
+    plain = not any(phase.replay or phase.trim or phase.before for phase in test.phases)
     varied = {
         name
         for phase in test.phases
@@ -159,7 +169,8 @@ def _mix(read_percent: int) -> str:
 
 def _load(phase: Phase) -> str:
     before = [step_words(step) for step in phase.before]
-    words = load(phase.workload) if phase.replay is None else phase.replay.words()
+    special = phase.replay or phase.trim
+    words = load(phase.workload) if special is None else special.words()
     return f"{words} (before it {', '.join(before)})" if before else words
 
 

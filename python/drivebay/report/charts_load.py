@@ -11,7 +11,16 @@ import numpy as np
 
 from drivebay.analysis.ladder import Step
 from drivebay.analysis.mixes import NAMES
-from drivebay.report.charts import Chart, Json, depth_axis, from_zero, rounded, unit_label, wrapped
+from drivebay.report.charts import (
+    Chart,
+    Json,
+    depth_axis,
+    from_zero,
+    log_range,
+    rounded,
+    unit_label,
+    wrapped,
+)
 from drivebay.report.entries import Run, phase_name
 from drivebay.report.markup import chart_text
 from drivebay.report.words import number
@@ -116,15 +125,17 @@ def by_phase(chart_id: str, runs: Sequence[Run], what: str) -> Chart:
 
 
 def by_size(chart_id: str, runs: Sequence[Run], what: str) -> Chart:
-    """One figure over the size of the requests: reads a solid line, writes a dotted one."""
+    """One figure over the size of the requests: reads a solid line, writes a dotted one.
+
+    Latency has a logarithmic axis."""
     chart = Chart(chart_id, 360)
-    tops = [0.0]
+    known: list[float] = []
     sizes = sorted({p.workload.block_bytes for run in runs for p in run.measured.phases})
     for run in runs:
         for percent, (_, words) in reversed(NAMES.items()):
             some = [p for p in run.measured.phases if p.workload.read_percent == percent]
             values, deviations = _values([phase.step for phase in some], what)
-            tops += _tops(values, deviations)
+            known += [*_tops(values, deviations), *(v for v in values if v > 0)]
             names = [binary_bytes(phase.workload.block_bytes) for phase in some]
             trace = _line(run, names, values, deviations, UNITS[what].partition(",")[0])
             trace["hovertemplate"] = f"{words} of {trace['hovertemplate']}"
@@ -137,9 +148,14 @@ def by_size(chart_id: str, runs: Sequence[Run], what: str) -> Chart:
             "categoryarray": [binary_bytes(size) for size in sizes],
             "automargin": True,
         },
-        "yaxis": {"range": from_zero(*tops)},
+        "yaxis": {"range": from_zero(*known)},
         "annotations": [unit_label(UNITS[what])],
     }
+    if what == "latency":
+        chart.layout["yaxis"] = {
+            "type": "log",
+            "range": log_range(min(known, default=1), max(known, default=1)),
+        }
     return chart
 
 

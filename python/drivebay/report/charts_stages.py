@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drivebay.analysis.explain import Gap
 from drivebay.analysis.stages import ordered
 from drivebay.report.charts import (
     Chart,
@@ -124,6 +125,52 @@ def over_time(chart_id: str, runs: Sequence[Run]) -> Chart | None:
     chart.layout = {
         "xaxis": {"title": {"text": "seconds"}, "range": [0, length], "tickformat": ","},
         "yaxis": {"tickformat": ","},
+    }
+    return chart
+
+
+def gap(chart_id: str, gaps: Sequence[Gap]) -> Chart | None:
+    """How much longer the second drive takes than the first, load by load, split into stages.
+
+    Stages in which it is faster lie to the left of zero; a dot marks the sum. None without a gap.
+    """
+    names = ordered({part.stage for one in gaps for part in one.parts})
+    if not names:
+        return None
+    labels = [wrapped(one.label) for one in gaps]
+    chart = Chart(chart_id, 70 + row_height(34, labels) * len(labels))
+    for name in names:
+        lengths = [next((p.us for p in one.parts if p.stage == name), 0.0) for one in gaps]
+        chart.traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": chart_text(name),
+                "y": labels,
+                "x": rounded(lengths),
+                "marker": {"color": STAGES.get(name, OTHER_STAGE), "line": {"width": 0}},
+                "meta": "µs",
+                "hovertemplate": f"{chart_text(name)}: %{{x:+,.4~g}} µs",
+            }
+        )
+    chart.traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "all stages",
+            "y": labels,
+            "x": rounded([one.us for one in gaps]),
+            "marker": {"color": "@ink", "size": 9, "symbol": "diamond"},
+            "meta": "µs",
+            "hovertemplate": "all stages: %{x:+,.4~g} µs",
+        }
+    )
+    chart.layout = {
+        "barmode": "relative",
+        "bargap": 0.3,
+        "yaxis": {"type": "category", "autorange": "reversed", "automargin": True},
+        "xaxis": {"title": {"text": "µs per I/O more, or less"}, "tickformat": "+,"},
+        "margin": {"t": 10},
     }
     return chart
 

@@ -94,9 +94,12 @@ def scatter_both(chart_id: str, run: Run) -> Chart:
 
 def over_time(chart_id: str, runs: Sequence[Run], *, latency: bool = False) -> Chart:
     """Data rate, temperature and power of each second, all phases one after the other; with
-    `latency` also each second's mean."""
+    `latency` also the mean and the longest of each second."""
     panels = [("rate_mb_s", "MB/s, each second")]
-    panels += [("latency_ms_mean", "ms, mean of each second")] if latency else []
+    if latency:
+        panels.append(("latency_ms_mean", "ms, mean of each second"))
+    if latency and reports(runs, "latency_ms_max"):
+        panels.append(("latency_ms_max", "ms, longest of each second"))
     panels += [*_heat_panels(runs), *_further_panels(runs)]
     chart = Chart(chart_id, 330 + 110 * (len(panels) - 1))
     wholes = {id(run): run.measured.whole for run in runs}
@@ -150,7 +153,7 @@ def _values(timeline: Timeline, attribute: str) -> Floats:
 
 def _unit(attribute: str) -> str:
     units = {"ios": "IOPS", "rate_mb_s": "MB/s", "temperature_c": "°C", "power_w": "W"}
-    units["latency_ms_mean"] = "ms"
+    units["latency_ms_mean"] = units["latency_ms_max"] = "ms"
     return units.get(attribute, attribute.replace("_", " "))
 
 

@@ -9,8 +9,6 @@ import functools
 from collections.abc import Sequence
 from importlib import resources
 
-from plotly.offline import get_plotlyjs
-
 from drivebay import units
 from drivebay.report import specification, summary, themes
 from drivebay.report.blocks import Book
@@ -57,6 +55,22 @@ def render(
         _about(all_entries),
         id="top",
     )
+    home = el("a", "The Bench", href=bench) if bench else None
+    return document(
+        book, links, main, title=f"{title} — drivebay review", home=home, library=library
+    )
+
+
+def document(
+    book: Book,
+    links: Sequence[tuple[str, str]],
+    main: Html,
+    *,
+    title: str,
+    home: Html | None = None,
+    library: str | None = None,
+) -> str:
+    """A page with the charts of a book; `links` are its sections: anchor, words."""
     scripts = [
         el(
             "script",
@@ -69,10 +83,9 @@ def render(
         else el("script", src=library),
         el("script", Html(chart_script() + asset("page.js"))),
     ]
-    who = "; ".join(who_of(entry) for entry in all_entries)
-    home = el("a", "The Bench", href=bench) if bench else None
+    who = "; ".join(who_of(entry) for entry in book.entries)
     body_of = el("body", _bar(links, home), main, scripts, data_who=who)
-    page = el("html", head(f"{title} — drivebay review", POLICY), body_of, lang="en")
+    page = el("html", head(title, POLICY), body_of, lang="en")
     return f"<!doctype html>\n{page}\n"
 
 
@@ -187,7 +200,7 @@ def asset(name: str) -> str:
 
 @functools.cache
 def plotly() -> Html:
-    """Plotly's own packaged script; it must not end the element that it stands in."""
-    source = str(get_plotlyjs())
+    """Plotly's script, the bundle with bars and lines alone; it must not end its element."""
+    source = asset("plotly-basic.min.js")
     assert "</script" not in source.lower(), "plotly.js must not close the script element"
     return Html(source)

@@ -152,7 +152,11 @@ def _shown(book: Book, prefix: str, found: Sequence[Run]) -> list[Child]:
     kind = kinds.of(found[0].measured.test.kind)
     return [
         bars_of(kind.bars(found[0].measured), found),
-        [_remark(run, words) for run in found for words in kind.remarks(run.measured)],
+        [
+            _remark(run, words)
+            for run in found
+            for words in [*captions.steady(run.measured), *kind.remarks(run.measured)]
+        ],
         facts_of(found),
         kind.shared(prefix, found),
         book.show(kind.panels(prefix, found)),

@@ -94,7 +94,8 @@ class Step:
 
     def conditions(self) -> dict[str, Any]:
         """Under which conditions the test ran on a real drive: the keys "host", "drive",
-        "telemetry", "smart", "interruptions" and "doubts", as far as they are known; else {}."""
+        "telemetry", "smart", "interruptions" and "doubts", as far as they are known; and "trim",
+        what a TRIM validation found; else {}."""
         table: dict[str, Any] = json.loads(self._file("step.json").read_bytes())
         return dict(table.get("conditions", {}))
 

@@ -265,7 +265,7 @@ class _Crew:
         name = step.test.id
         entry = next(entry for entry in self._folder.manifest.steps if entry.id == name)
         self._folder.log("step_started", step=name)
-        begun = time.monotonic()
+        begun, worked = time.monotonic(), time.thread_time()
         try:
             phases = target.run_test(step.test, seed=entry.seed, progress=progress)
             progress.check()
@@ -282,7 +282,8 @@ class _Crew:
         if target.kind != "virtual" and (cut := self._folder.interruptions(name)):
             phases = [_with_interruptions(phases[0], step.test, cut), *phases[1:]]
         self._folder.write_step(name, phases)
-        self._folder.log("step_done", step=name, seconds=_since(begun))
+        cpu_s = round(time.thread_time() - worked, 3)
+        self._folder.log("step_done", step=name, seconds=_since(begun), cpu_seconds=cpu_s)
 
     def _in_words(self, problem: BaseException, test_id: str) -> BaseException:
         """The target's error with the test's name and how to go on."""

@@ -13,6 +13,7 @@ from drivebay.suites.model import (
     Stable,
     Suite,
     Test,
+    Trim,
     Workload,
 )
 from drivebay.suites.parts import Content, Rounds, Score
@@ -31,6 +32,7 @@ __all__ = [
     "Steady",
     "Suite",
     "Test",
+    "Trim",
     "Workload",
     "load",
     "names",

@@ -4,7 +4,8 @@ The file may be terser than the model: `queue_depths` with one `workload` become
 "qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` (in bytes) and `read_percents`
 likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations
 ("4k-r80-qd3"), and the list that comes first in the file changes slowest. One `workload` that has
-all of them itself, or one `replay`, becomes the single phase "run".
+all of them itself, or one `replay`, becomes the single phase "run"; a trim-check gets its two
+phases, "written" and "discarded".
 Leaves out: includes and variables; a suite is one file.
 """
 
@@ -145,6 +146,10 @@ def _expand(test: Any, where: str) -> Any:
     if "replay" in test and not {"workload", "phases"} & set(test):
         kept = {key: value for key, value in test.items() if key != "replay"}
         return _Expanded(kept, phases=[{"label": "run", "replay": test["replay"]}])
+    if test.get("kind") == "trim-check" and "phases" not in test:
+        halves = [("written", False), ("discarded", True)]
+        phases = [{"label": label, "trim": {"discard": discard}} for label, discard in halves]
+        return _Expanded(test, phases=phases)
     name = test.get("id", "?")
     sweeps = [sweep for sweep in SWEEPS if sweep.key in test]
     if "workload" not in test:

@@ -50,6 +50,7 @@ TestKind = Literal[
     "sizes",
     "thermal",
     "trace",
+    "trim-check",
     "trim-write",
 ]
 """What a test's figures are computed by (`analysis.measure.KINDS`)."""
@@ -269,6 +270,32 @@ class Replay(_Data):
         return f"{self.trace}{part}, as recorded{speed}{cut}"
 
 
+class Trim(_Data):
+    """One half of a TRIM validation, as docs/concepts/real-drives.md defines it: a pattern is
+    written to three stretches, and every 4 KiB of their middle halves is read `reads` times; or,
+    with `discard`, the middle halves are discarded before, and nothing is written."""
+
+    discard: bool
+    stretch_bytes: Annotated[int, Field(ge=4 * MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
+    reads: Annotated[int, Field(ge=2, le=10)] = 3
+
+    def words(self) -> str:
+        """What is done, in a line.
+
+        >>> Trim(discard=True).words()
+        '3 stretches of 8 MiB, their middle halves discarded and read 3 times'
+        """
+        before = "discarded and " if self.discard else ""
+        size = f"3 stretches of {self.stretch_bytes // MIB} MiB"
+        return f"{size}{'' if self.discard else ' written'}, their middle halves {before}read " + (
+            f"{self.reads} times"
+        )
+
+
+TRIM_STAND_IN_S = 3.0
+"""How long one half of a TRIM validation takes, about; guess: 9,216 reads of 0.2 ms, and pauses."""
+
+
 def _a_tuple(value: Any) -> Any:
     """A list of a file as what the model holds; pydantic's strict mode, once a validator has run
     before it, no longer knows that it came from JSON."""
@@ -279,13 +306,14 @@ class Phase(_Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
     Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
-    trace, and `workload` only a stand-in of the same length for those who look at every phase:
-    4 KiB, queue depth 1, half reads.
+    trace, with `trim` a half of a TRIM validation, and `workload` only a stand-in of the same
+    length for those who look at every phase: 4 KiB, queue depth 1.
     """
 
     label: Id
     workload: Workload
     replay: Replay | None = None
+    trim: Trim | None = None
     before: Annotated[tuple[Prepare, ...], BeforeValidator(_a_tuple)] = ()
     rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
@@ -299,13 +327,17 @@ class Phase(_Data):
     @model_validator(mode="before")
     @classmethod
     def _stands_in(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("replay") and "workload" not in values:
-            replay = values["replay"]
+        if not isinstance(values, dict) or "workload" in values:
+            return values
+        stand_in = {"pattern": "random", "block_bytes": 4096, "queue_depth": 1}
+        if replay := values.get("replay"):
             length = replay.drive_s if isinstance(replay, Replay) else None
             if isinstance(replay, dict):
                 length = replay.get("drive_s")
-            stand_in = {"pattern": "random", "read_percent": 50, "block_bytes": 4096}
-            return {**values, "workload": {**stand_in, "queue_depth": 1, "duration_s": length}}
+            return {**values, "workload": {**stand_in, "read_percent": 50, "duration_s": length}}
+        if values.get("trim"):
+            reads = {"pattern": "sequential", "read_percent": 100, "duration_s": TRIM_STAND_IN_S}
+            return {**values, "workload": {**stand_in, **reads}}
         return values
 
 
@@ -379,6 +411,13 @@ class Test(_Data):
             raise ValueError("a trace test needs a 'replay' in every phase")
         if self.kind not in ("trace", "ageing") and replays:
             raise ValueError(f"'replay' has no meaning for a {self.kind} test")
+        halves = [phase.trim is not None and phase.trim.discard for phase in self.phases]
+        trims = [phase.trim for phase in self.phases if phase.trim is not None]
+        if (self.kind == "trim-check") != bool(trims) or (trims and halves != [False, True]):
+            raise ValueError(
+                "a trim-check has two phases, whose 'trim' has discard = false, then true; no "
+                "other kind may have one"
+            )
         self._rounds_and_scores_fit(set(labels))
         if self.quick is not None:
             self._shortened(self.quick)
@@ -475,6 +514,9 @@ class Test(_Data):
                 before = tuple(map(shorter, phase.before))
                 again = {"label": phase.label, "replay": part, "before": before}
                 phases.append(Phase.model_validate(again))
+                continue
+            if phase.trim is not None:
+                phases.append(phase)
                 continue
             load = phase.workload.model_dump()
             load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)

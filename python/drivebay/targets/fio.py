@@ -199,4 +199,5 @@ def _writes(test: Test) -> bool:
     loads = [step.load for step in steps if step.load is not None]
     loads += [phase.workload for phase in test.phases]
     fills = any(step.kind == "fill" for step in steps)
+    fills = fills or any(phase.trim is not None for phase in test.phases)
     return fills or any(load.read_percent < 100 for load in loads)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivebay.errors import DrivebayError, EnvironmentProblem
-from drivebay.suites import Content, Phase, Prepare, Replay, Test, Workload
-from drivebay.targets import fio_job, fio_run, replay_phase, rounds
+from drivebay.suites import Content, Phase, Prepare, Replay, Test, Trim, Workload
+from drivebay.targets import fio_job, fio_run, replay_phase, rounds, trim_phase
 from drivebay.targets.base import PhaseResult, Progress
 from drivebay.targets.erase import EraseError
 from drivebay.targets.fio_parse import Recorder
@@ -26,6 +26,7 @@ from drivebay.targets.fio_tool import Tool
 from drivebay.targets.purge import discard, purge
 from drivebay.targets.subject import Hold
 from drivebay.targets.surroundings import Surroundings
+from drivebay.targets.trim import Check
 from drivebay.units import duration
 
 START_S = 0.5
@@ -140,6 +141,8 @@ class Steps:
     surroundings: Surroundings
     own_erases: bool
     artefacts: dict[str, bytes] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    trim: Check | None = None
 
     def run(self, test: Test) -> list[PhaseResult]:
         """Prepare and run all phases.
@@ -159,7 +162,9 @@ class Steps:
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
         if test.rounds is not None:
             return self.surroundings.finish(self._rounds(test))
-        return self.surroundings.finish([self._begin(phase) for phase in test.phases])
+        results = [self._begin(phase) for phase in test.phases]
+        results[0].metrics.update(self.metrics)
+        return self.surroundings.finish(results)
 
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
@@ -262,6 +267,10 @@ class Steps:
                 f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
                 "see whether something else stopped it: dmesg | tail",
             )
+        self.metrics = {
+            "steady_rounds": float(len(rates)),
+            "steady_reached": float(window.steady),
+        }
         if not window.steady:
             self.surroundings.doubt(
                 f"steady state was not reached in {len(rates)} rounds: the last "
@@ -355,6 +364,8 @@ class Steps:
     def _phase(self, phase: Phase, number: int = 0) -> PhaseResult:
         if phase.replay is not None:
             return self._replay(phase, phase.replay)
+        if phase.trim is not None:
+            return self._trim(phase, phase.trim)
         load = phase.workload
         start, length = load.span(self.hold.subject.capacity_bytes)
         most = load.bytes_max(self.hold.subject.capacity_bytes)
@@ -420,6 +431,25 @@ class Steps:
             self.written.stretches = []
         kept = replace(result, artefacts=self.artefacts | result.artefacts)
         return self.surroundings.end_phase(kept, zero)
+
+    def _trim(self, phase: Phase, half: Trim) -> PhaseResult:
+        """A half of a validation: not through fio, as every block is read raw and compared."""
+        if self.trim is None:
+            size, reads = half.stretch_bytes, half.reads
+            self.trim = Check(self.hold, seed=self.seed, stretch_bytes=size, reads=reads)
+        check = self.trim
+        with trim_phase.errors_told(self.hold.subject.given):
+            if half.discard:
+                self.written.stretches = []
+                check.discard()
+            else:
+                check.write()
+            self.surroundings.begin_phase()
+            result, zero = trim_phase.read(phase, check, self.parts.share)
+            kept = self.surroundings.end_phase(replace(result, artefacts=self.artefacts), zero)
+            if half.discard:
+                self.surroundings.say(trim=check.judged().record())
+        return kept
 
     def _fio(
         self,

@@ -19,145 +19,146 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from drivebay.targets.erase import EraseError, bus_of, program
 from drivebay.targets.inuse import SYS_BLOCK, read
 from drivebay.targets.purge import MARK_BYTES, DirectIo, discard, mark_of
 from drivebay.targets.subject import Hold
+from drivebay.targets.trim_verdict import READS, STRETCH_BYTES, Claims, Reads, Validation, starts
 
-STRETCH_BYTES = 8 * 2**20
-READS = 3
 BETWEEN_READS_S = 0.5
-Reads = Literal["zeros", "ones", "old data", "other", "mixed"]
+"""Before every later round of reads; guess: gives a drive that trims lazily the time to."""
+
+Step = Callable[[float], None]
 
 
-@dataclass(frozen=True)
-class Claims:
-    """What the device says: whether it discards, and what reads give afterwards (None: unsaid)."""
+@dataclass
+class Timed:
+    """Reads one after the other: when each ended (monotonic clock, seconds), and how long each
+    took (ns; this process's share of a few µs is in it)."""
 
-    discards: bool
-    reads_after: Literal["zeros", "ones"] | None
-    deterministic: bool | None
-    source: str
-
-
-@dataclass(frozen=True)
-class Validation:
-    """What was found. `blocks` are of 4 KiB; `as_claimed` is None where nothing was claimed."""
-
-    claims: Claims
-    offered: bool
-    why_not: str
-    blocks: int
-    old_blocks: int
-    reads_after: Reads | None
-    deterministic: bool | None
-    neighbours_intact: bool | None
-
-    @property
-    def as_claimed(self) -> bool | None:
-        """Whether reads after the discard are what the device says."""
-        if not self.offered:
-            return False if self.claims.discards else None
-        if self.claims.reads_after is not None and self.reads_after != self.claims.reads_after:
-            return False
-        if self.claims.deterministic and not self.deterministic:
-            return False
-        said = self.claims.reads_after is not None or self.claims.deterministic is not None
-        return True if said else None
-
-    @property
-    def verdict(self) -> Literal["works", "works in part", "does nothing", "not offered"]:
-        """In a word, by the data alone."""
-        if not self.offered:
-            return "not offered"
-        if self.old_blocks == 0:
-            return "works"
-        return "does nothing" if self.old_blocks == self.blocks else "works in part"
+    ended_s: list[float] = field(default_factory=list)
+    took_ns: list[int] = field(default_factory=list)
 
 
-def validate(
-    hold: Hold,
-    *,
-    seed: int,
-    step: Callable[[float], None] = lambda _: None,
-    pause_s: float = BETWEEN_READS_S,
-) -> Validation:
-    """Validate TRIM on the file or device that is held; overwrites three stretches of 8 MiB.
+class Check:
+    """A validation on the file or device that is held: `write`, `read`, `discard`, `read` and
+    `judged`, in this order. It overwrites three stretches.
 
-    Raises
-    ------
-    OSError
-        If reading or writing fails, or what was written cannot be read back.
-    DrivebayError
-        If it may not be written any more.
+    Both times the same blocks are read equally often, so that their times may be compared.
     """
-    capacity = hold.subject.capacity_bytes
-    middle = capacity // 2 // STRETCH_BYTES * STRETCH_BYTES
-    starts = sorted({0, middle, capacity - STRETCH_BYTES})
-    claimed = claims(hold)
-    with DirectIo(hold.fd(to_write=True)) as direct:
-        for number, start in enumerate(starts):
-            step(0.4 * number / len(starts))
-            for place in range(start, start + STRETCH_BYTES, MARK_BYTES):
-                direct.write(place, mark_of(seed, place))
-    os.fsync(hold.fd(to_write=True))
-    if old_blocks(hold, starts, seed, whole=True) < len(starts) * STRETCH_BYTES // MARK_BYTES:
-        raise OSError(5, "what was written cannot be read back")
-    try:
-        for start in starts:
-            discard(hold, start + STRETCH_BYTES // 4, STRETCH_BYTES // 2, lambda _: None)
-    except EraseError as problem:
-        return Validation(claimed, False, str(problem), 0, 0, None, None, None)
-    found: list[list[bytes]] = []
-    for number in range(READS):
-        step(0.5 + 0.5 * number / READS)
-        time.sleep(pause_s if number else 0.0)
-        found.append(_read(hold, _inner(starts)))
-    places = _inner(starts)
-    old = [now == mark_of(seed, place) for now, place in zip(found[0], places, strict=True)]
-    outer = [place for place in _all(starts) if place not in set(places)]
-    intact = all(
-        now == mark_of(seed, place) for now, place in zip(_read(hold, outer), outer, strict=True)
-    )
-    return Validation(
-        claims=claimed,
-        offered=True,
-        why_not="",
-        blocks=len(places),
-        old_blocks=sum(old),
-        reads_after=_in_words(found[0], old),
-        deterministic=all(again == found[0] for again in found[1:]),
-        neighbours_intact=intact,
-    )
+
+    def __init__(
+        self,
+        hold: Hold,
+        *,
+        seed: int,
+        stretch_bytes: int = STRETCH_BYTES,
+        reads: int = READS,
+        pause_s: float = BETWEEN_READS_S,
+    ) -> None:
+        self._hold = hold
+        self._seed = seed
+        self._stretch = stretch_bytes
+        self._reads = reads
+        self._pause_s = pause_s
+        self._starts = starts(hold.subject.capacity_bytes, stretch_bytes)
+        quarter = stretch_bytes // 4
+        self._inner = self._places(quarter, 3 * quarter)
+        self._outer = self._places(0, quarter) + self._places(3 * quarter, stretch_bytes)
+        self._claimed: Claims | None = None
+        self._why_not = ""
+        self._found: list[list[bytes]] = []
+
+    def _places(self, begin: int, end: int) -> list[int]:
+        return [
+            place
+            for start in self._starts
+            for place in range(start + begin, start + end, MARK_BYTES)
+        ]
+
+    def write(self) -> None:
+        """Write the pattern, and make sure that it is there.
+
+        Raises
+        ------
+        OSError
+            If reading or writing fails, or what was written cannot be read back.
+        DrivebayError
+            If it may not be written any more.
+        """
+        with DirectIo(self._hold.fd(to_write=True)) as direct:
+            for place in self._places(0, self._stretch):
+                direct.write(place, mark_of(self._seed, place))
+        os.fsync(self._hold.fd(to_write=True))
+        if self._lost(self._outer) or self._lost(self._inner):
+            raise OSError(5, "what was written cannot be read back")
+
+    def discard(self) -> None:
+        """Discard the middle halves; that none is offered is told by `read`. Raises as `write`."""
+        quarter = self._stretch // 4
+        self._claimed = claims(self._hold)
+        try:
+            for start in self._starts:
+                discard(self._hold, start + quarter, 2 * quarter, lambda _: None)
+        except EraseError as problem:
+            self._why_not = str(problem)
+
+    def read(self, step: Step = lambda _: None) -> Timed:
+        """Read the middle halves, and time it. Raises as `write`."""
+        timed = Timed()
+        self._found = []
+        for number in range(self._reads):
+            step(number / self._reads)
+            time.sleep(self._pause_s if number else 0.0)
+            self._found.append(_read(self._hold, self._inner, timed))
+        return timed
+
+    def judged(self) -> Validation:
+        """What the reads after the discard have given. Raises as `write`."""
+        assert self._claimed is not None, "discarded before"
+        first, *later = self._found
+        pairs = zip(first, self._inner, strict=True)
+        old = [now == mark_of(self._seed, place) for now, place in pairs]
+        return Validation(
+            claims=self._claimed,
+            offered=not self._why_not,
+            why_not=self._why_not,
+            blocks=len(self._inner),
+            old_blocks=sum(old),
+            reads_after=_in_words(first, old),
+            deterministic=all(again == first for again in later),
+            neighbours_intact=not self._lost(self._outer),
+        )
+
+    def _lost(self, places: list[int]) -> int:
+        """How many blocks do not bear the pattern."""
+        found = _read(self._hold, places, Timed())
+        return sum(
+            now != mark_of(self._seed, place) for now, place in zip(found, places, strict=True)
+        )
 
 
-def old_blocks(hold: Hold, starts: list[int], seed: int, *, whole: bool) -> int:
-    """How many blocks still bear the pattern; of the whole stretches, or of the discarded part."""
-    places = _all(starts) if whole else _inner(starts)
-    return sum(
-        now == mark_of(seed, place) for now, place in zip(_read(hold, places), places, strict=True)
-    )
+def validate(hold: Hold, *, seed: int, pause_s: float = BETWEEN_READS_S) -> Validation:
+    """A whole `Check`, without timing reads before; raises as its parts do."""
+    check = Check(hold, seed=seed, pause_s=pause_s)
+    check.write()
+    check.discard()
+    check.read()
+    return check.judged()
 
 
-def _all(starts: list[int]) -> list[int]:
-    return [place for start in starts for place in range(start, start + STRETCH_BYTES, MARK_BYTES)]
-
-
-def _inner(starts: list[int]) -> list[int]:
-    quarter = STRETCH_BYTES // 4
-    return [
-        place
-        for start in starts
-        for place in range(start + quarter, start + 3 * quarter, MARK_BYTES)
-    ]
-
-
-def _read(hold: Hold, places: list[int]) -> list[bytes]:
+def _read(hold: Hold, places: list[int], timed: Timed) -> list[bytes]:
+    found = []
     with DirectIo(hold.fd(to_write=False)) as direct:
-        return [direct.read(place) for place in places]
+        for place in places:
+            begun = time.perf_counter_ns()
+            found.append(direct.read(place))
+            timed.took_ns.append(time.perf_counter_ns() - begun)
+            timed.ended_s.append(time.monotonic())
+    return found
 
 
 def _in_words(found: list[bytes], old: list[bool]) -> Reads:

@@ -32,6 +32,7 @@ from drivebay.targets.base import (
     Progress,
 )
 from drivebay.targets.states import Prepared, States, key_of, seed_of
+from drivebay.targets.trim_verdict import Claims, Validation, starts
 
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
@@ -39,14 +40,15 @@ Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
 FIXED_BYTES = 32 * 2**20
 """Of a drive under test besides its maps: buffers, recorder, results; measured, rounded up."""
-IOS_PER_WALL_SECOND = 3e6  # what one core serves, for estimates only
+IOS_PER_WALL_SECOND = 5e6  # what one core serves, for estimates only
 FILLS_PER_WALL_SECOND = 1.2e6  # 128 KiB writes into memory never used before, likewise
-REPLAY_COST = 2.0  # a trace's I/Os are larger, likewise
+REPLAY_COST = 3.0  # the I/Os of a trace are larger, likewise
 ROUND_SEEDS = 1_000_000
 """Rounds draw from seeds apart from those of the phases, which count up from the test's."""
 PHASES_MAX = 1000
 """Of a test: so far the seeds of one round of its phases lie from those of the next."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
+GUESSED_BYTES_PER_S = 1.2e9  # likewise, of large requests
 
 
 class VirtualTarget:
@@ -148,7 +150,7 @@ class VirtualTarget:
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
         fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = test.rounds_max * sum(
-            phase.workload.duration_s * GUESSED_IOPS
+            _guessed_ios(phase.workload)
             if phase.replay is None
             else replay.requests(phase.replay) * REPLAY_COST
             for phase in test.phases
@@ -206,8 +208,10 @@ class VirtualTarget:
         health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
+        found: dict[str, Any] = {}
+
         def run(phase: Phase, number: int) -> PhaseResult:
-            nonlocal done
+            nonlocal done, found
             progress.check()
             for step in phase.before:
                 self._prepare(step, seed, progress, done, planned, share)
@@ -215,6 +219,8 @@ class VirtualTarget:
             index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             done += phase.workload.duration_s
+            if phase.trim is not None and phase.trim.discard:
+                found = {"trim": _trim_found(columns).record()}
             return _phase_result(phase, columns)
 
         if test.rounds is not None:
@@ -223,7 +229,7 @@ class VirtualTarget:
             results = [run(phase, 0) for phase in test.phases]
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
-        said = {"smart": smart.compared(health, self._health())}
+        said = {"smart": smart.compared(health, self._health()), **found}
         results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
 
@@ -247,6 +253,15 @@ class VirtualTarget:
             return self._watched(
                 phase.label,
                 lambda control: _core.replay(drive, what, plan, control),
+                progress,
+                place,
+            )
+        if phase.trim is not None:
+            places = starts(self.capacity_bytes, phase.trim.stretch_bytes)
+            half = json.dumps({"starts": places, **phase.trim.model_dump()})
+            return self._watched(
+                phase.label,
+                lambda control: drive.trim_check(half, control),
                 progress,
                 place,
             )
@@ -355,6 +370,27 @@ class VirtualTarget:
     def close(self) -> None:
         """Gives the drive's memory back."""
         self._drive = None
+
+
+def _guessed_ios(load: Workload) -> float:
+    """How many I/Os a load may have, for estimates only."""
+    return load.duration_s * min(GUESSED_IOPS, GUESSED_BYTES_PER_S / load.block_bytes)
+
+
+def _trim_found(columns: dict[str, Any]) -> Validation:
+    """What the map says: a mapped page gives what was written to it, an unmapped one zeros, and
+    that at every read (docs/concepts/model.md)."""
+    blocks, old = columns["pages"], columns["mapped"]
+    return Validation(
+        claims=Claims(True, "zeros", True, "the model"),
+        offered=True,
+        why_not="",
+        blocks=blocks,
+        old_blocks=old,
+        reads_after="zeros" if old == 0 else "old data" if old == blocks else "mixed",
+        deterministic=True,
+        neighbours_intact=columns["outer_lost"] == 0,
+    )
 
 
 def _place(before: float, planned: float, seconds: float) -> tuple[float, float]:

@@ -12,7 +12,7 @@
 use drivebay_units::Nanos;
 
 use super::Device;
-use crate::ftl::{HOST, Source};
+use crate::ftl::Source;
 use crate::io::DeviceError;
 use crate::persist::persist;
 use crate::spec::{PAGE_BYTES, Pacing};
@@ -26,15 +26,15 @@ pub struct Collector {
     pages_256: i64,
     /// When the data copied so far is in the controller.
     data_ready: Nanos,
-    /// When collection in the present idle time may begin.
-    idle_from: Option<Nanos>,
+    /// Since when the flash core has had no command, if it is known to have none.
+    pub(super) rests_since: Option<Nanos>,
     /// Full slots since the last burst, in 1/256.
     slots_256: u64,
-    /// When the last pause ended that was long enough for it.
+    /// When the last pause ended that was long enough for collection.
     paused_until: Nanos,
 }
 
-persist!(Collector: time, pages_256, data_ready, idle_from, slots_256, paused_until);
+persist!(Collector: time, pages_256, data_ready, rests_since, slots_256, paused_until);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.
@@ -131,7 +131,8 @@ impl Device {
     /// A command reaches the flash core at `at`: a pause, if there was one, is over.
     #[inline(always)]
     pub(super) fn end_pause(&mut self, at: Nanos) {
-        if self.collector.idle_from.take().is_some_and(|from| from <= at) {
+        let rested = self.collector.rests_since.take().zip(self.spec.idle);
+        if rested.is_some_and(|(since, idle)| since.after(idle.after) <= at) {
             self.collector.paused_until = at;
         }
     }
@@ -148,7 +149,7 @@ impl Device {
     ///
     /// Cost: 1 sensing and 1 calendar, `fill` for the new places.
     #[inline(always)]
-    fn copy(&mut self, mut source: Source, at: Nanos) -> Nanos {
+    pub(super) fn copy(&mut self, mut source: Source, at: Nanos) -> Nanos {
         let stream = self.ftl.collect_stream();
         let pages = u64::from(source.pages);
         let page = source.first.0 >> self.spec.geometry.page_shift;
@@ -180,7 +181,7 @@ impl Device {
     }
 
     /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
-    fn retire(&mut self) {
+    pub(super) fn retire(&mut self) {
         if self.errors.is_some() && !self.survives_erase() {
             self.ftl.discard_victim();
         } else {
@@ -194,19 +195,17 @@ impl Device {
     /// been done by then. A copy that has begun is finished, and a command that comes waits for it.
     #[inline(always)]
     pub(super) fn collect_idle(&mut self, until: Nanos) {
-        if self.spec.idle.is_some() {
-            self.collect_until(until);
+        if self.spec.works_at_rest {
+            self.work_at_rest(until);
         }
     }
 
-    #[inline(never)]
-    fn collect_until(&mut self, until: Nanos) {
+    pub(super) fn collect_until(&mut self, until: Nanos) {
         let Some(idle) = self.spec.idle else {
             return;
         };
-        let free_at = self.flash_core.free_at();
-        let from = *self.collector.idle_from.get_or_insert(free_at.after(idle.after));
-        let mut at = from.max(free_at);
+        let from = self.rests_since().after(idle.after);
+        let mut at = from.max(self.flash_core.free_at());
         let stream = self.ftl.collect_stream();
         while at < until && self.ftl.free_slots() < idle.free {
             if self.ftl.room(stream) == 0 && self.ftl.free_superblocks() == 0 {
@@ -228,27 +227,39 @@ impl Device {
         }
     }
 
-    /// Opens the host's next superblock, collecting in the foreground while only the reserve is left.
+    /// Since when the flash core has had no command.
+    pub(super) fn rests_since(&mut self) -> Nanos {
+        *self.collector.rests_since.get_or_insert(self.flash_core.free_at())
+    }
+
+    /// Opens the next superblock of one of the host's streams, collecting in the foreground while only the reserve is left.
     ///
     /// `at`: when the command passed the flash core. Returns when it may go on.
     #[cold]
-    pub(super) fn open_for_host(&mut self, at: Nanos) -> Result<Nanos, DeviceError> {
-        let reserve = self.spec.reserve_superblocks as usize;
+    pub(super) fn open_for_host(&mut self, stream: usize, at: Nanos) -> Result<Nanos, DeviceError> {
         let mut may_go_on = Nanos::ZERO;
+        if self.fold.is_some() {
+            let (opened, end) = self.open_cache(at)?;
+            if opened {
+                return Ok(end);
+            }
+            may_go_on = end;
+        }
+        let reserve = self.spec.reserve_superblocks as usize;
         while self.ftl.free_superblocks() <= reserve {
             self.collect_superblock()?;
             may_go_on = self.flash_core.free_at();
         }
         // Collection into a shared frontier may have opened a superblock already.
-        if self.ftl.room(HOST) == 0 {
-            let opened = self.open(HOST, at.max(may_go_on));
+        if self.ftl.room(stream) == 0 {
+            let opened = self.open(stream, at.max(may_go_on));
             assert!(opened, "more than the reserve is free");
         }
         Ok(may_go_on)
     }
 
     /// Collects the rest of the victim, or a new one, without a pause.
-    fn collect_superblock(&mut self) -> Result<(), DeviceError> {
+    pub(super) fn collect_superblock(&mut self) -> Result<(), DeviceError> {
         let stream = self.ftl.collect_stream();
         loop {
             match self.ftl.next_source() {

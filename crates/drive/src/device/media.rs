@@ -18,7 +18,7 @@ impl Device {
     pub(super) fn note_opened(&mut self, stream: usize) {
         if let Some(errors) = &mut self.errors {
             let index = self.ftl.frontier(stream);
-            errors.open(index, self.ftl.superblock(index).erases, self.now);
+            errors.open(index, self.ftl.cycles(index), self.now);
         }
     }
 
@@ -72,6 +72,10 @@ impl Device {
         mut parts: [Nanos; 3],
     ) -> (Nanos, [Nanos; 3], u32) {
         let index = self.ftl.locate(slot).0;
+        // One bit per cell leaves margin enough: no errors there, and no disturbance worth counting.
+        if self.ftl.superblock(index).slc {
+            return (from, parts, 0);
+        }
         let Some(errors) = &mut self.errors else {
             return (from, parts, 0);
         };
@@ -82,7 +86,8 @@ impl Device {
         let mut clock = from;
         for _ in 0..verdict.retries {
             let (begin, sensed) = self.nand.sense_again(clock, page, sensing);
-            let done = self.nand.move_out(self.now, sensed, page, bytes);
+            // Copies made at rest were read before the command that has come now.
+            let done = self.nand.move_out(self.now.min(from), sensed, page, bytes);
             let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
             parts = std::array::from_fn(|i| parts[i].after(waits[i]));
             clock = done;
@@ -113,7 +118,11 @@ impl Device {
         let Some(errors) = &mut self.errors else {
             return true;
         };
-        let (index, cycles) = self.ftl.victim_cycles();
+        let (index, before, cycles) = self.ftl.victim_cycles();
+        if cycles == before {
+            // With one bit per cell several erases wear as much as one.
+            return true;
+        }
         let geometry = &self.spec.geometry;
         let least = u64::from(geometry.user_pages)
             + geometry.spare_needed(u64::from(self.spec.reserve_superblocks));

@@ -48,8 +48,9 @@ impl Device {
         self.collector = collect::Collector::default();
         self.forget_streams();
         self.read_gate = Fifo::default();
+        self.owe_no_folding();
         let pages = u64::from(self.spec.geometry.pages_per_die());
-        let ready = at.after(self.nand.read_time().times(STREAMS as u64 * pages));
+        let ready = at.after(self.nand.read_time().times(u64::from(self.spec.streams()) * pages));
         self.flash_core.wait_until(ready);
         self.count_power_cycle(false);
         self.log.busy_until = self.log.busy_until.min(at);

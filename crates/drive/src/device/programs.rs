@@ -11,7 +11,7 @@ use std::ops::Range;
 use drivebay_units::Nanos;
 
 use super::{Device, NEVER};
-use crate::ftl::{Ftl, STREAMS};
+use crate::ftl::{COLD, Ftl, HOST, STREAMS};
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::Geometry;
 
@@ -187,7 +187,10 @@ impl Device {
     #[inline]
     fn ask_next_program(&mut self) {
         let programs = &mut self.programs;
-        let stream = usize::from(programs.heads[1] < programs.heads[0]);
+        let mut stream = usize::from(programs.heads[1] < programs.heads[HOST]);
+        if programs.heads[COLD] < programs.heads[stream] {
+            stream = COLD;
+        }
         let queue = &mut programs.streams[stream];
         let due = queue.pop_front().expect("a buffer of two rows holds no page nobody programs");
         let next = queue.front().map_or(NEVER, |due| due.at);
@@ -196,6 +199,9 @@ impl Device {
     }
 
     /// Erases the superblock that has waited longest, whenever it is due.
+    ///
+    /// What took the place of its pages counts as safe from now on: commands that are served already may
+    /// have their turn after a power cut that comes next, but their erases cannot be undone.
     pub(super) fn erase_now(&mut self) {
         let erases = &mut self.programs.erases;
         let (at, index) = erases.pop_front().expect("a superblock waits to be erased");
@@ -203,6 +209,7 @@ impl Device {
         self.programs.set_head(ERASES, next);
         self.ftl.erased(index);
         self.nand.erase_superblock(at);
+        self.promise(index, self.now);
     }
 
     #[inline(always)]

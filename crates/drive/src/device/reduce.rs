@@ -17,7 +17,6 @@
 use drivebay_units::{Lpn, Nanos};
 
 use super::Device;
-use crate::ftl::HOST;
 use crate::io::DeviceError;
 use crate::spec::PAGE_BYTES;
 use crate::stage::Stages;
@@ -75,6 +74,7 @@ impl Device {
     /// `store` for pages that shrink: finds places for some, the others ride along.
     pub(super) fn store_reduced(
         &mut self,
+        stream: usize,
         from: Nanos,
         first: Lpn,
         count: u32,
@@ -83,12 +83,12 @@ impl Device {
         let mut clock = from;
         for lpn in (first.0..first.0 + count).map(Lpn) {
             self.reduction.gathered += self.reduction.stored_bytes;
-            if self.reduction.gathered < PAGE && self.ftl.ride(HOST, lpn) {
+            if self.reduction.gathered < PAGE && self.ftl.ride(stream, lpn) {
                 self.reduction.ridden += 1;
                 continue;
             }
             self.reduction.gathered = self.reduction.gathered.saturating_sub(PAGE);
-            clock = self.store_pages(clock, lpn, 1, stages)?;
+            clock = self.store_pages(stream, clock, lpn, 1, stages)?;
         }
         self.host_pages += u64::from(count);
         Ok(clock)

@@ -34,8 +34,11 @@ impl Device {
         let idle = self.log.idle.after(rests);
         let sleeps = self.spec.power.as_ref().and_then(|power| power.asleep(rests));
         let g = &self.spec.geometry;
-        let cycles =
-            self.nand.superblock_erases as f64 / f64::from(g.superblocks - g.bad_superblocks);
+        let slc_erases = self.ftl.slc_erases() as f64;
+        let slc_weight =
+            self.spec.slc_cache.map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0);
+        let erases = self.nand.superblock_erases as f64 - slc_erases * (1.0 - slc_weight);
+        let cycles = erases / f64::from(g.superblocks - g.bad_superblocks);
         let stages = 1..self.spec.throttle.len();
         let waf =
             (self.host_pages > 0).then(|| self.placed_pages() as f64 / self.host_pages as f64);

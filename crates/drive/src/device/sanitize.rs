@@ -53,6 +53,7 @@ impl Device {
         self.replace(0, self.spec.geometry.user_pages);
         self.buffers = fresh_buffers(&self.spec);
         self.collector = collect::Collector::default();
+        self.owe_no_folding();
         self.flash_core.wait_until(done);
         self.log.busy_until = self.log.busy_until.max(done);
         self.now = done;

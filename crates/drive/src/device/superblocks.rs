@@ -9,25 +9,29 @@
 use drivebay_units::Nanos;
 
 use super::Device;
-use crate::ftl::STREAMS;
+use crate::ftl::{Mode, STREAMS};
 
 impl Device {
     /// Opens the next superblock for a stream at `at`; false if none is free.
     pub(super) fn open(&mut self, stream: usize, at: Nanos) -> bool {
-        let Some(next) = self.ftl.next_free() else {
+        self.open_in(stream, at, Mode::Native)
+    }
+
+    /// Likewise, for as many bits per cell as `mode` says.
+    pub(super) fn open_in(&mut self, stream: usize, at: Nanos, mode: Mode) -> bool {
+        let Some(next) = self.ftl.next_free(mode) else {
             return false;
         };
         if let Some(safe) = self.erase_free(next, at) {
             self.buffers[stream].wait_until(safe);
         }
         while self.will_erase(next) {
-            // Its pages are written over from now on: what replaced them counts as safe.
-            self.promise(next, at);
             self.erase_now();
         }
-        let opened = self.ftl.open(stream, self.buffers[stream].taken());
+        let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
+        self.nand.set_slc(next, mode != Mode::Native);
         self.note_opened(stream);
-        if let Some(coming) = self.ftl.next_free() {
+        if let Some(coming) = self.ftl.next_free(mode) {
             self.erase_free(coming, at);
         }
         opened
@@ -45,7 +49,7 @@ impl Device {
     }
 
     /// What was placed before a superblock was given back survives a power cut from `at` on.
-    fn promise(&mut self, index: u32, at: Nanos) {
+    pub(super) fn promise(&mut self, index: u32, at: Nanos) {
         for stream in 0..STREAMS {
             let pages = self.buffers[stream].known().start..self.ftl.given_back(index)[stream];
             if !pages.is_empty() {

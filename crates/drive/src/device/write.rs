@@ -9,7 +9,7 @@ use drivebay_units::{Lpn, Nanos, SECTOR_BYTES, Slot};
 
 use super::read::{add_parts, touched};
 use super::{Device, PAGE_SECTORS};
-use crate::ftl::HOST;
+use crate::ftl::{COLD, HOST};
 use crate::io::{DeviceError, Io, Op};
 use crate::spec::{Costs, PAGE_BYTES};
 use crate::stage::{Stage, Stages};
@@ -35,11 +35,15 @@ impl Device {
         if bytes != u64::from(count) * PAGE_BYTES {
             clock = self.read_edges(clock, io, first, last, stages);
         }
-        clock = self.store(clock, first, count, stages)?;
+        let stream = self.stream_of(first, count);
+        clock = self.store(stream, clock, first, count, stages)?;
         if io.op == Op::WriteFua && !self.spec.ignore_flush {
-            let safe = self.make_durable(HOST, clock, u64::from(count));
+            let safe = self.make_durable(stream, clock, u64::from(count));
             stages.add(Stage::Buffer, safe.since(clock));
             clock = safe;
+        }
+        if self.fold.is_some() {
+            self.fold_under_load(u64::from(count))?;
         }
         self.collect_slot();
         self.flash_core.close_command();
@@ -54,10 +58,17 @@ impl Device {
         self.flash_core(from, cost, nominal, stages)
     }
 
+    /// The stream of the host's to which a command's pages go.
+    #[inline(always)]
+    fn stream_of(&mut self, first: Lpn, count: u32) -> usize {
+        if self.spec.by_lifespan { self.ftl.stream_of(first, count) } else { HOST }
+    }
+
     /// Finds places for `count` pages; returns when all are in the buffer.
     #[inline]
     fn store(
         &mut self,
+        stream: usize,
         from: Nanos,
         first: Lpn,
         count: u32,
@@ -67,16 +78,17 @@ impl Device {
             self.replace(first.0, count);
         }
         if self.reduction.shrinks() {
-            return self.store_reduced(from, first, count, stages);
+            return self.store_reduced(stream, from, first, count, stages);
         }
         self.host_pages += u64::from(count);
-        self.store_pages(from, first, count, stages)
+        self.store_pages(stream, from, first, count, stages)
     }
 
     /// `store` for pages that take a slot each.
     #[inline]
     pub(super) fn store_pages(
         &mut self,
+        stream: usize,
         from: Nanos,
         first: Lpn,
         count: u32,
@@ -84,14 +96,14 @@ impl Device {
     ) -> Result<Nanos, DeviceError> {
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
         while left > 0 {
-            if self.ftl.room(HOST) == 0 {
+            if self.ftl.room(stream) == 0 {
                 let before = clock;
-                clock = clock.max(self.open_for_host(from)?);
+                clock = clock.max(self.open_for_host(stream, from)?);
                 stages.add(Stage::Collection, clock.since(before));
             }
-            let len = left.min(self.ftl.room(HOST));
-            let slot = self.ftl.place(HOST, Lpn(lpn), len);
-            let stored = self.fill(HOST, slot, len, clock);
+            let len = left.min(self.ftl.room(stream));
+            let slot = self.ftl.place(stream, Lpn(lpn), len);
+            let stored = self.fill(stream, slot, len, clock);
             stages.add(Stage::Buffer, stored.since(clock));
             clock = stored;
             lpn += len;
@@ -165,7 +177,11 @@ impl Device {
             self.flash_core.close_command();
             return begin;
         }
-        let safe = self.make_durable(HOST, begin, u64::from(self.spec.buffer_pages));
+        let pages = u64::from(self.spec.buffer_pages);
+        let mut safe = self.make_durable(HOST, begin, pages);
+        if self.spec.by_lifespan {
+            safe = safe.max(self.make_durable(COLD, begin, pages));
+        }
         stages.add(Stage::Buffer, safe.since(begin));
         self.flash_core.close_command();
         safe
@@ -246,7 +262,8 @@ impl Device {
             clock = self.read_edges(clock, io, first, last, stages);
             for (lpn, cut) in [(first, cut_first), (last, cut_last)] {
                 if cut {
-                    clock = self.store(clock, lpn, 1, stages)?;
+                    let stream = self.stream_of(lpn, 1);
+                    clock = self.store(stream, clock, lpn, 1, stages)?;
                 }
             }
             self.collect_slot();

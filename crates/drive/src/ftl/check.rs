@@ -15,6 +15,8 @@ impl Ftl {
         self.check_tables()?;
         self.check_lists()?;
         self.check_places()?;
+        self.check_slc()?;
+        self.check_lifespans()?;
         let Some(taken) = taken else { return Ok(()) };
         for (stream, &taken) in taken.iter().enumerate() {
             let standing = match self.frontiers[stream] {
@@ -68,11 +70,13 @@ impl Ftl {
         let all = &self.superblocks;
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let mut listed = vec![false; all.len()];
-        for &index in &self.free {
+        for &index in self.free.iter().chain(self.slc.free()) {
             let twice = listed.get_mut(index as usize).map(|seen| std::mem::replace(seen, true));
             ensure(twice == Some(false), "the list of free superblocks")?;
         }
         for (index, (s, listed)) in (0u32..).zip(all.iter().zip(listed)) {
+            let home = !listed || self.free.contains(&index) != self.slc.is_static(index);
+            ensure(home, "a free superblock in the other list")?;
             ensure((s.state == State::Free) == listed, "free list and states disagree")?;
             ensure(index < good || s.state == State::Bad, "a bad superblock in use")?;
             ensure(usize::from(s.stream) < STREAMS, "a superblock's stream")?;
@@ -100,7 +104,8 @@ impl Ftl {
             let Some(s) = s else { return ensure(false, "a frontier's superblock") };
             let begin = f.superblock * slots;
             let offset = ((s.first_page << self.geometry.page_shift) as u32).wrapping_sub(begin);
-            let placed = begin <= f.next && f.next <= f.end && f.end == begin + slots;
+            let placed =
+                begin <= f.next && f.next <= f.end && f.end == begin + self.slots_of(f.superblock);
             ensure(placed && f.offset == offset, "a frontier's place")?;
             ensure(self.holds_none(f.next, f.end), "data beyond a frontier")?;
             open.push(f.superblock);
@@ -109,18 +114,20 @@ impl Ftl {
         let idle = self.frontiers.iter().all(|f| f.end != 0 || f.next == 0);
         ensure(idle && open.len() == in_state(State::Open), "open superblocks")?;
         let mut scanned = 0;
-        if let Some(v) = self.victim {
+        let victims = self.victim.iter().chain(self.slc.victim());
+        for v in victims.clone() {
             let s = self.superblocks.get(v.superblock as usize);
             let s = s.filter(|s| s.state == State::Victim);
             ensure(s.is_some(), "the victim's superblock")?;
             let begin = v.superblock * slots;
-            let placed = begin <= v.next && v.next <= v.end && v.end == begin + slots;
+            let placed =
+                begin <= v.next && v.next <= v.end && v.end == begin + self.slots_of(v.superblock);
             let whole = self.at_page(v.next);
             ensure(placed && whole, "the victim's place")?;
             ensure(self.holds_none(begin, v.next), "data in what was copied")?;
-            scanned = u64::from(v.next - begin);
+            scanned += u64::from(v.next - begin);
         }
-        ensure(in_state(State::Victim) == usize::from(self.victim.is_some()), "victims")?;
+        ensure(in_state(State::Victim) == victims.count(), "victims")?;
         let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
         let free = self.free.len() as u64 * u64::from(slots) + room + scanned;
         ensure(free == self.free_slots, "free slots")

@@ -11,8 +11,10 @@
 //! Not modelled here: the map's own reads and writes of flash (`map_cache.rs`).
 
 mod check;
+mod lifespan;
 mod recovery;
 mod retire;
+mod slc;
 mod victim;
 mod wear;
 
@@ -24,10 +26,14 @@ use crate::memory::Table;
 use crate::persist::{persist, persist_sometimes, persist_words};
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 
+pub use slc::Mode;
+
 /// Write stream of the host.
 pub const HOST: usize = 0;
-/// How many write streams there are: the host's, and collection's unless it shares the host's.
-pub const STREAMS: usize = 2;
+/// Write stream of host data that is expected to live long, where the profile splits it off.
+pub const COLD: usize = 2;
+/// Most write streams: the host's two, and collection's unless it shares the host's.
+pub const STREAMS: usize = 3;
 
 /// Marks the map entry of a page that has no slot of its own: it rides along with the slot that the
 /// entry names, which is only where to look for it. Only on drives that compress.
@@ -71,9 +77,15 @@ pub struct Superblock {
     pub first_page: u64,
     /// Times erased.
     pub erases: u32,
+    /// Pages that the host had written when it was opened, where lifespans are followed.
+    pub opened: u64,
+    /// Used with one bit per cell since it was last opened.
+    pub slc: bool,
+    /// How many of the erases followed such use.
+    pub slc_erases: u32,
 }
 
-persist!(Superblock: state, stream, erased, sealed, first_page, erases);
+persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, slc, slc_erases);
 
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,6 +148,8 @@ pub struct Ftl {
     given_back: Vec<[u64; STREAMS]>,
     collect_stream: usize,
     victim: Option<Victim>,
+    slc: slc::Slc,
+    lifespans: Option<Box<lifespan::Lifespans>>,
     sealed: u64,
     mapped: u64,
     free_slots: u64,
@@ -143,7 +157,7 @@ pub struct Ftl {
 }
 
 persist!(Ftl: leveled, map, back, valid, superblocks, free, suggested, frontiers, replaced, given_back,
-    victim, sealed, mapped, free_slots, rng;
+    victim, slc, lifespans, sealed, mapped, free_slots, rng;
     given: geometry, policy, leveling, rides, by_superblock, collect_stream);
 
 impl Ftl {
@@ -172,6 +186,8 @@ impl Ftl {
             given_back: Vec::new(),
             collect_stream: usize::from(!spec.shared_frontier),
             victim: None,
+            slc: slc::Slc::new(spec),
+            lifespans: lifespan::new(spec),
             sealed: 0,
             mapped: 0,
             free_slots: 0,
@@ -189,12 +205,12 @@ impl Ftl {
 
     /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is used.
     pub fn forget_all(&mut self, erase: bool) {
-        let used: Vec<(bool, u32)> =
-            self.superblocks.iter().map(|s| (s.erased, s.erases)).collect();
+        let used = self.superblocks.clone();
         self.erase_all();
         if !erase {
-            for (s, (erased, erases)) in self.superblocks.iter_mut().zip(used) {
-                (s.erased, s.erases) = (erased, erases);
+            for (s, used) in self.superblocks.iter_mut().zip(used) {
+                (s.erased, s.erases) = (used.erased, used.erases);
+                (s.slc, s.slc_erases) = (used.slc, used.slc_erases);
             }
         }
     }
@@ -209,13 +225,17 @@ impl Ftl {
         let (old, new) = (&self.geometry, &spec.geometry);
         let fits = old.user_pages == new.user_pages
             && old.superblock_slots == new.superblock_slots
-            && old.superblocks == new.superblocks;
+            && old.superblocks == new.superblocks
+            && self.slc.fits(spec);
         if !fits {
             return None;
         }
         self.geometry = spec.geometry;
         self.rides = if spec.compression.is_some() { RIDES } else { 0 };
         self.policy = spec.policy;
+        self.slc = slc::Slc::new(spec);
+        self.lifespans = lifespan::new(spec);
+        self.frontiers = [Frontier::default(); STREAMS];
         (self.leveling, self.leveled) = (spec.wear_leveling, false);
         self.collect_stream = usize::from(!spec.shared_frontier);
         self.rng = rng.fork("ftl");
@@ -225,6 +245,7 @@ impl Ftl {
     }
 
     fn forget_blocks(&mut self) {
+        self.leave_cache();
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let old = std::mem::take(&mut self.superblocks);
         let was = |index: u32| old.get(index as usize);
@@ -237,10 +258,15 @@ impl Ftl {
                 sealed: 0,
                 first_page: 0,
                 erases: was(index).map_or(0, |s| s.erases + u32::from(!s.erased)),
+                opened: 0,
+                slc: false,
+                slc_erases: was(index).map_or(0, |s| s.slc_erases + u32::from(!s.erased && s.slc)),
             })
             .collect();
         self.valid = vec![0; self.geometry.superblocks as usize];
-        self.free = (0..good).filter(|&index| !given_up(index)).collect();
+        let native = good - self.geometry.slc_superblocks;
+        self.free = (0..native).filter(|&index| !given_up(index)).collect();
+        self.slc.forget((native..good).filter(|&index| !given_up(index)));
         self.suggested.clear();
         self.frontiers = [Frontier::default(); STREAMS];
         self.given_back = vec![[0; STREAMS]; self.geometry.superblocks as usize];
@@ -307,23 +333,26 @@ impl Ftl {
 
     /// Seals a stream's full frontier and opens the free superblock that is next in turn.
     ///
+    /// `mode` says from which of the free ones, and for how many bits per cell.
     /// `first_page` is the number that the superblock's first flash page will have in the stream's
     /// buffer. False if none is free.
-    pub fn open(&mut self, stream: usize, first_page: u64) -> bool {
+    pub fn open(&mut self, stream: usize, first_page: u64, mode: Mode) -> bool {
         debug_assert_eq!(self.room(stream), 0);
-        let Some(index) = self.free.pop_front() else {
+        let Some(index) = self.free_list(mode).pop_front() else {
             return false;
         };
         if self.leveling.dynamic {
             self.bring_least_worn_forward();
         }
-        let slots = self.geometry.superblock_slots;
         self.seal(stream);
         let s = &mut self.superblocks[index as usize];
         debug_assert!(s.state == State::Free && s.erased);
         (s.state, s.erased, s.stream) = (State::Open, false, stream as u8);
-        s.first_page = first_page;
-        let (next, end) = (index * slots, (index + 1) * slots);
+        (s.first_page, s.slc) = (first_page, mode != Mode::Native);
+        self.note_mode(index, mode);
+        self.note_birth(index);
+        let next = index * self.geometry.superblock_slots;
+        let end = next + self.slots_of(index);
         let offset = ((first_page << self.geometry.page_shift) as u32).wrapping_sub(next);
         self.frontiers[stream] = Frontier { superblock: index, next, end, offset };
         true
@@ -336,12 +365,13 @@ impl Ftl {
             self.superblocks[full].state = State::Sealed;
             self.superblocks[full].sealed = self.sealed;
             self.sealed += 1;
+            self.slc.note_sealed(self.superblocks[full].slc);
         }
     }
 
     /// The free superblock that is next in turn.
-    pub fn next_free(&self) -> Option<u32> {
-        self.free.front().copied()
+    pub fn next_free(&mut self, mode: Mode) -> Option<u32> {
+        self.free_list(mode).front().copied()
     }
 
     /// How many flash pages each stream had taken when a free superblock was given back: all of those
@@ -355,6 +385,8 @@ impl Ftl {
         let s = &mut self.superblocks[index as usize];
         s.erased = true;
         s.erases += 1;
+        s.slc_erases += u32::from(s.slc);
+        self.slc.erases += u64::from(s.slc);
     }
 
     /// Places pages `lpn..lpn + len` at a stream's frontier, which must have room.
@@ -564,7 +596,8 @@ impl Ftl {
         let s = &mut self.superblocks[index];
         (s.state, s.erased) = (State::Free, false);
         self.given_back[index] = taken;
-        self.free.push_back(victim.superblock);
+        self.note_death(victim.superblock);
+        self.give_back(victim.superblock);
         self.suggested.retain(|&index| index != victim.superblock);
     }
 

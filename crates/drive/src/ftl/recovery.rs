@@ -41,7 +41,7 @@ impl Ftl {
     /// Returns how many pages lost their newest data. Cost: every pass reads what was lost.
     pub fn lose(&mut self, lost: &[Vec<u64>; STREAMS]) -> u64 {
         let gone: Vec<(usize, u64, Slot)> =
-            (0..STREAMS).flat_map(|stream| self.slots_of(stream, &lost[stream])).collect();
+            (0..STREAMS).flat_map(|stream| self.lost_slots(stream, &lost[stream])).collect();
         let mut fallen = 0;
         // A page may have been written several times since: it falls back step by step.
         loop {
@@ -63,14 +63,14 @@ impl Ftl {
     }
 
     /// The slots of a stream's flash pages, with their numbers in the stream.
-    fn slots_of(&self, stream: usize, pages: &[u64]) -> Vec<(usize, u64, Slot)> {
+    fn lost_slots(&self, stream: usize, pages: &[u64]) -> Vec<(usize, u64, Slot)> {
         let (shift, slots) = (self.geometry.page_shift, self.geometry.superblock_slots);
         let mut found = Vec::new();
         for (index, s) in (0u32..).zip(&self.superblocks) {
             if s.erased || usize::from(s.stream) != stream {
                 continue;
             }
-            let own = s.first_page..s.first_page + u64::from(slots >> shift);
+            let own = s.first_page..s.first_page + u64::from(self.slots_of(index) >> shift);
             for &page in pages.iter().filter(|page| own.contains(page)) {
                 let first = index * slots + (((page - s.first_page) as u32) << shift);
                 let numbered = (page << shift..).zip(first..first + (1 << shift));
@@ -106,8 +106,10 @@ impl Ftl {
         if let Some(victim) = self.victim.take() {
             self.superblocks[victim.superblock as usize].state = State::Sealed;
         }
+        self.park_fold();
         let valid = &self.valid;
         self.free.retain(|&index| valid[index as usize] == 0);
+        self.slc.retain_empty(valid);
         for (s, &valid) in self.superblocks.iter_mut().zip(valid) {
             if s.state == State::Free && valid > 0 {
                 s.state = State::Sealed;
@@ -122,6 +124,7 @@ impl Ftl {
         }
         let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
         self.free_slots = self.free.len() as u64 * u64::from(self.geometry.superblock_slots) + room;
+        self.count_slc();
     }
 
     /// The number in its stream of the flash page at which a frontier stands.

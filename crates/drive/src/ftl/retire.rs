@@ -3,10 +3,12 @@
 use super::{Ftl, State, Victim};
 
 impl Ftl {
-    /// Puts a full superblock forward for collection, whatever it holds; others are passed over.
+    /// Puts a full superblock forward for collection, whatever it holds; others are passed over, and so is
+    /// the SLC cache, which folding empties.
     #[cold]
     pub fn suggest_victim(&mut self, index: u32) {
-        let sealed = self.superblocks[index as usize].state == State::Sealed;
+        let s = &self.superblocks[index as usize];
+        let sealed = s.state == State::Sealed && !s.slc;
         if sealed && !self.suggested.contains(&index) {
             self.suggested.push_back(index);
         }
@@ -20,29 +22,32 @@ impl Ftl {
 
     /// Begins to collect a superblock.
     pub(super) fn make_victim(&mut self, index: u32) {
-        let slots = self.geometry.superblock_slots;
-        self.superblocks[index as usize].state = State::Victim;
-        let begin = index * slots;
-        self.victim = Some(Victim { superblock: index, next: begin, end: begin + slots });
+        let s = &mut self.superblocks[index as usize];
+        s.state = State::Victim;
+        self.slc.note_victim(s.slc);
+        let begin = index * self.geometry.superblock_slots;
+        let end = begin + self.slots_of(index);
+        self.victim = Some(Victim { superblock: index, next: begin, end });
     }
 
-    /// The superblock being collected, and how often it will have been erased after that.
-    pub fn victim_cycles(&self) -> (u32, u32) {
+    /// The superblock being collected, its wear now, and after its next erase.
+    pub fn victim_cycles(&self) -> (u32, u32, u32) {
         let index = self.victim.expect("a victim is being collected").superblock;
-        (index, self.superblocks[index as usize].erases + 1)
+        (index, self.cycles(index), self.cycles_after_erase(index))
     }
 
     /// Gives up the victim, which must hold no valid page any more: it is never used again.
     pub fn discard_victim(&mut self) {
+        let index = self.victim.expect("a victim is being collected").superblock;
         self.finish_victim([0; super::STREAMS]);
-        let index = self.free.pop_back().expect("the victim has just been freed");
         self.superblocks[index as usize].state = State::Bad;
-        self.free_slots -= u64::from(self.geometry.superblock_slots);
+        self.take_off_list(index);
     }
 
-    /// Slots of all superblocks that are not bad.
+    /// Slots of all superblocks that are not bad, without those of the static SLC cache.
     pub fn usable_slots(&self) -> u64 {
-        let good = self.superblocks.iter().filter(|s| s.state != State::Bad).count();
+        let native = &self.superblocks[..self.slc.native()];
+        let good = native.iter().filter(|s| s.state != State::Bad).count();
         good as u64 * u64::from(self.geometry.superblock_slots)
     }
 

@@ -24,6 +24,8 @@ impl Ftl {
         let slots = self.geometry.superblock_slots;
         let (blocks, valid) = (&self.superblocks, &self.valid);
         let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < slots;
+        // The static SLC cache's are emptied by folding; that gains nothing here.
+        let blocks = &blocks[..self.slc.native()];
         let all = (0..blocks.len()).filter(|&i| gains(i));
         let chosen = match self.policy {
             Policy::Greedy => all.min_by_key(|&i| (valid[i], blocks[i].sealed)),

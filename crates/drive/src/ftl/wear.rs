@@ -29,7 +29,8 @@ impl Ftl {
         if spread_max == 0 || std::mem::take(&mut self.leveled) {
             return None;
         }
-        let used = || self.superblocks.iter().enumerate().filter(|(_, s)| s.state != State::Bad);
+        let native = &self.superblocks[..self.slc.native()];
+        let used = || native.iter().enumerate().filter(|(_, s)| s.state != State::Bad && !s.slc);
         let most = used().map(|(_, s)| s.erases).max()?;
         let sealed = used().filter(|(_, s)| s.state == State::Sealed);
         let (index, least) = sealed.min_by_key(|(_, s)| (s.erases, s.sealed))?;

@@ -119,6 +119,22 @@ pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
     Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / slot_us).round() as u64 }))
 }
 
+/// Whether what the host writes is split by the lifespan of what it takes the place of.
+pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, SpecError> {
+    let Some(word) = &raw.collection.host_frontiers else {
+        return Ok(false);
+    };
+    let field = "collection.host_frontiers";
+    let split = Checker::one_of(field, word, &[("one", false), ("by-lifespan", true)])?;
+    if split && (shared || raw.slc_cache.is_some()) {
+        let hint = "leave out [slc_cache], set collection.frontiers to separate, or leave this out";
+        let allowed =
+            "\"one\" beside a shared frontier or an SLC cache, which do not keep data apart";
+        return Err(Checker::out(field, "\"by-lifespan\"", allowed, hint));
+    }
+    Ok(split)
+}
+
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
     let c = &raw.collection;
     let choices = Checker::integer("collection.choices", &c.choices, 1, 1024)? as u32;

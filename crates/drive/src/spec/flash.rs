@@ -25,6 +25,8 @@ pub struct Geometry {
     pub plane_shift: u32,
     /// Channels minus one: a die's channel is `die & channel_mask`.
     pub channel_mask: u32,
+    /// Superblocks that are always used with one bit per cell, for the SLC cache.
+    pub slc_superblocks: u32,
 }
 
 impl Geometry {
@@ -34,10 +36,11 @@ impl Geometry {
         1 << self.die_shift
     }
 
-    /// Usable slots.
+    /// Usable slots; those of the static SLC cache are none.
     #[must_use]
     pub fn usable_slots(&self) -> u64 {
-        u64::from(self.superblocks - self.bad_superblocks) * u64::from(self.superblock_slots)
+        u64::from(self.superblocks - self.bad_superblocks - self.slc_superblocks)
+            * u64::from(self.superblock_slots)
     }
 
     /// Flash pages of a superblock on one die.
@@ -59,6 +62,15 @@ impl Geometry {
     }
 }
 
+/// Times of flash used with one bit per cell.
+#[derive(Clone, Copy, Debug)]
+pub struct SlcTiming {
+    /// tR.
+    pub read: Nanos,
+    /// tPROG.
+    pub program: Nanos,
+}
+
 /// Flash timing.
 #[derive(Clone, Copy, Debug)]
 pub struct NandTiming {
@@ -70,6 +82,8 @@ pub struct NandTiming {
     pub program: [Nanos; PAGE_TYPES_MAX],
     /// How many page types.
     pub page_types: u32,
+    /// Of superblocks in the SLC cache, if there is one.
+    pub slc: Option<SlcTiming>,
     /// tBERS.
     pub erase: Nanos,
     /// Bound of a read's wait for a program.
@@ -122,12 +136,19 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
         channel_mask: (channels - 1) as u32,
+        slc_superblocks: 0,
     })
 }
 
 /// The drive must always find a superblock worth collecting: spare space for the frontiers, the
 /// reserve, and at least one superblock of dead pages beyond them.
-pub(super) fn check_spare(geometry: &Geometry, reserve: u64) -> Result<(), SpecError> {
+pub(super) fn check_spare(
+    geometry: &Geometry,
+    reserve: u64,
+    one_more: bool,
+) -> Result<(), SpecError> {
+    // A superblock of the SLC cache may be half folded; or the host has a second frontier.
+    let reserve = reserve + u64::from(one_more);
     let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
@@ -183,6 +204,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         read_by_type,
         program,
         page_types: page_types as u32,
+        slc: None,
         erase: Checker::micros("nand.erase_us", &n.erase_us)?,
         suspend: Checker::micros("nand.suspend_us", &n.suspend_us)?,
         channel_fs_per_byte: fs_per_byte(Checker::float(

@@ -19,6 +19,8 @@ pub struct Energy {
     pub core_busy_uw: u64,
     /// Programming 4 KiB.
     pub program_4k_nj: u64,
+    /// Programming 4 KiB with one bit per cell.
+    pub slc_program_4k_nj: u64,
     /// Reading a flash page.
     pub read_page_nj: u64,
     /// Erasing a superblock.
@@ -84,6 +86,10 @@ pub(super) fn check_energy(raw: &RawSpec, geometry: &Geometry) -> Result<Energy,
         active_uw: thousandth("energy.active_mw", &e.active_mw, 1e5)?,
         core_busy_uw: thousandth("energy.core_busy_mw", &e.core_busy_mw, 1e5)?,
         program_4k_nj: thousandth("energy.program_4k_uj", &e.program_4k_uj, 1e4)?,
+        slc_program_4k_nj: match &raw.slc_cache {
+            Some(slc) => thousandth("slc_cache.program_4k_uj", &slc.program_4k_uj, 1e4)?,
+            None => 0,
+        },
         read_page_nj: thousandth("energy.read_page_uj", &e.read_page_uj, 1e4)?,
         erase_superblock_nj: thousandth("energy.erase_block_uj", &e.erase_block_uj, 1e6)? * blocks,
         link_4k_nj: thousandth("energy.link_4k_uj", &e.link_4k_uj, 1e4)?,

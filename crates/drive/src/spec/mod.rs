@@ -12,10 +12,12 @@ mod family;
 mod flash;
 mod front;
 mod heat;
+mod identify;
 mod map_cache;
 mod power;
 mod read_ahead;
 mod reliability;
+mod slc_cache;
 
 use drivebay_units::Nanos;
 
@@ -27,13 +29,15 @@ pub use collection::{Burst, Idle, Pacing, Policy, WearLeveling};
 pub use compression::Compression;
 pub use controller::Costs;
 pub use family::whole_profile;
-pub use flash::{Geometry, NandTiming};
+pub use flash::{Geometry, NandTiming, SlcTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
+pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
 pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
+pub use slc_cache::{SlcCacheSpec, WhenFull};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -75,6 +79,8 @@ pub struct Spec {
     pub policy: Policy,
     /// One frontier for host and collection.
     pub shared_frontier: bool,
+    /// Two frontiers for the host, by the lifespan of what is overwritten.
+    pub by_lifespan: bool,
     /// Free superblocks kept for foreground collection.
     pub reserve_superblocks: u32,
     /// Pacing of collection.
@@ -93,6 +99,8 @@ pub struct Spec {
     pub power: Option<Power>,
     /// What the health log measures against.
     pub rated: Rated,
+    /// What an NVMe drive says of itself.
+    pub identify: Option<Identify>,
     /// Throttle stages; entry 0 is "none" with nominal costs.
     pub throttle: Vec<ThrottleStage>,
     /// Errors and wear, if modelled.
@@ -101,6 +109,10 @@ pub struct Spec {
     pub map_cache: Option<MapCacheSpec>,
     /// Reading ahead, if the drive does.
     pub read_ahead: Option<ReadAheadSpec>,
+    /// The SLC cache, if there is one.
+    pub slc_cache: Option<SlcCacheSpec>,
+    /// Whether there is work to do while nothing is asked of the drive.
+    pub works_at_rest: bool,
     /// How data is compressed, if it is.
     pub compression: Option<Compression>,
 }
@@ -122,6 +134,14 @@ impl Spec {
             SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
         })?;
         Self::from_value(value)
+    }
+
+    /// Reads and checks a profile of the family of `base`: see [`whole_profile`].
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_family(base: &str, text: &str) -> Result<Spec, SpecError> {
+        Self::from_value(whole_profile(base, text)?)
     }
 
     /// Reads and checks a profile in JSON.
@@ -149,8 +169,13 @@ impl Spec {
     /// [`SpecError`] naming the first field that is not allowed.
     pub fn check(raw: RawSpec) -> Result<Spec, SpecError> {
         check_identity(&raw)?;
-        let geometry = flash::check_geometry(&raw)?;
-        let nand = flash::check_nand(&raw)?;
+        let mut geometry = flash::check_geometry(&raw)?;
+        let mut nand = flash::check_nand(&raw)?;
+        let slc_cache = (raw.slc_cache.as_ref())
+            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
+            .transpose()?;
+        geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
+        nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
         let nominal = controller::check_costs(&raw)?;
         let (policy, shared_frontier) = collection::check_policy(&raw)?;
@@ -160,7 +185,8 @@ impl Spec {
             1,
             1 << 20,
         )?;
-        flash::check_spare(&geometry, reserve)?;
+        let by_lifespan = collection::check_host_frontiers(&raw, shared_frontier)?;
+        flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
         let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
         let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
         let host = front::check_host(&raw)?;
@@ -176,11 +202,13 @@ impl Spec {
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
             burst: collection::check_burst(&raw)?,
+            works_at_rest: raw.collection.idle.is_some() || slc_cache.is_some(),
             idle: collection::check_idle(&raw, &geometry)?,
             wear_leveling: collection::check_wear_leveling(&raw)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
+            identify: identify::check_identify(&raw)?,
             host,
             interface,
             energy,
@@ -190,14 +218,22 @@ impl Spec {
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,
+            slc_cache,
             compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
             nand,
             buffer_pages,
             policy,
             shared_frontier,
+            by_lifespan,
             raw,
         })
+    }
+
+    /// Write streams in use: the host's one or two, and collection's.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        2 + u32::from(self.by_lifespan)
     }
 
     /// User capacity in bytes, in whole mapped pages.

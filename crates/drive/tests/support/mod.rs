@@ -125,6 +125,26 @@ impl Profile {
         )
     }
 
+    /// An SLC cache: MB of static and dynamic cache, MB that it leaves alone, policy when full, pages folded
+    /// per page written. Programs take 200 us, reads 25 us, folding at rest begins after 100 ms.
+    pub fn slc_cache(self, mb: [f64; 3], when_full: &str, fold_ratio: f64) -> Profile {
+        self.section(
+            "slc_cache",
+            &[
+                ("static_mb", mb[0]),
+                ("dynamic_mb", mb[1]),
+                ("keep_mb", mb[2]),
+                ("program_us", 200.0),
+                ("read_us", 25.0),
+                ("fold_ratio", fold_ratio),
+                ("fold_after_ms", 100.0),
+                ("cycle_weight", 0.125),
+                ("program_4k_uj", 2.0),
+            ],
+        )
+        .with("slc_cache.when_full", when_full)
+    }
+
     /// Without throttling.
     pub fn cool(mut self) -> Profile {
         self.0["heat"].as_table_mut().expect("a section").remove("throttle");

@@ -17,6 +17,7 @@ from drivebay.report.kinds import (
     sizes,
     thermal,
     trace,
+    trim_check,
     trim_write,
 )
 from drivebay.report.kinds.base import BarOf, Kind
@@ -36,6 +37,7 @@ KINDS: dict[str, Kind] = {
     "sizes": sizes.KIND,
     "thermal": thermal.KIND,
     "trace": trace.KIND,
+    "trim-check": trim_check.KIND,
     "trim-write": trim_write.KIND,
 }
 

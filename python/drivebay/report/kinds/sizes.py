@@ -29,7 +29,7 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
             charts_load.by_size(f"{prefix}-{what}", found, what),
             names_of(found),
             [captions.counted(run, of_ios=what == "latency") for run in found],
-            captions.ZERO,
+            captions.LOG if what == "latency" else captions.ZERO,
             lead=LINES,
             key=run_key(found),
             wide=what == "rate",

@@ -1,0 +1,100 @@
+//! The SLC cache: `[slc_cache]`, optional. Sizes become whole superblocks, to the nearest.
+//!
+//! A superblock with one bit per cell has 1/2, 1/3 or 1/4 of its pages: as many rows as there are whole
+//! sets of page types.
+
+use drivebay_units::Nanos;
+
+use super::checker::{Checker, SpecError, nanos, pages_of_mb};
+use super::{Geometry, NandTiming, PAGE_BYTES};
+use crate::raw::RawSlcCache;
+
+/// What becomes of writes while the cache is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They go to superblocks with all bits per cell.
+    Direct,
+    /// They wait until folding has made room.
+    Fold,
+}
+
+/// The SLC cache, sizes in superblocks and 4 KiB pages.
+#[derive(Clone, Copy, Debug)]
+pub struct SlcCacheSpec {
+    /// Pages of a superblock with one bit per cell.
+    pub superblock_slots: u32,
+    /// Superblocks always used this way.
+    pub fixed: u32,
+    /// Most others used this way at a time.
+    pub dynamic_max: u32,
+    /// Free pages, counted with all bits per cell, that these leave alone.
+    pub keep_free: u64,
+    /// tPROG.
+    pub program: Nanos,
+    /// tR.
+    pub read: Nanos,
+    /// What becomes of writes while it is full.
+    pub when_full: WhenFull,
+    /// Pages folded per page written, in 1/256.
+    pub fold_ratio_256: i64,
+    /// Folding at rest begins when the flash core has had no command for so long.
+    pub fold_after: Nanos,
+    /// Wear of an erase, in 1/256 of one after use with all bits per cell.
+    pub cycle_weight_256: u32,
+}
+
+pub(super) fn check_slc_cache(
+    raw: &RawSlcCache,
+    geometry: &Geometry,
+    nand: &NandTiming,
+) -> Result<SlcCacheSpec, SpecError> {
+    let float = |key: &str, n, low, high| Checker::float(&format!("slc_cache.{key}"), n, low, high);
+    let rows = geometry.pages_per_die() >> geometry.plane_shift;
+    if nand.page_types < 2 || rows < nand.page_types {
+        let given = format!("{} page types, {rows} pages to a block", nand.page_types);
+        let hint = "leave out [slc_cache]; SLC flash is as fast as its cache would be";
+        let allowed = "absent, or on flash of two to four page types with all of them in a block";
+        return Err(Checker::out("slc_cache", given, allowed, hint));
+    }
+    let superblock_slots = geometry.superblock_slots / rows * (rows / nand.page_types);
+    let superblocks = |key: &str, n| -> Result<u64, SpecError> {
+        let mb = float(key, n, 0.0, 1e9)?;
+        let slots = u64::from(superblock_slots);
+        let count = (pages_of_mb(mb) + slots / 2) / slots;
+        let most = u64::from(geometry.superblocks - geometry.bad_superblocks);
+        let one_mb = (slots * PAGE_BYTES).div_ceil(1_000_000);
+        if count > most || (count == 0 && mb > 0.0) {
+            let allowed = format!("0, or {one_mb} (one superblock) to {}", most * one_mb);
+            let hint = "sizes are those of the data held, at one bit per cell";
+            return Err(Checker::out(&format!("slc_cache.{key}"), mb, allowed, hint));
+        }
+        Ok(count)
+    };
+    let fixed = superblocks("static_mb", &raw.static_mb)?;
+    let good = u64::from(geometry.superblocks - geometry.bad_superblocks);
+    let needed = u64::from(geometry.user_pages).div_ceil(u64::from(geometry.superblock_slots));
+    if fixed > 0 && fixed + needed > good {
+        let given = format!("{} ({fixed} superblocks)", raw.static_mb.value);
+        let allowed = format!("at most {} superblocks", good - needed.min(good));
+        let hint = "lower it, raise nand.blocks_per_plane, or offer less capacity";
+        return Err(Checker::out("slc_cache.static_mb", given, allowed, hint));
+    }
+    let when_full = Checker::one_of(
+        "slc_cache.when_full",
+        &raw.when_full,
+        &[("direct", WhenFull::Direct), ("fold", WhenFull::Fold)],
+    )?;
+    let of_256 = |key: &str, n, high| Ok((float(key, n, 0.0, high)? * 256.0).round());
+    Ok(SlcCacheSpec {
+        superblock_slots,
+        fixed: fixed as u32,
+        dynamic_max: superblocks("dynamic_mb", &raw.dynamic_mb)? as u32,
+        keep_free: pages_of_mb(float("keep_mb", &raw.keep_mb, 0.0, 1e9)?),
+        program: Checker::micros("slc_cache.program_us", &raw.program_us)?,
+        read: Checker::micros("slc_cache.read_us", &raw.read_us)?,
+        when_full,
+        fold_ratio_256: of_256("fold_ratio", &raw.fold_ratio, 16.0)? as i64,
+        fold_after: nanos(float("fold_after_ms", &raw.fold_after_ms, 0.0, 1e6)? * 1000.0),
+        cycle_weight_256: of_256("cycle_weight", &raw.cycle_weight, 1.0)? as u32,
+    })
+}

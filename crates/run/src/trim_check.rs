@@ -1,0 +1,115 @@
+//! TRIM validation on a virtual drive: what was written is read, discarded, and read again.
+//!
+//! The method is that of the reviews (a pattern is written, deleted, and its blocks read raw), one request
+//! at a time. The model keeps no data, so what a read gives follows from the map: a mapped page gives what
+//! was written to it, an unmapped one zeros, without flash (`docs/concepts/model.md`).
+//! Left out: drives that give other data after a discard, or now this and now that.
+
+use drivebay_drive::{Device, Io, Op};
+use drivebay_units::{Lpn, Nanos, SECTOR_BYTES};
+use serde::Deserialize;
+
+use crate::control::Control;
+use crate::driver::{Outcome, RunError};
+use crate::recorder::Recorder;
+
+/// Data of one write of the pattern.
+const WRITE_SECTORS: u32 = 256;
+/// What the map counts in.
+const PAGE_BYTES: u64 = 4096;
+const PAGE_SECTORS: u32 = (PAGE_BYTES / SECTOR_BYTES) as u32;
+
+/// Which blocks, and how often they are read.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrimPlan {
+    /// Where the stretches begin, in bytes; whole writes of 128 KiB.
+    pub starts: Vec<u64>,
+    /// Length of each; its middle half is discarded.
+    pub stretch_bytes: u64,
+    /// How often every block of the middle halves is read.
+    pub reads: u32,
+    /// Discard before reading; without it, write the pattern before reading.
+    pub discard: bool,
+}
+
+/// What was found.
+pub struct TrimChecked {
+    /// The reads of the middle halves, 4 KiB at queue depth 1.
+    pub outcome: Outcome,
+    /// 4 KiB pages of the middle halves.
+    pub pages: u64,
+    /// How many of them still give what was written.
+    pub mapped: u64,
+    /// Pages of the outer quarters that are lost.
+    pub outer_lost: u64,
+}
+
+/// Writes or discards, then reads, from the drive's present time on.
+///
+/// # Errors
+/// [`RunError`], also where a stretch does not lie on the drive.
+pub fn trim_check(
+    device: &mut Device,
+    plan: &TrimPlan,
+    control: &Control,
+) -> Result<TrimChecked, RunError> {
+    let quarter = plan.stretch_bytes / 4;
+    let mut now = device.now();
+    for &start in &plan.starts {
+        now = if plan.discard {
+            let io = io(Op::Trim, start + quarter, (2 * quarter / SECTOR_BYTES) as u32);
+            device.submit(now, io)?.done
+        } else {
+            write(device, now, start, plan.stretch_bytes)?
+        };
+    }
+    // Else reads would come from the write buffer.
+    now = device.submit(now, io(Op::Flush, 0, 0))?.done;
+    device.take_peak_power_w();
+    let (start, before) = (now, device.counters());
+    let mut recorder = Recorder::new(start, Nanos(u64::MAX), before.energy_nj);
+    for _ in 0..plan.reads {
+        for page in pages(plan, quarter..3 * quarter) {
+            if control.cancelled() {
+                return Err(RunError::Cancelled);
+            }
+            let read = io(Op::Read, u64::from(page.0) * PAGE_BYTES, PAGE_SECTORS);
+            let done = device.submit(now, read)?;
+            recorder.count(Op::Read, PAGE_BYTES, done.done.since(now), done.done, &done.stages);
+            now = done.done;
+        }
+    }
+    device.rest(now);
+    let after = device.counters();
+    recorder.sense(now, &after, device.take_peak_power_w());
+    let kept = |page: &Lpn| device.ftl().look_up(*page).is_some();
+    let outer = pages(plan, 0..quarter).chain(pages(plan, 3 * quarter..4 * quarter));
+    let queues = vec![recorder.totals()];
+    Ok(TrimChecked {
+        pages: pages(plan, quarter..3 * quarter).count() as u64,
+        mapped: pages(plan, quarter..3 * quarter).filter(kept).count() as u64,
+        outer_lost: outer.filter(|page| !kept(page)).count() as u64,
+        outcome: Outcome { start, end: now, recorder, before, after, stable: false, queues },
+    })
+}
+
+fn write(device: &mut Device, begin: Nanos, start: u64, len: u64) -> Result<Nanos, RunError> {
+    let mut now = begin;
+    for at in (start..start + len).step_by(WRITE_SECTORS as usize * SECTOR_BYTES as usize) {
+        now = device.submit(now, io(Op::Write, at, WRITE_SECTORS))?.done;
+    }
+    Ok(now)
+}
+
+fn io(op: Op, at_bytes: u64, sectors: u32) -> Io {
+    Io { op, lba: at_bytes / SECTOR_BYTES, sectors }
+}
+
+/// Pages of a part of every stretch.
+fn pages(plan: &TrimPlan, part: std::ops::Range<u64>) -> impl Iterator<Item = Lpn> + '_ {
+    plan.starts.iter().flat_map(move |&start| {
+        let of = |at: u64| ((start + at) / PAGE_BYTES) as u32;
+        (of(part.start)..of(part.end)).map(Lpn)
+    })
+}

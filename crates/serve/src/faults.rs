@@ -1,0 +1,270 @@
+//! Faults on order: what a drive does when it is about to fail, from a script.
+//!
+//! A fault begins after a time or a number of requests, and lasts for a time or for ever. It acts on
+//! what the host sees; the model underneath goes on as it is, but for its surroundings' temperature.
+
+use drivebay_units::{Nanos, Rng};
+use serde::Deserialize;
+
+use crate::engine::{Op, Request, Status};
+
+/// Most faults of a script.
+const FAULTS_MAX: usize = 1000;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Reads of `lba` and `sectors` fail with a media error.
+    ReadError,
+    /// Answers take `extra_us` longer, one in `one_in`.
+    Latency,
+    /// The drive stops answering.
+    Hang,
+    /// The drive has worn out: it refuses to be written.
+    ReadOnly,
+    /// The surroundings are at `celsius`; they stay so when the fault is over.
+    Ambient,
+}
+
+/// One fault.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// What goes wrong.
+    pub kind: Kind,
+    /// Begins so long after the server, seconds.
+    #[serde(default)]
+    pub after_s: f64,
+    /// Begins after so many requests.
+    #[serde(default)]
+    pub after_ios: u64,
+    /// Lasts so long, seconds; for ever if it is not given.
+    pub for_s: Option<f64>,
+    /// First sector.
+    pub lba: Option<u64>,
+    /// How many sectors; 1 if not given.
+    pub sectors: Option<u64>,
+    /// Microseconds longer.
+    pub extra_us: Option<u64>,
+    /// One request in so many, at random; every one if not given.
+    pub one_in: Option<u64>,
+    /// Degrees Celsius.
+    pub celsius: Option<f64>,
+}
+
+/// Why a script is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fault {number}: {what}\nhint: {hint}")]
+pub struct FaultError {
+    number: usize,
+    what: &'static str,
+    hint: &'static str,
+}
+
+/// What a fault does to one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// It fails so.
+    pub status: Option<Status>,
+    /// It takes so much longer.
+    pub extra: Nanos,
+}
+
+struct Running {
+    fault: Fault,
+    /// On the drive's clock since the server began.
+    began: Option<Nanos>,
+    told: bool,
+}
+
+impl Running {
+    fn ends(&self) -> Nanos {
+        let began = self.began.unwrap_or_default();
+        self.fault.for_s.map_or(Nanos(u64::MAX), |s| began.after(nanos(s)))
+    }
+
+    fn is_active(&self, now: Nanos) -> bool {
+        self.began.is_some() && now < self.ends()
+    }
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9) as u64)
+}
+
+/// The faults of a server.
+pub struct Faults {
+    running: Vec<Running>,
+    rng: Rng,
+}
+
+impl Faults {
+    /// No faults yet.
+    pub fn new(rng: Rng) -> Faults {
+        Faults { running: Vec::new(), rng }
+    }
+
+    /// Adds a fault; its times count from the server's beginning.
+    ///
+    /// # Errors
+    /// [`FaultError`].
+    pub fn add(&mut self, fault: Fault) -> Result<(), FaultError> {
+        let number = self.running.len() + 1;
+        check(&fault, number)?;
+        self.running.push(Running { fault, began: None, told: false });
+        Ok(())
+    }
+
+    /// All are over.
+    pub fn clear(&mut self) {
+        self.running.clear();
+    }
+
+    /// Begins what is due. Returns a temperature that the surroundings take now.
+    pub fn begin(&mut self, now: Nanos, requests: u64) -> Option<f64> {
+        let mut ambient_c = None;
+        for running in &mut self.running {
+            let Fault { after_s, after_ios, kind, celsius, .. } = running.fault;
+            if running.began.is_none() && now >= nanos(after_s) && requests >= after_ios {
+                running.began = Some(now);
+            }
+            if kind == Kind::Ambient && running.began.is_some() && !running.told {
+                running.told = true;
+                ambient_c = celsius;
+            }
+        }
+        ambient_c
+    }
+
+    /// What they do to a request that is submitted now.
+    pub fn effect(&mut self, now: Nanos, request: &Request) -> Effect {
+        let mut effect = Effect::default();
+        for running in self.running.iter().filter(|r| r.is_active(now)) {
+            let fault = &running.fault;
+            match fault.kind {
+                Kind::ReadError if request.op == Op::Read => {
+                    let first = fault.lba.unwrap_or_default();
+                    let end = first.saturating_add(fault.sectors.unwrap_or(1));
+                    if request.lba < end && first < request.lba + u64::from(request.sectors) {
+                        effect.status = Some(Status::MediaError);
+                    }
+                }
+                Kind::Latency if self.rng.below(fault.one_in.unwrap_or(1)) == 0 => {
+                    let extra = Nanos::micros(fault.extra_us.unwrap_or_default());
+                    effect.extra = effect.extra.after(extra);
+                }
+                Kind::ReadOnly if request.op.changes() => effect.status = Some(Status::ReadOnly),
+                _ => {}
+            }
+        }
+        effect
+    }
+
+    /// Until when nothing is answered, if the drive hangs now.
+    pub fn hangs_until(&self, now: Nanos) -> Option<Nanos> {
+        let hanging =
+            self.running.iter().filter(|r| r.fault.kind == Kind::Hang && r.is_active(now));
+        hanging.map(Running::ends).max()
+    }
+}
+
+fn check(fault: &Fault, number: usize) -> Result<(), FaultError> {
+    let wrong = |what, hint| Err(FaultError { number, what, hint });
+    if number > FAULTS_MAX {
+        return wrong("a script has at most 1000", "leave some out");
+    }
+    let time = |s: f64| (0.0..=1e8).contains(&s);
+    if !time(fault.after_s) || !fault.for_s.is_none_or(time) {
+        return wrong("after_s and for_s are 0 to 1e8 seconds", "after_s = 10.0");
+    }
+    let Fault { kind, lba, sectors, extra_us, one_in, celsius, .. } = *fault;
+    if (kind == Kind::ReadError) != lba.is_some() || (sectors.is_some() && lba.is_none()) {
+        return wrong(
+            "lba and sectors belong to read-error, which needs lba",
+            "kind = \"read-error\", lba = 2048, sectors = 8",
+        );
+    }
+    if (kind == Kind::Latency) != extra_us.is_some() || (one_in.is_some() && extra_us.is_none()) {
+        return wrong(
+            "extra_us and one_in belong to latency, which needs extra_us",
+            "kind = \"latency\", extra_us = 20000, one_in = 1000",
+        );
+    }
+    if extra_us.is_some_and(|us| us > 100_000_000_000) || one_in == Some(0) || sectors == Some(0) {
+        return wrong("extra_us is at most 1e11, one_in and sectors at least 1", "one_in = 1000");
+    }
+    let possible = |c: f64| (-40.0..=100.0).contains(&c);
+    if (kind == Kind::Ambient) != celsius.is_some() || !celsius.is_none_or(possible) {
+        return wrong(
+            "celsius, -40 to 100, belongs to ambient, which needs it",
+            "kind = \"ambient\", celsius = 70.0",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::SessionId;
+
+    fn fault(kind: Kind) -> Fault {
+        let none = None::<u64>;
+        Fault {
+            kind,
+            after_s: 0.0,
+            after_ios: 0,
+            for_s: None,
+            lba: none,
+            sectors: none,
+            extra_us: none,
+            one_in: none,
+            celsius: None,
+        }
+    }
+
+    fn request(op: Op, lba: u64) -> Request {
+        Request { op, lba, sectors: 8, session: SessionId::numbered(0), token: 0 }
+    }
+
+    #[test]
+    fn a_read_error_strikes_its_sectors_in_its_time() {
+        let mut faults = Faults::new(Rng::new(1));
+        let (after_ios, for_s) = (5, Some(1.0));
+        let (lba, sectors) = (Some(100), Some(2));
+        faults.add(Fault { after_ios, for_s, lba, sectors, ..fault(Kind::ReadError) }).expect("ok");
+        let mut status = |at, requests, op, lba| {
+            faults.begin(at, requests);
+            faults.effect(at, &request(op, lba)).status
+        };
+        let second = Nanos::secs(1);
+        assert_eq!(status(Nanos::ZERO, 4, Op::Read, 100), None);
+        assert_eq!(status(second, 5, Op::Read, 100), Some(Status::MediaError));
+        assert_eq!(status(second, 6, Op::Read, 93), Some(Status::MediaError));
+        assert_eq!(status(second, 6, Op::Read, 92), None);
+        assert_eq!(status(second, 6, Op::Read, 102), None);
+        assert_eq!(status(second, 6, Op::Write { fua: false }, 100), None);
+        assert_eq!(status(Nanos::secs(2), 7, Op::Read, 100), None);
+    }
+
+    #[test]
+    fn a_hang_ends_and_heat_is_told_once() {
+        let mut faults = Faults::new(Rng::new(1));
+        faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..fault(Kind::Hang) }).expect("ok");
+        faults.add(Fault { celsius: Some(70.0), ..fault(Kind::Ambient) }).expect("ok");
+        assert_eq!(faults.begin(Nanos::ZERO, 0), Some(70.0));
+        assert_eq!(faults.begin(Nanos::secs(2), 0), None);
+        assert_eq!(faults.hangs_until(Nanos::secs(2)), Some(Nanos::secs(5)));
+        assert_eq!(faults.hangs_until(Nanos::secs(5)), None);
+    }
+
+    #[test]
+    fn a_field_of_another_kind_is_refused() {
+        let mut faults = Faults::new(Rng::new(1));
+        assert!(faults.add(fault(Kind::ReadError)).is_err());
+        assert!(faults.add(Fault { lba: Some(1), ..fault(Kind::Hang) }).is_err());
+        assert!(faults.add(Fault { celsius: Some(101.0), ..fault(Kind::Ambient) }).is_err());
+        assert!(faults.add(Fault { after_s: -1.0, ..fault(Kind::Hang) }).is_err());
+    }
+}

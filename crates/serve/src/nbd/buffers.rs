@@ -1,0 +1,103 @@
+//! Bytes on their way in and out of a connection, bounded by the caller.
+
+use std::io;
+
+/// Read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// A buffer that is emptied is given back when it has grown beyond this.
+const KEEP: usize = 1 << 20;
+
+/// Bytes that have come and are not used yet.
+#[derive(Default)]
+pub struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    /// What has come.
+    pub fn ready(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// The first `count` bytes are used.
+    pub fn consume(&mut self, count: usize) {
+        self.start += count;
+        debug_assert!(self.start <= self.end);
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.bytes.len() > KEEP {
+                self.bytes = Vec::new();
+            }
+        }
+    }
+
+    /// Reads once; `wanted` bytes are needed for the message in hand. Returns how many came, and whether
+    /// there may be more. The buffer at most doubles, so what is announced costs nothing until it comes.
+    pub fn fill(
+        &mut self,
+        wanted: usize,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<(usize, bool)> {
+        if self.start > 0 && self.bytes.len() - self.end < CHUNK / 2 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.end == self.bytes.len() {
+            let more = self.bytes.len().clamp(CHUNK, wanted.max(CHUNK));
+            self.bytes.resize(self.bytes.len() + more, 0);
+        }
+        let space = &mut self.bytes[self.end..];
+        let room = space.len();
+        let got = read(space)?;
+        self.end += got;
+        Ok((got, got == room))
+    }
+}
+
+/// Bytes that are to go.
+#[derive(Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Output {
+    /// To append to.
+    pub fn append(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Writes what the socket takes; returns whether all went.
+    pub fn drain(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<bool> {
+        while self.start < self.bytes.len() {
+            match write(&self.bytes[self.start..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.start += count,
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    // What has gone makes room when it is worth the copy.
+                    if self.start > self.bytes.len() / 2 {
+                        self.bytes.drain(..self.start);
+                        self.start = 0;
+                    }
+                    return Ok(false);
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
+        self.bytes.clear();
+        self.start = 0;
+        if self.bytes.capacity() > KEEP {
+            self.bytes = Vec::new();
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,397 @@
+//! One connection: bytes in, requests to the engine, replies out.
+//!
+//! Bounds: [`REQUESTS_MAX`] requests under way, [`BYTES_MAX`] bytes of read data asked for or not yet
+//! taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is read.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader, StatusExtent};
+
+use super::Export;
+use super::buffers::{Input, Output};
+use super::handshake::{ALLOCATION_ID, After, Agreed, Handshake, OPTION_MAX};
+use super::stream::Stream;
+use crate::engine::{Done, Engine, Op, Request, Status};
+use crate::session::{Next, Session, SessionId};
+
+/// Requests of one connection under way.
+const REQUESTS_MAX: usize = 1024;
+/// Bytes of answers, asked for or waiting: twice the longest.
+const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
+/// Stretches in one answer about data and holes.
+const EXTENTS_MAX: usize = 4096;
+/// How long a client may take for its handshake.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Reads of the socket in one turn.
+const READS_MAX: usize = 4;
+
+enum Phase {
+    /// The client's flags are to come.
+    Flags,
+    Options(Handshake),
+    /// TLS begins when the answer has gone; nothing is read before.
+    TlsNext(ClientFlags),
+    Transmission(Agreed),
+}
+
+/// A client.
+pub struct Connection {
+    stream: Stream,
+    export: Arc<Export>,
+    phase: Phase,
+    since: Instant,
+    input: Input,
+    /// Bytes that the message in hand needs.
+    wanted: usize,
+    output: Output,
+    me: Option<SessionId>,
+    under_way: usize,
+    /// Of the reads under way.
+    bytes_asked: usize,
+    /// No more requests are read; it ends when all are answered.
+    leaving: bool,
+}
+
+impl Connection {
+    /// Greets a client.
+    #[must_use]
+    pub fn new(stream: Stream, export: Arc<Export>) -> Connection {
+        let mut output = Output::default();
+        wire::greeting(output.append());
+        Connection {
+            stream,
+            export,
+            phase: Phase::Flags,
+            since: Instant::now(),
+            input: Input::default(),
+            wanted: 0,
+            output,
+            me: None,
+            under_way: 0,
+            bytes_asked: 0,
+            leaving: false,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.leaving
+            && !matches!(self.phase, Phase::TlsNext(_))
+            && self.under_way < REQUESTS_MAX
+            && self.bytes_asked + self.output.len() < BYTES_MAX
+    }
+
+    /// Takes message after message from what has come.
+    fn parse(&mut self, engine: &mut Engine) -> io::Result<()> {
+        while self.has_room() {
+            let went_on = match &mut self.phase {
+                Phase::Flags => self.flags()?,
+                Phase::Options(_) => self.option()?,
+                Phase::TlsNext(_) => unreachable!("there is no room for more"),
+                Phase::Transmission(agreed) => {
+                    let agreed = *agreed;
+                    self.request(agreed, engine)?
+                }
+            };
+            if !went_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so many bytes are there.
+    fn has(&mut self, count: usize) -> bool {
+        self.wanted = count;
+        self.input.ready().len() >= count
+    }
+
+    fn flags(&mut self) -> io::Result<bool> {
+        let Some(&bytes) = self.input.ready().first_chunk() else { return Ok(false) };
+        let client = ClientFlags::parse(bytes).map_err(|_| broken())?;
+        self.input.consume(bytes.len());
+        let tls_required = self.export.tls.is_some();
+        self.phase = Phase::Options(Handshake { client, agreed: Agreed::default(), tls_required });
+        Ok(true)
+    }
+
+    fn option(&mut self) -> io::Result<bool> {
+        let Some(head) = self.input.ready().first_chunk() else { return Ok(false) };
+        let OptionHeader { option, length } = OptionHeader::parse(head).map_err(|_| broken())?;
+        if length > OPTION_MAX {
+            return Err(broken());
+        }
+        let end = wire::OPTION_BYTES + length as usize;
+        if !self.has(end) {
+            return Ok(false);
+        }
+        let Phase::Options(handshake) = &mut self.phase else { unreachable!("the caller looked") };
+        let data = &self.input.ready()[wire::OPTION_BYTES..end];
+        let after = handshake.option(option, data, &self.export, self.output.append());
+        let (agreed, client) = (handshake.agreed, handshake.client);
+        self.input.consume(end);
+        match after {
+            After::Option => {}
+            After::Transmission => self.phase = Phase::Transmission(agreed),
+            // What has come before TLS must not be taken for something inside.
+            After::Tls if !self.input.ready().is_empty() => return Err(broken()),
+            After::Tls => self.phase = Phase::TlsNext(client),
+            After::End => self.leaving = true,
+        }
+        Ok(true)
+    }
+
+    fn request(&mut self, agreed: Agreed, engine: &mut Engine) -> io::Result<bool> {
+        let Some(head) = self.input.ready().first_chunk() else { return Ok(false) };
+        let request = wire::Request::parse(head).map_err(|_| broken())?;
+        let end = wire::REQUEST_BYTES + request.payload as usize;
+        if !self.has(end) {
+            return Ok(false);
+        }
+        match self.meaning(&request, agreed, engine) {
+            Ok(Some(op)) => {
+                let session = self.me.expect("bytes were read, so the loop has named it");
+                let flush = op == Op::Flush;
+                let ask = Request {
+                    op,
+                    lba: if flush { 0 } else { request.offset / SECTOR_BYTES },
+                    sectors: if flush { 0 } else { request.length / SECTOR_BYTES as u32 },
+                    session,
+                    token: request.cookie,
+                };
+                let data = &self.input.ready()[wire::REQUEST_BYTES..end];
+                engine.submit(ask, data);
+                self.under_way += 1;
+                if op == Op::Read {
+                    self.bytes_asked += request.length as usize;
+                }
+            }
+            Ok(None) => {}
+            Err(error) => self.refuse(agreed, request.cookie, error),
+        }
+        self.input.consume(end);
+        Ok(true)
+    }
+
+    /// What a request asks of the engine; None if it has been answered, or is the last one.
+    fn meaning(
+        &mut self,
+        request: &wire::Request,
+        agreed: Agreed,
+        engine: &Engine,
+    ) -> Result<Option<Op>, Error> {
+        let command = request.command.ok_or(Error::Inval)?;
+        match command {
+            Command::Disconnect => {
+                self.leaving = true;
+                return Ok(None);
+            }
+            Command::Flush => return Ok(Some(Op::Flush)),
+            _ => {}
+        }
+        let sector = SECTOR_BYTES as u32;
+        let end = request.offset.checked_add(u64::from(request.length));
+        if request.length == 0 || end.is_none_or(|end| end > self.export.bytes) {
+            let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
+            return Err(if writes && request.length > 0 { Error::NoSpc } else { Error::Inval });
+        }
+        if !request.offset.is_multiple_of(SECTOR_BYTES) || !request.length.is_multiple_of(sector) {
+            return Err(Error::Inval);
+        }
+        Ok(Some(match command {
+            Command::Read if request.length > wire::MAX_PAYLOAD => return Err(Error::Overflow),
+            Command::Read => Op::Read,
+            Command::Write { fua } => Op::Write { fua },
+            Command::Trim { fua } => Op::Trim { fua },
+            Command::WriteZeroes { fast: true, .. } if !engine.store().zeroes_fast() => {
+                return Err(Error::NotSup);
+            }
+            Command::WriteZeroes { fua, no_hole, .. } => {
+                Op::WriteZeroes { fua, allocated: no_hole }
+            }
+            Command::Cache => {
+                self.succeed(agreed, request.cookie);
+                return Ok(None);
+            }
+            Command::BlockStatus { one } => {
+                self.block_status(request, one, agreed, engine)?;
+                return Ok(None);
+            }
+            Command::Flush | Command::Disconnect => unreachable!("looked at before"),
+        }))
+    }
+
+    fn block_status(
+        &mut self,
+        request: &wire::Request,
+        one: bool,
+        agreed: Agreed,
+        engine: &Engine,
+    ) -> Result<(), Error> {
+        if !agreed.allocation {
+            return Err(Error::Inval);
+        }
+        let (lba, sectors) =
+            (request.offset / SECTOR_BYTES, u64::from(request.length) / SECTOR_BYTES);
+        let most = if one { 1 } else { EXTENTS_MAX };
+        let found = engine.store().extents(lba, sectors, most).map_err(|_| Error::Io)?;
+        let extents: Vec<StatusExtent> = found
+            .iter()
+            .map(|e| StatusExtent { length: (e.sectors * SECTOR_BYTES) as u32, hole: !e.data })
+            .collect();
+        let out = self.output.append();
+        wire::structured_block_status(out, request.cookie, ALLOCATION_ID, &extents);
+        Ok(())
+    }
+
+    fn succeed(&mut self, agreed: Agreed, cookie: u64) {
+        let out = self.output.append();
+        if agreed.structured {
+            wire::structured_none(out, cookie);
+        } else {
+            wire::simple_reply(out, cookie, None);
+        }
+    }
+
+    fn refuse(&mut self, agreed: Agreed, cookie: u64, error: Error) {
+        let out = self.output.append();
+        if agreed.structured {
+            wire::structured_error(out, cookie, error);
+        } else {
+            wire::simple_reply(out, cookie, Some(error));
+        }
+    }
+
+    /// The head of a read's reply and its data.
+    fn answer_read(&mut self, agreed: Agreed, request: &Request, engine: &Engine) {
+        let length = request.sectors as usize * SECTOR_BYTES as usize;
+        let out = self.output.append();
+        let before = out.len();
+        if agreed.structured {
+            let offset = request.lba * SECTOR_BYTES;
+            wire::structured_data(out, request.token, offset, length as u32);
+        } else {
+            wire::simple_reply(out, request.token, None);
+        }
+        let start = out.len();
+        out.resize(start + length, 0);
+        if engine.store().read(request.lba, &mut out[start..]).is_err() {
+            out.truncate(before);
+            self.refuse(agreed, request.token, Error::Io);
+        }
+    }
+
+    fn read(&mut self, engine: &mut Engine) -> io::Result<()> {
+        for _ in 0..READS_MAX {
+            if !self.has_room() {
+                return Ok(());
+            }
+            let stream = &mut self.stream;
+            let (got, more) = match self.input.fill(self.wanted, |into| stream.read(into)) {
+                Ok(result) => result,
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+                Err(why) => return Err(why),
+            };
+            if got == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.parse(engine)?;
+            if !more && !self.stream.holds_bytes() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer to STARTTLS has gone: everything after is inside, and what was agreed is forgotten.
+    fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
+        let config = self.export.tls.as_ref().expect("it was offered");
+        self.stream.start_tls(config)?;
+        let (agreed, tls_required) = (Agreed::default(), false);
+        self.phase = Phase::Options(Handshake { client, agreed, tls_required });
+        Ok(())
+    }
+}
+
+impl Session for Connection {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.fd())
+    }
+
+    fn readable(&mut self, engine: &mut Engine, me: SessionId) -> io::Result<()> {
+        self.me = Some(me);
+        if self.leaving {
+            return Err(broken());
+        }
+        self.read(engine)
+    }
+
+    fn complete(&mut self, engine: &mut Engine, done: Done) {
+        let Phase::Transmission(agreed) = self.phase else {
+            unreachable!("only this phase has requests")
+        };
+        let request = done.request;
+        self.under_way -= 1;
+        if request.op == Op::Read {
+            self.bytes_asked -= request.sectors as usize * SECTOR_BYTES as usize;
+        }
+        let error = match done.status {
+            Status::Ok if request.op == Op::Read => {
+                self.answer_read(agreed, &request, engine);
+                return;
+            }
+            Status::Ok => return self.succeed(agreed, request.token),
+            Status::OutOfRange => Error::Inval,
+            Status::MediaError | Status::Internal => Error::Io,
+            Status::ReadOnly => Error::Perm,
+            Status::NoSpace => Error::NoSpc,
+        };
+        self.refuse(agreed, request.token, error);
+    }
+
+    fn flush(&mut self, engine: &mut Engine) -> io::Result<Next> {
+        loop {
+            let stream = &mut self.stream;
+            let all = self.output.drain(|bytes| stream.write(bytes))? && stream.finish()?;
+            if let (true, Phase::TlsNext(client)) = (all, &self.phase) {
+                self.start_tls(*client)?;
+            }
+            if self.leaving && all && self.under_way == 0 {
+                return Ok(Next::Close);
+            }
+            // Answers that have gone make room for what has come already.
+            let came = self.input.ready().len();
+            if all && came > 0 && self.has_room() {
+                self.parse(engine)?;
+                if self.input.ready().len() < came {
+                    continue;
+                }
+            }
+            if all && self.me.is_some() && self.stream.holds_bytes() && self.has_room() {
+                let before = (self.output.len(), self.under_way);
+                self.read(engine)?;
+                if before != (self.output.len(), self.under_way) || self.leaving {
+                    continue;
+                }
+            }
+            return Ok(Next::Wait { read: self.has_room(), write: !all });
+        }
+    }
+
+    fn tick(&mut self, _engine: &mut Engine, _now: Nanos) -> io::Result<()> {
+        let handshake = !matches!(self.phase, Phase::Transmission(_));
+        if handshake && self.since.elapsed() > HANDSHAKE_MAX {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+}
+
+/// The client does not keep to the protocol.
+fn broken() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}

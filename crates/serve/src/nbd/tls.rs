@@ -1,0 +1,44 @@
+//! The certificate that a client may check, from PEM files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Why TLS cannot be offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file}: {why}\nhint: both in PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost"
+)]
+pub struct TlsError {
+    file: String,
+    why: String,
+}
+
+/// The configuration with this certificate chain and its private key; clients need none.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let error = |file: &Path, why: &dyn std::fmt::Display| TlsError {
+        file: file.display().to_string(),
+        why: why.to_string(),
+    };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
+        .and_then(Iterator::collect)
+        .map_err(|why| error(cert, &why))?;
+    if chain.is_empty() {
+        return Err(error(cert, &"no certificate in it"));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|why| error(key, &why))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|why| error(cert, &why))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|why| error(key, &why))?;
+    Ok(Arc::new(config))
+}

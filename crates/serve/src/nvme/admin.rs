@@ -1,0 +1,228 @@
+//! The admin command set.
+//!
+//! Source: NVM Express base specification 1.4, section 5. A command that fails is entered into the
+//! error log by [`Subsystem::admin`]'s caller; queues of PCIe are made in `pci/`.
+
+use drivebay_wire::nvme::{
+    AdminOpcode, Cns, Feature, LogPage, OPCODE_FABRICS, Select, Sqe, Status,
+};
+
+use super::controller::Kind;
+use super::events::Event;
+use super::io::Need;
+use super::subsystem::Subsystem;
+use super::{NSID, NSID_ALL, logs};
+use crate::engine::Engine;
+
+/// What an admin command comes to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Done; what the completion carries, and data for the host.
+    Done(u32, Vec<u8>),
+    /// Waits for an event.
+    Held,
+    /// A fabrics command, or one about queues: the transport's.
+    Transport,
+}
+
+type Answer = Result<Outcome, Status>;
+
+/// Bytes that an admin command moves, by its own fields.
+pub(super) fn need(sqe: &Sqe) -> Need {
+    let to_host = |bytes: u64| Need::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
+    if sqe.opcode == OPCODE_FABRICS {
+        // Connect alone has data.
+        return if sqe.nsid.get() as u8 == 1 { Need::FromHost(1024) } else { Need::Nothing };
+    }
+    let host_id = if sqe.cdw11.get() & 1 != 0 { 16 } else { 8 };
+    let is_host_id = Feature::of(sqe.cdw10.get() as u8) == Some(Feature::HostIdentifier);
+    match AdminOpcode::of(sqe.opcode) {
+        Some(AdminOpcode::Identify) => to_host(4096),
+        Some(AdminOpcode::GetLogPage) => to_host(sqe.log_bytes()),
+        Some(AdminOpcode::GetFeatures)
+            if is_host_id && Select::of(sqe.cdw10.get()) != Some(Select::Capabilities) =>
+        {
+            to_host(host_id)
+        }
+        Some(AdminOpcode::SetFeatures) if is_host_id => Need::FromHost(host_id as u32),
+        _ => Need::Nothing,
+    }
+}
+
+impl Subsystem {
+    /// Carries out an admin command of controller `id`.
+    pub(super) fn admin(&mut self, id: u16, engine: &mut Engine, sqe: &Sqe) -> Answer {
+        let kind = self.get(id).ok_or(Status::INTERNAL_ERROR)?.kind;
+        let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
+            let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
+            return if fabrics { Ok(Outcome::Transport) } else { invalid_opcode() };
+        };
+        use AdminOpcode as A;
+        match (opcode, kind) {
+            (A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq, Kind::Pci) => {
+                Ok(Outcome::Transport)
+            }
+            (A::GetLogPage, _) => self.log_page(id, kind, engine, sqe),
+            (A::Identify, _) => self.identify(id, kind, engine, sqe),
+            (A::GetFeatures, _) => {
+                let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+                check_scope(kind, sqe)?;
+                let (value, data) = controller.features.get(sqe, &self.identity)?;
+                Ok(Outcome::Done(value, data))
+            }
+            (A::SetFeatures, _) => {
+                check_scope(kind, sqe)?;
+                let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
+                let result = controller.features.set(sqe)?;
+                controller.tell_queues();
+                Ok(Outcome::Done(result, Vec::new()))
+            }
+            (A::AsyncEvent, _) => {
+                let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
+                controller.events.request(sqe.cid.get())?;
+                Ok(Outcome::Held)
+            }
+            (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
+            (A::Abort, Kind::Tcp | Kind::Pci) => Ok(Outcome::Done(self.abort(id, sqe), Vec::new())),
+            (A::Format, Kind::Tcp | Kind::Pci) => self.format(engine, sqe),
+            (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, engine, sqe),
+            _ => invalid_opcode(),
+        }
+    }
+
+    /// Looks at the drive: raises events that are due.
+    pub(super) fn look(&mut self, id: u16, engine: &mut Engine) {
+        let Some(controller) = self.get_mut(id) else { return };
+        if controller.kind == Kind::Discovery {
+            return;
+        }
+        let kelvin = super::identity::kelvin(engine.health().temperature_c);
+        let is_beyond = controller.features.is_beyond(kelvin);
+        let is_enabled = controller.features.events & 1 << 1 != 0;
+        controller.events.temperature(is_beyond, is_enabled);
+    }
+
+    fn identify(&self, id: u16, kind: Kind, engine: &Engine, sqe: &Sqe) -> Answer {
+        let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+        let nsid = sqe.nsid.get();
+        let page = match Cns::of(sqe.cdw10.get()) {
+            Cns::Controller => self.identity.controller(controller),
+            _ if kind == Kind::Discovery => return Err(Status::INVALID_FIELD.dnr()),
+            Cns::Namespace if nsid == NSID => self.identity.namespace(engine.store().sectors()),
+            Cns::NamespaceNames if nsid == NSID => self.identity.namespace_names(),
+            Cns::Namespace | Cns::NamespaceNames => return Err(Status::INVALID_NAMESPACE.dnr()),
+            Cns::ActiveNamespaces if nsid >= 0xffff_fffe => {
+                return Err(Status::INVALID_NAMESPACE.dnr());
+            }
+            Cns::ActiveNamespaces => {
+                let mut list = vec![0; 4096];
+                if nsid < NSID {
+                    list[..4].copy_from_slice(&NSID.to_le_bytes());
+                }
+                list
+            }
+            Cns::Other(_) => return Err(Status::INVALID_FIELD.dnr()),
+        };
+        Ok(Outcome::Done(0, page))
+    }
+
+    fn log_page(&mut self, id: u16, kind: Kind, engine: &mut Engine, sqe: &Sqe) -> Answer {
+        let (bytes, offset) = (sqe.log_bytes(), sqe.log_offset());
+        if bytes > u64::from(self.identity.transfer_bytes_max()) || !offset.is_multiple_of(4) {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+        let on_drive = kind != Kind::Discovery;
+        let page = match LogPage::of(sqe.cdw10.get()) {
+            LogPage::Smart if on_drive => {
+                if ![0, NSID, NSID_ALL].contains(&sqe.nsid.get()) {
+                    return Err(Status::INVALID_NAMESPACE.dnr());
+                }
+                logs::smart(&engine.health(), controller, self.error_count)
+            }
+            LogPage::Errors => logs::errors(self),
+            LogPage::FirmwareSlots if on_drive => logs::firmware(&self.identity.own.firmware),
+            LogPage::ChangedNamespaces if on_drive => vec![0; 4096],
+            LogPage::Commands if on_drive => logs::commands(kind),
+            LogPage::Sanitize if on_drive => logs::sanitize(self.sanitized),
+            LogPage::Discovery if !on_drive => return Ok(Outcome::Transport),
+            _ => return Err(Status::INVALID_LOG_PAGE.dnr()),
+        };
+        let retain = sqe.cdw10.get() & 1 << 15 != 0;
+        if !retain && let Some(controller) = self.get_mut(id) {
+            controller.events.page_read(sqe.cdw10.get() as u8);
+        }
+        part_of_page(page, offset, bytes)
+    }
+
+    /// Only requests for events can still be called back; commands of the drive are on their way.
+    fn abort(&mut self, id: u16, sqe: &Sqe) -> u32 {
+        let (queue, cid) = (sqe.cdw10.get() as u16, (sqe.cdw10.get() >> 16) as u16);
+        let aborted = queue == 0 && self.get_mut(id).is_some_and(|c| c.events.abort(cid));
+        u32::from(!aborted)
+    }
+
+    fn format(&mut self, engine: &mut Engine, sqe: &Sqe) -> Answer {
+        if ![NSID, NSID_ALL].contains(&sqe.nsid.get()) {
+            return Err(Status::INVALID_NAMESPACE.dnr());
+        }
+        let cdw10 = sqe.cdw10.get();
+        let (format, protection, erase) = (cdw10 & 0xf, cdw10 >> 5 & 7, cdw10 >> 9 & 7);
+        if format != 0 {
+            return Err(Status::INVALID_FORMAT.dnr());
+        }
+        // No protection information, no cryptographic erase.
+        if protection != 0 || erase > 1 {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        engine.erase().map_err(|_| Status::INTERNAL_ERROR)?;
+        done()
+    }
+
+    fn sanitize(&mut self, id: u16, engine: &mut Engine, sqe: &Sqe) -> Answer {
+        const EXIT_FAILURE: u32 = 1;
+        const BLOCK_ERASE: u32 = 2;
+        match sqe.cdw10.get() & 7 {
+            EXIT_FAILURE => done(),
+            BLOCK_ERASE => {
+                engine.erase().map_err(|_| Status::INTERNAL_ERROR)?;
+                self.sanitized = Some(sqe.cdw10.get());
+                if let Some(controller) = self.get_mut(id) {
+                    controller.events.raise(Event::Sanitized);
+                }
+                done()
+            }
+            _ => Err(Status::INVALID_FIELD.dnr()),
+        }
+    }
+}
+
+/// What is asked for of a page, with zeros behind its end.
+pub(super) fn part_of_page(page: Vec<u8>, offset: u64, bytes: u64) -> Answer {
+    let from = usize::try_from(offset).ok().filter(|&from| from <= page.len());
+    let from = from.ok_or(Status::INVALID_FIELD.dnr())?;
+    let mut part = page[from..].to_vec();
+    part.resize(bytes as usize, 0);
+    Ok(Outcome::Done(0, part))
+}
+
+fn check_scope(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
+    let feature = Feature::of(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())?;
+    use Feature as F;
+    let fits = match kind {
+        Kind::Discovery => {
+            matches!(feature, F::KeepAliveTimer | F::AsyncEvents | F::HostIdentifier)
+        }
+        Kind::Tcp => !matches!(feature, F::InterruptCoalescing | F::InterruptVector),
+        Kind::Pci => !matches!(feature, F::KeepAliveTimer),
+    };
+    if fits { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
+}
+
+fn done() -> Answer {
+    Ok(Outcome::Done(0, Vec::new()))
+}
+
+fn invalid_opcode() -> Answer {
+    Err(Status::INVALID_OPCODE.dnr())
+}

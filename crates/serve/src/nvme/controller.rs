@@ -1,0 +1,192 @@
+//! One controller: registers, features, events, keep-alive.
+//!
+//! Source: NVM Express base specification 1.4, sections 3.1 (registers), 7.6 (start and shutdown),
+//! 7.12 (keep-alive). The properties of fabrics are these registers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::VERSION;
+use super::events::Events;
+use super::features::Features;
+use super::identity::Identity;
+
+/// How a controller is reached, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The drive, over TCP.
+    Tcp,
+    /// The drive, as a PCIe device.
+    Pci,
+    /// The list of subsystems.
+    Discovery,
+}
+
+/// CC: enabled.
+const CC_ENABLE: u32 = 1;
+/// CC: shutdown notification, in bits 15:14.
+const CC_SHUTDOWN_SHIFT: u32 = 14;
+/// CSTS: ready.
+const CSTS_READY: u32 = 1;
+/// CSTS: shutdown done, in bits 3:2.
+const CSTS_SHUTDOWN_DONE: u32 = 2 << 2;
+/// CSTS: shutdown going on.
+const CSTS_SHUTDOWN_BUSY: u32 = 1 << 2;
+/// CAP: time to become ready, in 500 ms.
+const CAP_TIMEOUT: u64 = 20;
+
+/// What the transport is to do after a register was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing.
+    None,
+    /// Queues are gone: drop what belongs to them.
+    Reset,
+    /// Flush the drive, then call [`Controller::shut_down`].
+    Shutdown,
+}
+
+/// What the I/O queues of a controller look at, without its lock.
+pub(super) struct Flags {
+    epoch: AtomicU32,
+    write_cache: AtomicBool,
+    heard: AtomicBool,
+}
+
+/// Epoch of a controller that is gone.
+const GONE: u32 = u32::MAX;
+
+impl Flags {
+    /// Counts resets; queues of an earlier epoch are gone.
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Whether writes may stay in the drive's buffer.
+    pub fn write_cache(&self) -> bool {
+        self.write_cache.load(Ordering::Relaxed)
+    }
+
+    /// The host has sent something.
+    pub fn hear(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A controller.
+pub(super) struct Controller {
+    pub id: u16,
+    pub kind: Kind,
+    pub host_nqn: String,
+    pub features: Features,
+    pub events: Events,
+    /// I/O queues that are connected, by identifier less one.
+    pub queues: u64,
+    pub flags: Arc<Flags>,
+    cc: u32,
+    csts: u32,
+    cap: u64,
+    heard: Instant,
+}
+
+impl Controller {
+    pub fn new(id: u16, kind: Kind, identity: &Identity) -> Controller {
+        let entries = u64::from(identity.queue_entries_max - 1);
+        // Contiguous queues; the NVM command set; pages of 4 KiB.
+        let cap = entries | 1 << 16 | CAP_TIMEOUT << 24 | 1 << 37;
+        Controller {
+            id,
+            kind,
+            host_nqn: String::new(),
+            features: Features::new(identity),
+            events: Events::new(identity.own.events_max),
+            queues: 0,
+            flags: Arc::new(Flags {
+                epoch: AtomicU32::new(0),
+                write_cache: AtomicBool::new(true),
+                heard: AtomicBool::new(true),
+            }),
+            cc: 0,
+            csts: 0,
+            cap,
+            heard: Instant::now(),
+        }
+    }
+
+    /// CAP.
+    pub fn capabilities(&self) -> u64 {
+        self.cap
+    }
+
+    /// VS.
+    pub fn version(&self) -> u32 {
+        VERSION
+    }
+
+    /// CC.
+    pub fn configuration(&self) -> u32 {
+        self.cc
+    }
+
+    /// CSTS.
+    pub fn status(&self) -> u32 {
+        self.csts
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.csts & CSTS_READY != 0
+    }
+
+    /// Writes CC.
+    pub fn configure(&mut self, value: u32, identity: &Identity) -> Effect {
+        let before = std::mem::replace(&mut self.cc, value);
+        let (was, is) = (before & CC_ENABLE != 0, value & CC_ENABLE != 0);
+        let shutdown = |cc: u32| cc >> CC_SHUTDOWN_SHIFT & 3 != 0;
+        if was && !is {
+            self.csts = 0;
+            self.queues = 0;
+            self.flags.epoch.fetch_add(1, Ordering::Relaxed);
+            let mut features = Features::new(identity);
+            features.keep_alive_ms = self.features.keep_alive_ms;
+            features.host_id = self.features.host_id;
+            self.features = features;
+            self.tell_queues();
+            self.events = Events::new(identity.own.events_max);
+            return Effect::Reset;
+        }
+        if !was && is {
+            self.csts = CSTS_READY;
+        }
+        if shutdown(value) && !shutdown(before) {
+            self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_BUSY;
+            return Effect::Shutdown;
+        }
+        Effect::None
+    }
+
+    /// The drive has flushed; it may be switched off.
+    pub fn shut_down(&mut self) {
+        self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_DONE;
+    }
+
+    /// The features have changed.
+    pub fn tell_queues(&self) {
+        self.flags.write_cache.store(self.features.write_cache, Ordering::Relaxed);
+    }
+
+    /// Whether the host has been silent for too long; to be asked now and then.
+    pub fn is_lost(&mut self) -> bool {
+        if self.flags.heard.swap(false, Ordering::Relaxed) {
+            self.heard = Instant::now();
+        }
+        let allowed = Duration::from_millis(u64::from(self.features.keep_alive_ms));
+        !allowed.is_zero() && self.heard.elapsed() > allowed
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.flags.epoch.store(GONE, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,199 @@
+//! What the drive says of itself: Identify pages.
+//!
+//! Source: the profile's `identify` section, which copies a real drive's data. The server adds what it
+//! can do itself and the drive of 2015 could not: version 1.4, Sanitize, log pages with offsets, the
+//! fields of fabrics. It takes away what it does not do: firmware download, security, Write
+//! Uncorrectable, autonomous power state transitions. A profile without that section gets figures of no
+//! maker.
+
+use drivebay_drive::{Identify, Spec};
+use drivebay_wire::nvme::{
+    IdentifyController, IdentifyNamespace, LbaFormat, NidType, PowerState, padded, padded_nqn,
+};
+use zerocopy::IntoBytes;
+
+use super::VERSION;
+use super::controller::{Controller, Kind};
+
+/// Bytes of command and data in one capsule: the command and 16 KiB, as Linux's own target has it.
+pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
+/// Granularity of the keep-alive timeout, in 100 ms.
+const KEEP_ALIVE_GRAIN: u16 = 10;
+/// Optional commands: Compare, Dataset Management, Write Zeroes; Select of Get Features.
+const ONCS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4;
+/// Optional admin commands: Format.
+const OACS: u16 = 1 << 1;
+/// Sanitize by block erase; media is not modified after.
+const SANICAP: u32 = 1 << 1 | 1 << 30;
+
+/// The drive's names and constants.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Serial number, at most 20 ASCII characters.
+    pub serial: String,
+    /// The subsystem's name.
+    pub nqn: String,
+    /// The profile's data.
+    pub own: Identify,
+    /// Commands of a queue, at most.
+    pub(super) queue_entries_max: u16,
+    /// I/O queues of a controller, at most.
+    pub(super) io_queues_max: u16,
+    warning_c: Option<f64>,
+    critical_c: Option<f64>,
+}
+
+impl Identity {
+    /// The identity of a drive.
+    #[must_use]
+    pub fn new(spec: &Spec, serial: &str) -> Identity {
+        Identity {
+            serial: serial.to_owned(),
+            nqn: format!("nqn.2026-11.localhost.drivebay:{}", spec.raw.drive.name),
+            own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
+            queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
+            io_queues_max: spec.interface.queues_max.clamp(1, 64) as u16,
+            warning_c: spec.rated.warning_c,
+            critical_c: spec.rated.critical_c,
+        }
+    }
+
+    /// Most data of a command, bytes.
+    pub(super) fn transfer_bytes_max(&self) -> u32 {
+        4096 << self.own.transfer_max_log2
+    }
+
+    /// The warning temperature, kelvin; 0 where the drive has none.
+    pub(super) fn warning_k(&self) -> u16 {
+        self.warning_c.map_or(0, kelvin)
+    }
+
+    /// Identify Controller.
+    pub(super) fn controller(&self, controller: &Controller) -> Vec<u8> {
+        let mut id = IdentifyController {
+            vid: self.own.pci[0].into(),
+            ssvid: self.own.pci[0].into(),
+            sn: padded(&self.serial),
+            mn: padded(&self.own.model),
+            fr: padded(&self.own.firmware),
+            mdts: self.own.transfer_max_log2,
+            cntlid: controller.id.into(),
+            ver: VERSION.into(),
+            // 128-bit host identifiers, keep-alive by any traffic.
+            ctratt: (1 | 1 << 6).into(),
+            aerl: self.own.events_max,
+            elpe: self.own.error_entries,
+            lpa: 1 << 2,
+            kas: KEEP_ALIVE_GRAIN.into(),
+            maxcmd: self.queue_entries_max.into(),
+            // SGLs, in the capsule as well.
+            sgls: (1 | 1 << 20).into(),
+            ..IdentifyController::default()
+        };
+        match controller.kind {
+            Kind::Discovery => {
+                id.cntrltype = 2;
+                id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
+            }
+            Kind::Tcp | Kind::Pci => self.drive(&mut id, controller.kind),
+        }
+        id.as_bytes().to_vec()
+    }
+
+    fn drive(&self, id: &mut IdentifyController, kind: Kind) {
+        let own = &self.own;
+        id.cntrltype = 1;
+        id.rab = own.arbitration_burst_log2;
+        id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
+        // Namespace attribute notices: none is ever sent, but Linux listens to events only with it.
+        id.oaes = (1 << 8).into();
+        id.oacs = OACS.into();
+        id.acl = own.aborts_max;
+        // One firmware slot, which cannot be written.
+        id.frmw = 1 << 1 | 1;
+        // SMART of the namespace is that of the drive; effects; offsets.
+        id.lpa = 1 | 1 << 1 | 1 << 2;
+        id.wctemp = self.warning_k().into();
+        id.cctemp = self.critical_c.map_or(0, kelvin).into();
+        id.sanicap = SANICAP.into();
+        (id.sqes, id.cqes) = (0x66, 0x44);
+        id.nn = 1.into();
+        id.oncs = ONCS.into();
+        // A cache that a flush of all namespaces reaches.
+        id.vwc = 7;
+        [id.awun, id.awupf] = own.atomic_write.map(Into::into);
+        id.subnqn = padded_nqn(&self.nqn);
+        let states = own.power_states.iter().zip(&mut id.psd);
+        for (state, psd) in states {
+            let s = state;
+            *psd = PowerState::new(s.max_mw, s.entry_us, s.exit_us, s.operational);
+        }
+        id.npss = (own.power_states.len().max(1) - 1) as u8;
+        if kind == Kind::Pci {
+            (id.sgls, id.kas, id.maxcmd) = (0.into(), 0.into(), 0.into());
+        } else {
+            // More than one controller may look at the drive.
+            id.cmic = 1 << 1;
+            id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
+            id.iorcsz = 1.into();
+            id.msdbd = 1;
+        }
+    }
+
+    /// Identify Namespace, of so many blocks.
+    pub(super) fn namespace(&self, blocks: u64) -> Vec<u8> {
+        let mut id = IdentifyNamespace {
+            nsze: blocks.into(),
+            ncap: blocks.into(),
+            nuse: blocks.into(),
+            nmic: 1,
+            // Deallocated blocks read as zeros; Write Zeroes may deallocate.
+            dlfeat: 1 | 1 << 3,
+            eui64: self.eui64(),
+            ..IdentifyNamespace::default()
+        };
+        id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
+        id.as_bytes().to_vec()
+    }
+
+    /// The namespace's names.
+    pub(super) fn namespace_names(&self) -> Vec<u8> {
+        let mut list = vec![0; 4096];
+        list[0] = NidType::Eui64 as u8;
+        list[1] = 8;
+        list[4..12].copy_from_slice(&self.eui64());
+        list
+    }
+
+    /// The maker's part, then a digest of the serial number.
+    fn eui64(&self) -> [u8; 8] {
+        let digest = self.serial.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        let mut name = (u64::from(self.own.oui) << 40 | digest >> 24).to_be_bytes();
+        // Never all zeros, which would mean none.
+        name[7] |= 1;
+        name
+    }
+}
+
+/// Whole kelvin, as NVMe has temperatures.
+pub(super) fn kelvin(celsius: f64) -> u16 {
+    (celsius + 273.0).round().clamp(0.0, 65_535.0) as u16
+}
+
+fn of_no_maker(spec: &Spec) -> Identify {
+    Identify {
+        model: spec.raw.drive.model.value.chars().filter(char::is_ascii).take(40).collect(),
+        firmware: "1.0".to_owned(),
+        pci: [0, 0],
+        oui: 0,
+        arbitration_burst_log2: 0,
+        transfer_max_log2: 5,
+        atomic_write: [0, 0],
+        aborts_max: 3,
+        events_max: 3,
+        error_entries: 63,
+        power_states: Vec::new(),
+    }
+}

@@ -1,0 +1,94 @@
+//! What the thread of the virtual machine and the event loop have in common.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::memory::Memory;
+
+/// Registers that only the host writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Registers {
+    /// CC.
+    pub configuration: u32,
+    /// AQA.
+    pub admin_entries: u32,
+    /// ASQ.
+    pub admin_sq: u64,
+    /// ACQ.
+    pub admin_cq: u64,
+}
+
+/// What is sent to the device in the event loop.
+pub(super) enum Letter {
+    /// CC was written; all registers as they are now.
+    Configure(Registers),
+    /// A doorbell was rung.
+    Doorbell,
+    /// The machine has gone, or resets the device.
+    Reset,
+}
+
+/// Both sides' state.
+pub(super) struct Shared {
+    pub memory: Mutex<Memory>,
+    /// Event file descriptors by MSI-X vector.
+    vectors: Mutex<Vec<Option<File>>>,
+    /// CSTS.
+    pub status: AtomicU32,
+    /// Submission tail and completion head by turns, by queue.
+    pub doorbells: Box<[AtomicU32]>,
+    /// A doorbell letter is on its way.
+    pub rung: AtomicBool,
+}
+
+impl Shared {
+    /// For so many queues, the admin queue among them.
+    pub fn new(queues: u16) -> Shared {
+        Shared {
+            memory: Mutex::default(),
+            vectors: Mutex::new((0..queues).map(|_| None).collect()),
+            status: AtomicU32::new(0),
+            doorbells: (0..2 * queues).map(|_| AtomicU32::new(0)).collect(),
+            rung: AtomicBool::new(false),
+        }
+    }
+
+    /// Vectors there are.
+    pub fn vectors(&self) -> u16 {
+        lock(&self.vectors).len() as u16
+    }
+
+    /// Sets the event file descriptors from `first` on; none where the machine takes it away.
+    pub fn set_vectors(&self, first: u32, files: Vec<Option<File>>) {
+        let mut vectors = lock(&self.vectors);
+        for (place, file) in vectors.iter_mut().skip(first as usize).zip(files) {
+            *place = file;
+        }
+    }
+
+    /// Raises an interrupt.
+    pub fn interrupt(&self, vector: u16) {
+        if let Some(Some(file)) = lock(&self.vectors).get_mut(usize::from(vector)) {
+            // A full counter means that it has not been heard yet.
+            let _ = file.write(&1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The doorbell at a place; 0 where there is none.
+    pub fn doorbell(&self, place: u16) -> u32 {
+        self.doorbells.get(usize::from(place)).map_or(0, |bell| bell.load(Ordering::Acquire))
+    }
+
+    pub fn quiet_doorbells(&self) {
+        for bell in &self.doorbells {
+            bell.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Takes a lock, whoever panicked with it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

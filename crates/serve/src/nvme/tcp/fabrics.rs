@@ -1,0 +1,203 @@
+//! Fabrics commands: connecting a queue, properties, and the list of what is there.
+//!
+//! Source: NVMe over Fabrics 1.1, sections 3.3 to 3.5, 5.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use drivebay_wire::nvme::{
+    CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
+    Property, Sqe, Status, SubsystemType, Transport, nqn_of, padded, padded_nqn,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::nvme::admin::{Outcome, part_of_page};
+use crate::nvme::controller::{Effect, Flags, Kind};
+use crate::nvme::subsystem::Subsystem;
+
+/// Most entries of an admin queue.
+const ADMIN_ENTRIES_MAX: u16 = 128;
+/// Least entries of a queue.
+const ENTRIES_MIN: u16 = 2;
+/// Connect's attribute: no flow control of the submission queue.
+const NO_FLOW_CONTROL: u8 = 1 << 2;
+
+/// The queue that a connection has become.
+pub(super) struct Connected {
+    pub controller: u16,
+    /// 0 is the admin queue.
+    pub id: u16,
+    pub entries: u16,
+    pub flow_control: bool,
+    pub flags: Arc<Flags>,
+    /// The controller's resets when it was connected.
+    pub epoch: u32,
+    /// The host has asked for its end.
+    pub is_leaving: bool,
+}
+
+impl Connected {
+    fn new(controller: u16, id: u16, entries: u16, flow_control: bool, flags: &Arc<Flags>) -> Self {
+        let (flags, epoch) = (Arc::clone(flags), flags.epoch());
+        Connected { controller, id, entries, flow_control, flags, epoch, is_leaving: false }
+    }
+}
+
+/// What a fabrics command gives back.
+pub(super) struct Reply {
+    pub result: u64,
+    /// The drive is to be flushed: a shutdown.
+    pub flush: bool,
+}
+
+/// Why not, with the place of the wrong parameter.
+type Refusal = (Status, u64);
+
+/// Carries out a command on a connection.
+pub(super) fn execute(
+    subsystem: &mut Subsystem,
+    connected: &mut Option<Connected>,
+    sqe: &Sqe,
+    data: &[u8],
+) -> Result<Reply, Refusal> {
+    let refuse = |status: Status| (status.dnr(), 0);
+    if sqe.opcode != drivebay_wire::nvme::OPCODE_FABRICS {
+        return Err(refuse(Status::COMMAND_SEQUENCE));
+    }
+    let command = FabricsType::of(sqe);
+    let Some(queue) = connected else {
+        let FabricsType::Connect { .. } = command else {
+            return Err(refuse(Status::COMMAND_SEQUENCE));
+        };
+        let queue = connect(subsystem, command, data)?;
+        let result = u64::from(queue.controller);
+        *connected = Some(queue);
+        return Ok(Reply { result, flush: false });
+    };
+    let identity = subsystem.identity.clone();
+    let controller = subsystem.get_mut(queue.controller).ok_or(refuse(Status::INTERNAL_ERROR))?;
+    let done = |result| Ok(Reply { result, flush: false });
+    match command {
+        FabricsType::Connect { .. } => Err(refuse(Status::COMMAND_SEQUENCE)),
+        FabricsType::Disconnect if queue.id == 0 => Err(refuse(Status::INVALID_QUEUE_TYPE)),
+        FabricsType::Disconnect => {
+            queue.is_leaving = true;
+            done(0)
+        }
+        _ if queue.id != 0 => Err(refuse(Status::INVALID_OPCODE)),
+        FabricsType::PropertyGet { offset, is_wide } => {
+            let property = Property::of(offset).filter(|one| one.is_wide() == is_wide);
+            done(match property.ok_or(refuse(Status::INVALID_FIELD))? {
+                Property::Capabilities => controller.capabilities(),
+                Property::Version => u64::from(controller.version()),
+                Property::Configuration => u64::from(controller.configuration()),
+                Property::Status => u64::from(controller.status()),
+                Property::SubsystemReset => 0,
+            })
+        }
+        FabricsType::PropertySet { offset, is_wide: false, value }
+            if Property::of(offset) == Some(Property::Configuration) =>
+        {
+            let effect = controller.configure(value as u32, &identity);
+            let flush = effect == Effect::Shutdown && controller.kind != Kind::Discovery;
+            if effect == Effect::Shutdown && !flush {
+                controller.shut_down();
+            }
+            Ok(Reply { result: 0, flush })
+        }
+        FabricsType::PropertySet { .. } => Err(refuse(Status::INVALID_FIELD)),
+        FabricsType::Other(_) => Err(refuse(Status::INVALID_OPCODE)),
+    }
+}
+
+/// A parameter of Connect is wrong: in the command, or in its data.
+fn wrong(place: u16, in_data: bool) -> Refusal {
+    let result = u64::from(place) | u64::from(in_data) << 16;
+    (Status::CONNECT_INVALID_PARAMETERS.dnr(), result)
+}
+
+fn connect(
+    subsystem: &mut Subsystem,
+    command: FabricsType,
+    data: &[u8],
+) -> Result<Connected, Refusal> {
+    let FabricsType::Connect { format, queue, entries_less_one, attributes, keep_alive_ms } =
+        command
+    else {
+        return Err((Status::INVALID_FIELD.dnr(), 0));
+    };
+    if format != 0 {
+        return Err((Status::CONNECT_INCOMPATIBLE_FORMAT.dnr(), 0));
+    }
+    let data = ConnectData::read_from_prefix(data).map(|(data, _)| data);
+    let data = data.map_err(|_| (Status::SGL_LENGTH_INVALID.dnr(), 0))?;
+    let host = nqn_of(&data.host_nqn).ok_or(wrong(512, true))?;
+    let name = nqn_of(&data.subsystem_nqn).ok_or(wrong(256, true))?;
+    let kind = match name {
+        DISCOVERY_NQN => Kind::Discovery,
+        name if name == subsystem.identity.nqn => Kind::Tcp,
+        _ => return Err(wrong(256, true)),
+    };
+    let max = if queue == 0 { ADMIN_ENTRIES_MAX } else { subsystem.identity.queue_entries_max };
+    let entries = entries_less_one.saturating_add(1);
+    if !(ENTRIES_MIN..=max).contains(&entries) {
+        return Err(wrong(44, false));
+    }
+    let flow_control = attributes & NO_FLOW_CONTROL == 0;
+    let asked = data.controller.get();
+    if queue == 0 {
+        if asked != CONNECT_CNTLID_ANY {
+            return Err(wrong(16, true));
+        }
+        let busy = (Status::CONNECT_CONTROLLER_BUSY, 0);
+        let id = subsystem.add(kind).ok_or(busy)?;
+        let controller = subsystem.get_mut(id).ok_or(busy)?;
+        controller.host_nqn = host.to_owned();
+        controller.features.host_id = data.host_id;
+        controller.features.keep_alive_ms = keep_alive_ms;
+        return Ok(Connected::new(id, 0, entries, flow_control, &controller.flags));
+    }
+    let queues_max = subsystem.identity.io_queues_max;
+    let controller = subsystem.get_mut(asked).ok_or(wrong(16, true))?;
+    if controller.host_nqn != host || controller.kind != kind || kind == Kind::Discovery {
+        return Err(wrong(512, true));
+    }
+    if !controller.is_ready() {
+        return Err((Status::COMMAND_SEQUENCE.dnr(), 0));
+    }
+    if queue > queues_max {
+        return Err(wrong(42, false));
+    }
+    let place = 1 << (queue - 1);
+    if controller.queues & place != 0 {
+        return Err((Status::CONNECT_CONTROLLER_BUSY, 0));
+    }
+    controller.queues |= place;
+    Ok(Connected::new(asked, queue, entries, flow_control, &controller.flags))
+}
+
+/// The discovery log: this subsystem, at the address through which it is asked for.
+pub(super) fn discovery_log(
+    subsystem: &Subsystem,
+    address: SocketAddr,
+    sqe: &Sqe,
+) -> Result<Outcome, Status> {
+    let header =
+        DiscoveryHeader { generation: 1.into(), records: 1.into(), ..DiscoveryHeader::default() };
+    let entry = DiscoveryEntry {
+        transport: Transport::Tcp as u8,
+        address_family: if address.is_ipv4() { 1 } else { 2 },
+        subsystem_type: SubsystemType::Nvm as u8,
+        // A secure channel is not required.
+        requirements: 2,
+        port: 1.into(),
+        controller: CONNECT_CNTLID_ANY.into(),
+        admin_entries_max: ADMIN_ENTRIES_MAX.into(),
+        service: padded(&address.port().to_string()),
+        subsystem_nqn: padded_nqn(&subsystem.identity.nqn),
+        address: padded(&address.ip().to_string()),
+        ..DiscoveryEntry::default()
+    };
+    let page = [header.as_bytes(), entry.as_bytes()].concat();
+    part_of_page(page, sqe.log_offset(), sqe.log_bytes())
+}

@@ -1,0 +1,390 @@
+//! The commands of a connection: their data, their execution, their completions.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use drivebay_wire::nvme::{
+    Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, Pdu, R2t, SglKind, Sqe, Status,
+    encode_data_with,
+};
+
+use super::fabrics::{self, Connected};
+use super::protocol::{DATA_MAX, Output};
+use crate::engine::{Done, Engine, Op, Request};
+use crate::nvme::admin::{self, Outcome};
+use crate::nvme::io::{self, Ended, Flights, Need};
+use crate::nvme::subsystem::Shared;
+use crate::session::SessionId;
+
+/// Data on its way in from a host that was asked for it, bytes.
+const INCOMING_MAX: usize = 4 << 20;
+/// Engine's token of the flush before a shutdown; no flight has it.
+const SHUTDOWN_TOKEN: u64 = u64::MAX;
+/// The queue is gone: controller reset, or lost.
+pub(super) struct Gone;
+
+/// Data that a host was asked for.
+struct Incoming {
+    sqe: Sqe,
+    data: Vec<u8>,
+    received: u32,
+}
+
+/// Commands of one connection.
+pub(super) struct Queue {
+    subsystem: Shared,
+    /// Most data of a command, bytes.
+    transfer_max: u32,
+    address: SocketAddr,
+    me: Option<SessionId>,
+    connected: Option<Connected>,
+    /// Commands without a completion.
+    outstanding: u16,
+    sq_head: u16,
+    /// By transfer tag.
+    incoming: Vec<Option<Incoming>>,
+    incoming_bytes: usize,
+    /// Commands to be asked for their data.
+    unasked: VecDeque<Sqe>,
+    flights: Flights,
+    /// Done, but not yet told: no room.
+    answers: VecDeque<Ended>,
+}
+
+impl Queue {
+    pub fn new(subsystem: Shared, address: SocketAddr) -> Queue {
+        let transfer_max = DATA_MAX.min(subsystem.lock().identity.transfer_bytes_max());
+        Queue {
+            subsystem,
+            transfer_max,
+            address,
+            me: None,
+            connected: None,
+            outstanding: 0,
+            sq_head: 0,
+            incoming: Vec::new(),
+            incoming_bytes: 0,
+            unasked: VecDeque::new(),
+            flights: Flights::default(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.connected.is_some()
+    }
+
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// A command has come.
+    pub fn command(
+        &mut self,
+        engine: &mut Engine,
+        me: SessionId,
+        out: &mut Output,
+        sqe: Sqe,
+        data: Data<'_>,
+    ) -> Result<(), Fault> {
+        self.me = Some(me);
+        // Before it is connected a queue takes one command at a time.
+        let entries = self.connected.as_ref().map_or(1, |queue| queue.entries);
+        if self.outstanding >= entries {
+            return Err(Fault::of(FaultKind::Sequence));
+        }
+        self.outstanding += 1;
+        self.sq_head = if self.sq_head + 1 >= entries { 0 } else { self.sq_head + 1 };
+        if let Some(queue) = &self.connected {
+            queue.flags.hear();
+        }
+        match self.incoming_of(&sqe, data) {
+            Ok(Some(bytes)) => self.execute(engine, me, out, sqe, bytes),
+            Ok(None) => {
+                self.unasked.push_back(sqe);
+                self.ask(out);
+            }
+            Err(status) => self.finish(out, &sqe, status, 0),
+        }
+        Ok(())
+    }
+
+    /// The data that came with a command; `None` if it must be asked for.
+    fn incoming_of<'a>(&self, sqe: &Sqe, data: Data<'a>) -> Result<Option<&'a [u8]>, Status> {
+        let need = if self.is_io() { io::need(sqe) } else { admin::need(sqe) };
+        let sgl = sqe.sgl();
+        let max = self.transfer_max;
+        let wanted = match need {
+            Need::Nothing => return Ok(Some(&[])),
+            Need::FromHost(bytes) | Need::ToHost(bytes) => bytes,
+        };
+        if wanted > max {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        if sgl.bytes < wanted || sgl.bytes > max {
+            return Err(Status::SGL_LENGTH_INVALID.dnr());
+        }
+        match (need, sgl.kind) {
+            (Need::FromHost(_), SglKind::InCapsule) => {
+                let from = usize::try_from(sgl.address).unwrap_or(usize::MAX);
+                let end = from.saturating_add(sgl.bytes as usize);
+                let bytes = data.bytes.get(from..end).ok_or(Status::SGL_OFFSET_INVALID.dnr())?;
+                if data.is_damaged {
+                    return Err(Status::TRANSIENT_TRANSPORT_ERROR);
+                }
+                Ok(Some(bytes))
+            }
+            (Need::FromHost(_), SglKind::Transport) => Ok(None),
+            (Need::ToHost(_), SglKind::Transport) => Ok(Some(&[])),
+            _ => Err(Status::SGL_TYPE_INVALID.dnr()),
+        }
+    }
+
+    /// Asks for the data of commands that wait, as far as memory is allowed.
+    fn ask(&mut self, out: &mut Output) {
+        while let Some(sqe) = self.unasked.front() {
+            let bytes = sqe.sgl().bytes;
+            if self.incoming_bytes + bytes as usize > INCOMING_MAX {
+                return;
+            }
+            let sqe = self.unasked.pop_front().expect("just looked at");
+            self.incoming_bytes += bytes as usize;
+            let place = self.incoming.iter().position(Option::is_none).unwrap_or_else(|| {
+                self.incoming.push(None);
+                self.incoming.len() - 1
+            });
+            let data = vec![0; bytes as usize];
+            self.incoming[place] = Some(Incoming { sqe, data, received: 0 });
+            out.put(&Pdu::R2t(R2t::new(sqe.cid.get(), place as u16, 0, bytes)));
+        }
+    }
+
+    /// Data that was asked for has come.
+    pub fn data(
+        &mut self,
+        engine: &mut Engine,
+        me: SessionId,
+        out: &mut Output,
+        head: DataPdu,
+        is_last: bool,
+        data: Data<'_>,
+    ) -> Result<(), Fault> {
+        let place = usize::from(head.tag.get());
+        let incoming = self.incoming.get_mut(place).and_then(Option::as_mut);
+        let incoming = incoming.filter(|one| one.sqe.cid == head.cid).ok_or(Fault::field(8))?;
+        // Host data comes in order, and ends where it was asked to.
+        let (from, bytes) = (head.offset.get(), head.bytes.get());
+        let end = from.checked_add(bytes).filter(|&end| end as usize <= incoming.data.len());
+        let end = end.ok_or(Fault::of(FaultKind::DataOutOfRange))?;
+        if from != incoming.received || is_last != (end as usize == incoming.data.len()) {
+            return Err(Fault::of(FaultKind::DataOutOfRange));
+        }
+        incoming.data[from as usize..end as usize].copy_from_slice(data.bytes);
+        incoming.received = end;
+        // A damaged piece spoils the command, but the rest still comes.
+        if data.is_damaged {
+            incoming.sqe.opcode = SPOILED;
+        }
+        if is_last {
+            let Incoming { sqe, data, .. } = self.incoming[place].take().expect("just there");
+            self.incoming_bytes -= data.len();
+            if sqe.opcode == SPOILED {
+                self.finish(out, &sqe, Status::TRANSIENT_TRANSPORT_ERROR, 0);
+            } else {
+                self.execute(engine, me, out, sqe, &data);
+            }
+            self.ask(out);
+        }
+        Ok(())
+    }
+
+    fn is_io(&self) -> bool {
+        self.connected.as_ref().is_some_and(|queue| queue.id != 0)
+    }
+
+    fn execute(
+        &mut self,
+        engine: &mut Engine,
+        me: SessionId,
+        out: &mut Output,
+        sqe: Sqe,
+        data: &[u8],
+    ) {
+        let is_fabrics = sqe.opcode == drivebay_wire::nvme::OPCODE_FABRICS;
+        if is_fabrics || self.connected.is_none() {
+            return self.execute_fabrics(engine, me, out, sqe, data);
+        }
+        if !self.is_io() {
+            return self.execute_admin(engine, out, sqe);
+        }
+        let write_cache = self.connected.as_ref().is_none_or(|queue| queue.flags.write_cache());
+        if let Some(ended) = self.flights.start(engine, me, 0, sqe, data, write_cache) {
+            self.finish(out, &ended.sqe, ended.status, 0);
+        }
+    }
+
+    fn execute_admin(&mut self, engine: &mut Engine, out: &mut Output, sqe: Sqe) {
+        let Some(controller) = self.connected.as_ref().map(|queue| queue.controller) else {
+            return;
+        };
+        let subsystem = self.subsystem.clone();
+        let answer = {
+            let mut subsystem = subsystem.lock();
+            if !subsystem.get(controller).is_some_and(|c| c.is_ready()) {
+                Err(Status::COMMAND_SEQUENCE.dnr())
+            } else {
+                match subsystem.admin(controller, engine, &sqe) {
+                    Ok(Outcome::Transport) => {
+                        fabrics::discovery_log(&subsystem, self.address, &sqe)
+                    }
+                    other => other,
+                }
+            }
+        };
+        match answer {
+            Ok(Outcome::Held) => {}
+            Ok(Outcome::Done(result, data)) => {
+                if !data.is_empty() {
+                    out.put_data(sqe.cid.get(), &data);
+                }
+                self.finish(out, &sqe, Status::SUCCESS, u64::from(result));
+            }
+            Ok(Outcome::Transport) => self.finish(out, &sqe, Status::INVALID_OPCODE.dnr(), 0),
+            Err(status) => self.finish(out, &sqe, status, 0),
+        }
+    }
+
+    fn execute_fabrics(
+        &mut self,
+        engine: &mut Engine,
+        me: SessionId,
+        out: &mut Output,
+        sqe: Sqe,
+        data: &[u8],
+    ) {
+        let subsystem = self.subsystem.clone();
+        let mut subsystem = subsystem.lock();
+        match fabrics::execute(&mut subsystem, &mut self.connected, &sqe, data) {
+            Ok(fabrics::Reply { result, flush }) => {
+                if flush {
+                    let op = Op::Flush;
+                    let token = SHUTDOWN_TOKEN;
+                    let flush = Request { op, lba: 0, sectors: 0, session: me, token };
+                    engine.submit(flush, &[]);
+                }
+                drop(subsystem);
+                self.finish(out, &sqe, Status::SUCCESS, result);
+            }
+            Err((status, result)) => {
+                drop(subsystem);
+                self.finish(out, &sqe, status, result);
+            }
+        }
+    }
+
+    /// Tells the host how a command ended.
+    fn finish(&mut self, out: &mut Output, sqe: &Sqe, status: Status, result: u64) {
+        let (queue, flow) =
+            self.connected.as_ref().map_or((0, true), |queue| (queue.id, queue.flow_control));
+        if !status.is_success() {
+            self.subsystem.lock().log_error(queue, sqe, status);
+        }
+        let mut cqe = Cqe::new(sqe.cid.get(), status, result);
+        cqe.sq_id = queue.into();
+        cqe.sq_head = if flow { self.sq_head } else { 0xffff }.into();
+        out.put(&Pdu::Response(cqe));
+        self.outstanding -= 1;
+    }
+
+    /// A request of the engine is done.
+    pub fn complete(&mut self, engine: &mut Engine, out: &mut Output, done: Done) {
+        if done.request.token == SHUTDOWN_TOKEN {
+            if let Some(queue) = &self.connected
+                && let Some(controller) = self.subsystem.lock().get_mut(queue.controller)
+            {
+                controller.shut_down();
+            }
+            return;
+        }
+        if let Some(ended) = self.flights.complete(engine, done) {
+            if out.has_room() && self.answers.is_empty() {
+                self.answer(engine, out, ended);
+            } else {
+                self.answers.push_back(ended);
+            }
+        }
+    }
+
+    fn answer(&mut self, engine: &Engine, out: &mut Output, ended: Ended) {
+        let Ended { sqe, mut status, reads, .. } = ended;
+        if reads {
+            let bytes = sqe.blocks() * crate::nvme::BLOCK_BYTES;
+            let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
+            let read = |into: &mut [u8]| engine.store().read(sqe.lba(), into);
+            // Without flow control a completion would say nothing that the data does not.
+            let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
+            let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };
+            match encode_data_with(&mut out.bytes, &head, flags, out.digests, read) {
+                Ok(()) if whole => {
+                    self.outstanding -= 1;
+                    return;
+                }
+                Ok(()) => {}
+                Err(_) => status = Status::INTERNAL_ERROR,
+            }
+        }
+        self.finish(out, &sqe, status, 0);
+    }
+
+    /// Puts out what there is room for; is the queue still there?
+    pub fn poll(&mut self, engine: &mut Engine, out: &mut Output) -> Result<(), Gone> {
+        while out.has_room()
+            && let Some(ended) = self.answers.pop_front()
+        {
+            self.answer(engine, out, ended);
+        }
+        let Some(queue) = &self.connected else { return Ok(()) };
+        if queue.id != 0 {
+            let stays = !queue.is_leaving && queue.flags.epoch() == queue.epoch;
+            return if stays { Ok(()) } else { Err(Gone) };
+        }
+        let mut subsystem = self.subsystem.lock();
+        let controller = subsystem.get_mut(queue.controller).ok_or(Gone)?;
+        while let Some(mut event) = controller.events.next() {
+            event.sq_head = self.sq_head.into();
+            out.put(&Pdu::Response(event));
+            self.outstanding -= 1;
+        }
+        Ok(())
+    }
+
+    /// Time passes: has the host gone silent, is there an event?
+    pub fn tick(&mut self, engine: &mut Engine) -> Result<(), Gone> {
+        let Some(queue) = self.connected.as_ref().filter(|queue| queue.id == 0) else {
+            return Ok(());
+        };
+        let mut subsystem = self.subsystem.lock();
+        if subsystem.get_mut(queue.controller).ok_or(Gone)?.is_lost() {
+            return Err(Gone);
+        }
+        subsystem.look(queue.controller, engine);
+        Ok(())
+    }
+}
+
+/// Opcode of a command whose data came damaged: one that no queue knows.
+const SPOILED: u8 = 0xff;
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let Some(queue) = &self.connected else { return };
+        let mut subsystem = self.subsystem.lock();
+        if queue.id == 0 {
+            subsystem.remove(queue.controller);
+        } else if let Some(controller) = subsystem.get_mut(queue.controller)
+            && controller.flags.epoch() == queue.epoch
+        {
+            controller.queues &= !(1 << (queue.id - 1));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A whole server put together: drive, store, listeners, loop.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drivebay_drive::{Device, DeviceError, Io, Op, Spec};
+use drivebay_run::snapshot::{self, SnapshotError};
+use drivebay_units::SECTOR_BYTES;
+use serde::Deserialize;
+
+use crate::clock::Pace;
+use crate::control::Control;
+use crate::engine::Engine;
+use crate::event_loop::{EventLoop, Limits, Post};
+use crate::faults::{Fault, FaultError};
+use crate::listener::{Address, AddressError, Listener};
+use crate::mailbox::Handle;
+use crate::nbd::tls::TlsError;
+use crate::nbd::{self, Connection, Export, Stream};
+use crate::nvme::pci::{self, VfioError};
+use crate::nvme::tcp::{Target, TargetError};
+use crate::nvme::{Identity, Subsystem};
+use crate::power::{Cuts, CutsError};
+use crate::report::Report;
+use crate::session::Session;
+use crate::store::{Store, StoreError};
+use crate::volatile::Loss;
+
+/// What is served, and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// The export's name.
+    pub name: String,
+    /// Where NBD clients come: `unix:PATH` or `HOST:PORT`.
+    pub nbd: Vec<String>,
+    /// Where NVMe/TCP hosts come: `HOST:PORT`.
+    #[serde(default)]
+    pub nvme_tcp: Vec<String>,
+    /// Where a virtual machine comes for a PCIe device: the path of a socket.
+    #[serde(default)]
+    pub vfio_user: Option<PathBuf>,
+    /// The file with the data; in memory if there is none.
+    pub data: Option<PathBuf>,
+    /// Most bytes of data in memory.
+    pub memory_max_bytes: u64,
+    /// The drive's state: read at the start if it is there, written at an orderly end.
+    pub state: Option<PathBuf>,
+    /// How the times of the model are met.
+    pub pace: Pace,
+    /// Certificate chain and key for TLS, PEM files.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Where the control socket is: `unix:PATH`.
+    pub control: Option<String>,
+    /// When the power goes, as [`Cuts`] is written.
+    pub power_cut: Option<String>,
+    /// How much is lost then.
+    pub loss: Loss,
+    /// Faults to come.
+    pub faults: Vec<Fault>,
+}
+
+/// Why a server cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The data.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// An address of NVMe/TCP.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A virtual machine's socket.
+    #[error(transparent)]
+    Vfio(#[from] VfioError),
+    /// TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The plan of power cuts.
+    #[error(transparent)]
+    Cuts(#[from] CutsError),
+    /// A fault.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    /// The control socket is for this machine alone.
+    #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
+    Control(String),
+    /// The drive's state.
+    #[error(transparent)]
+    State(#[from] SnapshotError),
+    /// The drive.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The system.
+    #[error("no event loop: {0}\nhint: ulimit -n shows how many files may be open")]
+    Machine(#[from] io::Error),
+}
+
+impl ServeError {
+    /// Whether the machine lacks something, rather than the user having asked for something wrong.
+    #[must_use]
+    pub fn is_machine(&self) -> bool {
+        match self {
+            ServeError::Store(error) => {
+                matches!(error, StoreError::Machine { .. } | StoreError::Locked(_))
+            }
+            ServeError::Address(error) => {
+                matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
+            }
+            ServeError::Target(error) => error.is_machine(),
+            ServeError::State(error) => {
+                matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
+            }
+            ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
+            ServeError::Tls(_)
+            | ServeError::Cuts(_)
+            | ServeError::Fault(_)
+            | ServeError::Control(_) => false,
+        }
+    }
+}
+
+/// A drive that is ready to be served.
+pub struct Server {
+    event_loop: EventLoop,
+    handle: Handle,
+    addresses: Vec<String>,
+    state: Option<PathBuf>,
+}
+
+impl Server {
+    /// Makes the drive, opens its data, and begins to listen.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
+        // What the user may have got wrong comes before anything is made.
+        let cuts: Option<Cuts> = options.power_cut.as_deref().map(str::parse).transpose()?;
+        let tls =
+            options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
+        let post = Post::new()?;
+        let handle = post.handle();
+        let bytes = spec.capacity_bytes();
+        let sectors = bytes / SECTOR_BYTES;
+        let store = match &options.data {
+            Some(path) => Store::open(path, sectors, &handle)?,
+            None => Store::memory(sectors, options.memory_max_bytes)?,
+        };
+        let identity = Identity::new(&spec, &format!("DRIVEBAY{seed:012X}"));
+        let known = options.state.as_ref().filter(|path| path.exists());
+        let device = match known {
+            Some(path) => snapshot::restore(spec, None, path)?,
+            None => adopt(Device::new(spec, seed)?, &store)?,
+        };
+        let mut engine = Engine::new(device, store, options.pace, seed);
+        if cuts.is_some() || options.control.is_some() {
+            engine.may_lose_power(cuts, options.loss);
+        }
+        for &fault in &options.faults {
+            engine.faults().add(fault)?;
+        }
+        let mut event_loop = EventLoop::new(engine, post, Limits::default())?;
+        let export = Arc::new(Export { tls, name: options.name.clone(), bytes });
+        let mut addresses = Vec::new();
+        for text in &options.nbd {
+            let export = Arc::clone(&export);
+            let greet = move |socket| -> Box<dyn Session> {
+                Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export)))
+            };
+            let listener = Listener::new(&text.parse()?, Box::new(greet))?;
+            addresses.push(listener.address());
+            event_loop.listen(Box::new(listener))?;
+        }
+        let subsystem = Subsystem::new(identity);
+        for text in &options.nvme_tcp {
+            let target = Target::bind(text, subsystem.clone())?;
+            addresses.push(target.address());
+            event_loop.listen(Box::new(target))?;
+        }
+        if let Some(path) = &options.vfio_user {
+            pci::serve(&mut event_loop, &handle, &subsystem, path)?;
+            addresses.push(format!("vfio-user:{}", path.display()));
+        }
+        if let Some(text) = &options.control {
+            let address: Address = text.parse()?;
+            if !matches!(address, Address::Unix(_)) {
+                return Err(ServeError::Control(text.clone()));
+            }
+            let listener = Listener::new(&address, Box::new(|s| Box::new(Control::new(s))))?;
+            listener.for_owner_alone()?;
+            event_loop.listen(Box::new(listener))?;
+        }
+        Ok(Server { event_loop, handle, addresses, state: options.state.clone() })
+    }
+
+    /// Where clients find it, in the order of the options.
+    #[must_use]
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// Stops it, and asks how it is.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Serves until stopped, saves the drive's state, and tells how it went.
+    ///
+    /// # Errors
+    /// [`ServeError::Machine`], [`ServeError::State`].
+    pub fn run(self) -> Result<Report, ServeError> {
+        let (mut engine, _) = self.event_loop.run()?;
+        if let Some(path) = &self.state {
+            snapshot::save(engine.device(), path)?;
+        }
+        Ok(Report::of(&mut engine))
+    }
+}
+
+/// A fresh drive takes over the data that its file holds already: written once, in order, before the
+/// first host comes. So the map knows what is there, and reads of it go to flash.
+fn adopt(mut device: Device, store: &Store) -> Result<Device, ServeError> {
+    const PIECE: u64 = 256;
+    let mut lba = 0;
+    while lba < store.sectors() {
+        for extent in store.extents(lba, store.sectors() - lba, 1024)? {
+            let end = lba + extent.sectors;
+            while extent.data && lba < end {
+                let sectors = PIECE.min(end - lba);
+                let io = Io { op: Op::Write, lba, sectors: sectors as u32 };
+                let done = device.submit(device.now(), io)?.done;
+                device.rest(done);
+                lba += sectors;
+            }
+            lba = end;
+        }
+    }
+    Ok(device)
+}

@@ -1,0 +1,224 @@
+//! A whole server in one process: a client of a few lines speaks NBD with it over a unix socket.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use drivebay_drive::Device;
+use drivebay_serve::nbd::{Connection, Export, Stream};
+use drivebay_serve::{
+    Address, Engine, EventLoop, Fault, Handle, Limits, Listener, Loss, Pace, Post, Session, Store,
+};
+use support::spec;
+use tempfile::TempDir;
+
+const SECTORS: u64 = 8192;
+
+struct Served {
+    folder: TempDir,
+    handle: Handle,
+    thread: Option<JoinHandle<Engine>>,
+}
+
+impl Served {
+    fn new(prepare: impl FnOnce(&mut Engine) + Send + 'static) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let image = folder.path().join("image");
+        let post = Post::new().expect("an eventfd");
+        let handle = post.handle();
+        let theirs = post.handle();
+        let address = Address::Unix(path);
+        let bytes = SECTORS * 512;
+        let export = Arc::new(Export { tls: None, name: "drive".into(), bytes });
+        let greet = move |socket| -> Box<dyn Session> {
+            Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export)))
+        };
+        let listener = Listener::new(&address, Box::new(greet)).expect("a socket");
+        let thread = std::thread::spawn(move || {
+            let store = Store::open(&image, SECTORS, &theirs).expect("a file");
+            let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
+            let mut engine = Engine::new(device, store, Pace::Sleep, 1);
+            prepare(&mut engine);
+            let mut served = EventLoop::new(engine, post, Limits::default()).expect("epoll");
+            served.listen(Box::new(listener)).expect("epoll");
+            served.run().expect("epoll").0
+        });
+        Served { folder, handle, thread: Some(thread) }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn client(&self) -> Client {
+        let socket = UnixStream::connect(self.path()).expect("it listens");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        Client::greet(socket)
+    }
+
+    fn end(mut self) -> Engine {
+        self.handle.stop();
+        self.thread.take().expect("once").join().expect("no panic")
+    }
+}
+
+struct Client(UnixStream);
+
+impl Client {
+    /// Flags, then EXPORT_NAME, which any server must know.
+    fn greet(mut socket: UnixStream) -> Client {
+        let mut greeting = [0; 18];
+        socket.read_exact(&mut greeting).expect("a greeting");
+        assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+        socket.write_all(&3u32.to_be_bytes()).expect("room");
+        socket.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\x05drive").expect("room");
+        let mut export = [0; 10];
+        socket.read_exact(&mut export).expect("size and flags");
+        assert_eq!(export[..8], (SECTORS * 512).to_be_bytes());
+        Client(socket)
+    }
+
+    fn ask(&mut self, kind: u16, flags: u16, cookie: u64, offset: u64, length: u32, data: &[u8]) {
+        let mut bytes = 0x2560_9513u32.to_be_bytes().to_vec();
+        bytes.extend(flags.to_be_bytes());
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend(cookie.to_be_bytes());
+        bytes.extend(offset.to_be_bytes());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(data);
+        self.0.write_all(&bytes).expect("room");
+    }
+
+    /// The next reply: its cookie and error.
+    fn reply(&mut self) -> Option<(u64, u32)> {
+        let mut head = [0; 16];
+        self.0.read_exact(&mut head).ok()?;
+        assert_eq!(head[..4], 0x6744_6698u32.to_be_bytes());
+        let error = u32::from_be_bytes(head[4..8].try_into().expect("4"));
+        Some((u64::from_be_bytes(head[8..].try_into().expect("8")), error))
+    }
+
+    fn write(&mut self, flags: u16, offset: u64, data: &[u8]) -> Option<u32> {
+        self.ask(1, flags, 1, offset, data.len() as u32, data);
+        self.reply().map(|(_, error)| error)
+    }
+
+    fn flush(&mut self) -> Option<u32> {
+        self.ask(3, 0, 2, 0, 0, &[]);
+        self.reply().map(|(_, error)| error)
+    }
+
+    fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, u32> {
+        self.ask(0, 0, 3, offset, length as u32, &[]);
+        match self.reply().expect("it is there") {
+            (_, 0) => {
+                let mut data = vec![0; length];
+                self.0.read_exact(&mut data).expect("the data");
+                Ok(data)
+            }
+            (_, error) => Err(error),
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read_by_all_and_lies_in_the_file() {
+    let served = Served::new(|_| {});
+    let (mut one, mut two) = (served.client(), served.client());
+    let data = [7; 1536];
+    assert_eq!(one.write(0, 512, &data), Some(0));
+    assert_eq!(two.read(0, 2560).expect("data")[512..2048], data);
+    assert_eq!(two.flush(), Some(0));
+    one.ask(4, 0, 9, 512, 512, &[]);
+    assert_eq!(one.reply(), Some((9, 0)));
+    assert_eq!(two.read(512, 512), Ok(vec![0; 512]));
+    // Many at once, more than the drive carries: all are answered, each once.
+    for cookie in 100..300 {
+        one.ask(1, 1, cookie, (cookie - 100) * 4096, 4096, &[cookie as u8; 4096]);
+    }
+    let mut cookies: Vec<u64> = (0..200).map(|_| one.reply().expect("a reply").0).collect();
+    cookies.sort_unstable();
+    assert_eq!(cookies, (100..300).collect::<Vec<u64>>());
+    let image = std::fs::read(served.folder.path().join("image")).expect("the file");
+    assert!((0..200).all(|i| image[i * 4096] == 100 + i as u8));
+    served.end();
+}
+
+#[test]
+fn nonsense_is_refused_and_ends_no_one_else() {
+    let served = Served::new(|_| {});
+    let mut good = served.client();
+    let mut odd = served.client();
+    assert_eq!(odd.read(SECTORS * 512, 512), Err(22));
+    assert_eq!(odd.read(u64::MAX - 511, 512), Err(22));
+    assert_eq!(odd.read(100, 512), Err(22));
+    assert_eq!(odd.write(0, SECTORS * 512 - 512, &[1; 1024]), Some(28));
+    odd.ask(99, 0, 5, 0, 512, &[]);
+    assert_eq!(odd.reply(), Some((5, 22)));
+    odd.0.write_all(&[0xEE; 64]).expect("room");
+    assert_eq!(odd.reply(), None, "a stream that cannot be followed ends");
+    assert_eq!(good.write(0, 0, &[1; 512]), Some(0));
+    served.end();
+}
+
+#[test]
+fn a_power_cut_drops_the_connection_and_what_was_not_flushed() {
+    let served = Served::new(|engine| engine.may_lose_power(None, Loss::All));
+    let mut client = served.client();
+    assert_eq!(client.write(0, 0, &[1; 4096]), Some(0));
+    assert_eq!(client.flush(), Some(0));
+    assert_eq!(client.write(0, 0, &[2; 512]), Some(0));
+    assert_eq!(client.write(1, 4096, &[3; 512]), Some(0));
+    let cut = served.handle.ask(|engine| engine.power_cut().expect("a file")).expect("it runs");
+    assert_eq!(cut.lost_bytes, 512);
+    assert!(cut.ready_after.0 > 0);
+    assert_eq!(client.reply(), None);
+    let mut again = served.client();
+    let read = again.read(0, 8192).expect("data");
+    assert_eq!(read[..4096], [1; 4096], "the flushed version");
+    assert_eq!(read[4096..4608], [3; 512], "written with FUA");
+    served.end();
+}
+
+#[test]
+fn faults_reach_the_host() {
+    let served = Served::new(|engine| {
+        for text in [
+            r#"{"kind": "read-error", "lba": 8, "sectors": 1}"#,
+            r#"{"kind": "read-only", "after_ios": 2}"#,
+        ] {
+            let fault: Fault = serde_json::from_str(text).expect("a fault");
+            engine.faults().add(fault).expect("possible");
+        }
+    });
+    let mut client = served.client();
+    assert_eq!(client.read(4096, 512), Err(5));
+    assert_eq!(client.read(4608, 512), Ok(vec![0; 512]));
+    assert_eq!(client.write(0, 0, &[1; 512]), Some(1), "worn out");
+    assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
+    served.end();
+}
+
+#[test]
+fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let post = Post::new().expect("an eventfd");
+    let open = |path: PathBuf, sectors| {
+        Store::open(&path, sectors, &post.handle()).map(|_| ()).map_err(|why| why.to_string())
+    };
+    let refused = |path: PathBuf| open(path, 8).expect_err("refused");
+    assert!(refused("/dev/null".into()).contains("not a regular file"));
+    assert!(refused(folder.path().into()).contains("not a regular file"));
+    let image = folder.path().join("image");
+    let kept = Store::open(&image, 8, &post.handle()).expect("made");
+    assert!(refused(image.clone()).contains("in use"));
+    drop(kept);
+    assert_eq!(open(image.clone(), 8), Ok(()));
+    assert!(open(image, 16).expect_err("refused").contains("4096 bytes"));
+}

@@ -1,0 +1,338 @@
+//! A host for tests: connects, posts commands, answers what it is asked for, collects completions.
+//!
+//! Bytes go straight into the server's state machine; time is the drive's own, unpaced.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::HashMap;
+
+use drivebay_drive::{Device, Spec, whole_profile};
+use drivebay_serve::nvme::tcp::Protocol;
+use drivebay_serve::nvme::{Identity, Shared, Subsystem};
+use drivebay_serve::{Engine, Pace, SessionId, Store};
+use drivebay_wire::nvme::{
+    Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
+    Sgl, SglKind, Sqe, Status, encode, padded_nqn,
+};
+use zerocopy::IntoBytes;
+
+/// The subsystem of the catalog's drive.
+pub const NQN: &str = "nqn.2026-11.localhost.drivebay:sm951-nvme-256";
+/// Entries of a test's queue.
+pub const ENTRIES: u16 = 32;
+const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
+/// Data in the capsule up to here; more is asked for.
+const IN_CAPSULE: usize = 16 << 10;
+
+/// A drive and its server.
+pub struct Rig {
+    pub engine: Engine,
+    pub subsystem: Shared,
+    sessions: u32,
+    controller: u16,
+}
+
+/// What the server said besides data and completions.
+#[derive(Debug, PartialEq)]
+pub enum Said {
+    Initialized,
+    Terminated(u16),
+}
+
+/// One connection.
+pub struct Host {
+    protocol: Protocol,
+    me: SessionId,
+    decoder: Decoder,
+    cid: u16,
+    outgoing: HashMap<u16, Vec<u8>>,
+    incoming: HashMap<u16, Vec<u8>>,
+    done: HashMap<u16, Cqe>,
+    said: Vec<Said>,
+    /// Sends data that was asked for in two pieces.
+    pub split: bool,
+}
+
+impl Host {
+    pub fn is_over(&self) -> bool {
+        self.protocol.is_over()
+    }
+
+    pub fn last(&self) -> Option<&Said> {
+        self.said.last()
+    }
+}
+
+pub fn no_data() -> Data<'static> {
+    Data { bytes: &[], is_damaged: false }
+}
+
+/// A command of an I/O queue.
+pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
+    Sqe {
+        opcode,
+        nsid: 1.into(),
+        cdw10: (lba as u32).into(),
+        cdw11: ((lba >> 32) as u32).into(),
+        cdw12: (blocks - 1).into(),
+        ..Sqe::default()
+    }
+}
+
+impl Rig {
+    pub fn new() -> Rig {
+        // A drive of 1 GB with the catalog's names.
+        let base = include_str!("../../../../drives/sm951-ahci-512.toml")
+            .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
+        let text = include_str!("../../../../drives/sm951-nvme-256.toml")
+            .replace("value = 500118192", "value = 2097152")
+            .replace("dies_per_channel = { value = 4", "dies_per_channel = { value = 1")
+            .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 300")
+            .replace("low_mb = { value = 1500, range = [500, 3000]", "low_mb = { value = 200")
+            .replace(
+                "critical_mb = { value = 800, range = [250, 1500]",
+                "critical_mb = { value = 150",
+            );
+        let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
+        whole["collection"].as_table_mut().expect("a section").remove("idle");
+        let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"));
+        let sectors = spec.capacity_bytes() / 512;
+        let subsystem = Subsystem::new(Identity::new(&spec, "TEST0001"));
+        let store = Store::memory(sectors, 1 << 30).expect("memory");
+        let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
+        Rig { engine, subsystem, sessions: 0, controller: 0 }
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.engine.store().sectors()
+    }
+
+    /// A connection on which nothing was said.
+    pub fn raw(&mut self) -> Host {
+        self.sessions += 1;
+        let address = "127.0.0.1:4420".parse().expect("an address");
+        Host {
+            protocol: Protocol::new(self.subsystem.clone(), address),
+            me: SessionId::numbered(self.sessions),
+            decoder: Decoder { digests: Digests::default(), data_bytes_max: 1 << 20 },
+            cid: 0,
+            outgoing: HashMap::new(),
+            incoming: HashMap::new(),
+            done: HashMap::new(),
+            said: Vec::new(),
+            split: false,
+        }
+    }
+
+    /// A connection with these digests, not connected to a queue.
+    pub fn open(&mut self, digests: Digests) -> Host {
+        let mut host = self.raw();
+        let request = InitPdu { digests: digests.bits(), ..InitPdu::default() };
+        let mut bytes = Vec::new();
+        encode(&mut bytes, &Pdu::IcReq(request), Digests::default());
+        self.bytes(&mut host, &bytes);
+        assert_eq!(host.said, [Said::Initialized]);
+        host.decoder.digests = digests;
+        host
+    }
+
+    pub fn connect_to(
+        &mut self,
+        host: &mut Host,
+        nqn: &str,
+        queue: u16,
+        controller: u16,
+    ) -> Result<u16, Status> {
+        let command = FabricsType::Connect {
+            format: 0,
+            queue,
+            entries_less_one: ENTRIES - 1,
+            attributes: 0,
+            keep_alive_ms: 0,
+        };
+        let data = ConnectData {
+            controller: controller.into(),
+            subsystem_nqn: padded_nqn(nqn),
+            host_nqn: padded_nqn(HOST),
+            ..ConnectData::default()
+        };
+        let (status, result, _) = self.admin(host, command.to_sqe(0), 1024, data.as_bytes());
+        if status.is_success() { Ok(result as u16) } else { Err(status) }
+    }
+
+    pub fn enable(&mut self, admin: &mut Host) {
+        self.configure(admin, 0x46_0001);
+    }
+
+    pub fn configure(&mut self, admin: &mut Host, value: u64) {
+        let set = FabricsType::PropertySet { offset: 0x14, is_wide: false, value };
+        assert_eq!(self.admin(admin, set.to_sqe(0), 0, &[]).0, Status::SUCCESS);
+    }
+
+    pub fn property(&mut self, admin: &mut Host, offset: u32) -> u64 {
+        let get = FabricsType::PropertyGet { offset, is_wide: false };
+        let (status, result, _) = self.admin(admin, get.to_sqe(0), 0, &[]);
+        assert_eq!(status, Status::SUCCESS);
+        result
+    }
+
+    /// Queue 0, enabled, of a new controller; or an I/O queue of the newest one.
+    pub fn connect(&mut self, queue: u16, digests: Digests) -> Host {
+        let mut host = self.open(digests);
+        let controller = if queue == 0 { 0xffff } else { self.controller };
+        let id = self.connect_to(&mut host, NQN, queue, controller).expect("a queue");
+        if queue == 0 {
+            self.controller = id;
+            self.enable(&mut host);
+        }
+        host
+    }
+
+    pub fn identify(&mut self, admin: &mut Host, cns: Cns) -> Vec<u8> {
+        let code = if cns == Cns::Controller { 1_u32 } else { 0 };
+        let sqe = Sqe { opcode: 0x06, nsid: 1.into(), cdw10: code.into(), ..Sqe::default() };
+        let (status, _, page) = self.admin(admin, sqe, 4096, &[]);
+        assert_eq!(status, Status::SUCCESS);
+        page
+    }
+
+    /// A command and what it gives back: status, result, data.
+    pub fn admin(
+        &mut self,
+        host: &mut Host,
+        sqe: Sqe,
+        bytes: u32,
+        data: &[u8],
+    ) -> (Status, u64, Vec<u8>) {
+        let cid = self.post(host, sqe, bytes, data);
+        let cqe = host.done.remove(&cid).unwrap_or_else(|| panic!("no answer to {sqe:?}"));
+        (cqe.status(), cqe.result.get(), host.incoming.remove(&cid).unwrap_or_default())
+    }
+
+    /// A command of an I/O queue: status and data.
+    pub fn io(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) -> (Status, Vec<u8>) {
+        let (status, _, data) = self.admin(host, sqe, bytes, data);
+        (status, data)
+    }
+
+    pub fn reply(&mut self, host: &mut Host, cid: u16) -> Option<(Status, u64)> {
+        host.done.remove(&cid).map(|cqe| (cqe.status(), cqe.result.get()))
+    }
+
+    /// Posts a command, and lets everything come to rest.
+    pub fn post(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) -> u16 {
+        let cid = self.post_with(host, sqe, bytes, data);
+        self.settle(&mut [host]);
+        cid
+    }
+
+    /// Posts a command without waiting for anything.
+    pub fn post_only(&mut self, host: &mut Host, sqe: Sqe, bytes: u32) {
+        self.post_with(host, sqe, bytes, &[]);
+    }
+
+    /// As [`Rig::post_only`], with data; nobody asks how it ended.
+    pub fn post_loose(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) {
+        self.post_with(host, sqe, bytes, data);
+    }
+
+    fn post_with(&mut self, host: &mut Host, mut sqe: Sqe, bytes: u32, data: &[u8]) -> u16 {
+        host.cid += 1;
+        sqe.cid = host.cid.into();
+        let inside = !data.is_empty() && data.len() <= IN_CAPSULE;
+        let kind = if inside { SglKind::InCapsule } else { SglKind::Transport };
+        sqe.set_sgl(Sgl { address: 0, bytes, kind });
+        if !inside && !data.is_empty() {
+            host.outgoing.insert(host.cid, data.to_vec());
+        }
+        let capsule = Data { bytes: if inside { data } else { &[] }, is_damaged: false };
+        let mut out = Vec::new();
+        encode(&mut out, &Pdu::Command(sqe, capsule), host.decoder.digests);
+        self.bytes(host, &out);
+        host.cid
+    }
+
+    /// Bytes to the server, and what it says at once.
+    pub fn bytes(&mut self, host: &mut Host, bytes: &[u8]) {
+        self.engine.begin_turn();
+        let mut taken = 0;
+        loop {
+            let more = host.protocol.input(&mut self.engine, host.me, &bytes[taken..]);
+            taken += more;
+            self.hear(host);
+            if more == 0 || taken == bytes.len() {
+                return;
+            }
+        }
+    }
+
+    pub fn poll(&mut self, host: &mut Host) {
+        host.protocol.poll(&mut self.engine);
+        self.hear(host);
+    }
+
+    pub fn tick(&mut self, host: &mut Host) {
+        host.protocol.tick(&mut self.engine);
+        self.poll(host);
+    }
+
+    /// Serves until nothing is under way.
+    pub fn settle(&mut self, hosts: &mut [&mut Host]) {
+        for _ in 0..1000 {
+            self.engine.begin_turn();
+            let mut any = false;
+            while let Some(done) = self.engine.next_done() {
+                any = true;
+                for host in hosts.iter_mut().filter(|host| host.me == done.request.session) {
+                    host.protocol.complete(&mut self.engine, done);
+                }
+            }
+            for host in hosts.iter_mut() {
+                self.poll(host);
+            }
+            if !any && self.engine.outstanding() == 0 {
+                return;
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    /// Takes in what the server says, and sends what it asks for.
+    fn hear(&mut self, host: &mut Host) {
+        let bytes = host.protocol.output().to_vec();
+        host.protocol.sent(bytes.len());
+        let (mut at, mut asked) = (0, Vec::new());
+        while let Some((pdu, length)) = host.decoder.decode(&bytes[at..]).expect("sound PDUs") {
+            at += length;
+            match pdu {
+                Pdu::IcResp(_) => host.said.push(Said::Initialized),
+                Pdu::ControllerTerm(term) => host.said.push(Said::Terminated(term.status.get())),
+                Pdu::Response(cqe) => {
+                    assert!(host.done.insert(cqe.cid.get(), cqe).is_none(), "answered twice");
+                }
+                Pdu::DataToHost(head, flags, data) => {
+                    assert!(!data.is_damaged && head.offset.get() == 0);
+                    assert_eq!(flags, FLAG_LAST);
+                    host.incoming.insert(head.cid.get(), data.bytes.to_vec());
+                }
+                Pdu::R2t(r2t) => asked.push(r2t),
+                other => panic!("not for a host: {other:?}"),
+            }
+        }
+        assert_eq!(at, bytes.len(), "whole PDUs");
+        for r2t in asked {
+            let Some(data) = host.outgoing.remove(&r2t.cid.get()) else { continue };
+            assert_eq!((r2t.offset.get(), r2t.bytes.get()), (0, data.len() as u32));
+            let middle = if host.split { data.len() / 3 } else { 0 };
+            let mut out = Vec::new();
+            for range in [0..middle, middle..data.len()].into_iter().filter(|r| !r.is_empty()) {
+                let flags = if range.end == data.len() { FLAG_LAST } else { 0 };
+                let (from, bytes) = (range.start as u32, range.len() as u32);
+                let head = DataPdu::new(r2t.cid.get(), r2t.tag.get(), from, bytes);
+                let data = Data { bytes: &data[range], is_damaged: false };
+                encode(&mut out, &Pdu::DataToController(head, flags, data), host.decoder.digests);
+            }
+            self.bytes(host, &out);
+        }
+    }
+}

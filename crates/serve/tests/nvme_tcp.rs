@@ -1,0 +1,289 @@
+//! NVMe over TCP, driven by a host of our own, without sockets and without waiting: any order of
+//! commands leaves the data that an obvious model of the drive has, and any bytes leave it standing.
+
+mod nvme_host;
+
+use drivebay_wire::nvme::{
+    Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, Pdu, SmartLog,
+    Sqe, Status, encode,
+};
+use nvme_host::{Host, NQN, Rig};
+use proptest::prelude::*;
+use zerocopy::{FromBytes, IntoBytes};
+
+const BLOCK: usize = 512;
+
+#[test]
+fn a_host_connects_identifies_and_leaves() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests { header: true, data: true });
+    let page = rig.identify(&mut admin, Cns::Controller);
+    let id = IdentifyController::read_from_bytes(&page).unwrap();
+    assert_eq!(&id.fr, b"BXW74H0Q");
+    assert_eq!((id.mdts, id.ieee, id.npss, id.awun.get()), (5, [0x38, 0x25, 0x00], 4, 255));
+    assert_eq!(id.psd[3].exit_us.get(), 5000);
+    let io = rig.connect(1, Digests::default());
+    assert_eq!(rig.subsystem.lock().controllers(), 1);
+    drop(io);
+    drop(admin);
+    assert_eq!(rig.subsystem.lock().controllers(), 0, "nothing stays behind");
+}
+
+#[test]
+fn the_discovery_controller_names_the_subsystem_and_knows_no_drive() {
+    let mut rig = Rig::new();
+    let mut host = rig.open(Digests::default());
+    rig.connect_to(&mut host, DISCOVERY_NQN, 0, 0xffff).expect("a discovery controller");
+    rig.enable(&mut host);
+    let mut sqe = Sqe { opcode: 0x02, ..Sqe::default() };
+    sqe.cdw10 = (0x70 | 511 << 16).into();
+    let (status, _, log) = rig.admin(&mut host, sqe, 2048, &[]);
+    assert_eq!((status, log[8]), (Status::SUCCESS, 1));
+    let name = log[1024 + 256..].split(|&byte| byte == 0).next().unwrap();
+    assert_eq!(name, NQN.as_bytes());
+    assert_eq!(&log[1024 + 512..1024 + 521], b"127.0.0.1");
+    sqe.cdw10 = (0x02 | 127 << 16).into();
+    assert_eq!(rig.admin(&mut host, sqe, 512, &[]).0, Status::INVALID_LOG_PAGE.dnr());
+}
+
+#[test]
+fn wrong_commands_get_the_status_that_the_specification_names() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let last = rig.blocks();
+    let mut expect = |opcode: u8, lba: u64, blocks: u32, change: fn(&mut Sqe), status: Status| {
+        let mut sqe = nvme_host::io(opcode, lba, blocks);
+        change(&mut sqe);
+        let bytes = vec![0; blocks as usize * BLOCK];
+        let given = if opcode == 1 { &bytes[..] } else { &[] };
+        let (found, _) = rig.io(&mut host, sqe, bytes.len() as u32, given);
+        assert_eq!(found, status, "{sqe:?}");
+    };
+    let keep = |_: &mut Sqe| {};
+    expect(0x02, last - 1, 1, keep, Status::SUCCESS);
+    expect(0x02, last, 1, keep, Status::LBA_OUT_OF_RANGE.dnr());
+    expect(0x02, u64::MAX, 8, keep, Status::LBA_OUT_OF_RANGE.dnr());
+    expect(0x01, last - 1, 2, keep, Status::LBA_OUT_OF_RANGE.dnr());
+    expect(0x02, 0, 257, keep, Status::INVALID_FIELD.dnr());
+    expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), Status::INVALID_NAMESPACE.dnr());
+    expect(0x02, 0, 1, |sqe| sqe.flags |= 1, Status::INVALID_FIELD.dnr());
+    expect(0x04, 0, 1, keep, Status::INVALID_OPCODE.dnr());
+    let mut bad = |sqe: Sqe, status: Status| {
+        assert_eq!(rig.admin(&mut admin, sqe, 4096, &[]).0, status, "{sqe:?}");
+    };
+    bad(Sqe { opcode: 0x06, cdw10: 0x42.into(), ..Sqe::default() }, Status::INVALID_FIELD.dnr());
+    bad(Sqe { opcode: 0x7d, ..Sqe::default() }, Status::INVALID_OPCODE.dnr());
+    bad(Sqe { opcode: 0x05, ..Sqe::default() }, Status::INVALID_OPCODE.dnr());
+    let format = Sqe { opcode: 0x80, nsid: 1.into(), cdw10: 3.into(), ..Sqe::default() };
+    bad(format, Status::INVALID_FORMAT.dnr());
+    let save = Sqe { opcode: 0x09, cdw10: (6 | 1 << 31).into(), ..Sqe::default() };
+    bad(save, Status::FEATURE_NOT_SAVEABLE.dnr());
+    // Each of them is in the error log.
+    let log = Sqe { opcode: 0x02, cdw10: (1 | 1023 << 16).into(), ..Sqe::default() };
+    let (_, _, page) = rig.admin(&mut admin, log, 4096, &[]);
+    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 12);
+}
+
+#[test]
+fn compare_tells_data_apart_and_write_zeroes_and_format_erase() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests { header: false, data: true });
+    let data = vec![7; 8 * BLOCK];
+    let go = |rig: &mut Rig, host: &mut Host, opcode, given: &[u8]| {
+        rig.io(host, nvme_host::io(opcode, 16, 8), 8 * BLOCK as u32, given)
+    };
+    assert_eq!(go(&mut rig, &mut host, 0x01, &data).0, Status::SUCCESS);
+    assert_eq!(go(&mut rig, &mut host, 0x05, &data).0, Status::SUCCESS);
+    let other = vec![8; 8 * BLOCK];
+    assert_eq!(go(&mut rig, &mut host, 0x05, &other).0, Status::COMPARE_FAILURE);
+    assert_eq!(go(&mut rig, &mut host, 0x08, &[]).0, Status::SUCCESS);
+    assert_eq!(go(&mut rig, &mut host, 0x02, &[]).1, vec![0; 8 * BLOCK]);
+    for erase in [Sqe { opcode: 0x80, nsid: 1.into(), ..Sqe::default() }, {
+        Sqe { opcode: 0x84, cdw10: 2.into(), ..Sqe::default() }
+    }] {
+        assert_eq!(go(&mut rig, &mut host, 0x01, &data).0, Status::SUCCESS);
+        assert_eq!(rig.admin(&mut admin, erase, 0, &[]).0, Status::SUCCESS);
+        assert_eq!(go(&mut rig, &mut host, 0x02, &[]).1, vec![0; 8 * BLOCK]);
+    }
+}
+
+#[test]
+fn a_temperature_beyond_its_threshold_is_an_event_once_until_the_log_is_read() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let set = |feature: Feature, value: u32| Sqe {
+        opcode: 0x09,
+        cdw10: (feature as u32).into(),
+        cdw11: value.into(),
+        ..Sqe::default()
+    };
+    assert_eq!(rig.admin(&mut admin, set(Feature::AsyncEvents, 2), 0, &[]).0, Status::SUCCESS);
+    let event = Sqe { opcode: 0x0c, ..Sqe::default() };
+    let first = rig.post(&mut admin, event, 0, &[]);
+    rig.tick(&mut admin);
+    assert_eq!(rig.reply(&mut admin, first), None, "25 degrees are no event");
+    let cold = set(Feature::TemperatureThreshold, 280);
+    assert_eq!(rig.admin(&mut admin, cold, 0, &[]).0, Status::SUCCESS);
+    rig.tick(&mut admin);
+    let (status, result) = rig.reply(&mut admin, first).expect("an event");
+    assert_eq!((status, result), (Status::SUCCESS, 0x02_0101));
+    let smart = Sqe { opcode: 0x02, cdw10: (2 | 127 << 16).into(), ..Sqe::default() };
+    let (_, _, page) = rig.admin(&mut admin, smart, 512, &[]);
+    let log = SmartLog::read_from_bytes(&page).unwrap();
+    assert_eq!((log.temperature_k.get(), log.critical_warning & 2), (298, 2));
+    // A second request stays, until it is called back.
+    let second = rig.post(&mut admin, event, 0, &[]);
+    rig.tick(&mut admin);
+    assert_eq!(rig.reply(&mut admin, second), None);
+    let abort = Sqe { opcode: 0x08, cdw10: (u32::from(second) << 16).into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, abort, 0, &[]).1, 0, "aborted");
+    assert_eq!(rig.reply(&mut admin, second).unwrap().0, Status::ABORT_REQUESTED);
+}
+
+#[test]
+fn a_shutdown_is_told_when_it_is_done_and_a_reset_ends_the_io_queues() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut io = rig.connect(1, Digests::default());
+    assert_eq!(rig.property(&mut admin, 0x1c), 1);
+    rig.configure(&mut admin, 0x46_4001);
+    assert_eq!(rig.property(&mut admin, 0x1c), 1 | 2 << 2);
+    rig.configure(&mut admin, 0x46_0000);
+    assert_eq!(rig.property(&mut admin, 0x1c), 0);
+    rig.poll(&mut io);
+    assert!(io.is_over(), "its controller was reset");
+    assert!(!admin.is_over());
+}
+
+#[test]
+fn a_host_that_breaks_the_rules_is_told_why_and_cut_off() {
+    let mut rig = Rig::new();
+    // A command before the connection is initialized.
+    let mut host = rig.raw();
+    let sqe = FabricsType::PropertyGet { offset: 0, is_wide: true }.to_sqe(1);
+    let mut bytes = Vec::new();
+    encode(&mut bytes, &Pdu::Command(sqe, nvme_host::no_data()), Digests::default());
+    rig.bytes(&mut host, &bytes);
+    assert!(host.is_over());
+    assert!(matches!(host.last(), Some(nvme_host::Said::Terminated(2))));
+    // More commands than the queue has entries.
+    let mut admin = rig.connect(0, Digests::default());
+    let mut busy = rig.connect(1, Digests::default());
+    for _ in 0..nvme_host::ENTRIES + 1 {
+        rig.post_only(&mut busy, nvme_host::io(0x02, 0, 8), 4096);
+    }
+    assert!(busy.is_over());
+    // The drive serves the others all the same.
+    assert_eq!(rig.identify(&mut admin, Cns::Controller).len(), 4096);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u64, u8, bool),
+    Read(u64),
+    Zero(u64),
+    Trim(u64, u64),
+    Flush,
+    Settle,
+}
+
+const STEP_BLOCKS: u32 = 40;
+const PLACES: u64 = 16;
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = 0..PLACES;
+    prop_oneof![
+        4 => (place.clone(), 1..=255_u8, any::<bool>()).prop_map(|(p, v, d)| Step::Write(p, v, d)),
+        4 => place.clone().prop_map(Step::Read),
+        1 => place.clone().prop_map(Step::Zero),
+        1 => (place.clone(), place).prop_map(|(a, b)| Step::Trim(a, b)),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Settle),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Reads see what was written before they were asked, over several queues and ways of data.
+    #[test]
+    fn any_commands_leave_what_an_obvious_drive_would_hold(
+        steps in prop::collection::vec(step(), 1..60),
+        digests in 0..4_u8,
+    ) {
+        let mut rig = Rig::new();
+        let _admin = rig.connect(0, Digests::of(digests));
+        let mut queues = [rig.connect(1, Digests::of(digests)), rig.connect(2, Digests::default())];
+        let mut model = [0_u8; PLACES as usize];
+        let bytes = STEP_BLOCKS as usize * BLOCK;
+        for (i, step) in steps.iter().enumerate() {
+            let host = &mut queues[i % 2];
+            let at = |place: u64| place * u64::from(STEP_BLOCKS);
+            let done = match *step {
+                Step::Write(place, value, split) => {
+                    model[place as usize] = value;
+                    host.split = split;
+                    let sqe = nvme_host::io(0x01, at(place), STEP_BLOCKS);
+                    rig.io(host, sqe, bytes as u32, &vec![value; bytes]).0
+                }
+                Step::Read(place) => {
+                    let sqe = nvme_host::io(0x02, at(place), STEP_BLOCKS);
+                    let (status, data) = rig.io(host, sqe, bytes as u32, &[]);
+                    prop_assert_eq!(data, vec![model[place as usize]; bytes]);
+                    status
+                }
+                Step::Zero(place) => {
+                    model[place as usize] = 0;
+                    rig.io(host, nvme_host::io(0x08, at(place), STEP_BLOCKS), 0, &[]).0
+                }
+                Step::Trim(one, other) => {
+                    let mut ranges = Vec::new();
+                    for place in [one, other] {
+                        model[place as usize] = 0;
+                        let range = DsmRange {
+                            lba: at(place).into(),
+                            blocks: STEP_BLOCKS.into(),
+                            ..DsmRange::default()
+                        };
+                        ranges.extend_from_slice(range.as_bytes());
+                    }
+                    let mut sqe = nvme_host::io(0x09, 0, 1);
+                    (sqe.cdw10, sqe.cdw11, sqe.cdw12) = (1.into(), 4.into(), 0.into());
+                    rig.io(host, sqe, 32, &ranges).0
+                }
+                Step::Flush => rig.io(host, nvme_host::io(0x00, 0, 1), 0, &[]).0,
+                Step::Settle => Status::SUCCESS,
+            };
+            prop_assert_eq!(done, Status::SUCCESS);
+        }
+    }
+
+    /// Nothing that a host sends makes the server panic, or keep more than it may.
+    #[test]
+    fn any_bytes_leave_the_server_standing(
+        garbage in prop::collection::vec(any::<u8>(), 0..600),
+        sqes in prop::collection::vec(any::<[u8; 64]>(), 0..30),
+        is_admin in any::<bool>(),
+    ) {
+        let mut rig = Rig::new();
+        let mut admin = rig.connect(0, Digests::default());
+        let mut io = rig.connect(1, Digests::default());
+        let host = if is_admin { &mut admin } else { &mut io };
+        for bytes in &sqes {
+            let mut sqe = Sqe::read_from_bytes(bytes).unwrap();
+            // Mostly commands that exist, for the namespace that exists.
+            sqe.opcode &= if bytes[9] & 1 == 0 { 0x0f } else { 0xff };
+            sqe.nsid = u32::from(bytes[4] & 3).into();
+            rig.post_only(host, sqe, u32::from(bytes[5]) * 16);
+            if host.is_over() {
+                break;
+            }
+        }
+        rig.bytes(host, &garbage);
+        rig.settle(&mut [&mut admin, &mut io]);
+        let mut again = rig.connect(0, Digests::default());
+        prop_assert_eq!(rig.identify(&mut again, Cns::Controller).len(), 4096);
+    }
+}

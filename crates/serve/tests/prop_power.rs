@@ -1,0 +1,153 @@
+//! Against a reference: whatever is written, flushed and cut, each sector reads as a version that may
+//! be there. Nothing that was made safe is lost, nothing is made up, and a lying drive is caught.
+//!
+//! The reference keeps by sector the versions that may come back; it shares no code with the store.
+
+mod support;
+
+use drivebay_serve::{Engine, Loss, Op, Status};
+use drivebay_units::{Rng, SECTOR_BYTES};
+use support::{drain, engine, request};
+
+const SECTORS: u64 = 2048;
+const SECTOR: usize = SECTOR_BYTES as usize;
+
+/// By sector: the versions that may be read after a cut, the newest last.
+struct Reference {
+    versions: Vec<Vec<u64>>,
+}
+
+impl Reference {
+    fn new() -> Reference {
+        Reference { versions: vec![vec![0]; SECTORS as usize] }
+    }
+
+    fn put(&mut self, lba: u64, sectors: u64, version: u64) {
+        for sector in &mut self.versions[lba as usize..(lba + sectors) as usize] {
+            sector.push(version);
+        }
+    }
+
+    fn safe(&mut self, lba: u64, sectors: u64) {
+        for sector in &mut self.versions[lba as usize..(lba + sectors) as usize] {
+            sector.drain(..sector.len() - 1);
+        }
+    }
+}
+
+fn pattern(version: u64) -> Vec<u8> {
+    version.to_le_bytes().repeat(SECTOR / 8)
+}
+
+fn read_version(engine: &Engine, lba: u64) -> u64 {
+    let mut bytes = vec![0; SECTOR];
+    engine.store().read(lba, &mut bytes).expect("memory");
+    let version = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+    assert_eq!(bytes, pattern(version), "sector {lba} is torn inside");
+    version
+}
+
+struct Outcome {
+    /// Sectors that read as something that could not be.
+    wrong: u64,
+    /// Sectors that a cut put back.
+    lost: u64,
+}
+
+/// Random commands with `cuts` power cuts.
+fn torture(seed: u64, loss: Loss, cuts: u64, lying: bool) -> Outcome {
+    let mut rng = Rng::new(seed).fork("torture");
+    let mut engine = engine(SECTORS, seed, lying);
+    engine.may_lose_power(None, loss);
+    let mut reference = Reference::new();
+    let mut outcome = Outcome { wrong: 0, lost: 0 };
+    let (mut version, mut done_cuts) = (0, 0);
+    while done_cuts < cuts {
+        let lba = rng.below(SECTORS);
+        let sectors = 1 + rng.below(24).min(SECTORS - lba - 1);
+        version += 1;
+        let fua = rng.below(8) == 0;
+        let (op, data) = match rng.below(20) {
+            0..=12 => (Op::Write { fua }, pattern(version).repeat(sectors as usize)),
+            13 => (Op::Trim { fua: false }, Vec::new()),
+            14 => (Op::WriteZeroes { fua, allocated: false }, Vec::new()),
+            15..=17 => (Op::Flush, Vec::new()),
+            _ => {
+                check_cut(&mut engine, &mut reference, &mut outcome);
+                done_cuts += 1;
+                continue;
+            }
+        };
+        engine.begin_turn();
+        engine.submit(request(op, lba, sectors as u32, version), &data);
+        if rng.below(4) == 0 && op != Op::Flush {
+            // The plug is pulled before the answer: new, old, or a part of each.
+            put(&mut reference, op, lba, sectors, version);
+            check_cut(&mut engine, &mut reference, &mut outcome);
+            done_cuts += 1;
+            assert!(drain(&mut engine).is_empty(), "an answer from before the cut");
+            continue;
+        }
+        let done = drain(&mut engine);
+        assert_eq!((done.len(), done[0].status), (1, Status::Ok));
+        put(&mut reference, op, lba, sectors, version);
+        match op {
+            Op::Flush | Op::WriteZeroes { fua: true, .. } => reference.safe(0, SECTORS),
+            Op::Write { fua: true } => reference.safe(lba, sectors),
+            _ => {}
+        }
+    }
+    outcome
+}
+
+fn put(reference: &mut Reference, op: Op, lba: u64, sectors: u64, version: u64) {
+    match op {
+        Op::Write { .. } => reference.put(lba, sectors, version),
+        Op::Trim { .. } | Op::WriteZeroes { .. } => reference.put(lba, sectors, 0),
+        Op::Read | Op::Flush => {}
+    }
+}
+
+fn check_cut(engine: &mut Engine, reference: &mut Reference, outcome: &mut Outcome) {
+    engine.power_cut().expect("memory");
+    for lba in 0..SECTORS {
+        let found = read_version(engine, lba);
+        let allowed = &mut reference.versions[lba as usize];
+        outcome.wrong += u64::from(!allowed.contains(&found));
+        outcome.lost += u64::from(allowed.last() != Some(&found));
+        *allowed = vec![found];
+    }
+}
+
+#[test]
+fn nothing_safe_is_lost_in_hundreds_of_cuts() {
+    for (seed, loss) in [(1, Loss::All), (2, Loss::Random)] {
+        let outcome = torture(seed, loss, 400, false);
+        assert_eq!(outcome.wrong, 0, "{loss:?}");
+        assert!(outcome.lost > 1000, "{loss:?}: cuts lose what is not safe: {}", outcome.lost);
+    }
+}
+
+#[test]
+fn a_drive_that_ignores_flushes_is_caught() {
+    assert!(torture(3, Loss::All, 100, true).wrong > 100);
+}
+
+#[test]
+fn what_the_drive_can_lose_is_bounded() {
+    let mut engine = engine(SECTORS * 16, 1, false);
+    engine.may_lose_power(None, Loss::All);
+    let data = vec![1; 128 * SECTOR];
+    let mut most = 0;
+    for number in 0..200 {
+        engine.begin_turn();
+        engine.submit(request(Op::Write { fua: false }, number * 128, 128, number), &data);
+        drain(&mut engine);
+        most = most.max(engine.store().losable_bytes());
+    }
+    assert!(most > 0 && most < 200 * data.len() as u64);
+    engine.begin_turn();
+    engine.submit(request(Op::Flush, 0, 0, 0), &[]);
+    drain(&mut engine);
+    assert_eq!(engine.store().losable_bytes(), 0);
+}

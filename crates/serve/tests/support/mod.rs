@@ -1,0 +1,66 @@
+//! A small drive and a store for tests.
+#![allow(dead_code, missing_docs)]
+
+use drivebay_drive::{Device, Spec};
+use drivebay_serve::{Done, Engine, Op, Pace, Request, SessionId, Store};
+use toml::Value;
+
+pub const SESSION: SessionId = SessionId::numbered(0);
+
+/// The catalog's SM951, cut to a few megabytes.
+pub fn spec(sectors: i64, lying: bool) -> Spec {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/sm951-ahci-512.toml");
+    let text = std::fs::read_to_string(path).expect("the catalog is there");
+    let mut raw: Value = text.parse::<toml::Table>().expect("TOML").into();
+    for (name, value) in [
+        ("nand.channels", Value::from(2)),
+        ("nand.dies_per_channel", Value::from(2)),
+        ("nand.planes", Value::from(2)),
+        ("nand.page_kib", Value::from(16)),
+        ("nand.blocks_per_plane", Value::from(24 + sectors / 1024)),
+        ("nand.pages_per_block", Value::from(4)),
+        ("nand.bad_superblocks", Value::from(0)),
+        ("drive.capacity_sectors", Value::from(sectors)),
+        ("buffer.size_kib", Value::from(512)),
+        ("collection.reserve_superblocks", Value::from(4)),
+        ("collection.pool_mb", Value::from(2.0)),
+        ("collection.ramp_mb", Value::from(0.5)),
+        ("collection.low_mb", Value::from(2.5)),
+        ("collection.critical_mb", Value::from(1.5)),
+    ] {
+        let (section, key) = name.split_once('.').expect("section.key");
+        let leaf = raw[section][key].as_table_mut().expect("a leaf with value and source");
+        leaf.insert("value".into(), value);
+        leaf.remove("range");
+    }
+    if lying {
+        let leaf = r#"{ value = true, source = "test" }"#;
+        let leaf: toml::Table = format!("leaf = {leaf}").parse().expect("TOML");
+        let buffer = raw["buffer"].as_table_mut().expect("a section");
+        buffer.insert("ignore_flush".into(), leaf["leaf"].clone());
+    }
+    let json = serde_json::to_string(&raw).expect("values");
+    Spec::from_json(&json).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// An engine that answers at once.
+pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
+    let device = Device::new(spec(sectors as i64, lying), seed).expect("memory");
+    let store = Store::memory(sectors, 1 << 30).expect("a memfd");
+    Engine::new(device, store, Pace::None, seed)
+}
+
+pub fn request(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
+    Request { op, lba, sectors, session: SESSION, token }
+}
+
+/// Everything that is due.
+pub fn drain(engine: &mut Engine) -> Vec<Done> {
+    engine.begin_turn();
+    let mut done = Vec::new();
+    while let Some(next) = engine.next_done() {
+        done.push(next);
+    }
+    engine.end_turn();
+    done
+}

@@ -1,0 +1,223 @@
+//! The transmission phase: requests, and simple or structured replies.
+
+use super::{u16_at, u32_at, u64_at};
+
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const SIMPLE_MAGIC: u32 = 0x6744_6698;
+const STRUCTURED_MAGIC: u32 = 0x668e_33ef;
+
+const CMD_FLAG_FUA: u16 = 1;
+const CMD_FLAG_NO_HOLE: u16 = 1 << 1;
+const CMD_FLAG_DF: u16 = 1 << 2;
+const CMD_FLAG_REQ_ONE: u16 = 1 << 3;
+const CMD_FLAG_FAST_ZERO: u16 = 1 << 4;
+
+const REPLY_FLAG_DONE: u16 = 1;
+const REPLY_NONE: u16 = 0;
+const REPLY_OFFSET_DATA: u16 = 1;
+const REPLY_BLOCK_STATUS: u16 = 5;
+const REPLY_ERROR: u16 = (1 << 15) + 1;
+
+/// Bytes of a request's header.
+pub const REQUEST_BYTES: usize = 28;
+
+/// The longest payload of a read or write that every client and server should carry.
+pub const MAX_PAYLOAD: u32 = 32 << 20;
+
+/// What the export can do.
+#[must_use]
+pub const fn export_flags() -> u16 {
+    const HAS_FLAGS: u16 = 1;
+    const SEND_FLUSH: u16 = 1 << 2;
+    const SEND_FUA: u16 = 1 << 3;
+    const SEND_TRIM: u16 = 1 << 5;
+    const SEND_WRITE_ZEROES: u16 = 1 << 6;
+    const SEND_DF: u16 = 1 << 7;
+    const CAN_MULTI_CONN: u16 = 1 << 8;
+    const SEND_CACHE: u16 = 1 << 10;
+    const SEND_FAST_ZERO: u16 = 1 << 11;
+    HAS_FLAGS
+        | SEND_FLUSH
+        | SEND_FUA
+        | SEND_TRIM
+        | SEND_WRITE_ZEROES
+        | SEND_DF
+        | CAN_MULTI_CONN
+        | SEND_CACHE
+        | SEND_FAST_ZERO
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Read.
+    Read,
+    /// Write; the data follows.
+    Write {
+        /// Answered when it is durable.
+        fua: bool,
+    },
+    /// The client leaves.
+    Disconnect,
+    /// Everything answered so far becomes durable.
+    Flush,
+    /// The data is not needed any more.
+    Trim {
+        /// Answered when it is durable.
+        fua: bool,
+    },
+    /// The data will be needed soon.
+    Cache,
+    /// Zeros.
+    WriteZeroes {
+        /// Answered when it is durable.
+        fua: bool,
+        /// Keeps the space.
+        no_hole: bool,
+        /// Only if it is quicker than a write.
+        fast: bool,
+    },
+    /// Where data and holes are.
+    BlockStatus {
+        /// Only the first stretch.
+        one: bool,
+    },
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What; None if it is not known, or its flags do not belong to it.
+    pub command: Option<Command>,
+    /// Comes back with the reply.
+    pub cookie: u64,
+    /// First byte.
+    pub offset: u64,
+    /// How many.
+    pub length: u32,
+    /// Bytes that follow: a write's data, also of one that is not understood.
+    pub payload: u32,
+}
+
+/// What ends a connection at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestError {
+    /// Not a request.
+    Magic,
+    /// A payload longer than [`MAX_PAYLOAD`].
+    TooLong,
+}
+
+impl Request {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`RequestError`]: the stream of bytes cannot be followed any further.
+    pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Result<Request, RequestError> {
+        const WRITE: u16 = 1;
+        if u32_at(bytes, 0) != REQUEST_MAGIC {
+            return Err(RequestError::Magic);
+        }
+        let (flags, kind) = (u16_at(bytes, 4), u16_at(bytes, 6));
+        let fua = flags & CMD_FLAG_FUA != 0;
+        // FUA has no meaning for the others, and is to be ignored there.
+        let (command, allowed) = match kind {
+            0 => (Command::Read, CMD_FLAG_DF | CMD_FLAG_FUA),
+            WRITE => (Command::Write { fua }, CMD_FLAG_FUA),
+            2 => (Command::Disconnect, u16::MAX),
+            3 => (Command::Flush, CMD_FLAG_FUA),
+            4 => (Command::Trim { fua }, CMD_FLAG_FUA),
+            5 => (Command::Cache, CMD_FLAG_FUA),
+            6 => {
+                let no_hole = flags & CMD_FLAG_NO_HOLE != 0;
+                let fast = flags & CMD_FLAG_FAST_ZERO != 0;
+                let allowed = CMD_FLAG_FUA | CMD_FLAG_NO_HOLE | CMD_FLAG_FAST_ZERO;
+                (Command::WriteZeroes { fua, no_hole, fast }, allowed)
+            }
+            7 => {
+                let one = flags & CMD_FLAG_REQ_ONE != 0;
+                (Command::BlockStatus { one }, CMD_FLAG_REQ_ONE | CMD_FLAG_FUA)
+            }
+            _ => (Command::Flush, 0),
+        };
+        let known = kind <= 7 && flags & !allowed == 0;
+        let length = u32_at(bytes, 24);
+        let payload = if kind == WRITE { length } else { 0 };
+        if payload > MAX_PAYLOAD {
+            return Err(RequestError::TooLong);
+        }
+        let (cookie, offset) = (u64_at(bytes, 8), u64_at(bytes, 16));
+        Ok(Request { command: known.then_some(command), cookie, offset, length, payload })
+    }
+}
+
+/// Errors of replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Not permitted.
+    Perm = 1,
+    /// Input or output error.
+    Io = 5,
+    /// Invalid argument.
+    Inval = 22,
+    /// No space left.
+    NoSpc = 28,
+    /// Longer than can be answered.
+    Overflow = 75,
+    /// Not supported, or not quicker.
+    NotSup = 95,
+}
+
+/// A stretch of the answer to a block status request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusExtent {
+    /// Bytes.
+    pub length: u32,
+    /// A hole that reads as zeros; otherwise data.
+    pub hole: bool,
+}
+
+/// A simple reply; the data of a read that succeeded follows.
+pub fn simple_reply(out: &mut Vec<u8>, cookie: u64, error: Option<Error>) {
+    out.extend(SIMPLE_MAGIC.to_be_bytes());
+    out.extend(error.map_or(0, |e| e as u32).to_be_bytes());
+    out.extend(cookie.to_be_bytes());
+}
+
+/// The only chunk of a structured reply: its head.
+fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
+    out.extend(STRUCTURED_MAGIC.to_be_bytes());
+    out.extend(REPLY_FLAG_DONE.to_be_bytes());
+    out.extend(kind.to_be_bytes());
+    out.extend(cookie.to_be_bytes());
+    out.extend(length.to_be_bytes());
+}
+
+/// Done, without data.
+pub fn structured_none(out: &mut Vec<u8>, cookie: u64) {
+    chunk(out, REPLY_NONE, cookie, 0);
+}
+
+/// All the data of a read; `length` bytes follow.
+pub fn structured_data(out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32) {
+    chunk(out, REPLY_OFFSET_DATA, cookie, length + 8);
+    out.extend(offset.to_be_bytes());
+}
+
+/// It failed.
+pub fn structured_error(out: &mut Vec<u8>, cookie: u64, error: Error) {
+    chunk(out, REPLY_ERROR, cookie, 6);
+    out.extend((error as u32).to_be_bytes());
+    out.extend(0u16.to_be_bytes());
+}
+
+/// Stretches of the metadata context `id`.
+pub fn structured_block_status(out: &mut Vec<u8>, cookie: u64, id: u32, extents: &[StatusExtent]) {
+    const HOLE_AND_ZERO: u32 = 3;
+    chunk(out, REPLY_BLOCK_STATUS, cookie, 4 + 8 * extents.len() as u32);
+    out.extend(id.to_be_bytes());
+    for extent in extents {
+        out.extend(extent.length.to_be_bytes());
+        out.extend(if extent.hole { HOLE_AND_ZERO } else { 0 }.to_be_bytes());
+    }
+}

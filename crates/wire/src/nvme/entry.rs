@@ -1,0 +1,285 @@
+//! Queue entries: the command (SQE, 64 bytes), the completion (CQE, 16 bytes), and what they point to.
+//!
+//! Source: NVM Express base specification 1.4, sections 4.2 to 4.6, 5 and 6.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::status::Status;
+
+/// A command.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    KnownLayout,
+    Immutable,
+    Unaligned,
+)]
+#[repr(C)]
+pub struct Sqe {
+    /// What to do.
+    pub opcode: u8,
+    /// Fused operation (bits 1:0), and whether `dptr` holds PRPs (bits 7:6 zero) or an SGL.
+    pub flags: u8,
+    /// The host's name for it.
+    pub cid: U16,
+    /// Namespace; for fabrics commands the type of the command, in the low byte.
+    pub nsid: U32,
+    /// Command dwords 2 and 3.
+    pub cdw2: [U32; 2],
+    /// Metadata pointer.
+    pub mptr: U64,
+    /// Data pointer: PRP entry 1.
+    pub prp1: U64,
+    /// Data pointer: PRP entry 2.
+    pub prp2: U64,
+    /// Command dword 10, and so on.
+    pub cdw10: U32,
+    /// Command dword 11.
+    pub cdw11: U32,
+    /// Command dword 12.
+    pub cdw12: U32,
+    /// Command dword 13.
+    pub cdw13: U32,
+    /// Command dword 14.
+    pub cdw14: U32,
+    /// Command dword 15.
+    pub cdw15: U32,
+}
+
+/// A completion.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    KnownLayout,
+    Immutable,
+    Unaligned,
+)]
+#[repr(C)]
+pub struct Cqe {
+    /// What the command gives back; 64 bits for fabrics commands.
+    pub result: U64,
+    /// Up to where the controller has taken commands of the submission queue.
+    pub sq_head: U16,
+    /// The submission queue.
+    pub sq_id: U16,
+    /// The command's identifier.
+    pub cid: U16,
+    /// Phase in bit 0, the status above it.
+    pub status_and_phase: U16,
+}
+
+/// One range of a Dataset Management command.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    KnownLayout,
+    Immutable,
+    Unaligned,
+)]
+#[repr(C)]
+pub struct DsmRange {
+    /// Hints of use; may be ignored.
+    pub attributes: U32,
+    /// Blocks.
+    pub blocks: U32,
+    /// First block.
+    pub lba: U64,
+}
+
+/// A scatter-gather descriptor, as it stands in a command's data pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sgl {
+    /// Address, or offset into the capsule.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u32,
+    /// What kind.
+    pub kind: SglKind,
+}
+
+/// Kinds of scatter-gather descriptors that drives without local memory pointers need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SglKind {
+    /// Data block at an address.
+    Address,
+    /// Data block in the capsule, at an offset behind the command.
+    InCapsule,
+    /// The transport moves the data.
+    Transport,
+    /// Anything else.
+    Other(u8),
+}
+
+const _: () = assert!(size_of::<Sqe>() == 64);
+const _: () = assert!(size_of::<Cqe>() == 16);
+const _: () = assert!(size_of::<DsmRange>() == 16);
+
+macro_rules! opcodes {
+    ($(#[$top:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $value:literal,)* }) => {
+        $(#[$top])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant = $value,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+
+            /// From its code.
+            #[must_use]
+            pub fn of(code: u8) -> Option<$name> {
+                match code { $($value => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+opcodes! {
+    /// Commands of the admin queue that drivebay's controller knows.
+    AdminOpcode {
+        /// Delete I/O Submission Queue.
+        DeleteSq = 0x00,
+        /// Create I/O Submission Queue.
+        CreateSq = 0x01,
+        /// Get Log Page.
+        GetLogPage = 0x02,
+        /// Delete I/O Completion Queue.
+        DeleteCq = 0x04,
+        /// Create I/O Completion Queue.
+        CreateCq = 0x05,
+        /// Identify.
+        Identify = 0x06,
+        /// Abort.
+        Abort = 0x08,
+        /// Set Features.
+        SetFeatures = 0x09,
+        /// Get Features.
+        GetFeatures = 0x0a,
+        /// Asynchronous Event Request.
+        AsyncEvent = 0x0c,
+        /// Keep Alive.
+        KeepAlive = 0x18,
+        /// Format NVM.
+        Format = 0x80,
+        /// Sanitize.
+        Sanitize = 0x84,
+    }
+}
+
+opcodes! {
+    /// Commands of the I/O queues that drivebay's controller knows.
+    NvmOpcode {
+        /// Flush.
+        Flush = 0x00,
+        /// Write.
+        Write = 0x01,
+        /// Read.
+        Read = 0x02,
+        /// Compare.
+        Compare = 0x05,
+        /// Write Zeroes.
+        WriteZeroes = 0x08,
+        /// Dataset Management.
+        DatasetManagement = 0x09,
+    }
+}
+
+impl Sqe {
+    /// The first block of a read, write, compare or write-zeroes.
+    #[must_use]
+    pub fn lba(&self) -> u64 {
+        u64::from(self.cdw10.get()) | u64::from(self.cdw11.get()) << 32
+    }
+
+    /// How many blocks: 1 to 65,536.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        (self.cdw12.get() & 0xffff) + 1
+    }
+
+    /// Force Unit Access.
+    #[must_use]
+    pub fn is_fua(&self) -> bool {
+        self.cdw12.get() & 1 << 30 != 0
+    }
+
+    /// Protection information is asked for (it is not supported).
+    #[must_use]
+    pub fn asks_protection(&self) -> bool {
+        self.cdw12.get() & 0xf << 26 != 0
+    }
+
+    /// Get Log Page: how many bytes, 4 to 16 GiB.
+    #[must_use]
+    pub fn log_bytes(&self) -> u64 {
+        let dwords = self.cdw10.get() >> 16 | (self.cdw11.get() & 0xffff) << 16;
+        (u64::from(dwords) + 1) * 4
+    }
+
+    /// Get Log Page: from which byte on.
+    #[must_use]
+    pub fn log_offset(&self) -> u64 {
+        u64::from(self.cdw12.get()) | u64::from(self.cdw13.get()) << 32
+    }
+
+    /// Where the data is, if the data pointer is an SGL descriptor.
+    #[must_use]
+    pub fn sgl(&self) -> Sgl {
+        let bytes = self.prp2.get();
+        let kind = match (bytes >> 56) as u8 {
+            0x00 => SglKind::Address,
+            0x01 => SglKind::InCapsule,
+            0x5a => SglKind::Transport,
+            other => SglKind::Other(other),
+        };
+        Sgl { address: self.prp1.get(), bytes: bytes as u32, kind }
+    }
+
+    /// Puts a descriptor into the data pointer.
+    pub fn set_sgl(&mut self, sgl: Sgl) {
+        let kind = match sgl.kind {
+            SglKind::Address => 0x00,
+            SglKind::InCapsule => 0x01,
+            SglKind::Transport => 0x5a,
+            SglKind::Other(code) => code,
+        };
+        self.flags = self.flags & 0x3f | 0x40;
+        self.prp1 = sgl.address.into();
+        self.prp2 = (u64::from(sgl.bytes) | u64::from(kind) << 56).into();
+    }
+}
+
+impl Cqe {
+    /// A completion of this command.
+    #[must_use]
+    pub fn new(cid: u16, status: Status, result: u64) -> Cqe {
+        let mut cqe = Cqe { cid: cid.into(), result: result.into(), ..Cqe::default() };
+        cqe.status_and_phase = (status.0 << 1).into();
+        cqe
+    }
+
+    /// How it went.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status(self.status_and_phase.get() >> 1)
+    }
+}

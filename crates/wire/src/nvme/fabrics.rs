@@ -1,0 +1,268 @@
+//! Fabrics: Connect, properties, and the discovery log.
+//!
+//! Source: NVMe over Fabrics 1.1, sections 3 (commands), 3.5 (properties) and 5.3 (discovery log).
+
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::entry::Sqe;
+
+/// Opcode of all fabrics commands.
+pub const OPCODE_FABRICS: u8 = 0x7f;
+
+/// The name of every discovery subsystem.
+pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
+
+/// Connect: the host takes any controller.
+pub const CONNECT_CNTLID_ANY: u16 = 0xffff;
+
+/// What a fabrics command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FabricsType {
+    /// Write a property.
+    PropertySet {
+        /// Which: its offset among the controller's registers.
+        offset: u32,
+        /// Four bytes or eight.
+        is_wide: bool,
+        /// What to write.
+        value: u64,
+    },
+    /// Make a queue.
+    Connect {
+        /// Format of the command; 0.
+        format: u16,
+        /// Which queue; 0 is the admin queue.
+        queue: u16,
+        /// Entries of the submission queue, less one.
+        entries_less_one: u16,
+        /// Bit 2: no flow control of the submission queue.
+        attributes: u8,
+        /// Keep-alive timeout, milliseconds; 0 for none.
+        keep_alive_ms: u32,
+    },
+    /// Read a property.
+    PropertyGet {
+        /// Which.
+        offset: u32,
+        /// Four bytes or eight.
+        is_wide: bool,
+    },
+    /// Take a queue away.
+    Disconnect,
+    /// Anything else.
+    Other(u8),
+}
+
+impl FabricsType {
+    /// What this command is, whose opcode is [`OPCODE_FABRICS`].
+    #[must_use]
+    pub fn of(sqe: &Sqe) -> FabricsType {
+        let (offset, is_wide) = (sqe.cdw11.get(), sqe.cdw10.get() & 7 == 1);
+        match sqe.nsid.get() as u8 {
+            0x00 => {
+                let value = u64::from(sqe.cdw12.get()) | u64::from(sqe.cdw13.get()) << 32;
+                FabricsType::PropertySet { offset, is_wide, value }
+            }
+            0x01 => FabricsType::Connect {
+                format: sqe.cdw10.get() as u16,
+                queue: (sqe.cdw10.get() >> 16) as u16,
+                entries_less_one: sqe.cdw11.get() as u16,
+                attributes: (sqe.cdw11.get() >> 16) as u8,
+                keep_alive_ms: sqe.cdw12.get(),
+            },
+            0x04 => FabricsType::PropertyGet { offset, is_wide },
+            0x08 => FabricsType::Disconnect,
+            other => FabricsType::Other(other),
+        }
+    }
+
+    /// As a command.
+    #[must_use]
+    pub fn to_sqe(self, cid: u16) -> Sqe {
+        let mut sqe = Sqe { opcode: OPCODE_FABRICS, cid: cid.into(), ..Sqe::default() };
+        let code = match self {
+            FabricsType::PropertySet { offset, is_wide, value } => {
+                sqe.cdw10 = u32::from(is_wide).into();
+                sqe.cdw11 = offset.into();
+                sqe.cdw12 = (value as u32).into();
+                sqe.cdw13 = ((value >> 32) as u32).into();
+                0x00
+            }
+            FabricsType::Connect { format, queue, entries_less_one, attributes, keep_alive_ms } => {
+                sqe.cdw10 = (u32::from(format) | u32::from(queue) << 16).into();
+                sqe.cdw11 = (u32::from(entries_less_one) | u32::from(attributes) << 16).into();
+                sqe.cdw12 = keep_alive_ms.into();
+                0x01
+            }
+            FabricsType::PropertyGet { offset, is_wide } => {
+                sqe.cdw10 = u32::from(is_wide).into();
+                sqe.cdw11 = offset.into();
+                0x04
+            }
+            FabricsType::Disconnect => 0x08,
+            FabricsType::Other(code) => code,
+        };
+        sqe.nsid = u32::from(code).into();
+        sqe
+    }
+}
+
+/// Controller properties, by the offset of the register that they are on PCIe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// Capabilities; eight bytes.
+    Capabilities,
+    /// Version.
+    Version,
+    /// Configuration.
+    Configuration,
+    /// Status.
+    Status,
+    /// Subsystem reset.
+    SubsystemReset,
+}
+
+impl Property {
+    /// From its offset.
+    #[must_use]
+    pub fn of(offset: u32) -> Option<Property> {
+        match offset {
+            0x00 => Some(Property::Capabilities),
+            0x08 => Some(Property::Version),
+            0x14 => Some(Property::Configuration),
+            0x1c => Some(Property::Status),
+            0x20 => Some(Property::SubsystemReset),
+            _ => None,
+        }
+    }
+
+    /// Eight bytes instead of four.
+    #[must_use]
+    pub fn is_wide(self) -> bool {
+        self == Property::Capabilities
+    }
+}
+
+/// Data of a Connect command, 1,024 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct ConnectData {
+    /// The host.
+    pub host_id: [u8; 16],
+    /// The controller: [`CONNECT_CNTLID_ANY`] for the admin queue.
+    pub controller: U16,
+    #[doc(hidden)]
+    pub reserved_18: [u8; 238],
+    /// Name of the subsystem.
+    pub subsystem_nqn: [u8; 256],
+    /// Name of the host.
+    pub host_nqn: [u8; 256],
+    #[doc(hidden)]
+    pub reserved_768: [u8; 256],
+}
+
+/// What an entry of the discovery log names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SubsystemType {
+    /// Another discovery subsystem.
+    Referral = 1,
+    /// A subsystem with namespaces.
+    Nvm = 2,
+}
+
+/// Ways to reach a subsystem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Transport {
+    /// TCP.
+    Tcp = 3,
+}
+
+/// Head of the discovery log, 1,024 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct DiscoveryHeader {
+    /// Counts the log's changes.
+    pub generation: U64,
+    /// Entries that follow.
+    pub records: U64,
+    /// 0.
+    pub format: U16,
+    #[doc(hidden)]
+    pub reserved_18: [u8; 1006],
+}
+
+/// Entry of the discovery log, 1,024 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct DiscoveryEntry {
+    /// See [`Transport`].
+    pub transport: u8,
+    /// 1 for IPv4, 2 for IPv6.
+    pub address_family: u8,
+    /// See [`SubsystemType`].
+    pub subsystem_type: u8,
+    /// Bits 1:0: secure channel, 2 for "not required".
+    pub requirements: u8,
+    /// Port of the subsystem.
+    pub port: U16,
+    /// Controller; all ones for any.
+    pub controller: U16,
+    /// Entries of the admin submission queue, at most.
+    pub admin_entries_max: U16,
+    #[doc(hidden)]
+    pub reserved_10: [u8; 22],
+    /// TCP port, as text.
+    pub service: [u8; 32],
+    #[doc(hidden)]
+    pub reserved_64: [u8; 192],
+    /// The subsystem's name.
+    pub subsystem_nqn: [u8; 256],
+    /// Address, as text.
+    pub address: [u8; 256],
+    /// Byte 0: security, 0 for none.
+    pub transport_specific: [u8; 256],
+}
+
+const _: () = assert!(size_of::<ConnectData>() == 1024);
+const _: () = assert!(size_of::<DiscoveryHeader>() == 1024);
+const _: () = assert!(size_of::<DiscoveryEntry>() == 1024);
+const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
+
+impl Default for ConnectData {
+    fn default() -> Self {
+        Self::new_zeroed()
+    }
+}
+
+impl Default for DiscoveryHeader {
+    fn default() -> Self {
+        Self::new_zeroed()
+    }
+}
+
+impl Default for DiscoveryEntry {
+    fn default() -> Self {
+        Self::new_zeroed()
+    }
+}
+
+/// The name in a field of 256 bytes: UTF-8 that a zero ends, 1 to 223 bytes of it.
+#[must_use]
+pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {
+    let end = field.iter().position(|&byte| byte == 0)?;
+    let name = std::str::from_utf8(&field[..end]).ok()?;
+    (!name.is_empty() && name.len() <= 223).then_some(name)
+}
+
+/// Text in a field that zeros fill up; cut off where it is too long.
+#[must_use]
+pub fn padded_nqn<const N: usize>(text: &str) -> [u8; N] {
+    let mut field = [0; N];
+    for (to, from) in field.iter_mut().take(N - 1).zip(text.bytes()) {
+        *to = from;
+    }
+    field
+}

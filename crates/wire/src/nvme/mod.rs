@@ -1,0 +1,39 @@
+//! NVMe: queue entries, data structures, fabrics commands, and the PDUs of NVMe over TCP.
+//!
+//! Sources: NVM Express base specification 1.4 (queue entries, identify data, log pages, features),
+//! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP transport
+//! (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes as they are;
+//! reserved bytes are zero when made here and ignored when read.
+//! Left out: metadata, reservations, namespace management, directives, authentication, TLS.
+
+mod digest;
+mod entry;
+mod fabrics;
+mod feature;
+mod identify;
+mod log;
+mod pdu;
+mod status;
+
+pub use digest::crc32c;
+pub use entry::{AdminOpcode, Cqe, DsmRange, NvmOpcode, Sgl, SglKind, Sqe};
+pub use fabrics::{
+    CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
+    OPCODE_FABRICS, Property, SubsystemType, Transport, nqn_of, padded_nqn,
+};
+pub use feature::{Feature, Select};
+pub use identify::{
+    Cns, IdentifyController, IdentifyNamespace, LbaFormat, NidType, PowerState, padded,
+};
+pub use log::{
+    CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED,
+    ErrorEntry, FirmwareSlots, LogPage, SanitizeStatus, SmartLog,
+};
+pub use pdu::{
+    Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, HEADER_BYTES,
+    InitPdu, Pdu, PduType, R2t, TermPdu, encode, encode_data_with,
+};
+pub use status::Status;
+
+#[cfg(test)]
+mod tests;

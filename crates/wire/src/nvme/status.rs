@@ -1,0 +1,147 @@
+//! Status of a completed command: code type and code, as the base specification's tables name them.
+
+/// A status: code type in bits 10:8, code in bits 7:0; "do not retry" is bit 14.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(pub u16);
+
+/// Code types.
+const COMMAND_SPECIFIC: u16 = 1 << 8;
+const MEDIA: u16 = 2 << 8;
+
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $name:ident = $value:expr;)*) => {
+        impl Status {
+            $($(#[$doc])* pub const $name: Status = Status($value);)*
+
+            /// The specification's name, in this crate's spelling.
+            #[must_use]
+            pub fn name(self) -> Option<&'static str> {
+                $(if self.without_dnr() == Status::$name { return Some(stringify!($name)); })*
+                None
+            }
+        }
+    };
+}
+
+statuses! {
+    /// Done.
+    SUCCESS = 0x00;
+    /// No such command.
+    INVALID_OPCODE = 0x01;
+    /// A field has a value that is reserved or not supported.
+    INVALID_FIELD = 0x02;
+    /// Two commands of a queue have one identifier.
+    CID_CONFLICT = 0x03;
+    /// Data or metadata could not be moved.
+    DATA_TRANSFER_ERROR = 0x04;
+    /// The power went.
+    ABORTED_POWER_LOSS = 0x05;
+    /// The controller is at fault.
+    INTERNAL_ERROR = 0x06;
+    /// An Abort command named this one.
+    ABORT_REQUESTED = 0x07;
+    /// Its submission queue was deleted.
+    ABORTED_SQ_DELETION = 0x08;
+    /// No such namespace, or its format does not fit.
+    INVALID_NAMESPACE = 0x0b;
+    /// Out of order: before Connect, or before the controller is enabled.
+    COMMAND_SEQUENCE = 0x0c;
+    /// Data is longer or shorter than the command needs.
+    SGL_LENGTH_INVALID = 0x0f;
+    /// A kind of SGL descriptor that cannot be used here.
+    SGL_TYPE_INVALID = 0x11;
+    /// A data pointer that must be aligned is not.
+    INVALID_PRP_OFFSET = 0x13;
+    /// The offset of an SGL descriptor does not fit.
+    SGL_OFFSET_INVALID = 0x16;
+    /// No keep-alive came in time.
+    KEEP_ALIVE_EXPIRED = 0x1a;
+    /// Not while a sanitize operation goes on.
+    SANITIZE_IN_PROGRESS = 0x1d;
+    /// Worn out, or protected.
+    NAMESPACE_WRITE_PROTECTED = 0x20;
+    /// The transport failed; another try may succeed.
+    TRANSIENT_TRANSPORT_ERROR = 0x22;
+    /// Beyond the end of the namespace.
+    LBA_OUT_OF_RANGE = 0x80;
+    /// The namespace's blocks are all used.
+    CAPACITY_EXCEEDED = 0x81;
+    /// Not now.
+    NAMESPACE_NOT_READY = 0x82;
+
+    /// Its completion queue does not exist.
+    COMPLETION_QUEUE_INVALID = COMMAND_SPECIFIC;
+    /// No such queue, or it exists already.
+    INVALID_QUEUE_IDENTIFIER = COMMAND_SPECIFIC | 0x01;
+    /// Too long or too short.
+    INVALID_QUEUE_SIZE = COMMAND_SPECIFIC | 0x02;
+    /// Too many Aborts at a time.
+    ABORT_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x03;
+    /// Too many Asynchronous Event Requests.
+    AER_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x05;
+    /// No such interrupt vector.
+    INVALID_INTERRUPT_VECTOR = COMMAND_SPECIFIC | 0x08;
+    /// No such log page.
+    INVALID_LOG_PAGE = COMMAND_SPECIFIC | 0x09;
+    /// No such format.
+    INVALID_FORMAT = COMMAND_SPECIFIC | 0x0a;
+    /// A completion queue still has submission queues.
+    INVALID_QUEUE_DELETION = COMMAND_SPECIFIC | 0x0c;
+    /// The feature has no value that outlasts a reset.
+    FEATURE_NOT_SAVEABLE = COMMAND_SPECIFIC | 0x0d;
+    /// The feature cannot be changed.
+    FEATURE_NOT_CHANGEABLE = COMMAND_SPECIFIC | 0x0e;
+    /// The feature belongs to the controller, not to a namespace.
+    FEATURE_NOT_NAMESPACE_SPECIFIC = COMMAND_SPECIFIC | 0x0f;
+
+    /// Fabrics: a record format that is not known.
+    CONNECT_INCOMPATIBLE_FORMAT = COMMAND_SPECIFIC | 0x80;
+    /// Fabrics: the controller has a host, or there are too many.
+    CONNECT_CONTROLLER_BUSY = COMMAND_SPECIFIC | 0x81;
+    /// Fabrics: a parameter of Connect is wrong.
+    CONNECT_INVALID_PARAMETERS = COMMAND_SPECIFIC | 0x82;
+    /// Fabrics: not a queue that can be disconnected.
+    INVALID_QUEUE_TYPE = COMMAND_SPECIFIC | 0x85;
+    /// I/O: fields that exclude each other.
+    CONFLICTING_ATTRIBUTES = COMMAND_SPECIFIC | 0x80;
+
+    /// Data could not be written.
+    WRITE_FAULT = MEDIA | 0x80;
+    /// Data could not be read, whatever was tried.
+    UNRECOVERED_READ_ERROR = MEDIA | 0x81;
+    /// The data differs.
+    COMPARE_FAILURE = MEDIA | 0x85;
+}
+
+/// Do not retry: the same command would fail again.
+const DNR: u16 = 1 << 14;
+
+impl Status {
+    /// With the bit that says that the same command would fail again.
+    #[must_use]
+    pub fn dnr(self) -> Status {
+        Status(self.0 | DNR)
+    }
+
+    /// Code type and code alone.
+    #[must_use]
+    pub fn without_dnr(self) -> Status {
+        Status(self.0 & 0x07ff)
+    }
+
+    /// Whether the command did what it was to do.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self.without_dnr() == Status::SUCCESS
+    }
+}
+
+impl std::fmt::Debug for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dnr = if self.0 & DNR != 0 { "+DNR" } else { "" };
+        match self.name() {
+            Some(name) => write!(f, "{name}{dnr}"),
+            None => write!(f, "{:#06x}", self.0),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Any bytes as what an NBD client says: each parser takes or refuses them, without a panic.
+//!
+//! Run: `cargo +nightly fuzz run nbd -- -max_total_time=60`.
+
+#![no_main]
+
+use drivebay_wire::nbd::{ClientFlags, Go, MetaQuery, OptionHeader, Request};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    if let Some(&bytes) = data.first_chunk() {
+        let _ = ClientFlags::parse(bytes);
+    }
+    if let Some(bytes) = data.first_chunk() {
+        let _ = OptionHeader::parse(bytes);
+    }
+    if let Some(bytes) = data.first_chunk() {
+        let _ = Request::parse(bytes);
+    }
+    let _ = Go::parse(data);
+    if let Ok(query) = MetaQuery::parse(data) {
+        assert!(query.queries.len() * 4 <= data.len(), "bounded by what came");
+    }
+});

@@ -1,0 +1,46 @@
+//! A host that says anything: on connected admin and I/O queues, any commands, any bytes, any moment.
+//! The server must stand, come to rest, and serve the next host.
+//!
+//! Each piece of input is a step: a command on one of the queues, raw bytes, or time that passes.
+//! Run: `cargo +nightly fuzz run nvme_session -- -max_total_time=60`.
+
+#![no_main]
+
+#[path = "../../crates/serve/tests/nvme_host/mod.rs"]
+mod nvme_host;
+
+use drivebay_wire::nvme::{Cns, Digests, Sqe};
+use libfuzzer_sys::fuzz_target;
+use nvme_host::Rig;
+use zerocopy::FromBytes;
+
+fuzz_target!(|data: &[u8]| {
+    let mut rig = Rig::new();
+    let mut hosts = [rig.connect(0, Digests::default()), rig.connect(1, Digests::default())];
+    for step in data.chunks(68) {
+        let host = &mut hosts[usize::from(step[0] & 1)];
+        if host.is_over() {
+            break;
+        }
+        match (step[0] >> 1 & 7, Sqe::read_from_prefix(&step[1..])) {
+            (0, _) => rig.bytes(host, &step[1..]),
+            (1, _) => rig.tick(host),
+            (2, _) => {
+                let [admin, io] = &mut hosts;
+                rig.settle(&mut [admin, io]);
+            }
+            (kind, Ok((sqe, rest))) => {
+                let length = u32::from(rest.first().copied().unwrap_or(0)) * 512;
+                let data = vec![step[0]; length as usize];
+                rig.post_loose(host, sqe, length, if kind & 1 == 0 { &data } else { &[] });
+            }
+            _ => {}
+        }
+    }
+    let [admin, io] = &mut hosts;
+    rig.settle(&mut [admin, io]);
+    drop(hosts);
+    let mut next = rig.connect(0, Digests::default());
+    assert_eq!(rig.identify(&mut next, Cns::Controller).len(), 4096);
+    assert_eq!(rig.subsystem.lock().controllers(), 1);
+});

@@ -1,0 +1,92 @@
+"""TRIM validation: what reads gave after a discard, and what the device had said they would.
+
+The verdicts were made when the test ran (`targets.trim_verdict`); here they become figures and
+words. Old data after a discard is counted in blocks of 4 KiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+READS = {"mixed": "a mixture", "other": "other data", "ones": "bytes of 0xFF"}
+"""How kinds of data are called in a sentence, where not as they are."""
+
+
+@dataclass(frozen=True)
+class Trim:
+    """What was found; `None` where it is not known, as nothing was discarded or claimed.
+
+    `reads_after` is "zeros", "ones", "old data", "other" or "mixed"; `claim` what the device says
+    of itself, and `claimed_by` where it says so.
+    """
+
+    verdict: str
+    why_not: str
+    blocks: int
+    old_blocks: int
+    reads_after: str
+    deterministic: bool
+    neighbours_intact: bool
+    as_claimed: bool | None
+    claim: str
+    claimed_by: str
+
+    @property
+    def good(self) -> bool:
+        """Whether TRIM does what it should, and no more."""
+        return self.verdict == "works" and self.neighbours_intact and self.as_claimed is not False
+
+    def sentences(self) -> list[str]:
+        """The findings, one sentence each.
+
+        >>> one = Trim("works", "", 6, 0, "zeros", True, True, True, "zeros", "RZAT")
+        >>> one.sentences()[0]
+        'TRIM works: none of 6 discarded blocks of 4 KiB gives old data'
+        """
+        if self.verdict == "not offered":
+            return [f"TRIM is not offered: {self.why_not}"]
+        some = f"{self.old_blocks:,}" if self.old_blocks else "none"
+        give = "gives" if self.old_blocks < 2 else "give"
+        again = "the same at every read" if self.deterministic else "not the same at every read"
+        found = [
+            f"TRIM {self.verdict}: {some} of {self.blocks:,} discarded blocks of 4 KiB {give} old "
+            "data",
+            f"Reads after it give {READS.get(self.reads_after, self.reads_after)}, {again}",
+        ]
+        if self.as_claimed is not None:
+            kept = "as claimed" if self.as_claimed else "not what was claimed"
+            found.append(f"That is {kept}: {self.claim} ({self.claimed_by})")
+        else:
+            found.append(f"The device claims nothing of reads after TRIM ({self.claimed_by})")
+        if not self.neighbours_intact:
+            found.append("Blocks beside the discarded ones have lost their data")
+        return found
+
+
+def trim(conditions: Mapping[str, Any]) -> Trim | None:
+    """From a test's conditions; None where no validation is among them."""
+    found = conditions.get("trim")
+    if found is None:
+        return None
+    claims = found["claims"]
+    same = {True: "the same each time", False: "not always the same", None: ""}
+    words = [claims["reads_after"] or "", same[claims["deterministic"]]]
+    return Trim(
+        **{
+            key: found[key]
+            for key in (
+                "verdict",
+                "why_not",
+                "blocks",
+                "old_blocks",
+                "reads_after",
+                "deterministic",
+                "neighbours_intact",
+                "as_claimed",
+            )
+        },
+        claim=", ".join(filter(None, words)) or "nothing of what reads give",
+        claimed_by=claims["source"],
+    )

@@ -1,0 +1,137 @@
+"""Serving: a virtual drive attached to real hosts, in real time, until somebody stops it.
+
+Turns a profile and options into a running server of the core, and its figures into data. This room
+must not know how a request is served, nor how anything is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from drivebay import _core
+from drivebay.catalog import Profile
+from drivebay.errors import EnvironmentProblem, UserError
+
+T = TypeVar("T")
+Pace = Literal["sleep", "hybrid", "spin", "none"]
+Loss = Literal["all", "random"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a drive is served; what is allowed is checked by the core.
+
+    Parameters
+    ----------
+    nbd : addresses for NBD clients, `unix:PATH` or `HOST:PORT`.
+    nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
+    vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
+    data : file that holds the data; None keeps it in memory.
+    state : file of the drive's state, read at the start and written at an orderly end.
+    memory_max_bytes : most bytes of data in memory.
+    pace : how the times of the model are met.
+    tls : certificate and private key, PEM files; with them TLS is required.
+    control : address of the control socket, `unix:PATH`.
+    power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
+    loss : what a power cut takes of the data that is not flushed.
+    faults : a script of faults, TOML with `[[fault]]` tables.
+    """
+
+    nbd: tuple[str, ...] = ()
+    nvme_tcp: tuple[str, ...] = ()
+    vfio_user: Path | None = None
+    data: Path | None = None
+    state: Path | None = None
+    memory_max_bytes: int | None = None
+    pace: Pace = "hybrid"
+    tls: tuple[Path, Path] | None = None
+    control: str | None = None
+    power_cut: str | None = None
+    loss: Loss = "all"
+    faults: Path | None = None
+
+
+class Server:
+    """A drive that listens from the moment this is made, and answers while `run` runs.
+
+    Raises
+    ------
+    UserError
+        If an option is not possible.
+    EnvironmentProblem
+        If an address is in use, a file is locked, or memory is lacking.
+    """
+
+    def __init__(self, profile: Profile, options: Options, *, seed: int = 1) -> None:
+        memory_max_bytes = options.memory_max_bytes or _half_of_memory()
+        given = {
+            "name": profile.name,
+            "nbd": options.nbd,
+            "nvme_tcp": options.nvme_tcp,
+            "vfio_user": None if options.vfio_user is None else str(options.vfio_user),
+            "data": None if options.data is None else str(options.data),
+            "state": None if options.state is None else str(options.state),
+            "memory_max_bytes": memory_max_bytes,
+            "pace": options.pace,
+            "tls": None if options.tls is None else [str(path) for path in options.tls],
+            "control": options.control,
+            "power_cut": options.power_cut,
+            "loss": options.loss,
+            "faults": [] if options.faults is None else _script(options.faults),
+        }
+        self._core = _translated(lambda: _core.Server(profile.json(), seed, json.dumps(given)))
+        self.addresses: tuple[str, ...] = tuple(self._core.addresses)
+
+    def run(self) -> dict[str, Any]:
+        """Serves until `stop` is called or a signal comes; returns the last `status`."""
+        return _figures(_translated(self._core.run))
+
+    def stop(self) -> None:
+        """Answers what is under way, then ends; from any thread or signal handler."""
+        self._core.stop()
+
+    def status(self) -> dict[str, Any] | None:
+        """Figures since the start, while it runs: see docs/concepts/serving.md; else None."""
+        text = self._core.status()
+        return None if text is None else _figures(text)
+
+
+def _figures(text: str) -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads(text)
+    return figures
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") // 2
+
+
+def _script(path: Path) -> list[Any]:
+    """The faults of a script; the core checks each."""
+    example = '[[fault]], kind = "hang", after_s = 10.0, for_s = 5.0'
+    try:
+        script = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise UserError(f"--faults: {path} is not TOML: {problem}", example) from None
+    except OSError as problem:
+        raise UserError(
+            f"--faults: {path} cannot be read: {problem.strerror}", f"ls -l {path}"
+        ) from None
+    faults = script.pop("fault", [])
+    if script or not isinstance(faults, list):
+        raise UserError(f"--faults: {path} must hold [[fault]] tables and nothing else", example)
+    return faults
+
+
+def _translated(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except _core.CoreError as problem:
+        message, _, hint = str(problem).partition("\nhint: ")
+        kind = EnvironmentProblem if isinstance(problem, _core.ServeMachineError) else UserError
+        raise kind(message, hint or "see: drivebay serve --help") from None

@@ -1,0 +1,73 @@
+"""What a TRIM validation found, in the same terms for real and for virtual drives.
+
+`targets.trim` finds it on a real drive, `targets.virtual` on a virtual one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+STRETCH_BYTES = 8 * 2**20
+BLOCK_BYTES = 4096
+READS = 3
+Reads = Literal["zeros", "ones", "old data", "other", "mixed"]
+
+
+def starts(capacity_bytes: int, stretch_bytes: int) -> list[int]:
+    """Where the stretches begin, in bytes: at both ends and in the middle.
+
+    >>> starts(64 * 2**20, 8 * 2**20)
+    [0, 33554432, 58720256]
+    """
+    middle = capacity_bytes // 2 // stretch_bytes * stretch_bytes
+    return sorted({0, middle, capacity_bytes - stretch_bytes})
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the device says: whether it discards, and what reads give afterwards (None: unsaid)."""
+
+    discards: bool
+    reads_after: Literal["zeros", "ones"] | None
+    deterministic: bool | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What was found. `blocks` are of 4 KiB; `as_claimed` is None where nothing was claimed."""
+
+    claims: Claims
+    offered: bool
+    why_not: str
+    blocks: int
+    old_blocks: int
+    reads_after: Reads | None
+    deterministic: bool | None
+    neighbours_intact: bool | None
+
+    @property
+    def as_claimed(self) -> bool | None:
+        """Whether reads after the discard are what the device says."""
+        if not self.offered:
+            return False if self.claims.discards else None
+        if self.claims.reads_after is not None and self.reads_after != self.claims.reads_after:
+            return False
+        if self.claims.deterministic and not self.deterministic:
+            return False
+        said = self.claims.reads_after is not None or self.claims.deterministic is not None
+        return True if said else None
+
+    def record(self) -> dict[str, Any]:
+        """For the result's conditions: all of it, with the two judgements; JSON values."""
+        return {"verdict": self.verdict, "as_claimed": self.as_claimed, **asdict(self)}
+
+    @property
+    def verdict(self) -> Literal["works", "works in part", "does nothing", "not offered"]:
+        """In a word, by the data alone."""
+        if not self.offered:
+            return "not offered"
+        if self.old_blocks == 0:
+            return "works"
+        return "does nothing" if self.old_blocks == self.blocks else "works in part"

@@ -1,0 +1,77 @@
+"""A served drive for the interop tests: `drivebay serve` as a process, and its control socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+START_S = 60
+END_S = 30
+
+
+def missing(*programs: str) -> str:
+    """What is not installed, in words; "" if nothing is missing."""
+    lacking = [name for name in programs if shutil.which(name) is None]
+    return f"not installed: {', '.join(lacking)}" if lacking else ""
+
+
+class Served:
+    """A running `drivebay serve`; its sockets lie in `folder`."""
+
+    def __init__(self, folder: Path, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.socket = folder / "nbd.sock"
+        self.control = folder / "control.sock"
+        self.uri = f"nbd+unix:///?socket={self.socket}"
+
+    def say(self, line: str) -> dict[str, Any]:
+        """One command to the control socket, and its answer."""
+        with socket.socket(socket.AF_UNIX) as talk:
+            talk.settimeout(START_S)
+            talk.connect(str(self.control))
+            talk.sendall(f"{line}\n".encode())
+            answer: dict[str, Any] = json.loads(talk.makefile().readline())
+        return answer
+
+    def end(self) -> dict[str, Any]:
+        """Stops it; its last figures."""
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=END_S)
+        assert self.process.returncode == 0, err
+        figures: dict[str, Any] = json.loads(out)
+        return figures
+
+
+@contextlib.contextmanager
+def served(folder: Path, *options: str, drive: str = "sm951-ahci-512") -> Iterator[Served]:
+    """Serves `drive` over NBD until the end of the block."""
+    command = [
+        sys.executable,
+        "-c",
+        "from drivebay.cli import main; main()",
+        *("serve", drive, "--json", "--nbd", f"unix:{folder / 'nbd.sock'}"),
+        *("--control", f"unix:{folder / 'control.sock'}", *options),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+    )
+    one = Served(folder, process)
+    try:
+        end = time.monotonic() + START_S
+        while not one.control.exists():
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.02)
+        yield one
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

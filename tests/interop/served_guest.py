@@ -1,0 +1,168 @@
+"""A small Linux guest whose kernel is the host of a drive that drivebay serves over NVMe.
+
+As nvme_guest.py, with a shell script as its job: over TCP through QEMU's user network, or with the
+drive as a PCIe device over vfio-user, for which QEMU must know `vfio-user-pci`: the one on PATH, or
+the program that DRIVEBAY_QEMU names (11.1 does; Debian 12's 7.2 does not).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import nvme_guest
+
+DRIVE = "sm951-nvme-256"
+NQN = f"nqn.2026-11.localhost.drivebay:{DRIVE}"
+HOST = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
+BOOT_S = 400
+FIRMWARE_S = 120
+BEGIN = """\
+#!/bin/busybox sh
+export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
+/bin/busybox mkdir -p /proc /sys /dev /tmp /etc/nvme
+/bin/busybox --install -s /bin
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+for module in $(cat /modules.order); do insmod /modules/$module 2>/dev/null; done
+"""
+# What every host of the drive can see and do; each line that begins with SAID is looked at.
+JOB = """\
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/nvme0n1 ] || sleep 0.3; done
+echo "SAID sectors $(cat /sys/block/nvme0n1/size)"
+nvme id-ctrl /dev/nvme0 | sed -n 's/^\\(mn\\|fr\\|mdts\\|oncs\\) *: */SAID \\1 /p'
+nvme smart-log /dev/nvme0 | sed -n 's/^\\(temperature\\|critical_warning\\)[^:]*: */SAID \\1 /p'
+echo "SAID hwmon $(cat /sys/class/nvme/nvme0/hwmon*/temp1_input)"
+dd if=/dev/urandom of=/tmp/a bs=1M count=2 2>/dev/null
+dd if=/tmp/a of=/dev/nvme0n1 bs=1M oflag=direct 2>/dev/null
+dd if=/dev/nvme0n1 of=/tmp/b bs=1M count=2 iflag=direct 2>/dev/null
+cmp /tmp/a /tmp/b && echo "SAID data same"
+blkdiscard -f -o 0 -l 1048576 /dev/nvme0n1 && echo "SAID discard done"
+dd if=/dev/nvme0n1 of=/tmp/c bs=1M count=1 iflag=direct 2>/dev/null
+echo "SAID left $(tr -d '\\0' < /tmp/c | wc -c)"
+dd if=/tmp/a of=/tmp/d bs=512 count=1 2>/dev/null
+nvme compare /dev/nvme0n1 -s 0 -c 0 -z 512 -d /tmp/d >/tmp/compare 2>&1
+grep -qi compare_failed /tmp/compare && echo "SAID compare differs"
+if [ -x /usr/bin/fio ]; then
+  fio --name=v --filename=/dev/nvme0n1 --size=16M --rw=randwrite --bs=4k --iodepth=32 \\
+    --ioengine=libaio --direct=1 --verify=crc32c >/tmp/fio 2>&1; echo "SAID fio $?"
+fi
+nvme set-feature /dev/nvme0 -f 4 -v 0x110 >/dev/null
+nvme smart-log /dev/nvme0 | sed -n 's/^critical_warning[^:]*: */SAID hot /p'
+nvme format /dev/nvme0n1 -n 1 -l 0 -f >/dev/null 2>&1 && echo "SAID format done"
+"""
+CONNECT = f"""\
+ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up
+echo {HOST} > /etc/nvme/hostnqn; echo {HOST[-36:]} > /etc/nvme/hostid
+nvme discover -t tcp -a 10.0.2.2 -s PORT | sed -n 's/^subnqn: */SAID found /p'
+nvme connect -t tcp -a 10.0.2.2 -s PORT -n {NQN} --hdr-digest --data-digest
+"""
+END = """\
+nvme disconnect-all 2>/dev/null; echo "SAID bye"
+poweroff -f
+"""
+
+
+def qemu() -> str:
+    """The QEMU that is used."""
+    return os.environ.get("DRIVEBAY_QEMU", "qemu-system-x86_64")
+
+
+def boot_sector(text: str) -> bytes:
+    """The first sector of a disk that writes this text to the serial port and halts."""
+    # Clear DS; point DX at COM1 and SI behind the code; put out bytes up to a zero; halt.
+    code = bytes.fromhex("31c08ed8 baf803 be157c ac 84c0 7403 ee ebf8 f4 ebfd")
+    return (code + text.encode() + b"\0").ljust(510, b"\0") + b"\x55\xaa"
+
+
+def firmware_says(device: str) -> str:
+    """What comes from the serial port of a machine with nothing but this device."""
+    memory = "memory-backend-memfd,id=ram,size=256M,share=on"
+    machine = ("-accel", "tcg", "-M", "q35,memory-backend=ram", "-m", "256M", "-object", memory)
+    quiet = ("-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio")
+    with subprocess.Popen(
+        [qemu(), *machine, *quiet, "-device", device],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        stop = threading.Timer(FIRMWARE_S, process.kill)
+        stop.start()
+        try:
+            assert process.stdout is not None
+            return process.stdout.readline()
+        finally:
+            stop.cancel()
+            process.kill()
+
+
+def lacks_vfio_user() -> str:
+    """Why QEMU cannot take the drive as a PCIe device, in words; "" if it can."""
+    if shutil.which(qemu()) is None:
+        return f"not installed: {qemu()}"
+    done = subprocess.run([qemu(), "-device", "help"], capture_output=True, text=True, check=False)
+    if "vfio-user-pci" in done.stdout:
+        return ""
+    return f"{qemu()} has no vfio-user-pci; set DRIVEBAY_QEMU to a QEMU of version 11.1 or later"
+
+
+@contextlib.contextmanager
+def server(*options: str) -> Iterator[list[str]]:
+    """A served drive; the lines in which it says where."""
+    command = [sys.executable, "-m", "drivebay", "serve", DRIVE, "--pace", "none", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            lines: list[str] = []
+            until = time.monotonic() + 60
+            while not any("nvme-tcp:" in one or "vfio-user:" in one for one in lines):
+                line = process.stderr.readline()
+                assert line and time.monotonic() < until, lines
+                lines.append(line.strip())
+            yield lines
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> dict[str, str]:
+    """Boot a guest with this job; what it said, by the first word."""
+    kernel = Path(os.environ["DRIVEBAY_GUEST_KERNEL"])
+    root = folder / "root"
+    (root / "bin").mkdir(parents=True)
+    (root / "usr/bin").mkdir(parents=True)
+    busybox, nvme = nvme_guest.program_of("busybox"), nvme_guest.program_of("nvme")
+    assert busybox is not None and nvme is not None
+    shutil.copy(busybox, root / "bin/busybox")
+    programs = [nvme, nvme_guest.program_of("blkdiscard"), nvme_guest.program_of("fio")]
+    for program in filter(None, programs):
+        nvme_guest.copy_with_libraries(program, root)
+    nvme_guest.copy_modules(kernel, root, modules)
+    image = nvme_guest.pack(root, BEGIN + script + END)
+    memory = "memory-backend-memfd,id=ram,size=1024M,share=on"
+    done = subprocess.run(
+        [
+            *(qemu(), "-accel", "tcg", "-M", "q35,memory-backend=ram", "-m", "1024M"),
+            *("-object", memory, "-nodefaults", "-no-user-config", "-display", "none"),
+            *("-serial", "stdio", "-no-reboot"),
+            *("-kernel", str(next(kernel.glob("boot/vmlinuz-*"))), "-initrd", str(image)),
+            *("-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off"),
+            *arguments,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=BOOT_S,
+        check=False,
+    )
+    lines = [line.split("SAID ", 1)[1] for line in done.stdout.splitlines() if "SAID " in line]
+    assert "bye" in lines, done.stdout[-4000:] + done.stderr[-2000:]
+    return {name: rest.strip() for name, _, rest in (line.partition(" ") for line in lines)}

@@ -1,0 +1,77 @@
+"""Linux's own NVMe drivers as hosts of a served drive: over TCP, and as a PCIe device in QEMU.
+
+See served_guest.py for what it needs. Not run where that is absent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nvme_guest
+import pytest
+import served_guest
+
+SECTORS = 500_118_192
+
+GUEST = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
+
+
+@pytest.fixture
+def vfio_user() -> None:
+    """Skips where QEMU cannot take the drive."""
+    if reason := served_guest.lacks_vfio_user():
+        pytest.skip(reason)
+
+
+def pci(path: Path) -> str:
+    """The drive at a socket as QEMU's device."""
+    return f'{{"driver":"vfio-user-pci","socket":{{"type":"unix","path":"{path}"}}}}'
+
+
+def check(said: dict[str, str]) -> None:
+    """What every transport shows: identity, temperature, data, TRIM, status codes."""
+    assert said["sectors"] == str(SECTORS)
+    assert (said["mn"], said["fr"]) == ("SAMSUNG MZVPV256HDGL", "BXW74H0Q")
+    assert (said["mdts"], said["oncs"]) == ("5", "0x1d")
+    assert said["temperature"].startswith("25")
+    assert said["hwmon"] == "24850"  # 298 K in thousandths of a degree
+    assert said["data"] == "same"
+    assert (said["discard"], said["left"]) == ("done", "0")
+    assert said["compare"] == "differs"
+    assert said.get("fio", "0") == "0"
+    assert (said["critical_warning"], said["hot"]) == ("0", "0x2")
+    assert said["format"] == "done"
+
+
+@GUEST
+def test_linux_over_tcp(tmp_path: Path) -> None:
+    with served_guest.server("--nvme-tcp", "127.0.0.1:0") as lines:
+        line = next(one for one in lines if "nvme-tcp:" in one)
+        port = line.split("nvme-tcp:", 1)[1].split()[0].rsplit(":", 1)[1]
+        connect = served_guest.CONNECT.replace("PORT", port)
+        said = served_guest.boot(
+            tmp_path,
+            connect + served_guest.JOB,
+            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp"),
+            *("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="),
+        )
+    check(said)
+    assert said["found"] == served_guest.NQN
+
+
+@GUEST
+@pytest.mark.usefixtures("vfio_user")
+def test_linux_over_pcie(tmp_path: Path) -> None:
+    path = tmp_path / "drive.sock"
+    with served_guest.server("--vfio-user", str(path)):
+        check(served_guest.boot(tmp_path, served_guest.JOB, ("nvme",), "-device", pci(path)))
+
+
+@pytest.mark.usefixtures("vfio_user")
+def test_firmware_boots_from_it(tmp_path: Path) -> None:
+    path, disk = tmp_path / "drive.sock", tmp_path / "disk.img"
+    with disk.open("wb") as file:
+        file.write(served_guest.boot_sector("Bootable? Yes\r\n"))
+        file.truncate(SECTORS * 512)
+    with served_guest.server("--vfio-user", str(path), "--data", str(disk)):
+        assert served_guest.firmware_says(pci(path)).strip() == "Bootable? Yes"
