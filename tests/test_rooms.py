@@ -37,10 +37,12 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "report": {"analysis", "results", "suites"},
     "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
     "bench": {"_core", "catalog", "suites", "targets"},
+    "paper": {"analysis", "catalog", "review", "suites", "targets"},
     "cli": {
         "analysis",
         "bench",
         "catalog",
+        "paper",
         "report",
         "results",
         "review",

@@ -41,6 +41,7 @@ use crate::heat::{Thermal, Work};
 use crate::io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
+use crate::read_ahead::ReadAhead;
 use crate::reliability::{Errors, Reliability};
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
@@ -166,6 +167,9 @@ pub struct Device {
     fold: Option<Box<fold::Fold>>,
     errors: Option<Box<Errors>>,
     map_cache: Option<Box<MapCache>>,
+    read_ahead: Option<Box<ReadAhead>>,
+    /// Lets reads through at the rate that the controller moves them.
+    read_gate: Fifo,
     reduction: reduce::Reduction,
     /// Worn out.
     read_only: bool,
@@ -223,6 +227,8 @@ impl Device {
             fold: spec.slc_cache.map(|_| Box::default()),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+            read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
+            read_gate: Fifo::default(),
             reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,
@@ -284,6 +290,7 @@ impl Device {
         self.settle();
         self.ftl.erase_all();
         self.forget_map();
+        self.forget_streams();
         self.replace(0, self.spec.geometry.user_pages);
         self.reduction.forget();
         self.buffers = fresh_buffers(&self.spec);
@@ -515,20 +522,22 @@ impl Device {
         stages.add(Stage::Throttle, spent.since(nominal));
     }
 
-    /// Data of a write moves down the link and through the write path; returns when it is in.
+    /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.
     #[inline(always)]
     fn move_in(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let arrived = self.front.move_down(self.now, from, bytes);
         stages.add(Stage::Link, arrived.since(from));
+        let first = arrived.since_or_zero(transfer(bytes, self.spec.link_fs_per_byte)).max(from);
         let bytes = self.reduction.of(bytes);
         let len = transfer(bytes, self.costs.write_path_fs_per_byte);
         let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
-        let (begin, accepted) = self.write_path.reserve(arrived, len);
-        let limited = len > nominal_len;
-        stages.add(if limited { Stage::Throttle } else { Stage::Buffer }, begin.since(arrived));
-        stages.add(Stage::Buffer, nominal_len);
-        stages.add(Stage::Throttle, len.since(nominal_len));
+        let accepted = self.write_path.reserve(first, len).1.max(arrived);
+        let wait = accepted.since(arrived);
+        let throttled =
+            if len > nominal_len { wait.since_or_zero(nominal_len) } else { Nanos::ZERO };
+        stages.add(Stage::Throttle, throttled);
+        stages.add(Stage::Buffer, wait.since(throttled));
         accepted
     }
 
@@ -542,7 +551,7 @@ impl Device {
         stages: &mut Stages,
     ) -> Nanos {
         self.collect_idle(from);
-        self.collector.rests_since = None;
+        self.end_pause(from);
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);

@@ -10,7 +10,7 @@ mod slc_cache;
 use serde::{Deserialize, Serialize};
 
 pub use identify::RawIdentify;
-pub use media::{RawCompression, RawMapCache, RawReliability};
+pub use media::{RawCompression, RawMapCache, RawReadAhead, RawReliability};
 pub use slc_cache::RawSlcCache;
 
 /// A value and where it is from.
@@ -73,6 +73,9 @@ pub struct RawSpec {
     /// A map that does not fit the drive's memory; absent: it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<RawMapCache>,
+    /// Reading ahead of sequential streams; absent: the drive fetches what it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<RawReadAhead>,
     /// Superblocks used with one bit per cell; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<RawSlcCache>,
@@ -195,6 +198,9 @@ pub struct RawController {
     pub write_page_us: Number,
     /// Data path from the link into the buffer.
     pub write_path_mb_per_s: Number,
+    /// Data path from flash to the link; no limit of its own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_path_mb_per_s: Option<Number>,
 }
 
 /// The write buffer.
@@ -278,9 +284,22 @@ pub struct RawCollection {
     pub low_factor: Number,
     /// Free superblocks that only foreground collection may use.
     pub reserve_superblocks: Sourced<u64>,
+    /// Bursts of collection between the slots; none if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<RawBurst>,
     /// Collection while nothing is asked of the drive; none if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<RawIdle>,
+}
+
+/// Bursts of collection: every so often a slot is this much longer, and nothing is served meanwhile.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawBurst {
+    /// Full slots from one burst to the next.
+    pub every_slots: Sourced<u64>,
+    /// How long it is.
+    pub length_ms: Number,
 }
 
 /// Wear levelling.
@@ -302,6 +321,14 @@ pub struct RawIdle {
     pub after_ms: Number,
     /// Free space at which it ends.
     pub free_mb: Number,
+    /// How long the host must have made no such pause before commands are followed by slots, as long as
+    /// `slots_below_mb` is free; slots do not wait if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_after_ms: Option<Number>,
+    /// Free space below which commands are followed by slots whatever pauses there are; `low_mb` if it is
+    /// left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_below_mb: Option<Number>,
 }
 
 /// Energy.
@@ -469,4 +496,7 @@ pub struct RawThrottle {
     /// Limit on writes, if any.
     #[serde(default)]
     pub write_mb_per_s: Option<Number>,
+    /// Limit on reads, if any.
+    #[serde(default)]
+    pub read_mb_per_s: Option<Number>,
 }

@@ -137,8 +137,7 @@ fn nvme_reads(device: &mut Device, depth: usize) -> f64 {
 /// look-up and command (1 / 3.34 us); at depth 1 NVMe saves AHCI's register accesses, 3.2 us.
 #[test]
 fn nvme_reads_are_bound_by_the_cores() {
-    let profile = include_str!("../../../drives/sm951-nvme-256.toml");
-    let mut device = Profile(profile.parse().expect("TOML")).cool().device();
+    let mut device = Profile::sm951_nvme().cool().device();
     assert_within(nvme_reads(&mut device, 64), 1e3 / 3.09, 0.1);
     at_depth(&mut device, 32, (0..8192).map(|i| Io { op: Op::Write, lba: i * 256, sectors: 256 }));
     device.rest(device.now().after(Nanos::secs(10)));

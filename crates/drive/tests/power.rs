@@ -7,11 +7,9 @@ use drivebay_units::Nanos;
 use proptest::prelude::*;
 use support::{Profile, one_by_one, page};
 
-const NVME: &str = include_str!("../../../drives/sm951-nvme-256.toml");
-
 /// The SM951 with NVMe firmware in a computer that lets it sleep.
 fn laptop() -> Profile {
-    Profile(NVME.parse().expect("TOML")).set("host.power_saving", true)
+    Profile::sm951_nvme().set("host.power_saving", true)
 }
 
 /// Latency of an unmapped read after so many microseconds of idle time, by stage: all, link, firmware.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drivebay_drive::{Device, Spec, Stage};
+use drivebay_drive::{Device, Spec, Stage, whole_profile};
 use drivebay_run::{
     Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, TrimPlan,
     Weighted, Workload, discard, run, trim_check,
@@ -141,15 +141,18 @@ fn a_queue_deeper_than_the_interface_waits_in_the_host() {
 
 /// The SM951 with NVMe firmware, with what the text is replaced by.
 fn nvme(changes: &[(&str, &str)]) -> Device {
+    let base = include_str!("../../../drives/sm951-ahci-512.toml")
+        .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
     let mut text = include_str!("../../../drives/sm951-nvme-256.toml")
-        .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("value = 500118192", "value = 28000000")
         .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 50");
     for (old, new) in changes {
         assert!(text.contains(old), "{old}");
         text = text.replace(old, new);
     }
-    let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut whole = whole_profile(&base, &text).unwrap_or_else(|e| panic!("{e}"));
+    whole["collection"].as_table_mut().expect("a section").remove("idle");
+    let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|e| panic!("{e}"));
     Device::new(spec, 1).expect("memory")
 }
 

@@ -240,7 +240,8 @@ impl Client for Nbd {
 
 fn main() {
     let profile = include_str!("../../../drives/sm951-nvme-256.toml");
-    let spec = Spec::from_toml(profile).expect("the catalog's");
+    let base = include_str!("../../../drives/sm951-ahci-512.toml");
+    let spec = Spec::from_family(base, profile).expect("the catalog's");
     let options = Options {
         name: String::new(),
         nbd: vec!["127.0.0.1:0".to_owned()],

@@ -153,7 +153,9 @@ impl Machine {
 fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.sock");
-    let spec = Spec::from_toml(include_str!("../../../drives/sm951-nvme-256.toml")).unwrap();
+    let base = include_str!("../../../drives/sm951-ahci-512.toml");
+    let text = include_str!("../../../drives/sm951-nvme-256.toml");
+    let spec = Spec::from_family(base, text).unwrap();
     let options = Options {
         name: "drive".to_owned(),
         nbd: Vec::new(),

@@ -65,6 +65,21 @@ def figures() -> Mapping[str, Published]:
         return {row["id"]: _published(row) for row in csv.DictReader(file)}
 
 
+@functools.cache
+def _printed_units() -> Mapping[str, str]:
+    with (data.path("published") / "figures.csv").open(encoding="utf-8", newline="") as file:
+        return {row["id"]: row["unit"] for row in csv.DictReader(file)}
+
+
+def printed_unit(row_id: str) -> str:
+    """The unit as it was printed; `Published.unit` is that of our own figures.
+
+    >>> printed_unit("S185"), figures()["S185"].unit
+    ('GB/s', 'MB/s')
+    """
+    return _printed_units()[row_id]
+
+
 def _published(row: Mapping[str, str]) -> Published:
     try:
         value = float(row["value"])

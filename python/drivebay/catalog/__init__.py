@@ -2,7 +2,10 @@
 
 A profile is data: every number is `{ value, source }`, units stand last in each name. What is
 allowed is checked by the core, in one place. This room must not know how a drive runs.
-Leaves out: families that share a part of their profiles.
+
+Families: a profile may name another drive of the catalog as its `base`, and then has only what
+differs: single values and whole lists replace the base's, `without` names what it lacks. A loaded
+profile is whole; so is what results keep.
 """
 
 from __future__ import annotations
@@ -146,7 +149,44 @@ def _read(path: Path) -> Profile:
         raise EnvironmentProblem(
             f"profile {path} cannot be read: {e.strerror}", f"ls -l {path}"
         ) from None
-    return _checked(raw, where=str(path))
+    return _checked(_whole(raw, where=str(path)), where=str(path))
+
+
+def _whole(raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The profile with what it has from its base, and its base from its own."""
+    base, without = raw.pop("base", None), raw.pop("without", [])
+    if base is None:
+        return raw
+    if base not in names() or base in members:
+        raise UserError(
+            f"{where}: base '{base}' is {'its own' if base in members else 'not in the catalog'}",
+            _closest(str(base), names()) or "list the catalog: drivebay drives",
+        )
+    text = (data.path("drives") / f"{base}.toml").read_text(encoding="utf-8")
+    whole = _whole(tomllib.loads(text), where=base, members=(*members, base))
+    for dotted in without if isinstance(without, list) else [without]:
+        *path, last = str(dotted).split(".")
+        section: Any = whole
+        for key in path:
+            section = section.get(key, {})
+        if last not in section:
+            raise UserError(
+                f"{where}: without '{dotted}': the base {base} has no such section or value",
+                "names are section.key, as in the profile",
+            )
+        del section[last]
+    _lay_over(whole, raw)
+    return whole
+
+
+def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Replaces what `over` has in `base`, section by section; a leaf goes with its source."""
+    for key, value in over.items():
+        old = base.get(key)
+        if isinstance(old, dict) and isinstance(value, dict) and "value" not in value:
+            _lay_over(old, value)
+        else:
+            base[key] = value
 
 
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:

@@ -382,6 +382,40 @@ def explain(
 @app.command(
     epilog="""\b
 Examples:
+  drivebay paper                            every published row, some minutes
+  drivebay paper xp941-512                  the rows about one drive
+  drivebay paper --row S061 --row S064      these rows
+  drivebay paper --json > paper.json"""
+)
+def paper(
+    drives: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DRIVE...]",
+            show_default=False,
+            help="Only rows about these drives. [default: all]",
+        ),
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--row", metavar="ID", show_default=False, help="Only this row; repeatable."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """Compare what was published about the catalog's drives with what comes out here.
+
+    Every row of published/figures.csv, each with its error and whether it is within its bound: 5 %
+    for printed figures, 10 % for rounded ones and ratios, bounds and shapes must hold. Exit code 1 if
+    a row is not.
+    """
+    from drivebay.cli import papering
+
+    papering.paper(drives or [], rows or [], as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
   drivebay bench
   drivebay bench --json > bench.json"""
 )

@@ -315,6 +315,8 @@ class Phase(_Data):
     replay: Replay | None = None
     trim: Trim | None = None
     before: Annotated[tuple[Prepare, ...], BeforeValidator(_a_tuple)] = ()
+    rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
 
     @model_validator(mode="after")
     def _before_is_quiet(self) -> Phase:

@@ -28,9 +28,13 @@ pub struct Collector {
     data_ready: Nanos,
     /// Since when the flash core has had no command, if it is known to have none.
     pub(super) rests_since: Option<Nanos>,
+    /// Full slots since the last burst, in 1/256.
+    slots_256: u64,
+    /// When the last pause ended that was long enough for collection.
+    paused_until: Nanos,
 }
 
-persist!(Collector: time, pages_256, data_ready, rests_since);
+persist!(Collector: time, pages_256, data_ready, rests_since, slots_256, paused_until);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.
@@ -68,16 +72,32 @@ impl Device {
             return;
         }
         let pacing = &self.spec.pacing;
+        if self.pauses_will_do(free) {
+            return;
+        }
         let mut factor = pacing.factor_256(free);
         if self.ftl.must_collect() {
             factor = factor.max(256);
+        }
+        let mut most = pacing.slot_pages_256 as i64;
+        if let Some(burst) = self.spec.burst {
+            self.collector.slots_256 += factor;
+            if self.collector.slots_256 >= burst.every_256 {
+                self.collector.slots_256 = 0;
+                factor += burst.slots << 8;
+                // A burst copies as much as its time allows.
+                most = i64::MAX;
+            }
         }
         let slot = Nanos((self.costs.slot.0 * factor) >> 8);
         if slot == Nanos::ZERO {
             return;
         }
-        let limit = ((pacing.slot_pages_256 * factor) >> 8) as i64;
-        let most = pacing.slot_pages_256 as i64;
+        let limit = if most == i64::MAX {
+            most / 2
+        } else {
+            ((self.spec.pacing.slot_pages_256 * factor) >> 8) as i64
+        };
         let begin = self.flash_core.free_at();
         let mut time = self.collector.time + slot.0 as i64;
         let mut pages_256 = (self.collector.pages_256 + limit).min(most);
@@ -97,8 +117,24 @@ impl Device {
         }
         // Time that no copy could use has passed all the same.
         self.collector.time = time.min(0);
-        self.collector.pages_256 = pages_256;
+        self.collector.pages_256 = pages_256.min(self.spec.pacing.slot_pages_256 as i64);
         self.flash_core.collect(slot);
+    }
+
+    /// Whether the host has made a pause for collection lately, so that commands need not wait for it.
+    #[inline]
+    fn pauses_will_do(&self, free: u64) -> bool {
+        let busy = self.flash_core.free_at().since_or_zero(self.collector.paused_until);
+        self.spec.idle.is_some_and(|idle| free >= idle.slots_below && busy < idle.slots_after)
+    }
+
+    /// A command reaches the flash core at `at`: a pause, if there was one, is over.
+    #[inline(always)]
+    pub(super) fn end_pause(&mut self, at: Nanos) {
+        let rested = self.collector.rests_since.take().zip(self.spec.idle);
+        if rested.is_some_and(|(since, idle)| since.after(idle.after) <= at) {
+            self.collector.paused_until = at;
+        }
     }
 
     /// Whether the next copy would wait for flash: the slot does not wait, it ends.

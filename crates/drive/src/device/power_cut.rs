@@ -46,6 +46,8 @@ impl Device {
         (self.host_core, self.write_path) = (Fifo::default(), Fifo::default());
         self.flash_core.power_cut();
         self.collector = collect::Collector::default();
+        self.forget_streams();
+        self.read_gate = Fifo::default();
         self.owe_no_folding();
         let pages = u64::from(self.spec.geometry.pages_per_die());
         let ready = at.after(self.nand.read_time().times(u64::from(self.spec.streams()) * pages));

@@ -4,7 +4,7 @@ use drivebay_units::{Lpn, Nanos, SECTOR_BYTES, Slot};
 
 use super::{Device, PAGE_SECTORS};
 use crate::io::Io;
-use crate::spec::{Costs, PAGE_BYTES};
+use crate::spec::{Costs, PAGE_BYTES, transfer};
 use crate::stage::{Stage, Stages};
 
 /// Waits on the way out of flash: for the die, the array, the channel.
@@ -27,21 +27,28 @@ impl Device {
         };
         let of = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let (cost, nominal) = (of(&self.costs), of(&self.nominal));
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        let from = self.let_through(from, bytes, stages);
         let mut known = self.flash_core(from, cost, nominal, stages);
         if self.map_cache.is_some() {
             let (ready, wait) = self.translate(known, first, last, false);
             stages.add(Stage::Map, wait);
             known = ready;
         }
-        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let ready = if first == last {
+        let stream = match &mut self.read_ahead {
+            Some(ahead) => ahead.continued(first.0, last.0),
+            None => None,
+        };
+        let ready = if let Some(stream) = stream {
+            self.read_stream(known, stream, first, last, bytes, stages)
+        } else if first == last {
             let (end, parts) = self.fetch(known, slot, 1);
             let ready = self.front.move_up(self.now, end, bytes);
             add_parts(stages, parts);
             stages.add(Stage::Link, ready.since(end));
             ready
         } else {
-            self.read_many(known, first, last, bytes, stages)
+            self.read_many(known, None, first, last, bytes, stages)
         };
         if self.spec.pacing.after_reads {
             self.collect_slot();
@@ -50,10 +57,63 @@ impl Device {
         ready
     }
 
+    /// When the controller's data path, or the limit that heat sets, lets a read go on.
+    #[inline(always)]
+    fn let_through(&mut self, from: Nanos, bytes: u64, stages: &mut Stages) -> Nanos {
+        if self.costs.read_limit_fs_per_byte == 0 {
+            return from;
+        }
+        let len = transfer(bytes, self.costs.read_limit_fs_per_byte);
+        let limited = self.costs.read_limit_fs_per_byte > self.nominal.read_limit_fs_per_byte;
+        let (begin, _) = self.read_gate.reserve(from, len);
+        let stage = if limited { Stage::Throttle } else { Stage::Firmware };
+        stages.add(stage, begin.since(from));
+        begin
+    }
+
+    /// Reads on in a stream, of which a part may have been fetched ahead, and fetches what comes next.
+    #[inline(never)]
+    fn read_stream(
+        &mut self,
+        from: Nanos,
+        stream: usize,
+        first: Lpn,
+        last: Lpn,
+        bytes: u64,
+        stages: &mut Stages,
+    ) -> Nanos {
+        let ready = self.read_many(from, Some(stream), first, last, bytes, stages);
+        let user_pages = self.spec.geometry.user_pages;
+        let wanted =
+            self.read_ahead.as_mut().map_or(0..0, |a| a.wanted(stream, last.0, user_pages));
+        let mut lpn = wanted.start;
+        while lpn < wanted.end {
+            let (slot, len) = self.run_of(lpn, wanted.end - 1);
+            let (end, _) = self.fetch(from, slot, len);
+            if let Some(ahead) = &mut self.read_ahead {
+                ahead.put(stream, lpn..lpn + len, end);
+            }
+            lpn += len;
+        }
+        ready
+    }
+
+    /// Where a page lies, and how many from it to `last` lie right behind one another in its flash page.
+    #[inline(always)]
+    fn run_of(&self, lpn: u32, last: u32) -> (Option<Slot>, u32) {
+        let slot = self.ftl.look_up(Lpn(lpn));
+        let mut len = 1;
+        while lpn + len <= last && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len) {
+            len += 1;
+        }
+        (slot, len)
+    }
+
     /// Reads runs of pages; the stages are those of the part that arrives last.
     fn read_many(
         &mut self,
         from: Nanos,
+        stream: Option<usize>,
         first: Lpn,
         last: Lpn,
         bytes: u64,
@@ -63,13 +123,16 @@ impl Device {
         let mut left = bytes;
         let mut lpn = first.0;
         while lpn <= last.0 {
-            let slot = self.ftl.look_up(Lpn(lpn));
-            let mut len = 1;
-            while lpn + len <= last.0 && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len)
-            {
-                len += 1;
-            }
-            let (end, parts) = self.fetch(from, slot, len);
+            let ahead = stream.zip(self.read_ahead.as_ref());
+            let fetched = ahead.and_then(|(stream, ahead)| ahead.fetched(stream, lpn, last.0));
+            let (end, parts, len) = if let Some((len, ready)) = fetched {
+                let end = ready.max(from);
+                (end, [Nanos::ZERO, end.since(from), Nanos::ZERO], len)
+            } else {
+                let (slot, len) = self.run_of(lpn, last.0);
+                let (end, parts) = self.fetch(from, slot, len);
+                (end, parts, len)
+            };
             lpn += len;
             // Partial first and last pages: what is left over goes with the last run.
             let share = if lpn > last.0 { left } else { left.min(u64::from(len) * PAGE_BYTES) };
@@ -110,6 +173,13 @@ impl Device {
             return self.decode(slot, len, times.done, parts);
         }
         (times.done, parts)
+    }
+
+    /// No stream is known any more.
+    pub(super) fn forget_streams(&mut self) {
+        if let Some(ahead) = &mut self.read_ahead {
+            ahead.forget();
+        }
     }
 
     /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well);

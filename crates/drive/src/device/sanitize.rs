@@ -48,6 +48,7 @@ impl Device {
         };
         self.ftl.forget_all(how == Sanitize::Block);
         self.forget_map();
+        self.forget_streams();
         self.reduction.forget();
         self.replace(0, self.spec.geometry.user_pages);
         self.buffers = fresh_buffers(&self.spec);

@@ -1,8 +1,8 @@
 //! Optional sections of a profile: flash that wears out, a map that does not fit the drive's memory, data
-//! that is compressed.
+//! that is compressed, reading ahead.
 //!
 //! A section that is absent is not modelled: flash without errors and without end of life, a map wholly
-//! in the drive's own memory, data stored as it comes.
+//! in the drive's own memory, data stored as it comes, nothing read that was not asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,16 @@ pub struct RawMapCache {
     pub host_buffer_mib: Sourced<u64>,
     /// One look-up in the host's memory, over the link and back.
     pub host_buffer_us: Number,
+}
+
+/// Reading ahead: `[read_ahead]`. Absent: none.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawReadAhead {
+    /// Most that is fetched ahead of a stream.
+    pub window_kib: Sourced<u64>,
+    /// Sequential streams that are told apart.
+    pub streams: Sourced<u64>,
 }
 
 /// A controller that compresses: `[compression]`. Absent: content makes no difference.

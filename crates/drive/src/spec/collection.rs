@@ -39,6 +39,15 @@ pub struct Pacing {
     pub after_reads: bool,
 }
 
+/// Bursts of collection between the slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// Full slots from one to the next, in 1/256.
+    pub every_256: u64,
+    /// Length, in full slots.
+    pub slots: u64,
+}
+
 /// How wear is spread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WearLeveling {
@@ -64,6 +73,10 @@ pub struct Idle {
     pub after: Nanos,
     /// Ends when so many slots are free.
     pub free: u64,
+    /// Slots behind commands begin when no such pause has been made for so long.
+    pub slots_after: Nanos,
+    /// Or when less than so many slots are free.
+    pub slots_below: u64,
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
@@ -79,7 +92,31 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(Checker::out("collection.idle.free_mb", free_mb, allowed, hint));
     }
-    Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
+    let slots_after = match &idle.slots_after_ms {
+        Some(ms) => Checker::float("collection.idle.slots_after_ms", ms, 0.0, 1e6)?,
+        None => 0.0,
+    };
+    let below = match &idle.slots_below_mb {
+        Some(mb) => Checker::float("collection.idle.slots_below_mb", mb, 0.0, 1e9)?,
+        None => raw.collection.low_mb.value,
+    };
+    Ok(Some(Idle {
+        after: nanos(after * 1000.0),
+        free: pages_of_mb(free_mb),
+        slots_after: nanos(slots_after * 1000.0),
+        slots_below: pages_of_mb(below),
+    }))
+}
+
+pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
+    let Some(burst) = &raw.collection.burst else {
+        return Ok(None);
+    };
+    let every =
+        Checker::integer("collection.burst.every_slots", &burst.every_slots, 1, 1_000_000_000)?;
+    let ms = Checker::float("collection.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
+    let slot_us = raw.collection.slot_us.value.max(0.001);
+    Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / slot_us).round() as u64 }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.

@@ -26,6 +26,8 @@ pub struct Costs {
     pub slot: Nanos,
     /// Write path, femtoseconds per byte.
     pub write_path_fs_per_byte: u64,
+    /// Reads are let through no faster than this, femtoseconds per byte; 0 for no limit.
+    pub read_limit_fs_per_byte: u64,
 }
 
 pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
@@ -45,6 +47,13 @@ pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
             1.0,
             100_000.0,
         )?),
+        read_limit_fs_per_byte: match &c.read_path_mb_per_s {
+            Some(rate) => {
+                let field = "controller.read_path_mb_per_s";
+                fs_per_byte(Checker::float(field, rate, 1.0, 100_000.0)?)
+            }
+            None => 0,
+        },
     })
 }
 
@@ -61,5 +70,6 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         copy_page: slow(c.copy_page),
         slot: slow(c.slot),
         write_path_fs_per_byte: c.write_path_fs_per_byte,
+        read_limit_fs_per_byte: c.read_limit_fs_per_byte,
     }
 }

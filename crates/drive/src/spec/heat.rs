@@ -242,6 +242,10 @@ pub(super) fn check_throttle(
             let rate = Checker::float(&name("write_mb_per_s"), limit, 0.1, 100_000.0)?;
             costs.write_path_fs_per_byte = costs.write_path_fs_per_byte.max(fs_per_byte(rate));
         }
+        if let Some(limit) = &raw.read_mb_per_s {
+            let rate = Checker::float(&name("read_mb_per_s"), limit, 0.1, 100_000.0)?;
+            costs.read_limit_fs_per_byte = costs.read_limit_fs_per_byte.max(fs_per_byte(rate));
+        }
         stages.push(ThrottleStage { on_c, off_c, node, costs });
     }
     Ok(stages)

@@ -8,12 +8,14 @@ mod checker;
 mod collection;
 mod compression;
 mod controller;
+mod family;
 mod flash;
 mod front;
 mod heat;
 mod identify;
 mod map_cache;
 mod power;
+mod read_ahead;
 mod reliability;
 mod slc_cache;
 
@@ -23,15 +25,17 @@ use crate::raw::RawSpec;
 use checker::Checker;
 
 pub use checker::SpecError;
-pub use collection::{Idle, Pacing, Policy, WearLeveling};
+pub use collection::{Burst, Idle, Pacing, Policy, WearLeveling};
 pub use compression::Compression;
 pub use controller::Costs;
+pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming};
 pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
 pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
+pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
 pub use slc_cache::{SlcCacheSpec, WhenFull};
 
@@ -83,6 +87,8 @@ pub struct Spec {
     pub pacing: Pacing,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
+    /// Bursts of collection.
+    pub burst: Option<Burst>,
     /// Collection in idle time.
     pub idle: Option<Idle>,
     /// Energy.
@@ -101,6 +107,8 @@ pub struct Spec {
     pub reliability: Option<ReliabilitySpec>,
     /// The map's cache, if the map does not fit the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
+    /// Reading ahead, if the drive does.
+    pub read_ahead: Option<ReadAheadSpec>,
     /// The SLC cache, if there is one.
     pub slc_cache: Option<SlcCacheSpec>,
     /// Whether there is work to do while nothing is asked of the drive.
@@ -126,6 +134,14 @@ impl Spec {
             SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
         })?;
         Self::from_value(value)
+    }
+
+    /// Reads and checks a profile of the family of `base`: see [`whole_profile`].
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_family(base: &str, text: &str) -> Result<Spec, SpecError> {
+        Self::from_value(whole_profile(base, text)?)
     }
 
     /// Reads and checks a profile in JSON.
@@ -185,6 +201,7 @@ impl Spec {
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
+            burst: collection::check_burst(&raw)?,
             works_at_rest: raw.collection.idle.is_some() || slc_cache.is_some(),
             idle: collection::check_idle(&raw, &geometry)?,
             wear_leveling: collection::check_wear_leveling(&raw)?,
@@ -200,6 +217,7 @@ impl Spec {
             ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,
             slc_cache,
             compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,

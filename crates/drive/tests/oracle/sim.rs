@@ -27,6 +27,7 @@ enum Job {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Submit(Id),
+    DataIn(Id),
     Served(usize),
     Die(usize, u64),
     Core,
@@ -42,9 +43,8 @@ struct Server {
 const INTERFACE: usize = 0;
 const HOST_CORE: usize = 1;
 const DOWN: usize = 2;
-const WRITE_PATH: usize = 3;
-const UP: usize = 4;
-const CHANNELS: usize = 5;
+const UP: usize = 3;
+const CHANNELS: usize = 4;
 
 struct Request {
     io: Io,
@@ -95,6 +95,8 @@ pub struct Oracle {
     events: BinaryHeap<Reverse<(u64, u64, Packed)>>,
     count: u64,
     servers: Vec<Server>,
+    /// When the write path has taken all data so far.
+    path_free: u64,
     dies: Vec<Die<Job>>,
     map: Map,
     streams: [Stream; 2],
@@ -145,6 +147,7 @@ impl Oracle {
             events: BinaryHeap::new(),
             count: 0,
             servers: (0..=CHANNELS + g.channel_mask as usize).map(|_| Server::default()).collect(),
+            path_free: 0,
             dies: (0..g.dies()).map(|_| die()).collect(),
             map: Map::new(&spec),
             streams: Default::default(),
@@ -206,6 +209,10 @@ impl Oracle {
             Event::Served(server) => self.served(server),
             Event::Die(die, number) => self.with_die(die, |d, now, w| d.timer(now, number, w)),
             Event::Core => self.core(),
+            Event::DataIn(id) => {
+                self.core_queue.push_back(id);
+                self.core_go_on();
+            }
             Event::Done(id) => self.done.push((id, self.now)),
         }
     }
@@ -231,10 +238,14 @@ impl Oracle {
                 self.enter(DOWN, transfer(self.bytes(id), self.spec.link_fs_per_byte), job);
             }
             (DOWN, Job::Command(id)) => {
+                // The path takes the data as it comes over the link.
                 let rate = self.spec.throttle[0].costs.write_path_fs_per_byte;
-                self.enter(WRITE_PATH, transfer(self.bytes(id), rate), job);
+                let bytes = self.bytes(id);
+                let first = self.now - transfer(bytes, self.spec.link_fs_per_byte).0;
+                self.path_free = self.path_free.max(first) + transfer(bytes, rate).0;
+                self.set(self.path_free.max(self.now), Event::DataIn(id));
             }
-            (HOST_CORE | WRITE_PATH, Job::Command(id)) => {
+            (HOST_CORE, Job::Command(id)) => {
                 self.core_queue.push_back(id);
                 self.core_go_on();
             }

@@ -16,9 +16,22 @@ pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml")
 pub struct Profile(pub toml::Table);
 
 impl Profile {
-    /// The SM951 as it is in the catalog.
+    /// The SM951 as it is in the catalog, but that it neither reads ahead nor collects in idle time, and
+    /// that nothing but link and channels limits reads: tests add what they are about.
     pub fn sm951() -> Profile {
-        Profile(PROFILE.parse().expect("the catalog's profile is TOML"))
+        let whole = Profile(PROFILE.parse().expect("the catalog's profile is TOML"));
+        whole
+            .without("read_ahead")
+            .without("collection.idle")
+            .without("controller.read_path_mb_per_s")
+    }
+
+    /// The SM951 with 256 GB and NVMe firmware, likewise.
+    pub fn sm951_nvme() -> Profile {
+        let text = include_str!("../../../../drives/sm951-nvme-256.toml");
+        let base = toml::to_string(&Profile::sm951().0).expect("TOML");
+        Profile(drivebay_drive::whole_profile(&base, text).expect("the catalog's profile is TOML"))
+            .without("collection.idle")
     }
 
     /// Sets a value by its dotted name; the range of the original is dropped.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use drivebay_drive::{Device, Spec};
+use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem};
 use drivebay_serve::{Engine, Pace, SessionId, Store};
@@ -82,17 +82,20 @@ pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
 impl Rig {
     pub fn new() -> Rig {
         // A drive of 1 GB with the catalog's names.
+        let base = include_str!("../../../../drives/sm951-ahci-512.toml")
+            .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
         let text = include_str!("../../../../drives/sm951-nvme-256.toml")
             .replace("value = 500118192", "value = 2097152")
             .replace("dies_per_channel = { value = 4", "dies_per_channel = { value = 1")
-            .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
             .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 300")
             .replace("low_mb = { value = 1500, range = [500, 3000]", "low_mb = { value = 200")
             .replace(
                 "critical_mb = { value = 800, range = [250, 1500]",
                 "critical_mb = { value = 150",
             );
-        let spec = Spec::from_toml(&text).unwrap_or_else(|why| panic!("{why}"));
+        let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
+        whole["collection"].as_table_mut().expect("a section").remove("idle");
+        let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"));
         let sectors = spec.capacity_bytes() / 512;
         let subsystem = Subsystem::new(Identity::new(&spec, "TEST0001"));
         let store = Store::memory(sectors, 1 << 30).expect("memory");

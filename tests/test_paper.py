@@ -1,0 +1,121 @@
+"""What was published beside what comes out: the recorded run, its page, a part run again.
+
+The whole run takes minutes; `published/paper-run.json` keeps one. Here a few rows that take seconds
+are run again and must come within 1 % of what was recorded, with the same verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivebay import catalog
+from drivebay.analysis import published
+from drivebay.errors import UserError
+from drivebay.paper import load_plan
+from drivebay.paper.predicates import PREDICATES
+from drivebay.paper.verdicts import compared
+
+TOP = Path(__file__).resolve().parent.parent
+RECORDED = json.loads((TOP / "published" / "paper-run.json").read_text())
+AGAIN = ("S001", "S002", "S008", "S017", "S045", "S054", "S100", "S109", "S148")
+
+
+def test_every_published_row_is_compared_or_says_why_not() -> None:
+    plan = load_plan()
+    ids = [row.published.id for row in plan.rows]
+    assert ids == list(published.figures())
+    for row in plan.rows:
+        kinds = [row.value, row.predicate, row.catalog, row.not_covered]
+        assert sum(bool(kind) for kind in kinds) == 1, row.published.id
+        assert not row.predicate or row.predicate in PREDICATES
+        assert {run.test for run in row.needs} <= set(plan.tests), row.published.id
+    recorded = [row["id"] for row in RECORDED["rows"] + RECORDED["not_covered"]]
+    assert sorted(recorded) == sorted(ids)
+
+
+def test_the_page_has_the_recorded_table() -> None:
+    script = runpy.run_path(str(TOP / "scripts" / "fidelity.py"))
+    page = (TOP / "docs" / "fidelity.md").read_text()
+    assert page == script["page_with_table"](
+        page, (TOP / "published" / "paper-run.json").read_text()
+    )
+
+
+def test_rows_run_again_are_as_recorded() -> None:
+    rows = [word for name in AGAIN for word in ("--row", name)]
+    program = "from drivebay.cli import main; main()"
+    command = [sys.executable, "-c", program, "paper", "--json", *rows]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=250)
+    assert done.returncode in (0, 1), done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    recorded = {row["id"]: row for row in RECORDED["rows"]}
+    for row in document["rows"]:
+        now, then = row["reproduced"], recorded[row["id"]]["reproduced"]
+        assert now == (then if isinstance(then, str) else pytest.approx(then, rel=0.01)), row
+        assert row["ok"] == recorded[row["id"]]["ok"], row
+    assert [row["id"] for row in document["rows"]] == list(AGAIN)
+    assert done.returncode == (0 if all(row["ok"] for row in document["rows"]) else 1)
+
+
+def test_bounds_are_those_of_the_relation() -> None:
+    assert compared("eq", 100.0, 104.9)[1] and not compared("eq", 100.0, 105.1)[1]
+    assert compared("ratio_to", 2.0, 1.81)[1] and not compared("approx", 2.0, 1.79)[1]
+    assert compared("lt", 10.0, 9.0) == (0.0, True)
+    assert compared("gt", 10.0, 9.0) == (-10.0, False)
+    assert compared("eq", 0.0, 0.04) == (None, True)
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(UserError, match="nothing was published about 'sm950'"):
+        load_plan().of_drives(["sm950"])
+    with pytest.raises(UserError, match="no such row"):
+        load_plan().only(["S999"])
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_value_of_the_catalog_lies_in_its_range_and_has_a_source(name: str) -> None:
+    found = 0
+    for place, leaf in leaves(catalog.load(name).raw, name):
+        assert leaf["source"].strip(), place
+        if "range" in leaf:
+            low, high = leaf["range"]
+            assert low <= leaf["value"] <= high, (
+                f"{place}: {leaf['value']} is not in {low} to {high}"
+            )
+            found += 1
+    assert found > 20
+
+
+def leaves(node: Any, place: str) -> Any:
+    """Every {value, source} below a node, with its place."""
+    if isinstance(node, dict) and "value" in node:
+        yield place, node
+    elif isinstance(node, dict | list):
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+        for key, inner in items:
+            yield from leaves(inner, f"{place}.{key}")
+
+
+def test_a_family_member_is_whole_and_differs_by_what_it_says(tmp_path: Path) -> None:
+    base, member = catalog.load("sm951-ahci-512"), catalog.load("sm951-ahci-256")
+    assert member.raw["controller"] == base.raw["controller"]
+    assert member.raw["nand"]["dies_per_channel"]["value"] == 4
+    assert "base" not in member.raw
+    text = 'base = "{}"\nwithout = ["{}"]\n[drive]\nname = "mine"\n'
+    path = tmp_path / "mine.toml"
+    path.write_text(text.format("sm951-ahci-512", "collection.idle"))
+    assert "idle" not in catalog.load(path).raw["collection"]
+    for words, said in (
+        (("sm951", "read_ahead"), "base 'sm951' is"),
+        (("xp941-512", "x.y"), "x.y"),
+    ):
+        path.write_text(text.format(*words))
+        with pytest.raises(UserError, match=said):
+            catalog.load(path)
