@@ -93,8 +93,8 @@ fn transfers_are_those_of_the_reduced_data() {
     for stage in [Stage::Host, Stage::Link, Stage::Firmware, Stage::Nand] {
         assert_eq!(whole.of(stage), half.of(stage), "{stage:?}");
     }
-    // The channel moves 281 MB/s.
-    let channel = |bytes: f64| Nanos((bytes / 281e6 * 1e9f64).round() as u64);
+    // The channel moves 360 MB/s.
+    let channel = |bytes: f64| Nanos((bytes / 360e6 * 1e9f64).round() as u64);
     assert_eq!(
         (whole.of(Stage::Channel), half.of(Stage::Channel)),
         (channel(4096.0), channel(2048.0))

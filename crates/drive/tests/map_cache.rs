@@ -96,7 +96,7 @@ fn a_miss_costs_a_flash_read_and_a_look_up_in_the_host_its_time() {
     // 2 pages in the controller, 256 in the host's memory; the 10th before the last is there.
     let (host, in_host) = read(far(1013));
     assert_eq!((host.since(hit), in_host), (Nanos(3000), Nanos(3000)));
-    let flash = 58_500 + (4096.0f64 * 1e3 / 281.0).round() as u64;
+    let flash = 61_700 + (4096.0f64 * 1e3 / 360.0).round() as u64;
     let (miss, in_flash) = read(far(3));
     assert_eq!((miss.since(hit), in_flash), (Nanos(flash), Nanos(flash)));
 }

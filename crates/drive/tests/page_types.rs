@@ -102,7 +102,7 @@ fn reads_take_the_time_of_their_page_type() {
     let nand = by_type.0["nand"].as_table_mut().expect("a section");
     nand.insert("read_by_type_us".to_owned(), toml::Value::Table(leaf));
     for (profile, expected) in
-        [(by_type, [50_000, 70_000, 90_500]), (one_die(program), [58_500; 3])]
+        [(by_type, [50_000, 70_000, 90_500]), (one_die(program), [61_700; 3])]
     {
         let mut device = profile.device();
         one_by_one(&mut device, (0..30).map(|lpn| page(Op::Write, lpn)));

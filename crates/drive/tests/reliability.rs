@@ -101,7 +101,7 @@ fn the_share_of_reads_retried_and_lost_follows_from_the_error_rate() {
 fn a_retry_takes_its_sensing_and_its_transfer() {
     let profile = small().set("reliability.fresh_rber", 7e-3).set("reliability.age_factor", 0);
     let mut device = written(&profile);
-    let transfer = (4096.0f64 * 1e3 / 281.0).round() as u64;
+    let transfer = (4096.0f64 * 1e3 / 360.0).round() as u64;
     let mut seen = [0u32; 9];
     let mut first = None;
     for lpn in 0..4000 {
@@ -112,7 +112,7 @@ fn a_retry_takes_its_sensing_and_its_transfer() {
         seen[retries as usize] += 1;
         let alone = io.done.since(start).0 - retries * (90_000 + transfer);
         assert_eq!(*first.get_or_insert(alone), alone, "{retries} retries");
-        assert_eq!(io.stages.of(Stage::Nand).0, 58_500 + retries * 90_000);
+        assert_eq!(io.stages.of(Stage::Nand).0, 61_700 + retries * 90_000);
         assert_eq!(io.stages.of(Stage::Channel).0, (1 + retries) * transfer);
         assert_eq!(after.page_reads - before.page_reads, 1 + retries);
     }

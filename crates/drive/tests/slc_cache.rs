@@ -225,7 +225,7 @@ fn reads_of_cached_data_take_the_time_of_one_bit_per_cell() {
     };
     assert_eq!(sense(&mut device), Nanos::micros(25));
     device.rest(device.now().after(Nanos::secs(5)));
-    assert_eq!(sense(&mut device), Nanos(58_500), "folded");
+    assert_eq!(sense(&mut device), Nanos(61_700), "folded");
 }
 
 /// Trimmed data is not folded, and its superblocks are free at once.
