@@ -12,7 +12,7 @@ import pytest
 from drivebay import _core, catalog
 
 PROFILE = catalog.load("sm951-ahci-512").with_(
-    nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000
+    nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000, collection__idle__free_mb=1000
 )
 SMALL = PROFILE.json()
 

@@ -175,7 +175,7 @@ impl Server {
             addresses.push(listener.address());
             event_loop.listen(Box::new(listener))?;
         }
-        let subsystem = Subsystem::new(identity);
+        let subsystem = Subsystem::shared(identity);
         for text in &options.nvme_tcp {
             let target = Target::bind(text, subsystem.clone())?;
             addresses.push(target.address());

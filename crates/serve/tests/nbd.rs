@@ -146,7 +146,7 @@ fn what_is_written_is_read_by_all_and_lies_in_the_file() {
     cookies.sort_unstable();
     assert_eq!(cookies, (100..300).collect::<Vec<u64>>());
     let image = std::fs::read(served.folder.path().join("image")).expect("the file");
-    assert!((0..200).all(|i| image[i * 4096] == 100 + i as u8));
+    assert!((0..200).all(|i| image[i * 4096] == (100 + i) as u8));
     served.end();
 }
 

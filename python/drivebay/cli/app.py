@@ -404,9 +404,9 @@ def paper(
 ) -> None:
     """Compare what was published about the catalog's drives with what comes out here.
 
-    Every row of published/figures.csv, each with its error and whether it is within its bound: 5 %
-    for printed figures, 10 % for rounded ones and ratios, bounds and shapes must hold. Exit code 1 if
-    a row is not.
+    Every row of published/figures.csv, each with its error and whether it is within its bound:
+    5 % for printed figures, 10 % for rounded ones and ratios; bounds and shapes must hold. Exit
+    code 1 if a row is not.
     """
     from drivebay.cli import papering
 

@@ -137,7 +137,8 @@ def load_plan() -> Plan:
 
 
 def _test(name: str, entry: Mapping[str, Any]) -> Test:
-    """The suite's test; phases cut to `seconds`, loads before to `load_seconds`, traces to `scale`."""
+    """The suite's test: phases cut to `seconds`, loads before to `load_seconds`, traces to
+    `scale`."""
     suite = suites.load(entry["suite"])
     test = next(test for test in suite.tests if test.id == entry.get("test", name))
     phases = tuple(

@@ -354,7 +354,8 @@ PREDICATES: dict[str, Callable[[Sequence[Measured]], Outcome]] = {
     function.__name__: function
     for function in (
         nearly_equal_below, not_really_faster, others_higher, beats_all, consistent, no_drops,
-        drops, drops_to_few_hundred, deviation_dozens, more_consistent, much_better, steady_from_1400,
+        drops, drops_to_few_hundred, deviation_dozens, more_consistent, much_better,
+        steady_from_1400,
         not_the_link, latency_gains_less, lowest_latency, most_over_10, least_over_100,
         slow_ones_10_to_100, slowest_sata_ratio, drop_when_full, gain_beats_gain,
         rate_gain_beats_gain, others_60_to_90, better_everywhere_most_deep, better_everywhere,

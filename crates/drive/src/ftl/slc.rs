@@ -299,7 +299,7 @@ impl Ftl {
 
     fn weighted(&self, erases: u32, slc_erases: u32) -> u32 {
         let weight = self.slc.spec.map_or(0, |slc| slc.cycle_weight_256);
-        let slc = u64::from(slc_erases) * u64::from(weight) >> 8;
+        let slc = (u64::from(slc_erases) * u64::from(weight)) >> 8;
         erases - slc_erases + slc as u32
     }
 }

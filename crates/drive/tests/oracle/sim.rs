@@ -241,8 +241,8 @@ impl Oracle {
                 // The path takes the data as it comes over the link.
                 let rate = self.spec.throttle[0].costs.write_path_fs_per_byte;
                 let bytes = self.bytes(id);
-                let first = self.now - transfer(bytes, self.spec.link_fs_per_byte).0;
-                self.path_free = self.path_free.max(first) + transfer(bytes, rate).0;
+                let first = self.now - transfer(bytes, self.spec.link_fs_per_byte);
+                self.path_free = self.path_free.max(first) + transfer(bytes, rate);
                 self.set(self.path_free.max(self.now), Event::DataIn(id));
             }
             (HOST_CORE, Job::Command(id)) => {

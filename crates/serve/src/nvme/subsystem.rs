@@ -22,7 +22,6 @@ pub struct Shared(Arc<Mutex<Subsystem>>);
 
 impl Shared {
     /// The subsystem; not to be held across calls that take it again.
-    #[must_use]
     pub fn lock(&self) -> MutexGuard<'_, Subsystem> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -44,7 +43,7 @@ pub struct Subsystem {
 impl Subsystem {
     /// A subsystem without controllers.
     #[must_use]
-    pub fn new(identity: Identity) -> Shared {
+    pub fn shared(identity: Identity) -> Shared {
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
             controllers: BTreeMap::new(),

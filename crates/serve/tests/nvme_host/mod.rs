@@ -97,7 +97,7 @@ impl Rig {
         whole["collection"].as_table_mut().expect("a section").remove("idle");
         let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"));
         let sectors = spec.capacity_bytes() / 512;
-        let subsystem = Subsystem::new(Identity::new(&spec, "TEST0001"));
+        let subsystem = Subsystem::shared(Identity::new(&spec, "TEST0001"));
         let store = Store::memory(sectors, 1 << 30).expect("memory");
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
