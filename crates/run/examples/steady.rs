@@ -20,9 +20,9 @@ fn main() {
         .replace("low_mb = { value = 3000, range = [1000, 6000]", "low_mb = { value = 47")
         .replace("critical_mb = { value = 1600, range = [500, 3000]", "critical_mb = { value = 25")
         .replace("program_us = { value = [420, 1244]", "program_us = { value = [13]")
-        .replace("read_us = { value = 58.5, range = [40, 90]", "read_us = { value = 1")
+        .replace("read_us = { value = 61.7, range = [40, 90]", "read_us = { value = 1")
         .replace(
-            "channel_mb_per_s = { value = 281, range = [200, 400]",
+            "channel_mb_per_s = { value = 360, range = [281, 400]",
             "channel_mb_per_s = { value = 9000",
         )
         .replace("erase_us = { value = 5000, range = [3000, 10000]", "erase_us = { value = 80")
