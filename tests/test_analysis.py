@@ -416,11 +416,11 @@ def test_a_replays_figures_and_littles_law() -> None:
         data = figures.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
         return measure.measure(test, [data])
 
-    figures = measured().figures
+    found = measured().figures
     # 30 I/Os in 3 ms of busy time, each of 300 us: 10,000/s x 300 us = 3 outstanding.
-    assert figures["little"].value == pytest.approx(3.0)
-    assert figures["over_10_ms"].value == pytest.approx(10.0)
-    assert figures["outstanding"].note == ""
+    assert found["little"].value == pytest.approx(3.0)
+    assert found["over_10_ms"].value == pytest.approx(10.0)
+    assert found["outstanding"].note == ""
     assert "time was lost" in measured(outstanding_mean=3.1).figures["outstanding"].note
 
 

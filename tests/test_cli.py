@@ -158,7 +158,7 @@ def test_drives_lists_catalog_and_devices(tmp_path: Path) -> None:
     for device in table["devices"]:
         assert {"path", "model", "serial", "capacity_bytes", "blockers"} <= set(device)
     text = run("drives", cwd=tmp_path)
-    assert text.returncode == 0 and "sm951-ahci-512  512.1 GB" in text.stdout
+    assert text.returncode == 0 and re.search("sm951-ahci-512 +512.1 GB", text.stdout)
     assert all(line == line.rstrip() for line in text.stdout.splitlines())
 
 

@@ -133,7 +133,9 @@ def test_fio_fills_with_a_content_and_draws_sizes(file: Path) -> None:
 def small(**more: Any) -> VirtualTarget:
     """The SM951 with a sixteenth of its flash; with `[compression]` where asked."""
     profile = catalog.load("sm951-ahci-512").with_(
-        nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000
+        nand__blocks_per_plane=64,
+        drive__capacity_sectors=56_000_000,
+        collection__idle__free_mb=1000,
     )
     if more:
         section = {key: {"value": value, "source": "this test"} for key, value in more.items()}

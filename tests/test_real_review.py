@@ -116,6 +116,8 @@ def must_be_whole(out: Path, kind: str, size_bytes: int) -> Result:
                 counted = sum(row["count"] for row in bins if row["direction"] == way)
                 assert counted == phase[f"{way}s"]
             raw = out / "steps" / step.id / "raw"
+            if step.id == "trim":  # not fio's work
+                continue
             assert (raw / f"{phase['label']}.exit-code.txt").read_text() == "0\n"
             assert (raw / f"{phase['label']}.fio").exists()
     page = (out / "report.html").read_text()
