@@ -17,6 +17,7 @@ def small(*variants: str, **changes: Any) -> _core.VirtualDrive:
         nand__blocks_per_plane=64,
         drive__capacity_sectors=28_000_000,
         collection__pool_mb=50,
+        collection__idle__free_mb=1000,
         **changes,
     )
     return _core.VirtualDrive(profile.json(), 1)

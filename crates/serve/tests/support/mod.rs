@@ -33,6 +33,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
         leaf.insert("value".into(), value);
         leaf.remove("range");
     }
+    raw["collection"].as_table_mut().expect("a section").remove("idle");
     if lying {
         let leaf = r#"{ value = true, source = "test" }"#;
         let leaf: toml::Table = format!("leaf = {leaf}").parse().expect("TOML");
