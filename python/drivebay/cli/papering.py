@@ -27,7 +27,7 @@ def paper(drives: Sequence[str], rows: Sequence[str], *, as_json: bool) -> None:
     else:
         head = ("row", "drive", "test", "figure", "published", "reproduced", "error", "")
         show.table(head, table.lines(found))
-        median = found.median_abs_error_percent
+        median = found.median_abs_error_pct
         error = "" if median is None else f", median error {median:.1f} %"
         print(f"\n{found.ok} of {len(found.verdicts)} rows within their bounds{error}; "
               f"{len(found.not_covered)} that no drive model can answer")  # fmt: skip

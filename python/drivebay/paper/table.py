@@ -20,13 +20,13 @@ RELATIONS = {
 
 def as_json(paper: Paper) -> dict[str, Any]:
     """Rows, summary and what is not covered; numbers to six digits, so that it can be kept."""
-    median = paper.median_abs_error_percent
+    median = paper.median_abs_error_pct
     return {
         "rows": [_row(verdict) for verdict in paper.verdicts],
         "summary": {
             "n": len(paper.verdicts),
             "ok": paper.ok,
-            "median_abs_error_percent": None if median is None else round(median, 3),
+            "median_abs_error_pct": None if median is None else round(median, 3),
         },
         "not_covered": [
             {"id": row.published.id, "why": row.not_covered} for row in paper.not_covered
@@ -104,7 +104,7 @@ def markdown(document: Mapping[str, Any]) -> str:
     out += [
         "",
         f"{summary['ok']} of {summary['n']} rows within their bounds; median of the absolute "
-        f"errors {summary['median_abs_error_percent']} %.",
+        f"errors {summary['median_abs_error_pct']} %.",
         "",
         "Conflicts and notes:",
         "",

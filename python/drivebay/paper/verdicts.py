@@ -42,7 +42,7 @@ class Paper:
         return sum(verdict.ok for verdict in self.verdicts)
 
     @property
-    def median_abs_error_percent(self) -> float | None:
+    def median_abs_error_pct(self) -> float | None:
         """Over the rows that have an error."""
         errors = [abs(v.error_percent) for v in self.verdicts if v.error_percent is not None]
         return statistics.median(errors) if errors else None
