@@ -238,28 +238,34 @@ class Steps:
             time.sleep(min(0.1, seconds - passed))
         return {}
 
-    def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
-        """One long run, looked at after every round of it."""
-        load, rule = step.rounds
+    def _until(
+        self, is_over: Callable[[Recorder], bool], load: Workload, name: str, seed: int
+    ) -> Recorder:
+        """Runs a load for its duration, or until `is_over`, which is asked every second."""
         start, length = load.span(self.hold.subject.capacity_bytes)
-        whole = load.model_copy(update={"duration_s": step.longest_s()})
+        engine = self.tool.engine
         job = fio_job.phase_job(
-            whole,
-            label=name,
-            start=start,
-            length=length,
-            engine=self.tool.engine,
-            seed=self.seed,
+            load, label=name, start=start, length=length, engine=engine, seed=seed
         )
 
         def each_second(so_far: Recorder) -> bool:
             rate = so_far.latest_bytes_per_s
             seconds = so_far.duration_ms / 1000
             self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            return is_over(so_far)
+
+        return self._fio(job, name, each_second, lambda _: load.duration_s * 1000 - 250)
+
+    def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
+        """One long run, looked at after every round of it."""
+        load, rule = step.rounds
+        whole = load.model_copy(update={"duration_s": step.longest_s()})
+
+        def is_steady(so_far: Recorder) -> bool:
             window = rule.window(so_far.rates_per_round(load.duration_s))
             return window is not None and window.steady
 
-        recorder = self._fio(job, name, each_second, lambda _: whole.duration_s * 1000 - 250)
+        recorder = self._until(is_steady, whole, name, self.seed)
         rates = recorder.rates_per_round(load.duration_s)
         window = rule.window(rates)
         if window is None:
@@ -286,24 +292,12 @@ class Steps:
 
     def _load(self, load: Workload, name: str) -> dict[str, Any]:
         """One load, of which only how much it moved is kept."""
-        start, length = load.span(self.hold.subject.capacity_bytes)
         most = load.bytes_max(self.hold.subject.capacity_bytes)
-        job = fio_job.phase_job(
-            load,
-            label=name,
-            start=start,
-            length=length,
-            engine=self.tool.engine,
-            seed=self.seed,
-        )
 
-        def each_second(so_far: Recorder) -> bool:
-            rate = so_far.latest_bytes_per_s
-            seconds = so_far.duration_ms / 1000
-            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+        def is_all(so_far: Recorder) -> bool:
             return most is not None and so_far.latest_bytes >= most
 
-        recorder = self._fio(job, name, each_second, lambda _: load.duration_s * 1000 - 250)
+        recorder = self._until(is_all, load, name, self.seed)
         moved = recorder.total["read"].bytes + recorder.total["write"].bytes
         return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
@@ -367,31 +361,16 @@ class Steps:
         if phase.trim is not None:
             return self._trim(phase, phase.trim)
         load = phase.workload
-        start, length = load.span(self.hold.subject.capacity_bytes)
         most = load.bytes_max(self.hold.subject.capacity_bytes)
         seed = self.seed if number == 0 else fio_job.phase_seed(self.seed, f"round {number}")
-        job = fio_job.phase_job(
-            load,
-            label=phase.label,
-            start=start,
-            length=length,
-            engine=self.tool.engine,
-            seed=seed,
-        )
 
-        def each_second(so_far: Recorder) -> bool:
-            rate = so_far.latest_bytes_per_s
-            seconds = so_far.duration_ms / 1000
-            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+        def is_over(so_far: Recorder) -> bool:
             if most is not None and so_far.latest_bytes >= most:
                 return True
             return load.until_stable is not None and so_far.is_stable(load.until_stable)
 
-        def asks_until_ms(_: Recorder) -> float:
-            return load.duration_s * 1000 - 250
-
         self.surroundings.begin_phase()
-        recorder = self._fio(job, phase.label, each_second, asks_until_ms)
+        recorder = self._until(is_over, load, phase.label, seed)
         seconds = recorder.duration_ms / 1000
         to_the_end = load.until_stable is None and most is None
         if to_the_end and seconds < load.duration_s * ENOUGH:
