@@ -30,8 +30,8 @@ LOCK = .tools/bin/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-annotate --custom-compile-command 'make lock' --no-emit-index-url --no-emit-find-links
 
 lock: setup ## newest packages into the lock files (then run `make test`)
-	@$(LOCK) pyproject.toml --group build -o requirements.lock
-	@$(LOCK) pyproject.toml --group tests -c requirements.lock -o requirements-dev.lock
+	@$(LOCK) pyproject.toml --extra lab --group build -o requirements.lock
+	@$(LOCK) pyproject.toml --extra lab --group tests -c requirements.lock -o requirements-dev.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
 wheel: setup ## a wheel to install elsewhere, into target/wheels
