@@ -3,7 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test bench format lock wheel clean
+.PHONY: help setup review test bench docs format lock man wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,11 @@ test: ## every check of the project, as CI runs them
 
 bench: setup ## the core's own speed on this machine
 	@.venv/bin/drivebay bench $(ARGS)
+
+docs: ## the documentation site into site/; broken links fail (open site/index.html)
+	@PYTHON="$(PYTHON)" scripts/setup.sh --dev
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo site/index.html
 
 format: ## format Rust and Python, and mend what the linter can mend
 	@PYTHON="$(PYTHON)" scripts/setup.sh --dev
@@ -39,5 +44,5 @@ wheel: setup ## a wheel to install elsewhere, into target/wheels
 	@ls target/wheels/*.whl
 
 clean: ## remove everything that was built here; results stay
-	rm -rf .venv .tools target python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tools target site python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
