@@ -1,7 +1,7 @@
 """A hook of mkdocs: the site's generated pages, made anew at each build and not committed.
 
-`make docs` runs mkdocs, mkdocs.yml names this file. Pages come from scripts/docgen/; each says what it
-is generated from.
+`make docs` runs mkdocs, mkdocs.yml names this file. Pages come from scripts/docgen/; each says
+what it is generated from.
 """
 
 from __future__ import annotations

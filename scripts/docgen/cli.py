@@ -11,8 +11,8 @@ def pages() -> dict[str, str]:
     body = "".join(_command(command) for command in commands.every())
     introduction = (
         "Generated from the program: what `drivebay COMMAND --help` prints. Data goes to stdout, "
-        "everything else to stderr. The exit codes are [here](errors.md). A man page says the same: "
-        "`man drivebay`."
+        "everything else to stderr. The exit codes are [here](errors.md). A man page says the "
+        "same: `man drivebay`."
     )
     return {"reference/cli.md": page("Command line", introduction, body)}
 

@@ -1,7 +1,7 @@
 """For mkdocstrings: an example that stands behind a docstring's sections gets a heading of its own.
 
-Our docstrings end with doctests without an "Examples" line; numpy's style would take them for a part of the
-section before.
+Our docstrings end with doctests without an "Examples" line; numpy's style would take them for a
+part of the section before.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def cell(text: object) -> str:
 
 
 def plain(text: object) -> str:
-    """Words that are nobody's markup, as one line: <DRIVE>, *, [x] stand as they are; `code` is code."""
+    """Words that are nobody's markup, as one line: <DRIVE>, * and [x] stay; `code` is code."""
     parts = re.split(r"(`[^`]+`)", str(text))
     parts[::2] = map(_escaped, parts[::2])  # every second one is code
     return cell("".join(parts))

@@ -10,8 +10,9 @@ import json
 import re
 from typing import Any
 
-from docgen.markdown import code, plain, table
 from pydantic import BaseModel
+
+from docgen.markdown import code, plain, table
 
 
 def schema_text(model: type[BaseModel]) -> str:

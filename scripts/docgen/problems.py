@@ -1,6 +1,7 @@
 """Exit codes, and every message with its hint that the program can end with.
 
-Found in the sources: each place that raises an error which a user can cause gives its two lines there.
+Found in the sources: each place that raises an error which a user can cause gives its two lines
+there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import ast
 from pathlib import Path
 
 import drivebay
-from docgen.markdown import code, page, plain, table
+from docgen.markdown import page, plain, table
 
 PACKAGE = Path(drivebay.__file__).resolve().parent
 
@@ -18,7 +19,7 @@ CODES = (
     (
         "1",
         "It ran, and a check failed.",
-        "a published row out of its bounds (`paper`), old data after TRIM, requests of a replay that failed",
+        "a published row out of its bounds, old data after TRIM, failed requests of a replay",
     ),
     ("2", "Wrong usage.", "an unknown name, a value out of range, a malformed file"),
     (
@@ -34,13 +35,13 @@ KINDS = {"UserError": "2", "EnvironmentProblem": "3", "DrivebayError": "2", "Int
 def pages() -> dict[str, str]:
     """The page by its path in docs/."""
     introduction = """
-A mistake gives two lines on stderr and no stack trace: `error:` says what is wrong, where and what is
-allowed, `hint:` something to type. A stack trace is a bug of ours."""
+A mistake gives two lines on stderr and no stack trace: `error:` says what is wrong, where and
+what is allowed, `hint:` something to type. A stack trace is a bug of ours."""
     body = "## Exit codes\n\n" + table(("Code", "Meaning", "For example"), CODES)
     body += (
-        "## Messages\n\nGenerated from the sources, by the part that says it; … stands for what is filled "
-        "in. The checks of a profile's values are the core's: [Profiles of drives](profile.md) says what "
-        "each may be.\n\n"
+        "## Messages\n\nGenerated from the sources, by the part that says it; … stands for what is "
+        "filled in. The checks of a profile's values are the core's: [Profiles of drives](profile.md) says "
+        "what each may be.\n\n"
     )
     for room, found in _messages().items():
         body += f"### {room}\n\n" + table(("error:", "hint:", "Code"), found)

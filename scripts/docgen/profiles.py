@@ -1,9 +1,9 @@
 """The profile's reference page: what the core's own types say of each value, what the core allows,
 and what the catalog has, with its source.
 
-The types are read from the doc comments of `crates/drive/src/raw*`, whose form is narrow: structs of
-`pub name: Type,`. What is allowed is asked of the core: a value that cannot be right is put in, and
-the core's refusal says what it must be.
+The types are read from the doc comments of `crates/drive/src/raw*`, whose form is narrow: structs
+of `pub name: Type,`. What is allowed is asked of the core: a value that cannot be right is put
+in, and the core's refusal says what it must be.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ def pages() -> dict[str, str]:
     structs = _structs()
     body = "".join(_sections(structs, "RawSpec", ""))
     introduction = f"""
-A profile is a TOML file. Every value is a table `{{ value = ..., source = "..." }}`; `range = [low,
-high]` says between which values it is plausible, and is checked. A source is a publication, a computation
-from one, or `guess:` and what it was fitted to. Names end with their unit. A key that the model does not
-know is refused. [How to add a drive](../guides/add-a-drive.md) shows the way;
-[what is modelled](../concepts/model.md) says what the sections do.
+A profile is a TOML file. Every value is a table `{{ value = ..., source = "..." }}`; `range =
+[low, high]` says between which values it is plausible, and is checked. A source is a publication,
+a computation from one, or `guess:` and what it was fitted to. Names end with their unit. A key
+that the model does not know is refused. [How to add a drive](../guides/add-a-drive.md) shows the
+way; [what is modelled](../concepts/model.md) says what the sections do.
 
 This page is generated from the core's types. "Allowed" is what the core answers when it is asked;
-the example is the value of `{EXAMPLE}`, or of the first drive of the catalog that has one. A profile
-may also have `base = "NAME"`, a drive of the catalog from which it differs, and `without = ["section", ...]`
-for what it lacks of it."""
+the example is the value of `{EXAMPLE}`, or of the first drive of the catalog that has one. A
+profile may also have `base = "NAME"`, a drive of the catalog from which it differs, and `without
+= ["section", ...]` for what it lacks of it."""
     return {"reference/profile.md": page("Profiles of drives", introduction, body)}
 
 

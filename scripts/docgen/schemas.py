@@ -14,14 +14,14 @@ from drivebay.targets import base
 # The columns' units follow from their names; this says what the names leave open.
 COLUMNS = {
     "phase": "label of the phase, as in the manifest",
-    "second": "whole second of the phase, from 0; in telemetry seconds from its start, negative before",
+    "second": "whole second of the phase, from 0; of telemetry, from its start, negative before",
     "reads": "reads that were completed in this second",
     "writes": "writes that were completed in this second",
     "read_bytes": "bytes read in this second",
     "write_bytes": "bytes written in this second",
     "latency_ns_mean": "mean latency of what was completed in this second, in ns",
     "latency_ns_max": "longest latency of what was completed in this second, in ns",
-    "temperature_c": "the drive's temperature as its sensor says it, in °C; empty if nothing says it",
+    "temperature_c": "the drive's temperature by its sensor, in °C; empty if nothing says it",
     "power_w": "the drive's mean power in this second, in W; empty if nothing measures it",
     "throttle_stage": "0: not throttled; else the stage in force; empty if nothing says it",
     "direction": "`read` or `write`",
@@ -70,20 +70,21 @@ A suite is a TOML file with these fields; [Suites](../concepts/suites.md) explai
 
 def _result() -> str:
     introduction = """
-A result is a folder. It is written step by step, each step whole or not at all, and never changed after;
-reports are made from it alone, at any later time, on any machine.
+A result is a folder. It is written step by step, each step whole or not at all, and never changed
+after; reports are made from it alone, at any later time, on any machine.
 
 | file | what it holds |
 | --- | --- |
-| `manifest.json` | what was asked for, of what, by which drivebay, and how far it has come; no time of day |
+| `manifest.json` | what was asked for, of what, by which drivebay, how far it has come |
 | `log.jsonl` | when it was begun, resumed, and each step ended: the only file with times of day |
 | `steps/TEST/step.json` | counts, durations and metrics of each phase of a test |
 | `steps/TEST/*.parquet` | the tables below |
-| `steps/TEST/raw/` | what the target keeps: fio's job and output, SMART before and after, the purge's record |
+| `steps/TEST/raw/` | of real drives: fio's job and output, SMART before and after, the purge |
 | `report.html` | made from the rest, and made again by `drivebay report DIR` |
 
-The manifest has the SHA-256 of every file of a finished step. A manifest of another schema is refused, with
-what to do. Two reviews of a virtual drive with the same seed have the same bytes in all but `log.jsonl`.
+The manifest has the SHA-256 of every file of a finished step. A manifest of another schema is
+refused, with what to do. Two reviews of a virtual drive with the same seed have the same bytes in
+all but `log.jsonl`.
 
 The manifest as [JSON Schema](manifest.schema.json)."""
     body = "## Tables\n\n"
@@ -93,7 +94,7 @@ The manifest as [JSON Schema](manifest.schema.json)."""
         body += f"### {code(name)}\n\n{words[0].upper()}{words[1:]}.\n\n"
         body += table(("Column", "Type", "What it is"), rows)
     phase = inspect.cleandoc(base.PhaseResult.__doc__ or "").split("\n\n", 1)[1]
-    body += f"## A phase's figures\n\nIn `step.json`, one of these for each phase.\n\n{plain(phase)}\n\n"
+    body += f"## A phase's figures\n\nIn `step.json`, one for each phase.\n\n{plain(phase)}\n\n"
     body += "## The manifest\n\n" + describe(Manifest, level=3)
     return page("Results", introduction, body)
 

@@ -26,13 +26,14 @@ def pages() -> dict[str, str]:
         for suite in loaded
     ]
     introduction = """
-Each suite is data, `suites/*.toml`; these pages are generated from it, and a report shows the same words
-beside each figure. "Chosen here" marks what a publication leaves open. Tests in the manner of a
-proprietary tool are named so ("ATTO-style"): they imitate its method and are not the tool.
-[Suites](../concepts/suites.md) explains the form, [the reference](../reference/suite.md) each field.
+Each suite is data, `suites/*.toml`; these pages are generated from it, and a report shows the
+same words beside each figure. "Chosen here" marks what a publication leaves open. Tests in the
+manner of a proprietary tool are named so ("ATTO-style"): they imitate its method and are not the
+tool. [Suites](../concepts/suites.md) explains the form, [the reference](../reference/suite.md)
+each field.
 
-The times are of loads and rests on a drive, at their longest; fills come on top of them. A virtual drive
-does an hour in seconds."""
+The times are of loads and rests on a drive, at their longest; fills come on top of them. A
+virtual drive does an hour in seconds."""
     head = ("Suite", "What it is", "Tests", "Loads and rests", "Source")
     index = page("How each test works", introduction, table(head, rows))
     return {"tests/index.md": index} | {f"tests/{suite.name}.md": _suite(suite) for suite in loaded}
@@ -41,7 +42,7 @@ does an hour in seconds."""
 def _suite(suite: Suite) -> str:
     introduction = (
         f"{plain(suite.description)}\n\nSource: {plain(suite.source)}.\n\n"
-        f"`drivebay review DRIVE --suite {suite.name}` runs it, `--list` says how long it takes there."
+        f"`drivebay review DRIVE --suite {suite.name}` runs it; `--list`: how long it takes."
     )
     return page(suite.title, introduction, "".join(_test(test) for test in suite.tests))
 
@@ -63,8 +64,8 @@ def _test(test: Test) -> str:
         facts.append(
             (
                 "Rounds",
-                f"until {rounds.variable} of {', '.join(map(code, rounds.tracked))} are steady over "
-                f"{rounds.window_rounds} (range at most {rounds.range_percent:g} %, slope "
+                f"until {rounds.variable} of {', '.join(map(code, rounds.tracked))} are steady "
+                f"over {rounds.window_rounds} (range at most {rounds.range_percent:g} %, slope "
                 f"{rounds.slope_percent:g} % of the mean), at most {rounds.rounds_max}",
             )
         )

@@ -1,7 +1,8 @@
-"""Pages that lie elsewhere in the repository: architecture, changelog, decisions, published figures.
+"""Pages that lie elsewhere in the repository: architecture, changelog, decisions, published
+figures.
 
-They are copied with their links turned to where the pages are on the site; a link to a file that is no
-page becomes the file's name.
+They are copied with their links turned to where the pages are on the site; a link to a file that
+is no page becomes the file's name.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _decisions() -> str:
             (f"[{path.stem[:4]}]({path.name})", plain(re.sub(r"^(ADR )?\d+[:.]? ", "", title)))
         )
     introduction = """
-What was decided, with what was measured, and how we would notice that it was wrong. A decision is not
-edited; a later one takes its place."""
+What was decided, with what was measured, and how we would notice that it was wrong. A decision is
+not edited; a later one takes its place."""
     return page("Decisions", introduction, table(("", "Decision"), rows))
 
 
