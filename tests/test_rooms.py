@@ -37,11 +37,13 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "report": {"analysis", "results", "suites"},
     "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
     "bench": {"_core", "catalog", "suites", "targets"},
+    "doctor": {"_core", "catalog", "targets"},
     "paper": {"analysis", "catalog", "review", "suites", "targets"},
     "cli": {
         "analysis",
         "bench",
         "catalog",
+        "doctor",
         "paper",
         "report",
         "results",

@@ -40,8 +40,8 @@ what is allowed, `hint:` something to type. A stack trace is a bug of ours."""
     body = "## Exit codes\n\n" + table(("Code", "Meaning", "For example"), CODES)
     body += (
         "## Messages\n\nGenerated from the sources, by the part that says it; … stands for what is "
-        "filled in. The checks of a profile's values are the core's: [Profiles of drives](profile.md) says "
-        "what each may be.\n\n"
+        "filled in. The checks of a profile's values are the core's: "
+        "[Profiles of drives](profile.md) says what each may be.\n\n"
     )
     for room, found in _messages().items():
         body += f"### {room}\n\n" + table(("error:", "hint:", "Code"), found)
