@@ -39,7 +39,7 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
 def _by_depth(prefix: str, found: Sequence[Run]) -> list[Panel]:
     names = names_of(found)
     samples = [
-        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} 1 s samples"
+        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} samples of 1 s"
         for run in found
     ]
     ios = [f"n = {sum(step.total_ios for step in run.measured.steps):,} I/Os" for run in found]
@@ -53,7 +53,7 @@ def _by_depth(prefix: str, found: Sequence[Run]) -> list[Panel]:
             names,
             samples,
             "Both axes start at zero.",
-            lead="Whiskers: standard deviation of 1 s samples.",
+            lead="Whiskers: standard deviation of the samples.",
             key=run_key(found),
             wide=False,
         ),
@@ -78,7 +78,7 @@ def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
     if chart is None:
         return None
     samples = [
-        f"n = {sum(step.power.n for step in run.measured.steps if step.power):,} 1 s samples"
+        f"n = {sum(step.power.n for step in run.measured.steps if step.power):,} samples of 1 s"
         for run in found
     ]
     return panel(
@@ -87,7 +87,7 @@ def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
         names_of(found),
         samples,
         captions.ZERO,
-        lead="Whiskers: standard deviation of 1 s samples.",
+        lead="Whiskers: standard deviation of the samples.",
         key=run_key(found),
         wide=False,
     )
