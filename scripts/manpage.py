@@ -1,4 +1,4 @@
-"""Writes the man page, packaging/data/share/man/man1/drivebay.1, from the command line itself.
+"""Writes the man page, below packaging/wheel, from the command line itself.
 
 usage: scripts/manpage.py [--check]      --check: only say whether the file is the one to write
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "scripts"))
 
 from docgen import commands, problems  # noqa: E402
 
-PLACE = TOP / "packaging/data/share/man/man1/drivebay.1"
+PLACE = TOP / "packaging/wheel/data/share/man/man1/drivebay.1"
 
 ENVIRONMENT = (
     ("NO_COLOR", "If set, nothing is coloured."),
