@@ -21,7 +21,8 @@ def bars(measured: Measured) -> list[BarOf]:
     if len(depths) == 1:
         return [BarOf(f"rate_qd{depths[0]}", f"Data rate at queue depth {depths[0]}", "MB/s")]
     asked = ", ".join(map(str, measured.test.metric_queue_depths))
-    bars = [BarOf("mean_rate", f"Mean of queue depths {asked}", "MB/s")]
+    of = f"Mean of queue depths {asked}" if "," in asked else f"At queue depth {asked}"
+    bars = [BarOf("mean_rate", of, "MB/s")]
     if depths:
         key, unit = (measured.main[-1], "IOPS" if "iops" in measured.main[-1] else "MB/s")
         bars.append(BarOf(key, f"At queue depth {max(depths)}", unit))
@@ -114,7 +115,10 @@ def _keys(measured: Measured) -> list[tuple[str, str]]:
         return [(f"rate_qd{depth}", f"at queue depth {depth}") for depth in depths]
     asked = ", ".join(map(str, measured.test.metric_queue_depths))
     return [
-        ("mean_rate", f"as the mean of queue depths {asked}"),
+        (
+            "mean_rate",
+            f"as the mean of queue depths {asked}" if "," in asked else f"at queue depth {asked}",
+        ),
         (measured.main[-1], f"at queue depth {max(depths)}"),
     ]
 
