@@ -38,6 +38,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
     "bench": {"_core", "catalog", "suites", "targets"},
     "paper": {"analysis", "catalog", "review", "suites", "targets"},
+    "sweep": {"analysis", "catalog", "report", "results", "review", "suites", "targets"},
     "cli": {
         "analysis",
         "bench",
@@ -48,6 +49,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
         "review",
         "serving",
         "suites",
+        "sweep",
         "targets",
         "traces",
     },

@@ -10,6 +10,7 @@ import typer
 from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
 from drivebay.cli.serve_app import serve
+from drivebay.cli.sweep_app import SWEEP_EPILOG, WORKER_EPILOG, sweep, worker
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -23,6 +24,8 @@ app = typer.Typer(
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
 app.command(epilog=SERVE_EPILOG)(serve)
+app.command(epilog=SWEEP_EPILOG)(sweep)
+app.command(epilog=WORKER_EPILOG)(worker)
 
 
 def _version(wanted: bool) -> None:
