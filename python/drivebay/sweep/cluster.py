@@ -24,6 +24,7 @@ from drivebay.errors import EnvironmentProblem
 from drivebay.review.plan import memory_available_bytes
 
 MEMORY = "memory"
+PRELOAD = "drivebay.sweep.preload"
 JOBS_MAX = 1024
 MEMORY_SHARE = 0.8
 """Of the memory that is free at the start; the rest is for the page cache and what others do."""
@@ -96,16 +97,16 @@ def _here(jobs: int) -> Iterator[Cluster]:
     }
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(settings))
-        with _deaf():
+        with deaf():
             cluster = distributed().LocalCluster(
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,
                 memory_limit=0,
                 resources={MEMORY: float(budget)},
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
-                preload=["drivebay.sweep.work"],  # imported before the first run, not in it
+                preload=[PRELOAD],
             )
             stack.enter_context(cluster)
             client = stack.enter_context(distributed().Client(cluster, set_as_default=False))
@@ -145,12 +146,15 @@ def _announced(client: Any) -> list[dict[str, float]]:
 
 
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Ctrl-C goes to a terminal's whole group. Threads and processes begun inside have it blocked,
-    and so have the workers that these begin later: it is the engine alone that ends them. For us it
-    is only put off until the block's end."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def deaf() -> Iterator[None]:
+    """Ctrl-C goes to a terminal's whole group; processes begun inside inherit that it is ignored,
+    so that it is the sweep alone that ends them. Those that replace them later ignore it by
+    themselves (`preload`). For the moment that this takes we do not hear it either."""
+    before = None
+    with contextlib.suppress(ValueError):  # not the main thread: no signals here
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if before is not None:
+            signal.signal(signal.SIGINT, before)

@@ -138,8 +138,8 @@ def run(
         crew.work(iter(left), stop)
     if stop.is_set():
         raise Interrupted(
-            f"interrupted; {len(there) + state.done:,} of {plan.runs:,} runs have ended and are "
-            "kept",
+            f"interrupted; {len(store.done(plan.fingerprint)):,} of {plan.runs:,} runs have ended "
+            "and are kept",
             "go on with the same command and --resume",
         )
     return Outcome(plan.runs, len(there) + state.done, state.failed)

@@ -15,7 +15,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from drivebay.errors import EnvironmentProblem
-from drivebay.sweep.cluster import CONNECT_S, MEMORY, QUIET, distributed, memory_budget
+from drivebay.sweep.cluster import (
+    CONNECT_S,
+    MEMORY,
+    PRELOAD,
+    QUIET,
+    deaf,
+    distributed,
+    memory_budget,
+)
 from drivebay.sweep.fleet import ANNOUNCED, resource
 
 
@@ -44,7 +52,7 @@ async def _serve(
     share = memory_budget(jobs) // jobs if jobs else 0
     common: dict[str, Any] = {
         "memory_limit": 0,
-        "preload": ["drivebay.sweep.work"],
+        "preload": [PRELOAD],
         "silence_logs": logging.CRITICAL,
         "dashboard": False,
     }
@@ -59,16 +67,12 @@ async def _serve(
             distributed().Nanny(address, nthreads=len(drives), resources=has, env=env, **common)
         )
     await _must_answer(address)
+    with deaf():
+        workers = await asyncio.gather(*wanted)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    # Ctrl-C on a terminal goes to the whole group; the workers leave it to us.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        workers = await asyncio.gather(*wanted)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     told(f"worker: {jobs} runs at once, {share / 1e9:.1f} GB each; drives: "
          f"{', '.join(drives) or 'none'}")  # fmt: skip
     ends = [asyncio.create_task(one.finished()) for one in workers]
