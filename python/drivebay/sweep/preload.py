@@ -7,9 +7,7 @@ import contextlib
 import signal
 from typing import Any
 
-from drivebay.sweep import work
-
-assert work.run, "what a worker is for"
+import drivebay.sweep.work  # noqa: F401
 
 
 def dask_setup(_worker: Any) -> None:
