@@ -39,10 +39,12 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "bench": {"_core", "catalog", "suites", "targets"},
     "paper": {"analysis", "catalog", "review", "suites", "targets"},
     "sweep": {"analysis", "catalog", "report", "results", "review", "suites", "targets"},
+    "exchange": {"analysis", "results", "suites", "targets"},
     "cli": {
         "analysis",
         "bench",
         "catalog",
+        "exchange",
         "paper",
         "report",
         "results",
