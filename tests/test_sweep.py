@@ -42,6 +42,9 @@ TABLE: dict[str, Any] = {
     "seeds": 2,
 }
 
+COST = ["wall_s", "cpu_s", "peak_memory_bytes", "host"]
+"""Columns that differ from time to time."""
+
 
 def a_plan(**changes: Any) -> Plan:
     return plan.make(spec.parse({**TABLE, **changes}, where="a.toml"), where="a.toml")
@@ -89,7 +92,7 @@ def figures(folder: Path) -> list[dict[str, Any]]:
     """Every part's row without what differs from time to time, by name."""
     rows = []
     for path in sorted((folder / "parts").iterdir()):
-        (row,) = pq.read_table(path).drop(["wall_s", "peak_memory_bytes", "host"]).to_pylist()
+        (row,) = pq.read_table(path).drop(COST).to_pylist()
         rows.append({"part": path.name, **row})
     return rows
 
@@ -178,9 +181,8 @@ def test_a_run_is_what_one_review_of_the_changed_drive_would_give() -> None:
     assert row["spare"] == 25 and row["depth"] == 32 and row["iops"] > 1000
     assert row["peak_memory_bytes"] > 20e6 and row["wall_s"] > 0
     again = work.row(made, made.point(3)).to_pylist()[0]
-    assert {k: v for k, v in again.items() if k not in ("wall_s", "peak_memory_bytes")} == {
-        k: v for k, v in row.items() if k not in ("wall_s", "peak_memory_bytes")
-    }
+    same = {key: value for key, value in row.items() if key not in COST}
+    assert {key: value for key, value in again.items() if key not in COST} == same
 
 
 # --- what is left ---------------------------------------------------------------------------------

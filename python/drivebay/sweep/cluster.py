@@ -85,6 +85,7 @@ def opened(scheduler: str | None, jobs: int) -> Iterator[Cluster]:
 def _here(jobs: int) -> Iterator[Cluster]:
     import dask
 
+    dask_distributed = distributed()  # before the settings: its import would undo them
     budget = memory_budget(jobs)
     settings = {
         # A death of a worker is told at once; whether to try again is the engine's to decide.
@@ -98,7 +99,7 @@ def _here(jobs: int) -> Iterator[Cluster]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(settings))
         with deaf():
-            cluster = distributed().LocalCluster(
+            cluster = dask_distributed.LocalCluster(
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,

@@ -221,7 +221,7 @@ def _table(plan: Plan, index: int, drive: FleetDrive, folder: Path, wall_s: floa
             "seed": plan.spec.seed_list[0],
         }
         rows.append((known, measured))
-    return work.as_table(plan, rows, wall_s=wall_s)
+    return work.as_table(plan, rows, {"wall_s": wall_s, "cpu_s": None})
 
 
 def _slug(drive_id: str) -> str:

@@ -27,7 +27,7 @@ RUNS_MAX = 1_000_000
 SEED_MAX = 2**53 - 1
 EXAMPLE = "docs/concepts/sweeps.md has examples to copy"
 RESERVED = frozenset(
-    {"run", "drive", "suite", "test", "seed", "wall_s", "peak_memory_bytes", "host"}
+    {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}
 )
 """Columns that every part has; no parameter may be called so."""
 

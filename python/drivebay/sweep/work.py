@@ -2,8 +2,8 @@
 
 A run depends on the plan and its number alone: the same as `drivebay review DRIVE --only TEST` with
 the run's seed and changes. Only wall time, memory and host differ from time to time.
-Peak memory is that of the process (proc(5): VmHWM, begun anew by clear_refs), interpreter and
-libraries with it; with several runs in one process it is that of all of them.
+Peak memory (proc(5): VmHWM, begun anew by clear_refs) and processor time are those of the process,
+interpreter and libraries with it; with several runs in one process they are those of all of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run(plan_json: str, url: str, index: int) -> Outcome:
 def row(plan: Plan, point: Point) -> pa.Table:
     """Runs one run and returns its part."""
     _forget_peak()
-    begun = time.monotonic()
+    begun, cpu = time.monotonic(), time.process_time()
     test = plan.test(point)
     profile = plan.profile(point)
     with contextlib.closing(VirtualTarget(profile)) as target:
@@ -69,11 +69,16 @@ def row(plan: Plan, point: Point) -> pa.Table:
         "seed": point.seed,
         **point.values,
     }
-    return as_table(plan, [(known, found)], wall_s=time.monotonic() - begun)
+    cost = {"wall_s": time.monotonic() - begun, "cpu_s": time.process_time() - cpu}
+    return as_table(plan, [(known, found)], cost)
 
 
-def as_table(plan: Plan, rows: list[tuple[dict[str, Any], Measured]], *, wall_s: float) -> pa.Table:
-    """Rows of a part: what was run, its figures, what it cost.
+def as_table(
+    plan: Plan,
+    rows: list[tuple[dict[str, Any], Measured]],
+    seconds: Mapping[str, float | None],
+) -> pa.Table:
+    """Rows of a part: what was run, its figures, what it cost (`seconds`: wall_s, cpu_s).
 
     Figures' labels, units and whether they are main ones stand in the schema's metadata, under
     "drivebay", by test and column.
@@ -96,10 +101,11 @@ def as_table(plan: Plan, rows: list[tuple[dict[str, Any], Measured]], *, wall_s:
         *(pa.field(one.name, _type(one)) for one in plan.spec.parameters),
         *(pa.field(name, pa.float64()) for name in columns),
         pa.field("wall_s", pa.float64()),
+        pa.field("cpu_s", pa.float64()),
         pa.field("peak_memory_bytes", pa.int64()),
         pa.field("host", pa.string()),
     ]
-    cost = {"wall_s": wall_s, "peak_memory_bytes": _peak_bytes(), "host": platform.node()}
+    cost = {**seconds, "peak_memory_bytes": _peak_bytes(), "host": platform.node()}
     listed = [{**known, **_values(figures), **cost} for known, figures in made]
     metadata = {"drivebay": json.dumps({"labels": labels}, sort_keys=True)}
     return pa.Table.from_pylist(listed, schema=pa.schema(fields, metadata=metadata))
