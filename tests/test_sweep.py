@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,13 @@ def test_a_mistake_is_named_with_a_hint(change: dict[str, Any], words: str) -> N
         plan.make(spec.parse(table, where="a.toml"), where="a.toml")
     assert words in caught.value.message and "a.toml" in caught.value.message
     assert caught.value.hint and "\n" not in caught.value.message + caught.value.hint
+
+
+def test_the_examples_of_the_documentation_are_right() -> None:
+    page = Path(__file__).parent.parent / "docs" / "concepts" / "sweeps.md"
+    tables = [part.partition("```")[0] for part in page.read_text().split("```toml\n")[1:]]
+    made = [plan.make(spec.parse(tomllib.loads(one), where="docs"), where="docs") for one in tables]
+    assert [one.runs for one in made] == [96, 200, 2]
 
 
 def test_a_file_that_is_no_toml_is_an_error(tmp_path: Path) -> None:
