@@ -123,6 +123,11 @@ class Interaction:
     share_percent: float
     chance_percent: float
 
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether it is more than noise would give."""
+        return self.share_percent > self.chance_percent
+
 
 @dataclass(frozen=True)
 class FigureEffects:

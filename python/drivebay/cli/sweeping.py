@@ -97,7 +97,8 @@ def _print_figure(test: str, one: FigureEffects) -> None:
     if one.effects and one.varies:
         heads = ("parameter", "share", "chance", "lowest mean", "highest mean", "slope")
         show.table(heads, [_effect_row(effect) for effect in one.effects], right=(1, 2))
-        pairs = [_pair_row(p) for p in one.interactions if p.share_percent >= SHOWN_PERCENT]
+        strong = [pair for pair in one.interactions if pair.share_percent >= SHOWN_PERCENT]
+        pairs = [_pair_row(pair) for pair in strong if pair.beyond_chance]
         if pairs:
             show.table(("interaction", "share", "chance"), pairs, right=(1, 2))
     print()

@@ -114,9 +114,9 @@ def _strongest(one: FigureEffects) -> list[str]:
     if not one.varies:
         return ["all runs gave the same", DASH]
     best = f"{one.effects[0].factor}, {one.effects[0].share_percent:.0f}{GAP}%"
-    if not one.interactions:
-        return [best, DASH]
-    pair = one.interactions[0]
+    if not (strong := [pair for pair in one.interactions if pair.beyond_chance]):
+        return [best, "none beyond chance" if one.interactions else DASH]
+    pair = strong[0]
     return [best, f"{pair.first} with {pair.second}, {pair.share_percent:.0f}{GAP}%"]
 
 
@@ -131,7 +131,7 @@ def _figure_part(book: Book, prefix: str, one: FigureEffects) -> Html:
     panels = [
         _effect_panel(f"{prefix}-{at}", one, effect, top) for at, effect in enumerate(one.effects)
     ]
-    strong = [pair for pair in one.interactions if pair.share_percent > pair.chance_percent]
+    strong = [pair for pair in one.interactions if pair.beyond_chance]
     body: list[Child] = [_shares(one), book.show(panels)]
     if strong:
         body += book.show([_together(f"{prefix}-pair", one, strong[0])])
@@ -162,7 +162,8 @@ def _shares(one: FigureEffects) -> Html:
         )
     caption = (
         f"{one.n:,} runs. A parameter's share is its sum of squares over the whole one; chance is "
-        f"what it would be if the parameter did nothing.{linear}"
+        f"what it would be if the parameter did nothing. Where points are drawn, and not a whole "
+        f"grid, shares overlap.{linear}"
     )
     title = "Share of the variation"
     return el("div", bars(title, "%", rows, better=""), el("p", caption, class_="small"))

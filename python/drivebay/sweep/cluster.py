@@ -16,7 +16,7 @@ import importlib
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +50,12 @@ class Cluster:
     budget_bytes: int | None
     largest_bytes: int | None
     asks_memory: bool
+    heal: Callable[[], object] = lambda: None
 
     def slots(self) -> int:
-        """How many runs can be worked on at once, at this moment."""
+        """How many runs can be worked on at once, at this moment; here, what workers are lost are
+        begun anew."""
+        self.heal()
         return sum(self.client.nthreads().values())
 
 
@@ -91,6 +94,9 @@ def _here(jobs: int) -> Iterator[Cluster]:
         # A death of a worker is told at once; whether to try again is the engine's to decide.
         "distributed.scheduler.allowed-failures": 0,
         "distributed.comm.timeouts.connect": "60s",
+        # On a busy machine a worker that is begun anew takes longer than Dask's 15 s, after which
+        # its place would be given up.
+        "distributed.deploy.lost-worker-timeout": "300s",
         # The engine bounds memory; Dask's own limit would kill what is just about to fit.
         "distributed.worker.memory.terminate": False,
         "distributed.worker.memory.pause": False,
@@ -111,7 +117,7 @@ def _here(jobs: int) -> Iterator[Cluster]:
             )
             stack.enter_context(cluster)
             client = stack.enter_context(distributed().Client(cluster, set_as_default=False))
-        yield Cluster(client, True, budget, budget, True)
+        yield Cluster(client, True, budget, budget, True, lambda: cluster.scale(jobs))
 
 
 @contextlib.contextmanager

@@ -189,6 +189,7 @@ class _Crew:
         self._plan, self._store, self._sink = plan, store, sink
         self._cluster, self._retries, self._state = cluster, retries, state
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._told: set[str] = set()
         self._failed_before = store.failures(plan.fingerprint)
         self._token = f"{plan.fingerprint}-{time.time_ns()}"
         # A task like any other, so that its result can be had again if its worker dies.
@@ -219,8 +220,24 @@ class _Crew:
         self._give_up()
 
     def _slots(self) -> int:
-        """How many runs may be under way: a fleet's drives are all waited for at once."""
-        return self._plan.runs if self._plan.spec.fleet is not None else self._cluster.slots()
+        """How many runs may be under way: a fleet's drives are all waited for at once. Tells of
+        workers that are waited for."""
+        slots, spec = self._cluster.slots(), self._plan.spec
+        if spec.fleet is None:
+            self._tell("no workers are there: waiting for some", when=slots == 0)
+            return slots
+        there = clusters.resources(self._cluster.client)
+        for attempt in self._state.running.values():
+            drive = spec.fleet.drives[attempt.index].id
+            gone = fleet.resource(drive) not in there
+            self._tell(f"the worker of the drive {drive} is gone: waiting for it", when=gone)
+        return self._plan.runs
+
+    def _tell(self, message: str, *, when: bool) -> None:
+        """Warns once as long as it is so."""
+        if when and message not in self._told:
+            self._sink.warn(message)
+        (self._told.add if when else self._told.discard)(message)
 
     def _give_up(self) -> None:
         """Real drives are let go of in an orderly way; runs in virtual time are forgotten."""
