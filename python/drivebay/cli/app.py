@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from drivebay.cli.exchange_app import QUERY_EPILOG, importing, query
 from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
 from drivebay.cli.serve_app import serve
+from drivebay.cli.sweep_app import SWEEP_EPILOG, WORKER_EPILOG, sweep, worker
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -23,6 +25,10 @@ app = typer.Typer(
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
 app.command(epilog=SERVE_EPILOG)(serve)
+app.add_typer(importing)
+app.command(epilog=QUERY_EPILOG)(query)
+app.command(epilog=SWEEP_EPILOG)(sweep)
+app.command(epilog=WORKER_EPILOG)(worker)
 
 
 def _version(wanted: bool) -> None:
