@@ -1,0 +1,14 @@
+"""Calibrate: fits a profile's values to a drive's figures, measured or published, and says what
+these figures cannot tell.
+
+Data: the ranges are the profiles' own, published figures and what they are compared with are those
+of `drivebay paper`. This room must not know how a test is run, nor how its figures are computed.
+Read in this order: `fitting.py`, `parameters.py`, `aims.py`, `goals.py`, `shorten.py`, `trials.py`,
+`search.py`, `knowledge.py`, `write.py`.
+"""
+
+from drivebay.calibrate.fitting import Calibration, Compared, Fitted, fit
+from drivebay.calibrate.knowledge import Knowledge
+from drivebay.calibrate.parameters import Parameter, chosen
+
+__all__ = ["Calibration", "Compared", "Fitted", "Knowledge", "Parameter", "chosen", "fit"]

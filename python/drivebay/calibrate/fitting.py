@@ -1,0 +1,418 @@
+"""One fit from top to bottom: screen, explore, descend, see what is known, check at full length.
+
+Stages: which figure depends on which parameter is tried out first (screen). CMA-ES searches over
+the quick tests alone, with the parameters that they show; least squares then take in all tests and
+all parameters, steady state and heat among them; if the figures are still off, CMA-ES goes over
+everything from there. At the end every test is run in the length in which it was measured, the
+held-out ones too. Parameters on which nothing depends stay as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from drivebay import catalog
+from drivebay.calibrate import write
+from drivebay.calibrate.aims import Aim
+from drivebay.calibrate.goals import Goal, Job, fingerprint
+from drivebay.calibrate.goals import goal as goal_of
+from drivebay.calibrate.knowledge import Knowledge, knowledge
+from drivebay.calibrate.parameters import Parameter, chosen, with_values
+from drivebay.calibrate.search import GOOD, Problem, derivatives, descend, explore
+from drivebay.calibrate.trials import Journal, Trials, Values, default_jobs
+from drivebay.catalog import Profile
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.review.seeds import SEED_MAX
+
+TRIALS_EACH = 25
+"""Trials of the search for each parameter, unless the user says how many."""
+JOBS_MAX = 256
+QUICK_S = 60.0
+"""A test is quick if its phases take at most so many seconds of the drive's time."""
+SCREEN = 0.2
+"""How far each parameter is moved to see what depends on it, in ranges, both ways."""
+SEEN = 0.001
+"""A figure depends on a parameter if it then changes by more than this share."""
+WITHIN_PERCENT = 3.0
+"""A figure is recovered if it comes within this of what was given."""
+HELD_PERCENT = 10.0
+"""A held-out figure is predicted if it comes within this."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A parameter after the fit; values in the unit that its name ends with, of a list its mean.
+
+    `sd` is its standard error, `open_share` what the data leave of its range (1: all of it); both
+    None if no figure depends on it.
+    """
+
+    name: str
+    before: float
+    value: float
+    low: float
+    high: float
+    sd: float | None
+    open_share: float | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure as it was given, before the fit and after it, each test at its full length.
+
+    `error_percent` is None where the drive has no such figure; 0 where a bound holds.
+    """
+
+    name: str
+    test: str
+    label: str
+    unit: str
+    given: float
+    before: float | None
+    after: float | None
+    error_before_percent: float | None
+    error_percent: float | None
+    held: bool
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a fit found.
+
+    `profile` is the fitted drive, `text` the same as the profile's file. `trials` counts the drives
+    that were tried in this run (those of a journal are not).
+    """
+
+    profile: Profile
+    text: str
+    out: Path | None
+    parameters: tuple[Fitted, ...]
+    figures: tuple[Compared, ...]
+    knowledge: Knowledge
+    given: str
+    notes: tuple[str, ...]
+    trials: int
+    seed: int
+
+    @property
+    def recovered(self) -> bool:
+        """Whether every fitted figure came within 3 % (of published ones: within their bounds)."""
+        return all(one.ok for one in self.figures if not one.held)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether every held-out figure came within 10 %."""
+        return all(one.ok for one in self.figures if one.held)
+
+
+def fit(
+    given: Path | str | Sequence[str],
+    *,
+    base: Profile | str | Path,
+    parameters: Sequence[str],
+    only: Sequence[str] = (),
+    hold: Sequence[str] = (),
+    out: Path | str | None = None,
+    trials: int | None = None,
+    jobs: int | None = None,
+    seed: int = 1,
+    resume: bool = False,
+    told: Callable[[str, int], None] | None = None,
+) -> Calibration:
+    """Fits parameters of a profile to the figures of a review, or to published ones.
+
+    Parameters
+    ----------
+    given : a result folder (of a real or a virtual drive); or ids of published rows, as a list or
+        "S058,S060"; or a drive of the catalog, for all rows about it.
+    base : the profile to begin from: a catalog name, a path, or a loaded profile.
+    parameters : what to fit: dotted names, "nand.read_us"; a whole section's values that have a
+        range, "energy"; or with a range of your own, "nand.read_us=55..70". Nothing leaves its
+        range.
+    only : tests of the folder (or rows) to fit to, instead of all but traces.
+    hold : tests (or rows) to keep out of the fit, and to predict with its result.
+    out : the profile to write; beside it lies the fit's journal, NAME.journal.jsonl.
+    trials : most drives tried by the search, default 25 per parameter; derivatives take more.
+    jobs : workers, default one per processor; changes no figure.
+    seed : 0 to 2**53 - 1, of the search and of the virtual drives; the same seed, the same fit.
+    resume : go on with the journal beside `out`.
+    told : called with what is being done and how many drives were tried so far.
+
+    Returns
+    -------
+    Calibration
+        The fitted profile; parameters with standard errors; figures given, before and after; what
+        the data cannot tell apart (`knowledge`).
+
+    Raises
+    ------
+    UserError
+        For an unknown parameter, one without a range, a folder without usable figures, a journal of
+        another fit.
+    Interrupted
+        On SIGINT, SIGTERM or SIGHUP; `resume` goes on.
+
+    Examples
+    --------
+    >>> import drivebay
+    >>> twin = drivebay.calibrate.fit(
+    ...     "results/mystery", base="sm951-ahci-512", parameters=["nand.read_us", "controller"],
+    ...     hold=["mixed-random"], out="mystery.toml")  # doctest: +SKIP
+    >>> twin.knowledge.sentences  # doctest: +SKIP
+    """
+    start = base if isinstance(base, Profile) else catalog.load(base)
+    _in_range("--trials", trials, 0, 1_000_000)
+    _in_range("--jobs", jobs, 1, JOBS_MAX)
+    _in_range("--seed", seed, 0, SEED_MAX)
+    path = None if out is None else Path(out)
+    wanted = goal_of(given, start, only=only, hold=hold, seed=seed)
+    named = chosen(start, parameters)
+    _can_be_written(path, resume=resume)
+    journal = Journal()
+    if path is not None:
+        head = {**fingerprint(wanted, named), "search_seed": seed, "trials": trials}
+        journal.open(Journal.beside(path), head, resume=resume)
+    elif resume:
+        raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
+    go_on = "give the same command again with --resume" if path else "give the same command again"
+    workers = jobs or default_jobs(start.memory_bytes)
+    with contextlib.closing(journal):
+        bench = Trials(wanted, named, journal, jobs=workers, go_on=go_on)
+        return _Fit(wanted, named, bench, seed=seed, trials=trials, told=told).run(path)
+
+
+def _in_range(option: str, value: int | None, low: int, high: int) -> None:
+    if value is not None and not low <= value <= high:
+        raise UserError(
+            f"{option}: {value} is not allowed; must be from {low} to {high}", f"{option} {low}"
+        )
+
+
+def _can_be_written(path: Path | None, *, resume: bool) -> None:
+    if path is None:
+        return
+    if path.suffix != ".toml":
+        raise UserError(
+            f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
+        )
+    if path.exists() and not resume:
+        raise UserError(f"{path} exists; a profile is never overwritten", "name another --out")
+    if not path.parent.is_dir():
+        raise UserError(
+            f"folder {path.parent} does not exist", f"mkdir -p {shlex.quote(str(path.parent))}"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise EnvironmentProblem(f"{path.parent} cannot be written", f"ls -ld {path.parent}")
+
+
+class _Fit:
+    """The stages, and what they share."""
+
+    def __init__(
+        self,
+        goal: Goal,
+        parameters: tuple[Parameter, ...],
+        bench: Trials,
+        *,
+        seed: int,
+        trials: int | None,
+        told: Callable[[str, int], None] | None,
+    ) -> None:
+        self._goal, self._parameters, self._bench = goal, parameters, bench
+        self._seed, self._left = seed, trials
+        self._told = told
+        self._start: Values = tuple(one.start for one in parameters)
+
+    def run(self, out: Path | None) -> Calibration:
+        """All stages."""
+        whole = self._screened()
+        best = self._start
+        if whole.live:
+            best = self._fitted(whole)
+        self._tell("derivatives")
+        slopes = derivatives(whole, best)
+        live = [self._parameters[i] for i in whole.live]
+        known = knowledge(
+            live,
+            [best[i] for i in whole.live],
+            [aim.name for aim in whole.aims],
+            [aim.scale for aim in whole.aims],
+            slopes,
+        )
+        blind = [p.name for i, p in enumerate(self._parameters) if i not in whole.live]
+        said = tuple(
+            f"No figure that was fitted depends on {name}: it stays as it was." for name in blind
+        )
+        known = replace(known, sentences=known.sentences + said)
+        self._tell("check at full length")
+        return self._result(best, known, whole.live, out)
+
+    def _screened(self) -> Problem:
+        """The whole problem: jobs that depend on something, parameters that something shows."""
+        self._tell("screen")
+        jobs = tuple(sorted(self._goal.tests))
+        problem = Problem(
+            self._goal,
+            self._parameters,
+            self._goal.aims,
+            jobs,
+            tuple(range(len(self._parameters))),
+            self._start,
+            self._bench,
+        )
+        centre = problem.coordinates(self._start)
+        points = [self._start]
+        for index in problem.live:
+            for sign in (-1, 1):
+                moved = centre.copy()
+                moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
+                points.append(problem.values(moved))
+        found = self._bench.run(points, jobs)
+        first = {aim.name: self._goal.read(aim, found[0]) for aim in self._goal.aims}
+        self._moves: set[tuple[int, Job]] = set()
+        for index in problem.live:
+            for there in found[2 * index + 1 : 2 * index + 3]:
+                for aim in self._goal.aims:
+                    if _differ(first[aim.name], self._goal.read(aim, there)):
+                        self._moves |= {(index, job) for job in self._goal.jobs_of(aim)}
+        seen = {job for _, job in self._moves}
+        if not seen:
+            names = ", ".join(one.name for one in self._parameters)
+            raise UserError(
+                f"no figure depends on {names}",
+                "fit to tests that do: --only TEST; or fit other parameters",
+            )
+        aims = tuple(aim for aim in self._goal.aims if set(self._goal.jobs_of(aim)) <= seen)
+        live = tuple(sorted({index for index, _ in self._moves}))
+        return replace(problem, aims=aims, jobs=tuple(sorted(seen)), live=live)
+
+    def _fitted(self, whole: Problem) -> Values:
+        """The best values of all stages."""
+        count = TRIALS_EACH * len(whole.live) if self._left is None else self._left
+        quick = self._quick(whole)
+        best = self._start
+        self._tell("search")
+        if quick is not None:
+            best = explore(quick, best, trials=count, seed=self._seed)
+            best = descend(quick, best)
+            self._tell("all tests")
+        best = descend(whole, best)
+        if self._off(whole, best) and (quick is None or len(quick.jobs) < len(whole.jobs)):
+            self._tell("search over all tests")
+            best = explore(whole, best, trials=count, seed=self._seed + 1)
+            best = descend(whole, best)
+        return best
+
+    def _quick(self, whole: Problem) -> Problem | None:
+        """The same with the quick tests alone, and the parameters that they show."""
+        jobs = tuple(job for job in whole.jobs if self._is_quick(job))
+        aims = tuple(aim for aim in whole.aims if set(self._goal.jobs_of(aim)) <= set(jobs))
+        if not aims:
+            return None
+        live = tuple(sorted({index for index, job in self._moves if job in jobs}))
+        return replace(whole, aims=aims, jobs=jobs, live=live)
+
+    def _is_quick(self, job: Job) -> bool:
+        test = self._goal.tests[job]
+        return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
+
+    def _off(self, problem: Problem, at: Values) -> bool:
+        residuals = problem.many([at])[0].values()
+        return sum(r * r for r in residuals) > 4 * GOOD * len(problem.aims)
+
+    def _result(
+        self, best: Values, known: Knowledge, live: tuple[int, ...], out: Path | None
+    ) -> Calibration:
+        goal = self._goal
+        jobs = sorted(goal.full)
+        before, after = self._bench.run([self._start, best], jobs, full=True)
+        figures = tuple(
+            _compared(goal, aim, goal.read(aim, before), goal.read(aim, after), held=held)
+            for held, aims in ((False, goal.whole), (True, goal.held))
+            for aim in aims
+        )
+        rows = {index: place for place, index in enumerate(live)}
+        fitted = tuple(
+            Fitted(
+                one.name,
+                one.start,
+                value,
+                one.low,
+                one.high,
+                float(known.sd[rows[i]]) if i in rows else None,
+                float(known.open_share[rows[i]]) if i in rows else None,
+            )
+            for i, (one, value) in enumerate(zip(self._parameters, best, strict=True))
+        )
+        changed = [i for i in rows if best[i] != self._start[i]]
+        moved = [self._parameters[i] for i in changed]
+        source = f"fitted by drivebay calibrate, seed {self._seed}, to {goal.words}"
+        profile = with_values(goal.base, moved, [best[i] for i in changed], source=source)
+        name = write.name_of(out) if out is not None else f"{goal.base.name}-fitted"[:64]
+        content = write.text(
+            profile, [one.name for one in moved], name=name, head=_head(goal, known, figures)
+        )
+        if out is not None:
+            write.save(out, content)
+            profile = catalog.load(out)
+        return Calibration(
+            profile, content, out, fitted, figures, known, goal.words, goal.notes,
+            self._bench.count, self._seed,
+        )  # fmt: skip
+
+    def _tell(self, what: str) -> None:
+        if self._told is not None:
+            told = self._told
+            self._bench.tell(lambda count: told(what, count))
+
+
+def _differ(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return abs(one - other) > SEEN * abs(one)
+
+
+def _compared(
+    goal: Goal, aim: Aim, before: float | None, after: float | None, *, held: bool
+) -> Compared:
+    def percent(mine: float | None) -> float | None:
+        return None if mine is None else float(100 * np.expm1(aim.error(mine)))
+
+    error = percent(after)
+    bound = HELD_PERCENT if held else WITHIN_PERCENT
+    if goal.plan is not None:  # half of a row's bound is its scale
+        bound = 200 * aim.scale
+    ok = error is not None and abs(error) <= bound
+    return Compared(
+        aim.name, aim.test, aim.label, aim.unit, aim.value, before, after, percent(before), error,
+        held, ok,
+    )  # fmt: skip
+
+
+def _head(goal: Goal, known: Knowledge, figures: Sequence[Compared]) -> str:
+    """The comment above a written profile."""
+    errors = {
+        held: [
+            abs(f.error_percent) for f in figures if f.held == held and f.error_percent is not None
+        ]
+        for held in (False, True)
+    }
+    lines = [f"Fitted by drivebay calibrate to {goal.words}, beginning from {goal.base.name}."]
+    lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
+    if errors[True]:
+        lines.append(f"Held-out figures: {len(errors[True])}, {_spread(errors[True])}.")
+    return "\n".join([*lines, *known.sentences])
+
+
+def _spread(errors: Sequence[float]) -> str:
+    if not errors:
+        return "none of which the drive has"
+    return f"median error {np.median(errors):.2f} %, largest {max(errors):.2f} %"

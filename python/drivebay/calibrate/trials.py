@@ -1,0 +1,347 @@
+"""Runs trials: drives with trial values, tests on them, figures; side by side, each remembered.
+
+A trial is deterministic in its values, so whoever asks again gets what was found (`Journal`). That
+is all that an interrupted fit needs to go on: its search, which depends on nothing but the seed and
+the answers, is made again and finds its answers there, in no time. A worker is a thread, as in
+reviews: the core runs without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from drivebay import _core, signals
+from drivebay.analysis.figures import PhaseData
+from drivebay.analysis.measure import measure
+from drivebay.calibrate.goals import Goal, Job
+from drivebay.calibrate.parameters import Parameter
+from drivebay.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
+from drivebay.review.seeds import step_seed
+from drivebay.suites import Test
+from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.targets.states import COSTLY, Prepared, States, key_of
+from drivebay.targets.virtual import VirtualTarget
+
+LOOK_EVERY_S = 0.1
+JOURNAL_VERSION = 1
+
+Values = tuple[float, ...]
+Found = Mapping[str, float | None]
+
+
+class Journal:
+    """What every trial gave, by job and values: in memory, and line by line in a file.
+
+    The file begins with what the fit is; a last line that was not finished is cut off.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Job, bool, Values], Found] = {}
+        self._file: TextIO | None = None
+        self._mutex = threading.Lock()
+
+    @staticmethod
+    def beside(out: Path) -> Path:
+        """Where the journal of a fit lies whose profile is to be written there."""
+        return out.with_name(f"{out.stem}.journal.jsonl")
+
+    def open(self, path: Path, head: Mapping[str, Any], *, resume: bool) -> None:
+        """Begins the file, or takes what is in it.
+
+        Raises
+        ------
+        UserError
+            If there is one and it is not to be resumed, or it is of another fit.
+        EnvironmentProblem
+            If it cannot be read or written.
+        """
+        whole = {"journal": JOURNAL_VERSION, **head}
+        try:
+            if path.exists():
+                if not resume:
+                    raise UserError(
+                        f"{path} is there: a fit to the same --out was begun before",
+                        f"go on with it: --resume; or begin anew: rm {path}",
+                    )
+                self._read(path, whole)
+                self._file = path.open("a", encoding="utf-8")
+            else:
+                self._file = path.open("w", encoding="utf-8")
+                self._line(whole)
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{path} cannot be written: {problem.strerror}", f"ls -ld {path.parent}"
+            ) from None
+
+    def _read(self, path: Path, head: Mapping[str, Any]) -> None:
+        content = path.read_bytes()
+        end = content.rfind(b"\n") + 1
+        try:
+            lines = [json.loads(line) for line in content[:end].splitlines()]
+            if not lines or lines[0].get("journal") != JOURNAL_VERSION:
+                raise ValueError
+            for line in lines[1:]:
+                job, values = Job(line["drive"], line["test"]), tuple(line["at"])
+                self._known[job, bool(line["full"]), values] = line["figures"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f"{path} is no journal of a fit, or damaged", f"begin anew: rm {path}"
+            ) from None
+        if differ := [key for key in head if lines[0].get(key) != head[key]]:
+            raise UserError(
+                f"{path} is of another fit: its {', '.join(differ)} differ",
+                f"give the same command as before and --resume; or begin anew: rm {path}",
+            )
+        if end < len(content):
+            with path.open("r+b") as file:
+                file.truncate(end)
+
+    def get(self, job: Job, values: Values, *, full: bool) -> Found | None:
+        """What was found, if anything."""
+        with self._mutex:
+            return self._known.get((job, full, values))
+
+    def put(self, job: Job, values: Values, figures: Found, *, full: bool) -> None:
+        """Remembers what was found; the line is handed to the system at once."""
+        with self._mutex:
+            self._known[job, full, values] = figures
+            entry = {"drive": job.drive, "test": job.test, "full": full}
+            self._line({**entry, "at": values, "figures": figures})
+
+    def _line(self, content: Mapping[str, Any]) -> None:
+        if self._file is not None:
+            try:
+                self._file.write(json.dumps(content) + "\n")
+                self._file.flush()
+            except OSError as problem:
+                raise EnvironmentProblem(
+                    f"{self._file.name} cannot be written: {problem.strerror}", "df -h ."
+                ) from None
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class _Kept(States):
+    """The states of one worker: one is kept, in memory that is used again by the next trial.
+
+    Unlike those of a review they are made for one drive after the other, and never given away.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._memory: _core.VirtualDrive | None = None
+        self._figures: dict[str, float] = {}
+        self._key: str | None = None
+        self._wanted: list[str] = []
+
+    def begin(self, tests: Sequence[Test], *, seed: int) -> None:
+        """Another drive, and the tests that are run on it, in that order."""
+        self.seed, self._key = seed, None
+        self._wanted = [key_of(test) for test in tests]
+
+    def get(
+        self,
+        test: Test,
+        memory: _core.VirtualDrive | None,
+        prepare: Callable[[], Prepared],
+        progress: Progress,
+    ) -> Prepared:
+        """A drive as the test needs it: a copy of the kept one, or made anew."""
+        key = key_of(test)
+        self._wanted.remove(key)
+        if key == self._key and self._memory is not None and memory is not None:
+            memory.copy_from(self._memory)
+            return memory, dict(self._figures)
+        drive, figures = prepare()
+        if key in self._wanted and any(step.kind in COSTLY for step in test.prepare):
+            self._key, self._figures = key, dict(figures)
+            if self._memory is None:
+                self._memory = drive.copy()
+            else:
+                self._memory.copy_from(drive)
+        return drive, figures
+
+
+class Trials:
+    """The fit's bench: many drives with trial values, tested by several workers.
+
+    Parameters
+    ----------
+    jobs : workers; changes no figure.
+    go_on : what an interrupted user is told to type.
+    """
+
+    def __init__(
+        self,
+        goal: Goal,
+        parameters: Sequence[Parameter],
+        journal: Journal,
+        *,
+        jobs: int,
+        go_on: str,
+    ) -> None:
+        self._goal, self._parameters, self._journal = goal, tuple(parameters), journal
+        self._workers = [_Worker(goal, self._parameters) for _ in range(jobs)]
+        self._go_on = go_on
+        self._told: Callable[[int], None] | None = None
+        self.count = 0
+
+    def tell(self, told: Callable[[int], None]) -> None:
+        """Has `told` called now and after each trial, with how many there were."""
+        self._told = told
+        told(self.count)
+
+    def run(
+        self, points: Sequence[Values], jobs: Sequence[Job], *, full: bool = False
+    ) -> list[dict[Job, Found]]:
+        """The figures of these jobs at each point, in the points' order.
+
+        Raises
+        ------
+        Interrupted
+            On SIGINT, SIGTERM or SIGHUP; what was found is in the journal.
+        """
+        todo: dict[Values, list[Job]] = {}
+        for point in points:
+            missing = [job for job in jobs if self._journal.get(job, point, full=full) is None]
+            if missing:
+                todo[point] = missing
+        if todo:
+            self._work(deque(todo.items()), full)
+        found = []
+        for point in points:
+            figures = {job: self._journal.get(job, point, full=full) for job in jobs}
+            found.append({job: one for job, one in figures.items() if one is not None})
+        return found
+
+    def _work(self, queue: deque[tuple[Values, list[Job]]], full: bool) -> None:
+        stop, mutex = threading.Event(), threading.Lock()
+        errors: list[BaseException] = []
+
+        def work(worker: _Worker) -> None:
+            with contextlib.suppress(Cancelled):
+                while not stop.is_set():
+                    with mutex:
+                        if not queue:
+                            return
+                        point, jobs = queue.popleft()
+                    try:
+                        for job, found in worker.run(point, jobs, full=full):
+                            self._journal.put(job, point, found, full=full)
+                    except Cancelled:
+                        raise
+                    except BaseException as problem:
+                        errors.append(problem)
+                        stop.set()
+                        return
+                    with mutex:
+                        self.count += 1
+                    if self._told is not None:
+                        self._told(self.count)
+
+        signalled = threading.Event()
+        used = self._workers[: len(queue)]
+        with signals.heard(signalled.set):
+            threads = [threading.Thread(target=work, args=(worker,)) for worker in used]
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(LOOK_EVERY_S)
+                if signalled.is_set() or errors:
+                    stop.set()
+                    for worker in used:
+                        worker.cancel()
+        if errors:
+            raise errors[0]
+        if signalled.is_set():
+            raise Interrupted("interrupted; every finished test is kept", self._go_on)
+
+
+class _Worker:
+    """One thread's drive under test, whose memory is used again and again."""
+
+    def __init__(self, goal: Goal, parameters: Sequence[Parameter]) -> None:
+        self._goal, self._parameters = goal, parameters
+        self._target: VirtualTarget | None = None
+        self._states = _Kept()
+        self._progress = Progress()
+
+    def cancel(self) -> None:
+        self._progress.cancel()
+
+    def run(
+        self, point: Values, jobs: Sequence[Job], *, full: bool
+    ) -> list[tuple[Job, dict[str, float | None]]]:
+        tests = self._goal.full if full else self._goal.tests
+        found = []
+        self._progress.check()
+        for drive in sorted({job.drive for job in jobs}):
+            mine = sorted(
+                (job for job in jobs if job.drive == drive), key=lambda job: key_of(tests[job])
+            )
+            target = self._at(mine, point, [tests[job] for job in mine])
+            for job in mine:
+                test = tests[job]
+                self._progress = Progress()
+                try:
+                    target.check((test,))
+                    seed = step_seed(self._goal.seed, test.id)
+                    phases = target.run_test(test, seed=seed, progress=self._progress)
+                except DrivebayError as problem:
+                    raise UserError(
+                        f"with {self._words(point)}: {problem.message}",
+                        "narrow the range: --fit NAME=LOW..HIGH; or leave the test out: --only",
+                    ) from None
+                measured = measure(test, [_data(phase) for phase in phases])
+                found.append((job, self._goal.keep(job, measured)))
+        return found
+
+    def _at(self, jobs: Sequence[Job], point: Values, tests: Sequence[Test]) -> VirtualTarget:
+        profile = self._goal.profile(jobs[0], self._parameters, point)
+        if self._target is None:
+            self._target = VirtualTarget(profile, self._states)
+        self._target.become(profile)
+        self._states.begin(tests, seed=self._goal.seed)
+        return self._target
+
+    def _words(self, point: Values) -> str:
+        pairs = zip(self._parameters, point, strict=True)
+        return ", ".join(f"{one.name} = {value:g}" for one, value in pairs)
+
+
+def default_jobs(memory_bytes: int) -> int:
+    """As many workers as there are processors, and memory for two drives each."""
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    fits = available * 4 // 5 // max(1, 2 * memory_bytes)
+    return max(1, min(len(os.sched_getaffinity(0)), fits))
+
+
+def _data(phase: PhaseResult) -> PhaseData:
+    return PhaseData(
+        label=phase.label,
+        workload=phase.workload,
+        duration_s=phase.duration_s,
+        reads=phase.reads,
+        writes=phase.writes,
+        read_bytes=phase.read_bytes,
+        write_bytes=phase.write_bytes,
+        series=phase.series,
+        histogram=phase.histogram,
+        stages=phase.stages,
+        metrics=phase.metrics,
+    )
