@@ -280,6 +280,8 @@ class _Fit:
         self._moves: set[tuple[int, Job]] = set()
         for index in problem.live:
             for there in found[2 * index + 1 : 2 * index + 3]:
+                if not any(there.values()):
+                    continue  # no possible drive: it tells nothing
                 for aim in self._goal.aims:
                     if _differ(first[aim.name], self._goal.read(aim, there)):
                         self._moves |= {(index, job) for job in self._goal.jobs_of(aim)}
@@ -303,9 +305,11 @@ class _Fit:
         if quick is not None:
             best = explore(quick, best, trials=count, seed=self._seed)
             best = descend(quick, best)
+            if quick.jobs == whole.jobs:
+                return best
             self._tell("all tests")
         best = descend(whole, best)
-        if self._off(whole, best) and (quick is None or len(quick.jobs) < len(whole.jobs)):
+        if self._off(whole, best):
             self._tell("search over all tests")
             best = explore(whole, best, trials=count, seed=self._seed + 1)
             best = descend(whole, best)

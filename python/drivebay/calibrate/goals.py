@@ -90,26 +90,37 @@ class Goal:
         """The aim's figure from what its jobs gave; None if a job has none."""
         if self.plan is None:
             return done[Job("", aim.test)].get(aim.name.partition("/")[2])
-        return done[self.jobs_of(aim)[0]].get(aim.name)
+        row = self._row(aim)
+        parts = [done[_job(text)].get(text) for text in (row.value, row.over) if text]
+        if None in parts or 0 in parts[1:]:
+            return None
+        value, *over = (part for part in parts if part is not None)
+        return value / (over[0] if over else 1.0) * row.factor
 
     def keep(self, job: Job, found: Measured) -> dict[str, float | None]:
         """Of a job's figures those that aims are read from."""
         if self.plan is None:
             return {key: figure.value for key, figure in figures_of(found).items()}
+        rows = [self._row(aim) for aim in (*self.aims, *self.held)]
+        texts = {text for row in rows for text in (row.value, row.over) if text}
         kept: dict[str, float | None] = {}
-        for aim in (*self.aims, *self.held):
-            if job in self.jobs_of(aim):
-                row = self._row(aim)
+        for text in sorted(texts):
+            if _job(text) == job:
                 try:
-                    value = paper_figure({Run(job.drive, job.test): found}, row.value) * row.factor
+                    kept[text] = paper_figure({Run(job.drive, job.test): found}, text)
                 except NotReached:
-                    value = None
-                kept[aim.name] = value
+                    kept[text] = None
         return kept
 
     def _row(self, aim: Aim) -> Row:
         assert self.plan is not None
         return next(row for row in self.plan.rows if row.published.id == aim.name)
+
+
+def _job(text: str) -> Job:
+    """The job of a published row's "DRIVE/TEST/FIGURE"."""
+    run = Run.of(text.rpartition("/")[0])
+    return Job(run.drive, run.test)
 
 
 def _shared(base: Profile, member: Profile, name: str) -> bool:
@@ -196,9 +207,12 @@ def _of_folder(
         all_of_it = _aims(tests[name])
         if not all_of_it:
             continue
-        short, keys = shortened(tests[name])
+        short, told = shortened(tests[name])
         fitted[Job("", name)], full[Job("", name)] = short, tests[name].test
-        aims += [aim for aim in all_of_it if keys is None or aim.name.partition("/")[2] in keys]
+        for aim in all_of_it:
+            key = aim.name.partition("/")[2]
+            if told is None or key in told:
+                aims.append(aim if told is None else replace(aim, value=told[key]))
         whole += all_of_it
     if not aims:
         missing = f"; not run: {', '.join(step.id for step in result.missing)}" * bool(
@@ -280,7 +294,7 @@ def _of_rows(
             aims[name] = aim
     if refused and not lenient:
         raise UserError(
-            f"row {refused[0]} is not one measured figure of one run: nothing can be fitted to it",
+            f"row {refused[0]} is no measured figure nor a ratio of two: it cannot be fitted to",
             f"leave it out; it says: {wanted[refused[0]].published.text}",
         )
     if not set(aims) - set(hold):
@@ -299,9 +313,9 @@ def _of_rows(
 
 
 def _row_aim(row: Row) -> Aim | None:
-    """The aim of a row that is compared with one figure; None for others."""
+    """The aim of a row that is compared with a figure or a ratio of two; None for others."""
     figure = row.published
-    if not row.value or row.over or row.change:
+    if not row.value or row.change:
         return None
     relation: Relation = "eq"
     scale = 0.05 if figure.relation in ("approx", "ratio_to") else 0.025

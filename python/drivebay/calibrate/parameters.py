@@ -233,8 +233,9 @@ def _parameter(profile: Profile, path: str, leaf: Mapping[str, Any], bounds: str
                 "it is no value that can be fitted: try its values one by one with --with",
             )
         return found
-    for end in (low, high):
-        with_values(profile, (found,), (end,))
+    if bounds:
+        for end in (low, high):
+            with_values(profile, (found,), (end,))
     return found
 
 
@@ -257,7 +258,7 @@ def _bounds(path: str, text: str) -> tuple[float, float]:
         low, high = (float(part) for part in text.split(".."))
     except ValueError:
         raise UserError(
-            f"--fit {path}={text}: must be a range, LOW..HIGH", f"--fit {path}=1..2"
+            f"--fit {path}={text}: must be a range", f"--fit {path}=LOW..HIGH"
         ) from None
     if not (math.isfinite(low) and math.isfinite(high)):
         raise UserError(f"--fit {path}={text}: must be two numbers", f"--fit {path}=1..2")

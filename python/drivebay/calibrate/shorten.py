@@ -29,8 +29,9 @@ CONSISTENCY_S = (60, 120, 300, 600, 900, 1200, 1800, 2700)
 """Lengths to which a consistency test may be cut, their last third being the window."""
 
 
-def shortened(found: Measured) -> tuple[Test, frozenset[str] | None]:
-    """The test as trials run it, and the keys of the figures that this tells; None for all."""
+def shortened(found: Measured) -> tuple[Test, dict[str, float] | None]:
+    """The test as trials run it, and what was measured of the figures that this tells, by key;
+    None if it is run whole, which tells all."""
     test = found.test
     if test.kind == "consistency":
         return _short_consistency(found)
@@ -59,7 +60,7 @@ def _leading(found: Measured, seconds: int) -> list[PhaseFigures]:
 
 def _steady(phase: PhaseFigures, seconds: int) -> bool:
     rates = phase.timeline.rate_mb_s
-    throttled = phase.timeline.throttle_stage
+    throttled = phase.timeline.throttle_stage[:seconds]
     if len(rates) < seconds or np.nansum(throttled) > 0:
         return False
     return _same(rates[:seconds], phase.step.rate_mb_s)
@@ -73,9 +74,7 @@ def _same(samples: Floats, mean: float) -> bool:
     return bool(abs(samples.mean() / mean - 1) <= max(SAME, min(2 * scatter / mean, 2 * SAME)))
 
 
-def _cut(
-    found: Measured, same: list[PhaseFigures], seconds: int
-) -> tuple[Test, frozenset[str] | None]:
+def _cut(found: Measured, same: list[PhaseFigures], seconds: int) -> tuple[Test, dict[str, float]]:
     labels = {phase.label for phase in same}
     phases = tuple(_phase(one, seconds) for one in found.test.phases if one.label in labels)
     depths = tuple(
@@ -89,8 +88,12 @@ def _cut(
         "metric_queue_depths": depths
         or (phases[0].workload.queue_depth,) * bool(found.test.metric_queue_depths),
     }
-    keys = frozenset(f"{name}@{label}" for label in labels for name in ("rate", "power"))
-    return found.test.model_copy(update=changes), keys
+    told = {f"rate@{phase.label}": phase.step.rate_mb_s for phase in same}
+    for phase in same:  # of power the same seconds: it rises over the first one, and with heat
+        power = phase.timeline.power_w[:seconds]
+        if phase.step.power is not None and not np.isnan(power).any():
+            told[f"power@{phase.label}"] = float(power.mean())
+    return found.test.model_copy(update=changes), told
 
 
 def _phase(phase: Phase, seconds: float) -> Phase:
@@ -99,7 +102,7 @@ def _phase(phase: Phase, seconds: float) -> Phase:
     return phase.model_copy(update={"workload": load.model_copy(update=cut)})
 
 
-def _short_consistency(found: Measured) -> tuple[Test, frozenset[str] | None]:
+def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:
     test, line = found.test, found.phases[0].timeline if found.phases else None
     if line is None or found.consistency is None:
         return test, None
@@ -116,7 +119,13 @@ def _short_consistency(found: Measured) -> tuple[Test, frozenset[str] | None]:
                 "phases": (_phase(test.phases[0], seconds),),
                 "metric_window_s": float(window),
             }
-            # The mean power is that of the whole run, of which the burst is now a larger part.
-            keys = frozenset({"mean_iops", "mean_rate", "burst_iops", "burst_s"})
-            return test.model_copy(update=cut), keys
+            told = {
+                key: figure.value
+                for key in ("mean_iops", "mean_rate", "burst_iops", "burst_s")
+                if (figure := found.figures.get(key)) and figure.value is not None
+            }
+            power = line.power_w[:seconds]
+            if not np.isnan(power).any():
+                told["power@run"] = float(power.mean())
+            return test.model_copy(update=cut), told
     return test, None

@@ -3,7 +3,8 @@
 A trial is deterministic in its values, so whoever asks again gets what was found (`Journal`). That
 is all that an interrupted fit needs to go on: its search, which depends on nothing but the seed and
 the answers, is made again and finds its answers there, in no time. A worker is a thread, as in
-reviews: the core runs without the interpreter's lock.
+reviews: the core runs without the interpreter's lock. Values that together make no drive that the
+core accepts have no figures, which counts as wrong by a factor of two.
 """
 
 from __future__ import annotations
@@ -294,7 +295,11 @@ class _Worker:
             mine = sorted(
                 (job for job in jobs if job.drive == drive), key=lambda job: key_of(tests[job])
             )
-            target = self._at(mine, point, [tests[job] for job in mine])
+            try:
+                target = self._at(mine, point, [tests[job] for job in mine])
+            except UserError:  # no possible drive, such as one that throttles below where it stops
+                found += [(job, dict[str, float | None]()) for job in mine]
+                continue
             for job in mine:
                 test = tests[job]
                 self._progress = Progress()

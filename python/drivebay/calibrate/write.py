@@ -39,7 +39,7 @@ def text(profile: Profile, fitted: Sequence[str], *, name: str, head: str) -> st
     if profile.name in catalog.names() and _is_catalogs(profile, fitted):
         lines.append(f"base = {json.dumps(profile.name)}")
         raw = _only(raw, fitted)
-        raw["drive"] = {"name": name, "title": title, **raw.get("drive", {})}
+        raw = {"drive": {"name": name, "title": title, **raw.pop("drive", {})}, **raw}
     else:
         raw["drive"] |= {"name": name, "title": title}
     return "\n".join([*lines, *_section(raw, ())]) + "\n"
