@@ -125,6 +125,7 @@ def fit(
     jobs: int | None = None,
     seed: int = 1,
     resume: bool = False,
+    middle: bool = False,
     told: Callable[[str, int], None] | None = None,
 ) -> Calibration:
     """Fits parameters of a profile to the figures of a review, or to published ones.
@@ -144,6 +145,8 @@ def fit(
     jobs : workers, default one per processor; changes no figure.
     seed : 0 to 2**53 - 1, of the search and of the virtual drives; the same seed, the same fit.
     resume : go on with the journal beside `out`.
+    middle : begin in the middle of every range instead of at the profile's values, so that what
+        comes out owes nothing to them.
     told : called with what is being done and how many drives were tried so far.
 
     Returns
@@ -175,6 +178,8 @@ def fit(
     path = None if out is None else Path(out)
     wanted = goal_of(given, start, only=only, hold=hold, seed=seed)
     named = chosen(start, parameters)
+    if middle:
+        named = tuple(replace(one, start=one.value(0.5)) for one in named)
     _can_be_written(path, resume=resume)
     journal = Journal()
     if path is not None:

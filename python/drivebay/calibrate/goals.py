@@ -336,7 +336,10 @@ def fingerprint(goal_: Goal, parameters: Sequence[Parameter]) -> dict[str, Any]:
     """All that a trial's outcome depends on, for the journal's head; JSON values."""
     return {
         "profile": json.loads(goal_.base.json()),
-        "parameters": [{"name": one.name, "low": one.low, "high": one.high} for one in parameters],
+        "parameters": [
+            {"name": one.name, "start": one.start, "low": one.low, "high": one.high}
+            for one in parameters
+        ],
         "tests": {
             f"{job.drive}/{job.test}": test.model_dump(mode="json", exclude_defaults=True)
             for job, test in sorted(goal_.full.items() | goal_.tests.items(), key=lambda x: x[0])

@@ -38,7 +38,7 @@ GOOD = 0.25
 LINE = 9
 """A single parameter is searched at so many places of its range; CMA-ES needs two."""
 STEPS_MAX = 12
-PATIENCE = 1e-3
+PATIENCE = 5e-3
 """Least squares end when a step improves the loss, or moves the values, by less than this share."""
 
 

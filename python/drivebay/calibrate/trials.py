@@ -198,6 +198,10 @@ class Trials:
         self._goal, self._parameters, self._journal = goal, tuple(parameters), journal
         self._workers = [_Worker(goal, self._parameters) for _ in range(jobs)]
         self._go_on = go_on
+        self._moves = {
+            job: tuple(goal.moves(job, one) for one in self._parameters)
+            for job in {*goal.full, *goal.tests}
+        }
         self._told: Callable[[int], None] | None = None
         self.count = 0
 
@@ -217,17 +221,28 @@ class Trials:
             On SIGINT, SIGTERM or SIGHUP; what was found is in the journal.
         """
         todo: dict[Values, list[Job]] = {}
+        asked: set[tuple[Job, Values]] = set()
         for point in points:
-            missing = [job for job in jobs if self._journal.get(job, point, full=full) is None]
-            if missing:
-                todo[point] = missing
+            for job in jobs:
+                own = self._own(job, point)
+                if (job, own) not in asked and self._journal.get(job, own, full=full) is None:
+                    asked.add((job, own))
+                    todo.setdefault(own, []).append(job)
         if todo:
             self._work(deque(todo.items()), full)
         found = []
         for point in points:
-            figures = {job: self._journal.get(job, point, full=full) for job in jobs}
+            figures = {
+                job: self._journal.get(job, self._own(job, point), full=full) for job in jobs
+            }
             found.append({job: one for job, one in figures.items() if one is not None})
         return found
+
+    def _own(self, job: Job, point: Values) -> Values:
+        """The point as far as the job's drive has these parameters: a drive of the family with a
+        value of its own need not be run again when that of the others moves."""
+        pairs = zip(self._parameters, point, self._moves[job], strict=True)
+        return tuple(value if moves else one.start for one, value, moves in pairs)
 
     def _work(self, queue: deque[tuple[Values, list[Job]]], full: bool) -> None:
         stop, mutex = threading.Event(), threading.Lock()
