@@ -19,10 +19,10 @@ import typer.testing
 
 from drivebay import calibrate, catalog, results, review, suites
 from drivebay.analysis import review as review_of
-from drivebay.calibrate import aims, chosen, goals, knowledge, shorten, table, write
+from drivebay.calibrate import aims, chosen, given, knowledge, shorten, table, write
 from drivebay.calibrate.goals import Job
+from drivebay.calibrate.journal import Journal
 from drivebay.calibrate.parameters import Parameter, with_values
-from drivebay.calibrate.trials import Journal
 from drivebay.catalog import Profile
 from drivebay.cli.app import app
 from drivebay.errors import DrivebayError, Interrupted, UserError
@@ -292,12 +292,12 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
         if step["id"] == "writes":
             step |= {"state": "pending", "files": {}}
     (partial / "manifest.json").write_text(json.dumps(manifest))
-    found = goals.goal(partial, base)
+    found = given.goal(partial, base)
     assert any("is a quick review" in note for note in found.notes)
     assert any("not run in partial: writes" in note for note in found.notes)
     assert found.words.endswith("(small, quick)")
     with pytest.raises(UserError, match="has not been run") as caught:
-        goals.goal(partial, base, only=["writes"])
+        given.goal(partial, base, only=["writes"])
     assert "drivebay review --resume" in caught.value.hint
 
 
@@ -386,7 +386,7 @@ def test_a_test_is_cut_only_where_its_data_say_the_same(folder: Path) -> None:
 def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
     """The XP941 has an interface of its own, and the family's flash."""
     base = catalog.load("sm951-ahci-512")
-    rows = goals.goal("S148", base)
+    rows = given.goal("S148", base)
     parameters = chosen(base, ["nand.read_us", "interface.serial_us"])
     (job,) = rows.tests
     assert job.drive == "sm951-ahci-512"

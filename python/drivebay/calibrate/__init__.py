@@ -3,11 +3,12 @@ these figures cannot tell.
 
 Data: the ranges are the profiles' own, published figures and what they are compared with are those
 of `drivebay paper`. This room must not know how a test is run, nor how its figures are computed.
-Read in this order: `fitting.py`, `parameters.py`, `aims.py`, `goals.py`, `shorten.py`, `trials.py`,
-`search.py`, `knowledge.py`, `write.py`.
+Read in this order: `fitting.py`, `parameters.py`, `aims.py`, `goals.py`, `folder.py`, `rows.py`,
+`shorten.py`, `trials.py`, `journal.py`, `search.py`, `knowledge.py`, `calibration.py`, `write.py`.
 """
 
-from drivebay.calibrate.fitting import Calibration, Compared, Fitted, fit
+from drivebay.calibrate.calibration import Calibration, Compared, Fitted
+from drivebay.calibrate.fitting import fit
 from drivebay.calibrate.knowledge import Knowledge
 from drivebay.calibrate.parameters import Parameter, chosen
 

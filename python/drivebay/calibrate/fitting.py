@@ -13,20 +13,21 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from drivebay import catalog
 from drivebay.calibrate import write
-from drivebay.calibrate.aims import Aim
+from drivebay.calibrate.calibration import Calibration, Fitted, compared, head
+from drivebay.calibrate.given import goal as goal_of
 from drivebay.calibrate.goals import Goal, Job, fingerprint
-from drivebay.calibrate.goals import goal as goal_of
+from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.knowledge import Knowledge, knowledge
 from drivebay.calibrate.parameters import Parameter, chosen, with_values
 from drivebay.calibrate.search import GOOD, Problem, derivatives, descend, explore
-from drivebay.calibrate.trials import Journal, Trials, Values, default_jobs
+from drivebay.calibrate.trials import Trials, default_jobs
 from drivebay.catalog import Profile
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.review.seeds import SEED_MAX
@@ -40,77 +41,6 @@ SCREEN = 0.2
 """How far each parameter is moved to see what depends on it, in ranges, both ways."""
 SEEN = 0.001
 """A figure depends on a parameter if it then changes by more than this share."""
-WITHIN_PERCENT = 3.0
-"""A figure is recovered if it comes within this of what was given."""
-HELD_PERCENT = 10.0
-"""A held-out figure is predicted if it comes within this."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A parameter after the fit; values in the unit that its name ends with, of a list its mean.
-
-    `sd` is its standard error, `open_share` what the data leave of its range (1: all of it); both
-    None if no figure depends on it.
-    """
-
-    name: str
-    before: float
-    value: float
-    low: float
-    high: float
-    sd: float | None
-    open_share: float | None
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A figure as it was given, before the fit and after it, each test at its full length.
-
-    `error_percent` is None where the drive has no such figure; 0 where a bound holds.
-    """
-
-    name: str
-    test: str
-    label: str
-    unit: str
-    given: float
-    before: float | None
-    after: float | None
-    error_before_percent: float | None
-    error_percent: float | None
-    held: bool
-    ok: bool
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What a fit found.
-
-    `profile` is the fitted drive, `text` the same as the profile's file. `trials` counts the drives
-    that were tried in this run (those of a journal are not).
-    """
-
-    profile: Profile
-    text: str
-    out: Path | None
-    parameters: tuple[Fitted, ...]
-    figures: tuple[Compared, ...]
-    knowledge: Knowledge
-    given: str
-    notes: tuple[str, ...]
-    trials: int
-    seed: int
-
-    @property
-    def recovered(self) -> bool:
-        """Whether every fitted figure came within 3 % (of published ones: within their bounds)."""
-        return all(one.ok for one in self.figures if not one.held)
-
-    @property
-    def predicted(self) -> bool:
-        """Whether every held-out figure came within 10 %."""
-        return all(one.ok for one in self.figures if one.held)
 
 
 def fit(
@@ -344,7 +274,7 @@ class _Fit:
         jobs = sorted(goal.full)
         before, after = self._bench.run([self._start, best], jobs, full=True)
         figures = tuple(
-            _compared(goal, aim, goal.read(aim, before), goal.read(aim, after), held=held)
+            compared(goal, aim, goal.read(aim, before), goal.read(aim, after), held=held)
             for held, aims in ((False, goal.whole), (True, goal.held))
             for aim in aims
         )
@@ -367,7 +297,7 @@ class _Fit:
         profile = with_values(goal.base, moved, [best[i] for i in changed], source=source)
         name = write.name_of(out) if out is not None else f"{goal.base.name}-fitted"[:64]
         content = write.text(
-            profile, [one.name for one in moved], name=name, head=_head(goal, known, figures)
+            profile, [one.name for one in moved], name=name, head=head(goal, known, figures)
         )
         if out is not None:
             write.save(out, content)
@@ -387,41 +317,3 @@ def _differ(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is not other
     return abs(one - other) > SEEN * abs(one)
-
-
-def _compared(
-    goal: Goal, aim: Aim, before: float | None, after: float | None, *, held: bool
-) -> Compared:
-    def percent(mine: float | None) -> float | None:
-        return None if mine is None else float(100 * np.expm1(aim.error(mine)))
-
-    error = percent(after)
-    bound = HELD_PERCENT if held else WITHIN_PERCENT
-    if goal.plan is not None:  # half of a row's bound is its scale
-        bound = 200 * aim.scale
-    ok = error is not None and abs(error) <= bound
-    return Compared(
-        aim.name, aim.test, aim.label, aim.unit, aim.value, before, after, percent(before), error,
-        held, ok,
-    )  # fmt: skip
-
-
-def _head(goal: Goal, known: Knowledge, figures: Sequence[Compared]) -> str:
-    """The comment above a written profile."""
-    errors = {
-        held: [
-            abs(f.error_percent) for f in figures if f.held == held and f.error_percent is not None
-        ]
-        for held in (False, True)
-    }
-    lines = [f"Fitted by drivebay calibrate to {goal.words}, beginning from {goal.base.name}."]
-    lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
-    if errors[True]:
-        lines.append(f"Held-out figures: {len(errors[True])}, {_spread(errors[True])}.")
-    return "\n".join([*lines, *known.sentences])
-
-
-def _spread(errors: Sequence[float]) -> str:
-    if not errors:
-        return "none of which the drive has"
-    return f"median error {np.median(errors):.2f} %, largest {max(errors):.2f} %"

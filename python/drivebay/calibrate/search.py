@@ -22,9 +22,10 @@ from cmaes import CMA
 from scipy.optimize import least_squares
 
 from drivebay.calibrate.aims import FAR, Aim, loss
-from drivebay.calibrate.goals import Goal, Job
+from drivebay.calibrate.goals import Figures, Goal, Job
+from drivebay.calibrate.journal import Values
 from drivebay.calibrate.parameters import Parameter
-from drivebay.calibrate.trials import Found, Trials, Values
+from drivebay.calibrate.trials import Trials
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,7 +69,7 @@ class Problem:
         """Coordinates of `live`."""
         return np.array([self.parameters[i].coordinate(values[i]) for i in self.live])
 
-    def residuals(self, found: Mapping[Job, Found]) -> dict[str, float]:
+    def residuals(self, found: Mapping[Job, Figures]) -> dict[str, float]:
         """Of every aim, in its scale."""
         return {aim.name: aim.residual(self.goal.read(aim, found)) for aim in self.aims}
 

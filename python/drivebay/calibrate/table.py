@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from drivebay.calibrate.fitting import Calibration, Compared, Fitted
+from drivebay.calibrate.calibration import Calibration, Compared, Fitted
 
 
 def as_json(found: Calibration) -> dict[str, Any]:

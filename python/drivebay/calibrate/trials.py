@@ -1,29 +1,26 @@
 """Runs trials: drives with trial values, tests on them, figures; side by side, each remembered.
 
-A trial is deterministic in its values, so whoever asks again gets what was found (`Journal`). That
-is all that an interrupted fit needs to go on: its search, which depends on nothing but the seed and
-the answers, is made again and finds its answers there, in no time. A worker is a thread, as in
-reviews: the core runs without the interpreter's lock. Values that together make no drive that the
-core accepts have no figures, which counts as wrong by a factor of two.
+A worker is a thread, as in reviews: the core runs without the interpreter's lock. It tests one drive
+after the other in the same memory, and tests that begin from the same state share it. Values that
+together make no drive that the core accepts have no figures, which counts as wrong by a factor of
+two.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
 
 from drivebay import _core, signals
 from drivebay.analysis.figures import PhaseData
 from drivebay.analysis.measure import measure
-from drivebay.calibrate.goals import Goal, Job
+from drivebay.calibrate.goals import Figures, Goal, Job
+from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.parameters import Parameter
-from drivebay.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
+from drivebay.errors import DrivebayError, Interrupted, UserError
 from drivebay.review.seeds import step_seed
 from drivebay.suites import Test
 from drivebay.targets.base import Cancelled, PhaseResult, Progress
@@ -31,109 +28,6 @@ from drivebay.targets.states import COSTLY, Prepared, States, key_of
 from drivebay.targets.virtual import VirtualTarget
 
 LOOK_EVERY_S = 0.1
-JOURNAL_VERSION = 1
-
-Values = tuple[float, ...]
-Found = Mapping[str, float | None]
-
-
-class Journal:
-    """What every trial gave, by job and values: in memory, and line by line in a file.
-
-    The file begins with what the fit is; a last line that was not finished is cut off.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Job, bool, Values], Found] = {}
-        self._file: TextIO | None = None
-        self._mutex = threading.Lock()
-
-    @staticmethod
-    def beside(out: Path) -> Path:
-        """Where the journal of a fit lies whose profile is to be written there."""
-        return out.with_name(f"{out.stem}.journal.jsonl")
-
-    def open(self, path: Path, head: Mapping[str, Any], *, resume: bool) -> None:
-        """Begins the file, or takes what is in it.
-
-        Raises
-        ------
-        UserError
-            If there is one and it is not to be resumed, or it is of another fit.
-        EnvironmentProblem
-            If it cannot be read or written.
-        """
-        whole = {"journal": JOURNAL_VERSION, **head}
-        try:
-            if path.exists():
-                if not resume:
-                    raise UserError(
-                        f"{path} is there: a fit to the same --out was begun before",
-                        f"go on with it: --resume; or begin anew: rm {path}",
-                    )
-                self._read(path, whole)
-                self._file = path.open("a", encoding="utf-8")
-            else:
-                self._file = path.open("w", encoding="utf-8")
-                self._line(whole)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{path} cannot be written: {problem.strerror}", f"ls -ld {path.parent}"
-            ) from None
-
-    def _read(self, path: Path, head: Mapping[str, Any]) -> None:
-        content = path.read_bytes()
-        end = content.rfind(b"\n") + 1
-        try:
-            lines = [json.loads(line) for line in content[:end].splitlines()]
-            if not lines or lines[0].get("journal") != JOURNAL_VERSION:
-                raise ValueError
-            for line in lines[1:]:
-                job, values = Job(line["drive"], line["test"]), tuple(line["at"])
-                self._known[job, bool(line["full"]), values] = line["figures"]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f"{path} is no journal of a fit, or damaged", f"begin anew: rm {path}"
-            ) from None
-        if differ := [key for key in head if lines[0].get(key) != head[key]]:
-            raise UserError(
-                f"{path} is of another fit: its {', '.join(differ)} differ",
-                f"give the same command as before and --resume; or begin anew: rm {path}",
-            )
-        if end < len(content):
-            with path.open("r+b") as file:
-                file.truncate(end)
-
-    def get(self, job: Job, values: Values, *, full: bool) -> Found | None:
-        """What was found, if anything."""
-        with self._mutex:
-            return self._known.get((job, full, values))
-
-    def put(self, job: Job, values: Values, figures: Found, *, full: bool) -> None:
-        """Remembers what was found; the line is handed to the system at once."""
-        with self._mutex:
-            self._known[job, full, values] = figures
-            entry = {"drive": job.drive, "test": job.test, "full": full}
-            self._line({**entry, "at": values, "figures": figures})
-
-    def _line(self, content: Mapping[str, Any]) -> None:
-        if self._file is not None:
-            try:
-                self._file.write(json.dumps(content) + "\n")
-                self._file.flush()
-            except OSError as problem:
-                raise EnvironmentProblem(
-                    f"{self._file.name} cannot be written: {problem.strerror}", "df -h ."
-                ) from None
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def __len__(self) -> int:
-        return len(self._known)
 
 
 class _Kept(States):
@@ -212,7 +106,7 @@ class Trials:
 
     def run(
         self, points: Sequence[Values], jobs: Sequence[Job], *, full: bool = False
-    ) -> list[dict[Job, Found]]:
+    ) -> list[dict[Job, Figures]]:
         """The figures of these jobs at each point, in the points' order.
 
         Raises
@@ -300,11 +194,9 @@ class _Worker:
     def cancel(self) -> None:
         self._progress.cancel()
 
-    def run(
-        self, point: Values, jobs: Sequence[Job], *, full: bool
-    ) -> list[tuple[Job, dict[str, float | None]]]:
+    def run(self, point: Values, jobs: Sequence[Job], *, full: bool) -> list[tuple[Job, Figures]]:
         tests = self._goal.full if full else self._goal.tests
-        found = []
+        found: list[tuple[Job, Figures]] = []
         self._progress.check()
         for drive in sorted({job.drive for job in jobs}):
             mine = sorted(
@@ -313,7 +205,7 @@ class _Worker:
             try:
                 target = self._at(mine, point, [tests[job] for job in mine])
             except UserError:  # no possible drive, such as one that throttles below where it stops
-                found += [(job, dict[str, float | None]()) for job in mine]
+                found += [(job, {}) for job in mine]
                 continue
             for job in mine:
                 test = tests[job]
