@@ -3,8 +3,9 @@
 Stages: which figure depends on which parameter is tried out first (screen). CMA-ES searches over
 the quick tests alone, with the parameters that they show; least squares then take in all tests and
 all parameters, steady state and heat among them; if the figures are still off, CMA-ES goes over
-everything from there. At the end every test is run in the length in which it was measured, the
-held-out ones too. Parameters on which nothing depends stay as they were.
+everything from there. A test whose short form is met, but not the test itself, is run whole from
+then on. At the end every test is run in the length in which it was measured, the held-out ones too.
+Parameters on which nothing depends stay as they were.
 """
 
 from __future__ import annotations
@@ -169,9 +170,12 @@ class _Fit:
     def run(self, out: Path | None) -> Calibration:
         """All stages."""
         whole = self._screened()
-        best = self._start
-        if whole.live:
-            best = self._fitted(whole)
+        best = self._fitted(whole)
+        if long := self._misled(best):
+            self._lengthen(long)
+            whole = self._screened()
+            self._tell("whole tests")
+            best = descend(whole, best)
         self._tell("derivatives")
         slopes = derivatives(whole, best)
         live = [self._parameters[i] for i in whole.live]
@@ -249,6 +253,34 @@ class _Fit:
             best = explore(whole, best, trials=count, seed=self._seed + 1)
             best = descend(whole, best)
         return best
+
+    def _misled(self, at: Values) -> set[Job]:
+        """The tests whose short forms are met, but not they themselves at their full length: what
+        was cut off tells something of its own."""
+        self._tell("check at full length")
+        goal = self._goal
+        cut = [job for job in goal.tests if goal.tests[job] != goal.full[job]]
+        if not cut:
+            return set()
+        (found,) = self._bench.run([at], sorted(cut), full=True)
+        return {
+            job
+            for aim in goal.whole
+            for job in goal.jobs_of(aim)
+            if job in found
+            and abs(100 * np.expm1(aim.error(goal.read(aim, found))))
+            > goal.bound_percent(aim, held=False)
+        }
+
+    def _lengthen(self, jobs: set[Job]) -> None:
+        """Fits to these tests as they were measured, from now on."""
+        self._bench.lengthen(jobs)
+        goal = self._goal
+        kept = tuple(aim for aim in goal.aims if not jobs & set(goal.jobs_of(aim)))
+        added = tuple(aim for aim in goal.whole if jobs & set(goal.jobs_of(aim)))
+        self._goal = replace(
+            goal, tests={**goal.tests, **{job: goal.full[job] for job in jobs}}, aims=kept + added
+        )
 
     def _quick(self, whole: Problem) -> Problem | None:
         """The same with the quick tests alone, and the parameters that they show."""

@@ -84,10 +84,15 @@ def fingerprint(goal_: Goal, parameters: Sequence[Parameter]) -> dict[str, Any]:
             {"name": one.name, "start": one.start, "low": one.low, "high": one.high}
             for one in parameters
         ],
-        "tests": {
-            f"{job.drive}/{job.test}": test.model_dump(mode="json", exclude_defaults=True)
-            for job, test in sorted(goal_.full.items() | goal_.tests.items(), key=lambda x: x[0])
-        },
+        "tests": _data(goal_.tests),
+        "full": _data(goal_.full),
         "aims": [[aim.name, aim.value, aim.scale] for aim in (*goal_.aims, *goal_.held)],
         "seed": goal_.seed,
+    }
+
+
+def _data(tests: Mapping[Job, Test]) -> dict[str, Any]:
+    return {
+        f"{job.drive}/{job.test}": tests[job].model_dump(mode="json", exclude_defaults=True)
+        for job in sorted(tests)
     }

@@ -89,12 +89,12 @@ class Journal:
             with path.open("r+b") as file:
                 file.truncate(end)
 
-    def get(self, job: Job, values: Values, *, full: bool) -> Figures | None:
+    def get(self, job: Job, full: bool, values: Values) -> Figures | None:
         """What was found, if anything."""
         with self._mutex:
             return self._known.get((job, full, values))
 
-    def put(self, job: Job, values: Values, figures: Figures, *, full: bool) -> None:
+    def put(self, job: Job, full: bool, values: Values, figures: Figures) -> None:
         """Remembers what was found; the line is handed to the system at once."""
         with self._mutex:
             self._known[job, full, values] = figures

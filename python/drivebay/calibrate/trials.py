@@ -1,9 +1,9 @@
 """Runs trials: drives with trial values, tests on them, figures; side by side, each remembered.
 
-A worker is a thread, as in reviews: the core runs without the interpreter's lock. It tests one drive
-after the other in the same memory, and tests that begin from the same state share it. Values that
-together make no drive that the core accepts have no figures, which counts as wrong by a factor of
-two.
+A worker is a thread, as in reviews: the core runs without the interpreter's lock. It tests one
+drive after the other in the same memory, and tests that begin from the same state share it. Values
+that together make no drive that the core accepts have no figures, which counts as wrong by a factor
+of two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from drivebay import _core, signals
 from drivebay.analysis.figures import PhaseData
@@ -28,6 +28,9 @@ from drivebay.targets.states import COSTLY, Prepared, States, key_of
 from drivebay.targets.virtual import VirtualTarget
 
 LOOK_EVERY_S = 0.1
+
+Run = tuple[Job, bool]
+"""A job, and whether its test is run in its whole length."""
 
 
 class _Kept(States):
@@ -92,6 +95,7 @@ class Trials:
         self._goal, self._parameters, self._journal = goal, tuple(parameters), journal
         self._workers = [_Worker(goal, self._parameters) for _ in range(jobs)]
         self._go_on = go_on
+        self._whole: set[Job] = set()
         self._moves = {
             job: tuple(goal.moves(job, one) for one in self._parameters)
             for job in {*goal.full, *goal.tests}
@@ -114,23 +118,29 @@ class Trials:
         Interrupted
             On SIGINT, SIGTERM or SIGHUP; what was found is in the journal.
         """
-        todo: dict[Values, list[Job]] = {}
-        asked: set[tuple[Job, Values]] = set()
+        todo: dict[Values, list[Run]] = {}
+        asked: set[tuple[Run, Values]] = set()
+        runs = [(job, (full or job in self._whole) and self._is_cut(job)) for job in jobs]
         for point in points:
-            for job in jobs:
-                own = self._own(job, point)
-                if (job, own) not in asked and self._journal.get(job, own, full=full) is None:
-                    asked.add((job, own))
-                    todo.setdefault(own, []).append(job)
+            for run in runs:
+                own = self._own(run[0], point)
+                if (run, own) not in asked and self._journal.get(*run, own) is None:
+                    asked.add((run, own))
+                    todo.setdefault(own, []).append(run)
         if todo:
-            self._work(deque(todo.items()), full)
+            self._work(deque(todo.items()))
         found = []
         for point in points:
-            figures = {
-                job: self._journal.get(job, self._own(job, point), full=full) for job in jobs
-            }
+            figures = {run[0]: self._journal.get(*run, self._own(run[0], point)) for run in runs}
             found.append({job: one for job, one in figures.items() if one is not None})
         return found
+
+    def _is_cut(self, job: Job) -> bool:
+        return self._goal.tests.get(job) != self._goal.full[job]
+
+    def lengthen(self, jobs: Iterable[Job]) -> None:
+        """From now on these are run whole, in every trial."""
+        self._whole |= set(jobs)
 
     def _own(self, job: Job, point: Values) -> Values:
         """The point as far as the job's drive has these parameters: a drive of the family with a
@@ -138,7 +148,7 @@ class Trials:
         pairs = zip(self._parameters, point, self._moves[job], strict=True)
         return tuple(value if moves else one.start for one, value, moves in pairs)
 
-    def _work(self, queue: deque[tuple[Values, list[Job]]], full: bool) -> None:
+    def _work(self, queue: deque[tuple[Values, list[Run]]]) -> None:
         stop, mutex = threading.Event(), threading.Lock()
         errors: list[BaseException] = []
 
@@ -148,10 +158,10 @@ class Trials:
                     with mutex:
                         if not queue:
                             return
-                        point, jobs = queue.popleft()
+                        point, runs = queue.popleft()
                     try:
-                        for job, found in worker.run(point, jobs, full=full):
-                            self._journal.put(job, point, found, full=full)
+                        for run, found in worker.run(point, runs):
+                            self._journal.put(*run, point, found)
                     except Cancelled:
                         raise
                     except BaseException as problem:
@@ -194,37 +204,38 @@ class _Worker:
     def cancel(self) -> None:
         self._progress.cancel()
 
-    def run(self, point: Values, jobs: Sequence[Job], *, full: bool) -> list[tuple[Job, Figures]]:
-        tests = self._goal.full if full else self._goal.tests
-        found: list[tuple[Job, Figures]] = []
+    def run(self, point: Values, runs: Sequence[Run]) -> Iterator[tuple[Run, Figures]]:
+        """Runs them, those of one drive and one prepared state one after the other."""
         self._progress.check()
-        for drive in sorted({job.drive for job in jobs}):
+        tests = {run: (self._goal.full if run[1] else self._goal.tests)[run[0]] for run in runs}
+        for drive in sorted({job.drive for job, _ in runs}):
             mine = sorted(
-                (job for job in jobs if job.drive == drive), key=lambda job: key_of(tests[job])
+                (run for run in runs if run[0].drive == drive),
+                key=lambda run: (key_of(tests[run]), run),
             )
             try:
-                target = self._at(mine, point, [tests[job] for job in mine])
+                target = self._at(mine[0][0], point, [tests[run] for run in mine])
             except UserError:  # no possible drive, such as one that throttles below where it stops
-                found += [(job, {}) for job in mine]
+                yield from ((run, {}) for run in mine)
                 continue
-            for job in mine:
-                test = tests[job]
-                self._progress = Progress()
-                try:
-                    target.check((test,))
-                    seed = step_seed(self._goal.seed, test.id)
-                    phases = target.run_test(test, seed=seed, progress=self._progress)
-                except DrivebayError as problem:
-                    raise UserError(
-                        f"with {self._words(point)}: {problem.message}",
-                        "narrow the range: --fit NAME=LOW..HIGH; or leave the test out: --only",
-                    ) from None
-                measured = measure(test, [_data(phase) for phase in phases])
-                found.append((job, self._goal.keep(job, measured)))
-        return found
+            for run in mine:
+                yield run, self._test(target, run[0], tests[run], point)
 
-    def _at(self, jobs: Sequence[Job], point: Values, tests: Sequence[Test]) -> VirtualTarget:
-        profile = self._goal.profile(jobs[0], self._parameters, point)
+    def _test(self, target: VirtualTarget, job: Job, test: Test, point: Values) -> Figures:
+        self._progress = Progress()
+        try:
+            target.check((test,))
+            seed = step_seed(self._goal.seed, test.id)
+            phases = target.run_test(test, seed=seed, progress=self._progress)
+        except DrivebayError as problem:
+            raise UserError(
+                f"with {self._words(point)}: {problem.message}",
+                "narrow the range: --fit NAME=LOW..HIGH; or leave the test out: --only",
+            ) from None
+        return self._goal.keep(job, measure(test, [_data(phase) for phase in phases]))
+
+    def _at(self, job: Job, point: Values, tests: Sequence[Test]) -> VirtualTarget:
+        profile = self._goal.profile(job, self._parameters, point)
         if self._target is None:
             self._target = VirtualTarget(profile, self._states)
         self._target.become(profile)
