@@ -49,7 +49,7 @@ metric_queue_depths = [1]
 pattern = "random"
 read_percent = 100
 block_bytes = 4096
-duration_s = 1
+duration_s = 2
 
 [[tests]]
 id = "writes"
