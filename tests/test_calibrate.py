@@ -94,9 +94,9 @@ SEED_OF_REVIEW = 7
 
 
 @pytest.fixture(scope="module")
-def base() -> Profile:
-    """The SM951 with 16 dies of a sixteenth of their blocks, as hot as it is."""
-    return catalog.load("sm951-ahci-128").with_(
+def base(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    """The SM951 with 16 dies of a sixteenth of their blocks, from a file of the user's."""
+    made = catalog.load("sm951-ahci-128").with_(
         nand__blocks_per_plane=64,
         nand__bad_superblocks=0,
         drive__capacity_sectors=14_600_000,
@@ -106,6 +106,9 @@ def base() -> Profile:
         collection__idle__free_mb=600,
         collection__idle__slots_below_mb=700,
     )
+    path = tmp_path_factory.mktemp("base") / "small.toml"
+    path.write_text(write.text(made, (), name="small", head="for tests"))
+    return catalog.load(path)
 
 
 @pytest.fixture(scope="module")
@@ -302,23 +305,31 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
 
 
 def test_the_command_says_what_was_found_and_exits_as_it_ended(
-    twin: calibrate.Calibration, folder: Path, tmp_path: Path
+    twin: calibrate.Calibration, folder: Path, base: Profile, tmp_path: Path
 ) -> None:
     """On the journal of a fit that has been made, so that nothing is run."""
     assert twin.out is not None
-    content = table.as_json(twin)
-    assert json.loads(json.dumps(content)) == content
+    path, out = tmp_path / "small.toml", tmp_path / "My twin.toml"
+    path.write_text(write.text(base, (), name="small", head="for tests"))
+    shutil.copy(Journal.beside(twin.out), tmp_path)
+    words = ["calibrate", str(folder), "--from", str(path), "--out", str(out), "--hold", "mixed"]
+    words += [word for name in (*FIT, "heat.throttle.0.on_c") for word in ("--fit", name)]
+    words += ["--trials", str(TRIALS), "--resume"]
+    runner = typer.testing.CliRunner()
+    shown = runner.invoke(app, [*words, "--json"], standalone_mode=False)
+    assert (shown.exit_code, shown.return_value) == (0, 0), shown.output
+    content = json.loads(shown.stdout)
+    assert content == {**table.as_json(twin), "out": str(out)}
     assert content["recovered"] and content["predicted"]
-    assert {row["name"] for row in content["parameters"] if row["sd"] is None} == {
+    assert [row["name"] for row in content["parameters"] if row["sd"] is None] == [
         "heat.throttle.0.on_c"
-    }
-    rows = table.figure_rows(twin)
-    assert all(len(row) == len(table.FIGURE_HEAD) for row in rows)
-    assert [row[-1] for row in rows].count("held out") == 4
-    done = typer.testing.CliRunner().invoke(
-        app, ["calibrate", str(folder), "--from", "sm951-ahci-512", "--out", "x"]
-    )
-    assert done.exit_code == 2 and "--fit" in done.output
+    ]
+    assert out.read_bytes() == twin.out.read_bytes()
+    shown = runner.invoke(app, words, standalone_mode=False)
+    for part in ("nand.read_us", "held out", "stays as it was", "after 0 trials"):
+        assert part in shown.stdout
+    missing = runner.invoke(app, words[:6])
+    assert missing.exit_code == 2 and "--fit" in missing.output
 
 
 # --- the parts ------------------------------------------------------------------------------------
