@@ -1,11 +1,11 @@
 """One fit from top to bottom: screen, explore, descend, see what is known, check at full length.
 
-Stages: which figure depends on which parameter is tried out first (screen). CMA-ES searches over
-the quick tests alone, with the parameters that they show; least squares then take in all tests and
-all parameters, steady state and heat among them; if the figures are still off, CMA-ES goes over
-everything from there. A test whose short form is met, but not the test itself, is run whole from
-then on. At the end every test is run in the length in which it was measured, the held-out ones too.
-Parameters on which nothing depends stay as they were.
+Stages: which figure depends on which parameter is tried out first (screen). The quick tests alone
+are solved first, for the parameters that they show; then all tests for all parameters, steady state
+and heat among them. To solve is to go down by least squares; only where these end in a valley that
+is not deep enough, CMA-ES searches the whole ranges. A test whose short form is met, but not the
+test itself, is run whole from then on. At the end every test is run in the length in which it was
+measured, the held-out ones too. Parameters on which nothing depends stay as they were.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drivebay.calibrate.goals import Goal, Job, fingerprint
 from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.knowledge import Knowledge, knowledge
 from drivebay.calibrate.parameters import Parameter, chosen, with_values
-from drivebay.calibrate.search import GOOD, Problem, derivatives, descend, explore
+from drivebay.calibrate.search import POOR, Problem, derivatives, descend, explore
 from drivebay.calibrate.trials import Trials, default_jobs
 from drivebay.catalog import Profile
 from drivebay.errors import EnvironmentProblem, UserError
@@ -114,7 +114,7 @@ def fit(
     _can_be_written(path, resume=resume)
     journal = Journal()
     if path is not None:
-        head = {**fingerprint(wanted, named), "search_seed": seed, "trials": trials}
+        head = {**fingerprint(wanted, named), "search_seed": seed}
         journal.open(Journal.beside(path), head, resume=resume)
     elif resume:
         raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
@@ -237,21 +237,20 @@ class _Fit:
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values of all stages."""
-        count = TRIALS_EACH * len(whole.live) if self._left is None else self._left
-        quick = self._quick(whole)
-        best = self._start
-        self._tell("search")
-        if quick is not None:
-            best = explore(quick, best, trials=count, seed=self._seed)
-            best = descend(quick, best)
-            if quick.jobs == whole.jobs:
-                return best
-            self._tell("all tests")
-        best = descend(whole, best)
-        if self._off(whole, best):
-            self._tell("search over all tests")
-            best = explore(whole, best, trials=count, seed=self._seed + 1)
-            best = descend(whole, best)
+        best, quick = self._start, self._quick(whole)
+        if quick is not None and quick.jobs != whole.jobs:
+            best = self._solved(quick, best, "quick tests", seed=self._seed)
+        return self._solved(whole, best, "all tests", seed=self._seed + 1)
+
+    def _solved(self, problem: Problem, first: Values, what: str, *, seed: int) -> Values:
+        """Least squares; only where they end in a valley that is not deep enough, a search over the
+        whole ranges, and again."""
+        self._tell(what)
+        best = descend(problem, first)
+        if self._off(problem, best):
+            self._tell(f"search, {what}")
+            count = TRIALS_EACH * len(problem.live) if self._left is None else self._left
+            best = descend(problem, explore(problem, best, trials=count, seed=seed))
         return best
 
     def _misled(self, at: Values) -> set[Job]:
@@ -297,7 +296,7 @@ class _Fit:
 
     def _off(self, problem: Problem, at: Values) -> bool:
         residuals = problem.many([at])[0].values()
-        return sum(r * r for r in residuals) > 4 * GOOD * len(problem.aims)
+        return sum(r * r for r in residuals) > POOR * len(problem.aims)
 
     def _result(
         self, best: Values, known: Knowledge, live: tuple[int, ...], out: Path | None

@@ -1,10 +1,10 @@
-"""Finds the values: CMA-ES over the whole ranges, then least squares from the best of them.
+"""Finds the values: least squares downhill, CMA-ES over the whole ranges.
 
 CMA-ES (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; the package cmaes, which
 optuna's sampler is made of) asks for whole generations, whose size depends on the number of
 parameters alone: so the same seed gives the same fit on any number of workers. It finds the valley;
-least squares with a robust loss (scipy) then need a few steps to its ground, and their derivatives
-show how well the data determine each value (`knowledge`).
+least squares with a robust loss (scipy) need a few steps to its ground, and their derivatives show
+how well the data determine each value (`knowledge`).
 
 Besides the figures each parameter is drawn to where it began, as weakly as its range says (a
 standard deviation of a range's uniform distribution): what the data do not tell stays as it was.
@@ -35,7 +35,9 @@ SIGMA = 0.2
 """First step of CMA-ES, in ranges; its authors' advice is about a third of a range or less."""
 GENERATION_MIN = 8
 GOOD = 0.25
-"""The search ends early once the mean square of the residuals is below this."""
+"""CMA-ES ends early once the mean square of the residuals is below this."""
+POOR = 1.0
+"""Least squares have not found the valley if the mean square is above this."""
 LINE = 9
 """A single parameter is searched at so many places of its range; CMA-ES needs two."""
 STEPS_MAX = 12
