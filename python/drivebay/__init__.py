@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from drivebay.review.direct import run
     from drivebay.suites import load as load_suite
 
+    from . import calibrate as calibrate
     from . import review as review
 
-__all__ = ["__version__", "drive", "load_result", "load_suite", "review", "run"]
+__all__ = ["__version__", "calibrate", "drive", "load_result", "load_suite", "review", "run"]
 
 _HOMES = {
+    "calibrate": ("drivebay.calibrate", None),
     "drive": ("drivebay.catalog", "load"),
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.suites", "load"),

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from drivebay.cli.calibrate_app import EPILOG as CALIBRATE_EPILOG
+from drivebay.cli.calibrate_app import calibrate
 from drivebay.cli.exchange_app import QUERY_EPILOG, importing, query
 from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
@@ -24,6 +26,7 @@ app = typer.Typer(
 
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
+app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 app.command(epilog=SERVE_EPILOG)(serve)
 app.add_typer(importing)
 app.command(epilog=QUERY_EPILOG)(query)
