@@ -224,11 +224,12 @@ def _shading(timeline: Timeline) -> list[Json]:
 
 
 def _layout(titles: Sequence[str]) -> Json:
-    """Panels above each other on one time axis, the first one as high as the others together."""
+    """Panels above each other on one time axis, the first one as high as two or three others."""
     lower = len(titles) - 1
     layout: Json = {"annotations": []}
-    height, gap = 0.17, 0.08
-    base = lower * (height + gap)
+    share = min(0.25, 0.6 / max(lower, 1))  # of the height, for each of the others
+    height, gap = 0.68 * share, 0.32 * share
+    base = lower * share
     for panel, title in enumerate(titles):
         domain = [base, 1.0] if panel == 0 else None
         if domain is None:
