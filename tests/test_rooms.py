@@ -37,6 +37,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "report": {"analysis", "results", "suites"},
     "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
     "bench": {"_core", "catalog", "suites", "targets"},
+    "library": {"_core", "analysis", "catalog", "suites", "targets"},
     "paper": {"analysis", "catalog", "review", "suites", "targets"},
     "cli": {
         "analysis",

@@ -1,7 +1,7 @@
 //! A small drive and the loads that the policies are compared under.
 //!
 //! The drive is the catalog's SM951 with two dies in place of 64 and a quarter of the blocks: 256
-//! superblocks of 16.8 MB, of which the host fills 93 %. Unlike the SM951 it keeps next to nothing of its
+//! superblocks of 16.8 MB, of which the host fills 84 %. Unlike the SM951 it keeps next to nothing of its
 //! spare flash free, so that the policy, not the pace of collection, decides what is copied.
 
 use drivebay_drive::{Device, Spec};
@@ -24,9 +24,9 @@ pub fn spec(policy: &str) -> Spec {
     set("nand", "channels", 1.into());
     set("nand", "dies_per_channel", 2.into());
     set("nand", "blocks_per_plane", 256.into());
-    set("drive", "capacity_sectors", 7_800_000.into());
+    set("drive", "capacity_sectors", 7_000_000.into());
     let thresholds =
-        [("pool_mb", 190.0), ("ramp_mb", 10.0), ("low_mb", 70.0), ("critical_mb", 35.0)];
+        [("pool_mb", 550.0), ("ramp_mb", 10.0), ("low_mb", 70.0), ("critical_mb", 35.0)];
     for (key, mb) in thresholds {
         set("collection", key, mb.into());
     }
