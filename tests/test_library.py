@@ -213,3 +213,20 @@ def test_the_same_seed_gives_the_same_run(small: Drive) -> None:
     assert one.latency.bins.count.tolist() == again.latency.bins.count.tolist()
     assert one.ios == again.ios and one.stages_us == again.stages_us
     assert one.latency.bins.count.tolist() != other.latency.bins.count.tolist()
+
+
+def test_over_provisioning_is_space_left_unused(small: Drive) -> None:
+    """A drive told to keep a quarter, and one whose host writes to three quarters only."""
+    told = small.with_("heatsink", over_provisioning="25%").device()
+    told.fill()
+    left = small.with_("heatsink").device()
+    span = told.capacity_bytes
+    left.run(Workload(pattern="sequential", block_bytes=131_072, span_bytes=span, bytes=span))
+    outcomes = []
+    for device in (told, left):
+        for _ in range(2):  # the burst, and what comes after it
+            result = device.run(Workload(duration_s=15, span_bytes=span))
+        outcomes.append(result)
+    one, other = outcomes
+    assert one.waf == pytest.approx(other.waf, rel=0.03) and 1 < one.waf < 5
+    assert one.iops == pytest.approx(other.iops, rel=0.03)

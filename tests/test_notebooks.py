@@ -32,7 +32,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         for output in cell.outputs
         if "image/png" in output.get("data", {})
     ]
-    assert len(pictures) >= 2
+    assert pictures
 
 
 def test_there_are_notebooks() -> None:

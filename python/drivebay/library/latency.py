@@ -29,7 +29,7 @@ class Latencies:
     >>> both.count, both.percentile_us(50), both.percentile_us(99)
     (4, 21.247, 901.119)
     >>> both.bounds_us(99)
-    (884.736, 901.119)
+    (892.928, 901.119)
     """
 
     bins: Histogram
