@@ -4,7 +4,8 @@
 //! that time, and submits the next. Requests are drawn in batches so that the map entries they need are
 //! fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that wants more outstanding
 //! than the interface carries waits in its own queue, and that wait is the host's. With several
-//! submission queues the controller picks among what waits in them (`queues.rs`).
+//! submission queues the controller picks among what waits in them (`queues.rs`); requests too large for
+//! one command are cut (`split.rs`).
 
 use std::collections::VecDeque;
 
@@ -131,7 +132,11 @@ fn go<const SAMPLED: bool>(
         end,
     };
     let mut totals = vec![QueueTotals::default(); workload.queues as usize];
-    if workload.queues == 1 {
+    let transfer_max = device.spec().host.transfer_max;
+    if workload.queues == 1 && workload.largest_bytes() > u64::from(transfer_max) * SECTOR_BYTES {
+        run.go_split(device, workload.queue_depth, transfer_max)?;
+        totals[0] = run.recorder.totals();
+    } else if workload.queues == 1 {
         run.go(device)?;
         totals[0] = run.recorder.totals();
     } else {
@@ -148,17 +153,22 @@ fn go<const SAMPLED: bool>(
 }
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
-struct Host {
-    slots: Slots,
+pub(crate) struct Host {
+    pub(crate) slots: Slots,
     /// By slot: when its request was made.
     asked: Vec<Nanos>,
     /// Times at which the waiting requests were made, oldest first.
     waiting: VecDeque<Nanos>,
     /// Time of the last submission.
-    now: Nanos,
+    pub(crate) now: Nanos,
 }
 
 impl Host {
+    /// Most commands at the drive.
+    pub(crate) fn commands(&self) -> usize {
+        self.asked.len()
+    }
+
     fn new(workload: &Workload, spec: &Spec, start: Nanos) -> Host {
         let depth = workload.queue_depth * workload.queues;
         let most = spec.queue_depth_max.saturating_mul(workload.queues);
@@ -186,7 +196,7 @@ impl Host {
 }
 
 /// Every so many I/Os, one is kept.
-struct Samples {
+pub(crate) struct Samples {
     every: u64,
     /// Until the next one.
     left: u64,
@@ -194,18 +204,18 @@ struct Samples {
 }
 
 /// A run; the plain one and the one that keeps samples are compiled apart.
-struct Loop<'a, const SAMPLED: bool> {
+pub(crate) struct Loop<'a, const SAMPLED: bool> {
     samples: Samples,
-    generator: Generator,
-    host: Host,
-    recorder: Recorder,
-    bytes_left: u64,
-    latest: Nanos,
+    pub(crate) generator: Generator,
+    pub(crate) host: Host,
+    pub(crate) recorder: Recorder,
+    pub(crate) bytes_left: u64,
+    pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
     stable: bool,
     control: &'a Control,
-    start: Nanos,
-    end: Nanos,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
 }
 
 impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
@@ -264,13 +274,16 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
-        if SAMPLED && done <= self.end {
-            self.sample(io, asked, done);
-        }
+        self.sample(io, asked, done);
         (tag as usize, done)
     }
 
-    fn sample(&mut self, io: Io, asked: Nanos, done: Nanos) {
+    /// Keeps an I/O that was counted, if it is its turn.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, io: Io, asked: Nanos, done: Nanos) {
+        if !SAMPLED || done > self.end {
+            return;
+        }
         self.samples.left -= 1;
         if self.samples.left == 0 {
             self.samples.left = self.samples.every;
@@ -338,7 +351,7 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
 
     /// Once per virtual second: sensors, progress, the wish to stop, the rule for stability.
     #[cold]
-    fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
+    pub(crate) fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
         if self.control.cancelled() {
             return Err(RunError::Cancelled);
         }

@@ -15,6 +15,7 @@ mod recorder;
 mod replay;
 mod slots;
 pub mod snapshot;
+mod split;
 mod trim_check;
 mod workload;
 
