@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -167,19 +168,30 @@ def test_trim_and_power_cut_reach_the_drive(filled: Device) -> None:
         device.trim(0, device.capacity_bytes + 4096)
 
 
-def test_wrong_loads_are_refused(filled: Device) -> None:
-    for load, match in (
-        (Workload(read_percent=101), "read_percent"),
-        (Workload(block_bytes=1000), "block_bytes"),
-        (Workload(span_start_bytes=1 << 50), "span"),
-        (Workload(content=101), "content"),
-        (Workload(ios=5, block_bytes_max=8192), "ios"),
-        (Trace(trace="nothing"), "no trace"),
-        (Trace(trace="light", scale=-1), "scale"),
-    ):
+def test_wrong_calls_are_refused_in_two_lines(filled: Device) -> None:
+    wrong: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: Workload(read_percent=101), "read_percent = 101"),
+        (lambda: Workload(pattern="rnd"), "pattern"),  # type: ignore[arg-type]
+        (lambda: Workload(block_bytes="4k"), "block_bytes"),  # type: ignore[arg-type]
+        (lambda: Workload(depth=4), "depth"),  # type: ignore[call-arg]
+        (lambda: Workload(duration_s=float("nan")), "duration_s"),
+        (lambda: Workload(ios=5, block_bytes_max=8192), "ios"),
+        (lambda: Workload(content=101), "content"),
+        (lambda: Trace(trace="light", scale=-1), "scale"),
+        (lambda: filled.run(Workload(block_bytes=1000)), "block_bytes"),
+        (lambda: filled.run(Workload(span_start_bytes=1 << 50)), "span"),
+        (lambda: filled.run(Trace(trace="nothing")), "no trace"),
+        (lambda: filled.run("heavy"), "no load"),  # type: ignore[arg-type]
+        (lambda: filled.trim(-4096, 4096), "before the drive"),
+        (lambda: filled.rest(-1), "rest"),
+        (lambda: filled.drive.scaled(float("nan")), "scaled"),
+    )
+    for call, match in wrong:
         with pytest.raises(UserError, match=match) as caught:
-            filled.run(load)
-        assert caught.value.hint
+            call()
+        assert caught.value.hint and "\n" not in caught.value.message
+    nothing = filled.copy().run(Workload(duration_s=1e-9))
+    assert nothing.ios == 0 and "no I/O" in repr(nothing)
 
 
 def test_a_trace_runs_too(filled: Device) -> None:

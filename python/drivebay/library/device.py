@@ -114,13 +114,17 @@ class Device:
         KeyboardInterrupt
             On Ctrl-C, after at most a second of the drive's time more.
         """
+        if not isinstance(load, Workload | Trace):
+            raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
+        if sample_every < 0:
+            raise UserError(f"sample_every = {sample_every} is below 0", "sample_every=100")
         if seed is None:
             seed = self.seed + self.runs if load.seed is None else load.seed
         chosen, control = seed & SEED_MASK, _core.Control()
         if isinstance(load, Trace):
             if sample_every:
                 raise UserError("samples are kept of workloads only", "leave out sample_every")
-            what, plan = load.core(chosen % 2**63)
+            what, plan = load.core(chosen)
             columns = self._run(lambda: _core.replay(self._core, what, plan, control), control)
         else:
             text = load.core(self.capacity_bytes)
@@ -155,6 +159,10 @@ class Device:
         UserError
             If it does not lie on the drive.
         """
+        if min(start_bytes, length_bytes) < 0:
+            raise UserError(
+                f"trim({start_bytes}, {length_bytes}) lies before the drive", "trim(0, 2**20)"
+            )
         self._tried(lambda: self._core.discard(start_bytes, length_bytes))
 
     def secure_erase(self) -> None:

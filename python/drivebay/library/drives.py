@@ -123,14 +123,15 @@ class Drive(Profile):
         >>> drive("sm951-ahci-512").scaled(1 / 16).capacity_bytes
         32006885376
         """
-        exact = Fraction(share).limit_denominator(4096)
-        pages = Fraction(self.value("nand.pages_per_block")) * exact
-        if not 0 < exact <= 1 or pages.denominator != 1 or pages < 2:
-            whole = self.value("nand.pages_per_block")
+        whole = int(self.value("nand.pages_per_block"))
+        exact = Fraction(share).limit_denominator(4096) if 0 < share <= 1 else Fraction(0)
+        pages = whole * exact
+        if pages.denominator != 1 or pages < 2:
+            near = max(2, min(whole, round(pages)))
             raise UserError(
                 f"scaled({share:g}) is not allowed; must be at most 1 and leave a block a whole "
                 f"number of its {whole} pages, at least 2",
-                "scaled(1 / 16)",
+                f"scaled({near} / {whole})",
             )
         raw = self.resolved()
         raw["drive"]["title"] = f"{self.title}, scaled to {exact} of its flash"
@@ -197,6 +198,8 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"the profile is not TOML: {error}", "compare with drives/") from None
         return _drive(from_document(document, where="profile"))
+    if not isinstance(what, str | Path):
+        raise UserError(f"{what!r} is no drive", 'drivebay.drive("sm951-ahci-512")')
     return _drive(load(what))
 
 

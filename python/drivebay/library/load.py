@@ -7,8 +7,16 @@ checks a load against the drive it is run on.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 
 from drivebay.errors import UserError
 from drivebay.suites import Content, Replay
@@ -17,9 +25,34 @@ from drivebay.targets.replay import check, core_plan
 DURATION_S = 60.0
 """Length of a load that does not say when it ends."""
 
+Count = Annotated[int, Field(ge=1, lt=2**63)]
 
-@dataclass(frozen=True, kw_only=True)
-class Workload:
+
+class _Load(BaseModel):
+    """Checked when it is made, and never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told(cls, given: Any, check: ModelWrapValidatorHandler[Any]) -> Any:
+        try:
+            return check(given)
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            where = str(first["loc"][0]) if first["loc"] else ""
+            raise UserError(
+                f"{cls.__name__}: {where} = {first['input']!r} is not allowed: "
+                f"{first['msg'][:1].lower()}{first['msg'][1:]}",
+                f"help(drivebay.{cls.__name__}) lists what there is",
+            ) from None
+
+    def record(self) -> dict[str, Any]:
+        """All fields, as JSON values."""
+        return self.model_dump()
+
+
+class Workload(_Load):
     """A closed loop: `queue_depth` requests are outstanding at all times.
 
     Attributes
@@ -43,20 +76,28 @@ class Workload:
     """
 
     pattern: Literal["random", "sequential"] = "random"
-    read_percent: int = 0
-    block_bytes: int = 4096
-    block_bytes_max: int | None = None
-    queue_depth: int = 32
-    queues: int = 1
-    span_bytes: int | None = None
-    span_start_bytes: int = 0
+    read_percent: Annotated[int, Field(ge=0, le=100)] = 0
+    block_bytes: Count = 4096
+    block_bytes_max: Count | None = None
+    queue_depth: Annotated[int, Field(ge=1, le=1024)] = 32
+    queues: Annotated[int, Field(ge=1, le=128)] = 1
+    span_bytes: Count | None = None
+    span_start_bytes: Annotated[int, Field(ge=0, lt=2**63)] = 0
     offsets: Literal["uniform", "permutation"] = "uniform"
-    content: Literal["random", "zero"] | int = "random"
-    duration_s: float | None = None
-    ios: int | None = None
-    bytes: int | None = None
-    until_stable_s: int | None = None
+    content: Literal["random", "zero"] | Annotated[int, Field(ge=0, le=100)] = "random"
+    duration_s: Annotated[float, Field(gt=0, le=1e7)] | None = None
+    ios: Count | None = None
+    bytes: Count | None = None
+    until_stable_s: Annotated[int, Field(ge=2, le=86_400)] | None = None
     seed: int | None = None
+
+    @model_validator(mode="after")
+    def _ends_can_be_counted(self) -> Workload:
+        if self.ios is not None and self.block_bytes_max is not None:
+            raise UserError(
+                "Workload: 'ios' needs requests of one size", "give 'bytes' or 'duration_s'"
+            )
+        return self
 
     def words(self) -> str:
         """What is done, in a line."""
@@ -80,25 +121,8 @@ class Workload:
         return DURATION_S if endless and self.duration_s is None else self.duration_s
 
     def core(self, capacity_bytes: int) -> str:
-        """As the core reads it, on a drive of so many bytes.
-
-        Raises
-        ------
-        UserError
-            If the fields do not go together.
-        """
-        if self.ios is not None and self.block_bytes_max is not None:
-            raise UserError(
-                "Workload: 'ios' needs requests of one size", "give 'bytes' or 'duration_s'"
-            )
-        try:
-            content = Content.model_validate(self.content)
-        except ValueError:
-            raise UserError(
-                f'Workload: content {self.content!r} is not allowed; must be "random", '
-                '"zero" or a share from 0 to 100',
-                'content="random"',
-            ) from None
+        """As the core reads it, on a drive of so many bytes."""
+        content = Content.model_validate(self.content)
         ends = [self.bytes, None if self.ios is None else self.ios * self.block_bytes]
         stop: dict[str, Any] = {
             "duration_s": self._duration_s,
@@ -126,13 +150,8 @@ class Workload:
             }
         )
 
-    def record(self) -> dict[str, Any]:
-        """All fields, as JSON values."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Trace:
+class Trace(_Load):
     """A recorded or synthesized trace, issued again: an open loop.
 
     Attributes
@@ -148,10 +167,10 @@ class Trace:
     seed : of a synthesized trace.
     """
 
-    trace: str
-    scale: float = 1.0
+    trace: Annotated[str, Field(min_length=1)]
+    scale: Annotated[float, Field(ge=1e-4, le=10)] = 1.0
     mode: Literal["recorded", "dependencies"] = "recorded"
-    idle_ms_max: float | None = 25.0
+    idle_ms_max: Annotated[float, Field(ge=0, le=3.6e6)] | None = 25.0
     rule: Literal["fold", "scale"] = "fold"
     trim: bool = False
     seed: int | None = None
@@ -166,24 +185,15 @@ class Trace:
         Raises
         ------
         UserError
-            If there is no such trace, or a field is out of range.
+            If there is no such trace.
         """
         replay = self._replay(seed)
         check(replay, where="Trace")
         return core_plan(replay)
 
     def _replay(self, seed: int) -> Replay:
-        fields = asdict(self) | {"seed": seed if self.seed is None else self.seed, "drive_s": 1.0}
-        try:
-            return Replay.model_validate(fields)
-        except ValueError as problem:
-            first = problem.errors()[0] if hasattr(problem, "errors") else {"msg": str(problem)}
-            where = ".".join(str(part) for part in first.get("loc", ()))
-            raise UserError(f"Trace: {where}: {first['msg']}", "see help(drivebay.Trace)") from None
-
-    def record(self) -> dict[str, Any]:
-        """All fields, as JSON values."""
-        return asdict(self)
+        chosen = seed if self.seed is None else self.seed
+        return Replay(**{**self.record(), "seed": chosen % 2**63, "drive_s": 1.0})
 
 
 def _size(count: int) -> str:

@@ -261,9 +261,12 @@ class Result:
         return _padded(_ratio(placed, host), count, np.nan)
 
     def __repr__(self) -> str:
+        what = f"<Result of {self.load.words()} on {self.drive}"
+        if not self.ios:
+            return f"{what}: no I/O was completed>"
         return (
-            f"<Result of {self.load.words()} on {self.drive}: {self.iops:,.0f} IOPS, "
-            f"{self.mb_per_s:,.1f} MB/s, p99 {self.latency.percentile_us(99):,.1f} us>"
+            f"{what}: {self.iops:,.0f} IOPS, {self.mb_per_s:,.1f} MB/s, "
+            f"p99 {self.latency.percentile_us(99):,.1f} us>"
         )
 
 
