@@ -38,6 +38,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
     "bench": {"_core", "catalog", "suites", "targets"},
     "doctor": {"_core", "catalog", "targets"},
+    "library": {"_core", "analysis", "catalog", "suites", "targets"},
     "paper": {"analysis", "catalog", "review", "suites", "targets"},
     "sweep": {"analysis", "catalog", "report", "results", "review", "suites", "targets"},
     "exchange": {"analysis", "results", "suites", "targets"},
