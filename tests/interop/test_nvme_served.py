@@ -12,6 +12,7 @@ import pytest
 import served_guest
 
 SECTORS = 500_118_192
+PCI_MODULES = ("nvme", "crc32c_generic", "ext4")
 
 GUEST = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
 
@@ -41,22 +42,26 @@ def check(said: dict[str, str]) -> None:
     assert said.get("fio", "0") == "0"
     assert (said["critical_warning"], said["hot"]) == ("0", "0x2")
     assert said["format"] == "done"
+    assert said.get("fstrim", "done") == "done"
 
 
 @GUEST
 def test_linux_over_tcp(tmp_path: Path) -> None:
-    with served_guest.server("--nvme-tcp", "127.0.0.1:0") as lines:
+    disk = tmp_path / "disk.img"
+    with served_guest.server("--nvme-tcp", "127.0.0.1:0", "--data", str(disk)) as lines:
         line = next(one for one in lines if "nvme-tcp:" in one)
         port = line.split("nvme-tcp:", 1)[1].split()[0].rsplit(":", 1)[1]
         connect = served_guest.CONNECT.replace("PORT", port)
         said = served_guest.boot(
             tmp_path,
             connect + served_guest.JOB,
-            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp"),
+            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "ext4"),
             *("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="),
         )
     check(said)
     assert said["found"] == served_guest.NQN
+    # The last thing that the guest did was to write 16 MiB and to give them back.
+    assert disk.stat().st_blocks * 512 < 16 * 2**20
 
 
 @GUEST
@@ -64,7 +69,7 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
 def test_linux_over_pcie(tmp_path: Path) -> None:
     path = tmp_path / "drive.sock"
     with served_guest.server("--vfio-user", str(path)):
-        check(served_guest.boot(tmp_path, served_guest.JOB, ("nvme",), "-device", pci(path)))
+        check(served_guest.boot(tmp_path, served_guest.JOB, PCI_MODULES, "-device", pci(path)))
 
 
 @pytest.mark.usefixtures("vfio_user")
