@@ -570,7 +570,8 @@ impl Device {
     #[cold]
     fn heat_up(&mut self, now: Nanos) {
         let work = self.work();
-        self.throttle_stage = self.thermal.advance(now, work, self.log.busy_until);
+        let works_until = self.flash_core.free_at();
+        self.throttle_stage = self.thermal.advance(now, work, works_until, self.log.busy_until);
         self.costs = self.spec.throttle[self.throttle_stage].costs;
     }
 

@@ -20,7 +20,7 @@ pub struct Health {
     pub temperature_c: f64,
     /// Exact temperature of each heat node, degrees Celsius, with its name.
     pub node_temperatures_c: Vec<(&'static str, f64)>,
-    /// Spare blocks left, per cent of those at the beginning.
+    /// Flash left that may fail, per cent of what it was at the beginning; 100 where failing is not modelled.
     pub available_spare_percent: u8,
     /// Wear against the rated cycles, per cent, up to 255; none where the profile gives no rating.
     pub percentage_used: Option<u8>,

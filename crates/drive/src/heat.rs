@@ -1,8 +1,8 @@
 //! Heat: counted energy feeds the nodes of a network, and their temperatures drive the throttling.
 //!
 //! Steps of 100 ms, each exact for its mean power (`network.rs`). Array operations heat the flash,
-//! everything else the controller; in a profile of one node they are the same. Work is booked in the
-//! step in which its command comes. Without states of sleep, a step with a command counts as awake,
+//! everything else the controller; in a profile of one node they are the same. Work is booked when its
+//! command comes, evenly over the time until the flash core has done it. Without states of sleep, a step with a command counts as awake,
 //! one without as idle; with them, each nanosecond counts by its state (`power.rs`).
 //! The sensor of the health log lags behind its node, is read at intervals, and gives whole degrees;
 //! throttling follows the nodes themselves.
@@ -74,6 +74,8 @@ pub struct Thermal {
     awake: bool,
     /// Energy of the step in hand, by node, nanojoule.
     pending_nj: [u64; NODES_MAX],
+    /// Energy of work that is asked for and not yet spent, by node, nanojoule.
+    owed_nj: [u64; NODES_MAX],
     /// Up to when the states of sleep have been accounted for.
     accounted: Nanos,
     energy_nj: u64,
@@ -81,7 +83,7 @@ pub struct Thermal {
     log: HeatLog,
 }
 
-persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, accounted, energy_nj,
+persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, owed_nj, accounted, energy_nj,
     peak_nj, log; given: energy, network, nand, power, turns, rated);
 
 /// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
@@ -138,6 +140,7 @@ impl Thermal {
             last: Work::default(),
             awake: false,
             pending_nj: [0; NODES_MAX],
+            owed_nj: [0; NODES_MAX],
             accounted: Nanos::ZERO,
             energy_nj: 0,
             peak_nj: 0,
@@ -175,20 +178,27 @@ impl Thermal {
         self.next_step
     }
 
-    /// Steps up to `now`, with nothing asked of the drive since `idle_since`; returns the throttle
-    /// stage that holds then.
-    pub fn advance(&mut self, now: Nanos, work: Work, idle_since: Nanos) -> usize {
-        // Work since the last call belongs to its first step; the rest of the time was idle.
+    /// Steps up to `now`, with nothing asked of the drive since `idle_since` and the flash core at work on
+    /// what was asked until `works_until`; returns the throttle stage that holds then.
+    pub fn advance(
+        &mut self,
+        now: Nanos,
+        work: Work,
+        works_until: Nanos,
+        idle_since: Nanos,
+    ) -> usize {
         self.awake |= work.commands > self.last.commands;
         self.take(work);
         while self.next_step <= now {
             let awake = std::mem::take(&mut self.awake);
             self.pending_nj[CONTROLLER] += self.base_nj(self.next_step, idle_since, awake);
+            let rests = self.spend(works_until);
             let before = (self.temperature_c, self.sensor, self.stage);
             let energy_nj = self.step();
             self.next_step = self.next_step.after(STEP);
             let settled = before == (self.temperature_c, self.sensor, self.stage)
                 && !awake
+                && rests
                 && self.sleep_is_settled(idle_since);
             if settled && self.next_step <= now {
                 self.repeat(energy_nj, 1 + now.since(self.next_step).0 / STEP.0);
@@ -200,18 +210,31 @@ impl Thermal {
         self.stage
     }
 
-    /// Adds the energy of the work since the last call to the step in hand.
+    /// Adds the energy of the work since the last call to what is owed.
     fn take(&mut self, work: Work) {
         let (e, last) = (&self.energy, &self.last);
         let slc_pages = work.slc_programmed - last.slc_programmed;
         let pages = (work.programmed - last.programmed).saturating_sub(slc_pages);
-        self.pending_nj[self.nand] += pages * e.program_4k_nj
+        self.owed_nj[self.nand] += pages * e.program_4k_nj
             + slc_pages * e.slc_program_4k_nj
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
-        self.pending_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
+        self.owed_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
             + nanojoule(e.core_busy_uw, work.core_ns - last.core_ns);
         self.last = work;
+    }
+
+    /// Moves what is owed to the step in hand, or the step's share of it if the work goes on for longer;
+    /// whether there was nothing to move.
+    fn spend(&mut self, works_until: Nanos) -> bool {
+        let spans = STEP.after(works_until.since_or_zero(self.next_step));
+        let rests = self.owed_nj == [0; NODES_MAX];
+        for (pending, owed) in self.pending_nj.iter_mut().zip(&mut self.owed_nj) {
+            let share = u128::from(*owed) * u128::from(STEP.0) / u128::from(spans.0);
+            *pending += share as u64;
+            *owed -= share as u64;
+        }
+        rests
     }
 
     /// Energy without work up to `to`, as far as it is not accounted for.

@@ -260,13 +260,21 @@ fn wear_out(profile: &Profile, pages: u64, rounds_max: u64, random: bool) -> Dev
     let mut device = profile.device();
     let mut rng = Rng::new(9);
     let mut now = Nanos::ZERO;
+    let mut spare = 100;
     for i in 0..rounds_max * pages {
+        if i % (pages / 8) == 0 {
+            let left = device.health().available_spare_percent;
+            assert!(left <= spare && (left == 100 || i > 0));
+            spare = left;
+        }
         let lpn = if random && i >= pages { rng.below(pages) } else { i % pages };
         match device.submit(now, page(Op::Write, lpn)) {
             Ok(io) => now = io.done,
             Err(DeviceError::ReadOnly { failed_blocks }) => {
                 assert_eq!(failed_blocks, device.counters().reliability.failed_blocks);
                 assert!(device.counters().reliability.read_only);
+                assert_eq!(device.health().available_spare_percent, 0);
+                assert!(spare < 50, "{spare} % of the spare flash left, and worn out");
                 return device;
             }
             Err(other) => panic!("{other}"),

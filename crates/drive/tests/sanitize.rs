@@ -67,6 +67,18 @@ fn a_crypto_erase_is_quick_and_flash_is_erased_when_it_is_used() {
 
 /// What was in the write buffer does not come back, whatever happens next.
 #[test]
+fn a_format_is_an_erase_only_where_it_is_asked_to_be() {
+    for (secure, erased) in [(None, 0), (Some(Sanitize::Crypto), 0), (Some(Sanitize::Block), 16)] {
+        let mut device = full();
+        let at = device.now().after(Nanos::secs(1));
+        let done = device.format(at, secure);
+        assert!(done > at);
+        assert_eq!(device.counters().erases, erased);
+        assert_zeros(&mut device);
+    }
+}
+
+#[test]
 fn nothing_comes_back_after_a_power_cut() {
     for how in [Sanitize::Block, Sanitize::Crypto] {
         let mut device = full();

@@ -5,7 +5,7 @@ use drivebay_units::{Nanos, Slot};
 use super::{Device, DeviceError};
 use crate::ftl::Source;
 use crate::reliability::{Erased, Reliability};
-use crate::spec::PAGE_BYTES;
+use crate::spec::{PAGE_BYTES, Spec};
 
 impl Device {
     /// Errors and wear so far.
@@ -123,11 +123,7 @@ impl Device {
             // With one bit per cell several erases wear as much as one.
             return true;
         }
-        let geometry = &self.spec.geometry;
-        let least = u64::from(geometry.user_pages)
-            + geometry.spare_needed(u64::from(self.spec.reserve_superblocks));
-        let left = self.ftl.usable_slots() - u64::from(geometry.superblock_slots);
-        let affordable = left >= least;
+        let affordable = spendable(&self.spec, self.ftl.usable_slots()) > 0;
         // Collection must find a superblock to go on with.
         let may_retire = affordable && self.ftl.free_superblocks() > 0;
         let erased = errors.erase(index, cycles, may_retire);
@@ -135,9 +131,32 @@ impl Device {
         erased != Erased::Retired
     }
 
+    /// Flash that may still fail before the drive is worn out, per cent of what a new one has: spare
+    /// blocks, and the blocks of superblocks that it can do without.
+    pub(super) fn available_spare_percent(&self) -> u8 {
+        let Some(reliability) = &self.spec.reliability else { return 100 };
+        if self.read_only {
+            return 0;
+        }
+        let g = &self.spec.geometry;
+        let blocks = |spares: u64, slots: u64| {
+            spares + (spendable(&self.spec, slots) << (g.die_shift + g.plane_shift))
+        };
+        let fresh = blocks(u64::from(reliability.spare_blocks), g.usable_slots());
+        let left = blocks(self.reliability().spare_blocks, self.ftl.usable_slots());
+        (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
+    }
+
     /// Why a change is refused: a worn-out drive only reads.
     #[cold]
     pub(super) fn worn_out(&self) -> DeviceError {
         DeviceError::ReadOnly { failed_blocks: self.reliability().failed_blocks }
     }
+}
+
+/// How many superblocks a drive of so many usable slots can lose.
+fn spendable(spec: &Spec, usable_slots: u64) -> u64 {
+    let g = &spec.geometry;
+    let needed = u64::from(g.user_pages) + g.spare_needed(u64::from(spec.reserve_superblocks));
+    usable_slots.saturating_sub(needed) / u64::from(g.superblock_slots)
 }

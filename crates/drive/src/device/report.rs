@@ -45,7 +45,7 @@ impl Device {
         Health {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.heat.names, self.thermal.node_temperatures_c()),
-            available_spare_percent: 100,
+            available_spare_percent: self.available_spare_percent(),
             percentage_used: self.spec.rated.cycles.map(|rated| percentage_used(cycles, rated)),
             data_units_read: data_units(self.front.bytes_up),
             data_units_written: data_units(self.front.bytes_down),

@@ -26,6 +26,15 @@ pub enum Sanitize {
 const NEW_KEY: Nanos = Nanos::millis(100);
 
 impl Device {
+    /// Format NVM, beginning at `at`, with a secure erase or without; returns when that is done.
+    ///
+    /// Without one (setting 0) all pages are unmapped, as by a TRIM of the whole drive, and nothing more: in
+    /// this model the same as a crypto erase, which leaves flash as it is too. Under the conditions of
+    /// [`Device::sanitize`].
+    pub fn format(&mut self, at: Nanos, secure: Option<Sanitize>) -> Nanos {
+        self.sanitize(at, secure.unwrap_or(Sanitize::Crypto))
+    }
+
     /// Erases everything, beginning at `at`; returns when that is done, which is the drive's time then.
     ///
     /// No request may be under way: a host waits for its queues, and a drive refuses others meanwhile.

@@ -1,6 +1,8 @@
 //! What must hold of the map and the superblocks at any time: asked of a state that is read back, and
 //! by tests.
 
+use drivebay_units::{Lpn, Slot};
+
 use super::{Frontier, Ftl, STREAMS, State, Superblock};
 use crate::persist::{StateError, ensure};
 
@@ -136,6 +138,24 @@ impl Ftl {
     /// Whether a flash page begins at a slot.
     fn at_page(&self, slot: u32) -> bool {
         slot.is_multiple_of(1 << self.geometry.page_shift)
+    }
+
+    /// The page that was put into a slot last.
+    pub fn page_at(&self, slot: Slot) -> Lpn {
+        Lpn(self.back.get()[slot.0 as usize])
+    }
+
+    /// Slots of a superblock passed by its frontier since its last erase.
+    pub fn written(&self, index: u32) -> u32 {
+        let s = &self.superblocks[index as usize];
+        match s.state {
+            _ if s.erased => 0,
+            State::Open => {
+                let frontier = &self.frontiers[usize::from(s.stream)];
+                frontier.next - index * self.geometry.superblock_slots
+            }
+            _ => self.slots_of(index),
+        }
     }
 
     /// How many flash pages of a stream are full, of `taken`.

@@ -13,6 +13,9 @@ use crate::spec::Policy;
 impl Ftl {
     /// Chooses a victim among the sealed superblocks that have something to gain.
     pub(super) fn choose_victim(&mut self) -> Option<()> {
+        if self.free.is_empty() {
+            return self.choose_what_fits();
+        }
         if let Some(&index) = self.suggested.front() {
             self.make_victim(index);
             return Some(());
@@ -42,6 +45,20 @@ impl Ftl {
             }
         }?;
         self.make_victim(chosen as u32);
+        Some(())
+    }
+
+    /// With no superblock free, whatever the policy says, the emptiest, if its pages fit into what is left of
+    /// the collection frontier. Power cuts in the middle of a victim leave it so: what was copied is
+    /// lost, and the frontier goes on at its next row.
+    #[cold]
+    fn choose_what_fits(&mut self) -> Option<()> {
+        let sealed = |i: &usize| self.superblocks[*i].state == State::Sealed;
+        let emptiest = (0..self.slc.native()).filter(sealed).min_by_key(|&i| self.valid[i])?;
+        if self.valid[emptiest] > self.room(self.collect_stream) {
+            return None;
+        }
+        self.make_victim(emptiest as u32);
         Some(())
     }
 }
