@@ -1,4 +1,4 @@
-"""Linux's own NVMe drivers as hosts of a served drive: over TCP, and as a PCIe device in QEMU.
+"""Linux's own drivers as hosts of a served drive: NVMe over TCP, NVMe and AHCI as PCIe devices.
 
 See served_guest.py for what it needs. Not run where that is absent.
 """
@@ -12,6 +12,7 @@ import pytest
 import served_guest
 
 SECTORS = 500_118_192
+AHCI_SECTORS = 1_000_215_216
 PCI_MODULES = ("nvme", "crc32c_generic", "ext4")
 
 GUEST = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
@@ -72,11 +73,32 @@ def test_linux_over_pcie(tmp_path: Path) -> None:
         check(served_guest.boot(tmp_path, served_guest.JOB, PCI_MODULES, "-device", pci(path)))
 
 
+@GUEST
 @pytest.mark.usefixtures("vfio_user")
-def test_firmware_boots_from_it(tmp_path: Path) -> None:
+def test_linux_over_ahci(tmp_path: Path) -> None:
+    path = tmp_path / "drive.sock"
+    with served_guest.server("--vfio-user", str(path), drive=served_guest.AHCI_DRIVE):
+        job = served_guest.AHCI_JOB
+        said = served_guest.boot(tmp_path, job, ("ahci", "sd_mod"), "-device", pci(path))
+    assert said["sectors"] == str(AHCI_SECTORS)
+    assert said["model"] == "MZHPV512HDGL"
+    assert (said["depth"], said["interrupts"]) == ("32", "1")
+    assert said["data"] == "same"
+    assert (said["discard"], said["left"]) == ("done", "0")
+    assert said.get("fio", "0") == "0"
+    assert said.get("temperature", "25") == "25"
+    assert said["errors"] == "0"
+
+
+@pytest.mark.usefixtures("vfio_user")
+@pytest.mark.parametrize(
+    ("drive", "sectors"),
+    [(served_guest.DRIVE, SECTORS), (served_guest.AHCI_DRIVE, AHCI_SECTORS)],
+)
+def test_firmware_boots_from_it(tmp_path: Path, drive: str, sectors: int) -> None:
     path, disk = tmp_path / "drive.sock", tmp_path / "disk.img"
     with disk.open("wb") as file:
         file.write(served_guest.boot_sector("Bootable? Yes\r\n"))
-        file.truncate(SECTORS * 512)
-    with served_guest.server("--vfio-user", str(path), "--data", str(disk)):
+        file.truncate(sectors * 512)
+    with served_guest.server("--vfio-user", str(path), "--data", str(disk), drive=drive):
         assert served_guest.firmware_says(pci(path)).strip() == "Bootable? Yes"
