@@ -71,7 +71,7 @@ def fio(socket: Path, seconds: float, depth: int, pattern: str, *more: str) -> d
         text=True,
         check=True,
     )
-    side: dict[str, Any] = json.loads(done.stdout)["jobs"][0][
+    side: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0][
         "read" if "read" in pattern else "write"
     ]
     clat = side["clat_ns"]
