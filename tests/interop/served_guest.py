@@ -69,7 +69,9 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/sda ] || sleep 0.3;
 echo "SAID sectors $(cat /sys/block/sda/size)"
 echo "SAID model $(cat /sys/block/sda/device/model)"
 echo "SAID depth $(cat /sys/block/sda/device/queue_depth)"
-echo "SAID interrupts $(grep -c 'MSI.*ahci' /proc/interrupts)"
+for d in /sys/bus/pci/devices/*; do
+  [ "$(cat $d/device)" = 0xa801 ] && echo "SAID interrupts $(ls $d/msi_irqs | wc -l)"
+done
 dd if=/dev/urandom of=/tmp/a bs=1M count=2 2>/dev/null
 dd if=/tmp/a of=/dev/sda bs=1M oflag=direct 2>/dev/null
 dd if=/dev/sda of=/tmp/b bs=1M count=2 iflag=direct 2>/dev/null
@@ -84,7 +86,7 @@ fi
 if [ -x /usr/sbin/smartctl ]; then
   smartctl -A /dev/sda | sed -n 's/^194 .* \\([0-9]*\\)$/SAID temperature \\1/p'
 fi
-dmesg | grep -c 'ata1.*\\(exception\\|failed command\\)' | sed 's/^/SAID errors /'
+dmesg | grep -c 'ata[0-9].*\\(exception\\|failed command\\)' | sed 's/^/SAID errors /'
 """
 CONNECT = f"""\
 ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up

@@ -10,8 +10,12 @@ import nbd_server
 import pytest
 from nbd_server import Served, served
 
+from drivebay import catalog, serving
+from drivebay.errors import UserError
+
 PATIENCE_S = 60
 MIB = 2**20
+SMALL = "sm951-ahci-128"
 
 pytestmark = pytest.mark.skipif(
     bool(nbd_server.missing("qemu-io")), reason=nbd_server.missing("qemu-io") or "-"
@@ -85,36 +89,31 @@ def test_a_script_makes_the_drive_hang_and_then_slow(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_script_is_refused(tmp_path: Path, script: str, message: str) -> None:
-    code, said = _refused(tmp_path, *_script(tmp_path, script))
-    assert code == 2 and message in said and "\nhint: " in said
+    _, path = _script(tmp_path, script)
+    refused = _refused(serving.Options(nbd=(f"unix:{tmp_path / 'no.sock'}",), faults=Path(path)))
+    assert message in refused.message and refused.hint
 
 
-def _refused(folder: Path, *options: str) -> tuple[int, str]:
-    command = (*nbd_server.PROGRAM, "serve", "sm951-ahci-512")
-    done = subprocess.run(
-        [*command, "--nbd", f"unix:{folder / 'refused.sock'}", *options],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    return done.returncode, done.stderr
+def _refused(options: serving.Options) -> UserError:
+    with pytest.raises(UserError) as caught:
+        serving.Server(catalog.load(SMALL), options)
+    return caught.value
 
 
 def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date(
     tmp_path: Path,
 ) -> None:
     ours = ("--data", str(tmp_path / "ours"), "--state", str(tmp_path / "state"))
-    with served(tmp_path, *ours) as drive:
+    with served(tmp_path, *ours, drive=SMALL) as drive:
         _qemu_io(drive, "write -P 1 0 8M", "flush")
         drive.end()
     # Written and killed: the state lacks the last pages, the data has them.
-    with served(tmp_path, *ours) as drive:
+    with served(tmp_path, *ours, drive=SMALL) as drive:
         _qemu_io(drive, "write -P 2 16M 64k", "flush")
         drive.process.kill()
         drive.process.wait()
     (tmp_path / "control.sock").unlink()
-    with served(tmp_path, *ours) as drive:
+    with served(tmp_path, *ours, drive=SMALL) as drive:
         said, _ = _qemu_io(drive, "read -P 1 0 8M", "read -P 2 16M 64k")
         assert "verification failed" not in said
         drive.end()
@@ -122,7 +121,10 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
         other.truncate((tmp_path / "ours").stat().st_size)
         other.seek(100 * MIB)
         other.write(b"x" * MIB)
-    other_data = ("--data", str(tmp_path / "other"), "--state", str(tmp_path / "state"))
-    code, said = _refused(tmp_path, *other_data)
-    assert code == 2
-    assert "does not belong to" in said and "256 pages" in said and "hint: name the state" in said
+    refused = _refused(
+        serving.Options(
+            nbd=(f"unix:{tmp_path / 'no.sock'}",), data=tmp_path / "other", state=tmp_path / "state"
+        )
+    )
+    assert "does not belong to" in refused.message and "256 pages" in refused.message
+    assert refused.hint is not None and refused.hint.startswith("name the state")
