@@ -4,6 +4,7 @@ REVIEW ?= sm951-ahci-512
 ARGS ?=
 
 .PHONY: help setup review test bench docs format lock man wheel clean
+.PHONY: help setup review test fuzz bench format lock wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +17,9 @@ review: setup ## the whole review of the virtual Samsung SM951 (REVIEW=... ARGS=
 
 test: ## every check of the project, as CI runs them
 	@PYTHON="$(PYTHON)" scripts/test.sh
+
+fuzz: ## feed each parser and protocol with hostile bytes for a minute (ARGS="600 nbd" to change it)
+	@scripts/fuzz.sh $(ARGS)
 
 bench: setup ## the core's own speed on this machine
 	@.venv/bin/drivebay bench $(ARGS)
@@ -49,4 +53,5 @@ wheel: setup ## a wheel and a source distribution to install elsewhere, into tar
 
 clean: ## remove everything that was built here; results stay
 	rm -rf .venv .tools target site python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tools target fuzz/target fuzz/corpus fuzz/artifacts python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -39,6 +39,17 @@ pub struct Outcome {
     pub queues: Vec<QueueTotals>,
 }
 
+/// One I/O of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What was asked.
+    pub io: Io,
+    /// When the host asked.
+    pub asked: Nanos,
+    /// When it was done.
+    pub done: Nanos,
+}
+
 /// What a submission queue got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueTotals {
@@ -73,6 +84,33 @@ pub fn run(
     seed: u64,
     control: &Control,
 ) -> Result<Outcome, RunError> {
+    go::<false>(device, workload, seed, control, 0).map(|(outcome, _)| outcome)
+}
+
+/// As [`run`], and keeps every `every`-th completed I/O, in the order in which they were served.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(
+    device: &mut Device,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+    every: u64,
+) -> Result<(Outcome, Vec<Sample>), RunError> {
+    if every == 0 {
+        return go::<false>(device, workload, seed, control, 0);
+    }
+    go::<true>(device, workload, seed, control, every)
+}
+
+fn go<const SAMPLED: bool>(
+    device: &mut Device,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+    every: u64,
+) -> Result<(Outcome, Vec<Sample>), RunError> {
     workload.check(device.spec().capacity_bytes())?;
     workload.check_queues(device.spec())?;
     device.set_compressible(workload.compressible_percent);
@@ -80,7 +118,8 @@ pub fn run(
     let before = device.counters();
     let start = device.now();
     let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
-    let mut run = Loop {
+    let mut run = Loop::<SAMPLED> {
+        samples: Samples { every, left: every, taken: Vec::new() },
         generator: Generator::new(workload, seed),
         host: Host::new(workload, device.spec(), start),
         recorder: Recorder::new(start, end, before.energy_nj),
@@ -109,8 +148,8 @@ pub fn run(
     device.rest(end.max(run.host.now));
     let after = device.counters();
     run.recorder.sense(end, &after, device.take_peak_power_w());
-    let (recorder, stable) = (run.recorder, run.stable);
-    Ok(Outcome { start, end, recorder, before, after, stable, queues: totals })
+    let (recorder, stable, samples) = (run.recorder, run.stable, run.samples.taken);
+    Ok((Outcome { start, end, recorder, before, after, stable, queues: totals }, samples))
 }
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
@@ -156,7 +195,17 @@ impl Host {
     }
 }
 
-pub(crate) struct Loop<'a> {
+/// Every so many I/Os, one is kept.
+pub(crate) struct Samples {
+    every: u64,
+    /// Until the next one.
+    left: u64,
+    taken: Vec<Sample>,
+}
+
+/// A run; the plain one and the one that keeps samples are compiled apart.
+pub(crate) struct Loop<'a, const SAMPLED: bool> {
+    samples: Samples,
     pub(crate) generator: Generator,
     pub(crate) host: Host,
     pub(crate) recorder: Recorder,
@@ -169,7 +218,7 @@ pub(crate) struct Loop<'a> {
     pub(crate) end: Nanos,
 }
 
-impl Loop<'_> {
+impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     fn go(&mut self, device: &mut Device) -> Result<(), RunError> {
         const NOTHING: Io = Io { op: Op::Read, lba: 0, sectors: 1 };
         let mut batches = [[NOTHING; BATCH]; 2];
@@ -225,7 +274,21 @@ impl Loop<'_> {
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
+        self.sample(io, asked, done);
         (tag as usize, done)
+    }
+
+    /// Keeps an I/O that was counted, if it is its turn.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, io: Io, asked: Nanos, done: Nanos) {
+        if !SAMPLED || done > self.end {
+            return;
+        }
+        self.samples.left -= 1;
+        if self.samples.left == 0 {
+            self.samples.left = self.samples.every;
+            self.samples.taken.push(Sample { io, asked, done });
+        }
     }
 
     /// As `go`, through several submission queues: of what is posted before the controller can take the

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use drivebay_drive::{Device, Io, Served, Stage};
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::Nanos;
 
 use crate::driver::{Loop, RunError};
 use crate::slots::{FAR, Slots};
@@ -17,7 +17,8 @@ use crate::slots::{FAR, Slots};
 #[derive(Clone, Copy, Default)]
 struct Request {
     asked: Nanos,
-    bytes: u64,
+    lba: u64,
+    sectors: u32,
     /// Commands not yet done.
     left: u32,
     /// When the last of those done so far was.
@@ -37,7 +38,7 @@ struct Split {
     sectors_max: u32,
 }
 
-impl Loop<'_> {
+impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     /// As `go`, for requests of which some take several commands.
     #[inline(never)]
     pub(crate) fn go_split(
@@ -105,10 +106,13 @@ impl Loop<'_> {
         let (done, latency) = (request.done, request.done.since(request.asked));
         self.latest = self.latest.max(done);
         split.places.set(place, done);
-        self.recorder.count(io.op, request.bytes, latency, done, &completion.stages);
+        let (asked, whole) =
+            (request.asked, Io { lba: request.lba, sectors: request.sectors, ..io });
+        self.recorder.count(io.op, whole.data_bytes(), latency, done, &completion.stages);
         if request.media_error {
             self.recorder.count_media_error(done);
         }
+        self.sample(whole, asked, done);
     }
 }
 
@@ -118,7 +122,8 @@ impl Split {
         let commands = io.sectors.div_ceil(self.sectors_max);
         self.requests[place as usize] = Request {
             asked: at,
-            bytes: u64::from(io.sectors) * SECTOR_BYTES,
+            lba: io.lba,
+            sectors: io.sectors,
             left: commands,
             done: at,
             media_error: false,

@@ -25,7 +25,7 @@ def computed(phase: PhaseData) -> PhaseFigures:
         counts,
         total_ios=total,
         total_bytes=phase.read_bytes + phase.write_bytes,
-        latency_mean_ns=_mean_latency_ns(phase.series),
+        latency_mean_ns=phase.metrics.get("latency_ns_mean") or _mean_latency_ns(phase.series),
         waf=phase.metrics.get("waf"),
     )
     where = stages.shares(phase.stages, total_ios=total)

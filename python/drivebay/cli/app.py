@@ -8,9 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from drivebay.cli import complete
+from drivebay.cli.calibrate_app import EPILOG as CALIBRATE_EPILOG
+from drivebay.cli.calibrate_app import calibrate
+from drivebay.cli.exchange_app import QUERY_EPILOG, importing, query
 from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
 from drivebay.cli.serve_app import serve
+from drivebay.cli.sweep_app import SWEEP_EPILOG, WORKER_EPILOG, sweep, worker
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
@@ -22,7 +26,12 @@ app = typer.Typer(
 
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
+app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 app.command(epilog=SERVE_EPILOG)(serve)
+app.add_typer(importing)
+app.command(epilog=QUERY_EPILOG)(query)
+app.command(epilog=SWEEP_EPILOG)(sweep)
+app.command(epilog=WORKER_EPILOG)(worker)
 
 
 def _version(wanted: bool) -> None:

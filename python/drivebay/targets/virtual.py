@@ -70,6 +70,12 @@ class VirtualTarget:
         self._rounds: dict[str, float] = {}
         self.name = profile.name
 
+    def become(self, profile: Profile) -> None:
+        """Puts another drive under test, in this one's memory where that fits. The states stay
+        those of the drive before: whoever shares them must begin them anew."""
+        self._profile, self._changed = profile, {}
+        self.name = profile.name
+
     @property
     def capacity_bytes(self) -> int:
         """User capacity."""
