@@ -263,11 +263,11 @@ def test_runs_that_cannot_be_done_are_recorded_and_run_again_on_resume(
     store = Store(str(tmp_path / "a"))
     sink = Watched()
     monkeypatch.setattr(work, "run", dies)
-    found = engine.run(made, store, sink, scheduler=workers.scheduler_address, retries=0)
+    found = engine.run(made, store, sink, scheduler=workers.scheduler_address, retries=1)
     died = {0: "its worker died", 1: "not possible (choose another)"}
     assert (found.done, found.failed) == (1, died)
     kept = json.loads(next((tmp_path / "a" / "failed").glob("run-000000-*")).read_text())
-    assert kept == {"run": 0, "error": "its worker died", "attempts": 1}
+    assert kept == {"run": 0, "error": "its worker died", "attempts": 2}
     assert store.failures(made.fingerprint) == {0, 1}
     monkeypatch.undo()
     found = engine.run(made, store, Watched(), scheduler=workers.scheduler_address, resume=True)
