@@ -94,7 +94,7 @@ SEED_OF_REVIEW = 7
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The SM951 with 16 dies of a sixteenth of their blocks, from a file of the user's."""
     made = catalog.load("sm951-ahci-128").with_(
         nand__blocks_per_plane=64,
@@ -108,7 +108,13 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     )
     path = tmp_path_factory.mktemp("base") / "small.toml"
     path.write_text(write.text(made, (), name="small", head="for tests"))
-    return catalog.load(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def base(base_path: Path) -> Profile:
+    """The same, loaded."""
+    return catalog.load(base_path)
 
 
 @pytest.fixture(scope="module")
@@ -305,14 +311,14 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
 
 
 def test_the_command_says_what_was_found_and_exits_as_it_ended(
-    twin: calibrate.Calibration, folder: Path, base: Profile, tmp_path: Path
+    twin: calibrate.Calibration, folder: Path, base_path: Path, tmp_path: Path
 ) -> None:
     """On the journal of a fit that has been made, so that nothing is run."""
     assert twin.out is not None
-    path, out = tmp_path / "small.toml", tmp_path / "My twin.toml"
-    path.write_text(write.text(base, (), name="small", head="for tests"))
+    out = tmp_path / "My twin.toml"
     shutil.copy(Journal.beside(twin.out), tmp_path)
-    words = ["calibrate", str(folder), "--from", str(path), "--out", str(out), "--hold", "mixed"]
+    words = ["calibrate", str(folder), "--from", str(base_path), "--out", str(out)]
+    words += ["--hold", "mixed"]
     words += [word for name in (*FIT, "heat.throttle.0.on_c") for word in ("--fit", name)]
     words += ["--trials", str(TRIALS), "--resume"]
     runner = typer.testing.CliRunner()
@@ -376,10 +382,8 @@ def test_two_parameters_that_only_act_together_are_named() -> None:
     found = knowledge.knowledge(parameters, (2, 2, 2), ("f", "g", "h"), (0.01,) * 3, slopes)
     assert found.determined == 1
     assert found.correlation[0, 1] < -0.95
-    assert [s.split(" ")[0] for s in found.sentences] == ["The", "x", "No", "x", "y"] or any(
-        s.startswith("x and y cannot be told apart") for s in found.sentences
-    )
-    assert any("depends on z" in s for s in found.sentences)
+    assert any(s.startswith("x and y cannot be told apart") for s in found.sentences)
+    assert any("No figure changes with z" in s for s in found.sentences)
     assert found.singular_values[0] > 90 > 5 > found.singular_values[1]
     # 1 % of x is 0.01 / ln 4 of its range: 50 scales of 1 % per range make 0.36 % per %.
     assert found.sensitivity[0, 0] == pytest.approx(50 * 0.01 / np.log(4))

@@ -27,7 +27,7 @@ from drivebay.calibrate.goals import Goal, Job, fingerprint
 from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.knowledge import Knowledge, knowledge
 from drivebay.calibrate.parameters import Parameter, chosen, with_values
-from drivebay.calibrate.search import POOR, Problem, derivatives, descend, explore
+from drivebay.calibrate.search import GOOD, Problem, derivatives, descend, explore
 from drivebay.calibrate.trials import Trials, default_jobs
 from drivebay.catalog import Profile
 from drivebay.errors import EnvironmentProblem, UserError
@@ -214,6 +214,7 @@ class _Fit:
                 moved = centre.copy()
                 moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
                 points.append(problem.values(moved))
+        self._seen = points
         found = self._bench.run(points, jobs)
         first = {aim.name: self._goal.read(aim, found[0]) for aim in self._goal.aims}
         self._moves: set[tuple[int, Job]] = set()
@@ -237,10 +238,16 @@ class _Fit:
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values of all stages."""
-        best, quick = self._start, self._quick(whole)
+        best, quick = self._first(whole), self._quick(whole)
         if quick is not None and quick.jobs != whole.jobs:
             best = self._solved(quick, best, "quick tests", seed=self._seed)
         return self._solved(whole, best, "all tests", seed=self._seed + 1)
+
+    def _first(self, problem: Problem) -> Values:
+        """The best of the places that the screen has looked at."""
+        found = problem.many(self._seen)
+        costs = [problem.cost(p, r) for p, r in zip(self._seen, found, strict=True)]
+        return min(zip(costs, self._seen, strict=True))[1]
 
     def _solved(self, problem: Problem, first: Values, what: str, *, seed: int) -> Values:
         """Least squares; only where they end in a valley that is not deep enough, a search over the
@@ -296,7 +303,7 @@ class _Fit:
 
     def _off(self, problem: Problem, at: Values) -> bool:
         residuals = problem.many([at])[0].values()
-        return sum(r * r for r in residuals) > POOR * len(problem.aims)
+        return sum(r * r for r in residuals) > GOOD * len(problem.aims)
 
     def _result(
         self, best: Values, known: Knowledge, live: tuple[int, ...], out: Path | None

@@ -120,7 +120,7 @@ def _sentences(
                 )
     for i, name in enumerate(names):
         if name in blind:
-            said.append(f"No figure that was fitted depends on {name}: it stays as it was.")
+            said.append(f"No figure changes with {name} around the value found: it stays open.")
         elif open_share[i] > OPEN:
             said.append(
                 f"{name} stays open over {100 * min(1.0, float(open_share[i])):.0f} % of its range."

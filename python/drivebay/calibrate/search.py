@@ -35,9 +35,7 @@ SIGMA = 0.2
 """First step of CMA-ES, in ranges; its authors' advice is about a third of a range or less."""
 GENERATION_MIN = 8
 GOOD = 0.25
-"""CMA-ES ends early once the mean square of the residuals is below this."""
-POOR = 1.0
-"""Least squares have not found the valley if the mean square is above this."""
+"""A valley is deep enough if the mean square of the residuals is below this."""
 LINE = 9
 """A single parameter is searched at so many places of its range; CMA-ES needs two."""
 STEPS_MAX = 12
