@@ -43,9 +43,23 @@ step "Python format" .venv/bin/ruff format --check .
 step "Python lint" .venv/bin/ruff check .
 step "Rust format" cargo fmt --all --check
 step "Python types" .venv/bin/mypy
+step "Man page" .venv/bin/python scripts/manpage.py --check
+step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 step "Rust lint" cargo clippy --locked --workspace --all-targets -- -D warnings
 step "Rust tests" cargo test --locked --workspace
 step "Python tests" .venv/bin/pytest
+
+# A minute for each parser and protocol. cargo-fuzz is installed only for CI; elsewhere it is optional.
+if [ "${CI:-}" = true ] && ! cargo fuzz --version >/dev/null 2>&1; then
+    say "cargo-fuzz"
+    export PATH=$PWD/.tools/bin:$PATH
+    quietly .tools/cargo-fuzz.log cargo install cargo-fuzz --locked --quiet --root .tools || true
+fi
+if cargo fuzz --version >/dev/null 2>&1 && command -v c++ >/dev/null; then
+    step "Fuzzing" scripts/fuzz.sh 60
+else
+    say "Fuzzing: skipped, as cargo-fuzz or a C++ compiler is missing (cargo install cargo-fuzz --locked)"
+fi
 
 say "All checks passed in $(seconds_since "$started") s"
 printf '    %s\n' "${summary[@]}"

@@ -1,6 +1,6 @@
 //! Any bytes as what an NBD client says: each parser takes or refuses them, without a panic.
 //!
-//! Run: `cargo +nightly fuzz run nbd -- -max_total_time=60`.
+//! Run: `scripts/fuzz.sh 60 nbd`.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Any bytes as a stream of NVMe/TCP PDUs: understood or refused, never a panic; what is understood
 //! and said again is understood the same way.
 //!
-//! The first byte chooses the digests. Run: `cargo +nightly fuzz run nvme_pdu -- -max_total_time=60`.
+//! The first byte chooses the digests. Run: `scripts/fuzz.sh 60 nvme_pdu`.
 
 #![no_main]
 

@@ -2,7 +2,7 @@
 //! The server must stand, come to rest, and serve the next host.
 //!
 //! Each piece of input is a step: a command on one of the queues, raw bytes, or time that passes.
-//! Run: `cargo +nightly fuzz run nvme_session -- -max_total_time=60`.
+//! Run: `scripts/fuzz.sh 60 nvme_session`.
 
 #![no_main]
 

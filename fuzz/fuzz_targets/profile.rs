@@ -1,6 +1,6 @@
 //! Any text as a profile: refused, or a trace comes out that ends and keeps its promises.
 //!
-//! Run: `cargo +nightly fuzz run profile -- -max_total_time=60`.
+//! Run: `scripts/fuzz.sh 60 profile`.
 
 #![no_main]
 

@@ -2,7 +2,7 @@
 //! refuse them, without a panic, in bounded time and memory.
 //!
 //! The first byte chooses the format, or lets it be detected; the rest is the file, compressed or not.
-//! Run: `cargo +nightly fuzz run trace -- -max_total_time=60`.
+//! Run: `scripts/fuzz.sh 60 trace`.
 
 #![no_main]
 

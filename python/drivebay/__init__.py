@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from drivebay.results import load as load_result
     from drivebay.suites import load as load_suite
 
+    from . import calibrate as calibrate
     from . import review as review
 
+__all__ = ["__version__", "calibrate", "drive", "load_result", "load_suite", "review", "run"]
 __all__ = [
     "Device",
     "Drive",
@@ -48,6 +50,8 @@ _LIBRARY = {
     *("drive", "run"),
 }
 _HOMES = {
+    "calibrate": ("drivebay.calibrate", None),
+    "drive": ("drivebay.catalog", "load"),
     **{name: ("drivebay.library", name) for name in _LIBRARY},
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.suites", "load"),

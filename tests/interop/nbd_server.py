@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
 START_S = 60
 END_S = 30
 
@@ -55,9 +56,7 @@ class Served:
 def served(folder: Path, *options: str, drive: str = "sm951-ahci-512") -> Iterator[Served]:
     """Serves `drive` over NBD until the end of the block."""
     command = [
-        sys.executable,
-        "-c",
-        "from drivebay.cli import main; main()",
+        *PROGRAM,
         *("serve", drive, "--json", "--nbd", f"unix:{folder / 'nbd.sock'}"),
         *("--control", f"unix:{folder / 'control.sock'}", *options),
     ]

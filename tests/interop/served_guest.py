@@ -1,4 +1,4 @@
-"""A small Linux guest whose kernel is the host of a drive that drivebay serves over NVMe.
+"""A small Linux guest whose kernel is the host of a drive that drivebay serves.
 
 As nvme_guest.py, with a shell script as its job: over TCP through QEMU's user network, or with the
 drive as a PCIe device over vfio-user, for which QEMU must know `vfio-user-pci`: the one on PATH, or
@@ -11,15 +11,16 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import nvme_guest
+from nbd_server import PROGRAM
 
 DRIVE = "sm951-nvme-256"
+AHCI_DRIVE = "sm951-ahci-512"
 NQN = f"nqn.2026-11.localhost.drivebay:{DRIVE}"
 HOST = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
 BOOT_S = 400
@@ -48,7 +49,7 @@ dd if=/dev/nvme0n1 of=/tmp/c bs=1M count=1 iflag=direct 2>/dev/null
 echo "SAID left $(tr -d '\\0' < /tmp/c | wc -c)"
 dd if=/tmp/a of=/tmp/d bs=512 count=1 2>/dev/null
 nvme compare /dev/nvme0n1 -s 0 -c 0 -z 512 -d /tmp/d >/tmp/compare 2>&1
-grep -qi compare_failed /tmp/compare && echo "SAID compare differs"
+grep -qi 'compare failure' /tmp/compare && echo "SAID compare differs"
 if [ -x /usr/bin/fio ]; then
   fio --name=v --filename=/dev/nvme0n1 --size=16M --rw=randwrite --bs=4k --iodepth=32 \\
     --ioengine=libaio --direct=1 --verify=crc32c >/tmp/fio 2>&1; echo "SAID fio $?"
@@ -56,6 +57,36 @@ fi
 nvme set-feature /dev/nvme0 -f 4 -v 0x110 >/dev/null
 nvme smart-log /dev/nvme0 | sed -n 's/^critical_warning[^:]*: */SAID hot /p'
 nvme format /dev/nvme0n1 -n 1 -l 0 -f >/dev/null 2>&1 && echo "SAID format done"
+if [ -x /usr/sbin/mkfs.ext4 ] && [ -x /usr/sbin/fstrim ]; then
+  mkdir /m; mkfs.ext4 -q -F -E nodiscard /dev/nvme0n1 64M && mount -t ext4 /dev/nvme0n1 /m
+  dd if=/dev/urandom of=/m/file bs=1M count=16 2>/dev/null; sync; rm /m/file; sync
+  /usr/sbin/fstrim /m && echo "SAID fstrim done"; umount /m
+fi
+"""
+# Likewise for a drive with AHCI firmware, which Linux shows as a SCSI disk.
+AHCI_JOB = """\
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/sda ] || sleep 0.3; done
+echo "SAID sectors $(cat /sys/block/sda/size)"
+echo "SAID model $(cat /sys/block/sda/device/model)"
+echo "SAID depth $(cat /sys/block/sda/device/queue_depth)"
+for d in /sys/bus/pci/devices/*; do
+  [ "$(cat $d/device)" = 0xa801 ] && echo "SAID interrupts $(ls $d/msi_irqs | wc -l)"
+done
+dd if=/dev/urandom of=/tmp/a bs=1M count=2 2>/dev/null
+dd if=/tmp/a of=/dev/sda bs=1M oflag=direct 2>/dev/null
+dd if=/dev/sda of=/tmp/b bs=1M count=2 iflag=direct 2>/dev/null
+cmp /tmp/a /tmp/b && echo "SAID data same"
+blkdiscard -f -o 0 -l 1048576 /dev/sda && echo "SAID discard done"
+dd if=/dev/sda of=/tmp/c bs=1M count=1 iflag=direct 2>/dev/null
+echo "SAID left $(tr -d '\\0' < /tmp/c | wc -c)"
+if [ -x /usr/bin/fio ]; then
+  fio --name=v --filename=/dev/sda --size=16M --rw=randwrite --bs=4k --iodepth=32 \\
+    --ioengine=libaio --direct=1 --verify=crc32c >/tmp/fio 2>&1; echo "SAID fio $?"
+fi
+if [ -x /usr/sbin/smartctl ]; then
+  smartctl -A /dev/sda | sed -n 's/^194 .* \\([0-9]*\\)$/SAID temperature \\1/p'
+fi
+dmesg | grep -c 'ata[0-9].*\\(exception\\|failed command\\)' | sed 's/^/SAID errors /'
 """
 CONNECT = f"""\
 ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up
@@ -114,9 +145,9 @@ def lacks_vfio_user() -> str:
 
 
 @contextlib.contextmanager
-def server(*options: str) -> Iterator[list[str]]:
+def server(*options: str, drive: str = DRIVE) -> Iterator[list[str]]:
     """A served drive; the lines in which it says where."""
-    command = [sys.executable, "-m", "drivebay", "serve", DRIVE, "--pace", "none", *options]
+    command = [*PROGRAM, "serve", drive, "--pace", "none", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
@@ -141,8 +172,8 @@ def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> 
     busybox, nvme = nvme_guest.program_of("busybox"), nvme_guest.program_of("nvme")
     assert busybox is not None and nvme is not None
     shutil.copy(busybox, root / "bin/busybox")
-    programs = [nvme, nvme_guest.program_of("blkdiscard"), nvme_guest.program_of("fio")]
-    for program in filter(None, programs):
+    more = map(nvme_guest.program_of, ("blkdiscard", "fio", "mkfs.ext4", "fstrim", "smartctl"))
+    for program in filter(None, (nvme, *more)):
         nvme_guest.copy_with_libraries(program, root)
     nvme_guest.copy_modules(kernel, root, modules)
     image = nvme_guest.pack(root, BEGIN + script + END)

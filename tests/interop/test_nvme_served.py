@@ -1,4 +1,4 @@
-"""Linux's own NVMe drivers as hosts of a served drive: over TCP, and as a PCIe device in QEMU.
+"""Linux's own drivers as hosts of a served drive: NVMe over TCP, NVMe and AHCI as PCIe devices.
 
 See served_guest.py for what it needs. Not run where that is absent.
 """
@@ -12,6 +12,8 @@ import pytest
 import served_guest
 
 SECTORS = 500_118_192
+AHCI_SECTORS = 1_000_215_216
+PCI_MODULES = ("nvme", "crc32c_generic", "ext4")
 
 GUEST = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
 
@@ -41,22 +43,26 @@ def check(said: dict[str, str]) -> None:
     assert said.get("fio", "0") == "0"
     assert (said["critical_warning"], said["hot"]) == ("0", "0x2")
     assert said["format"] == "done"
+    assert said.get("fstrim", "done") == "done"
 
 
 @GUEST
 def test_linux_over_tcp(tmp_path: Path) -> None:
-    with served_guest.server("--nvme-tcp", "127.0.0.1:0") as lines:
+    disk = tmp_path / "disk.img"
+    with served_guest.server("--nvme-tcp", "127.0.0.1:0", "--data", str(disk)) as lines:
         line = next(one for one in lines if "nvme-tcp:" in one)
         port = line.split("nvme-tcp:", 1)[1].split()[0].rsplit(":", 1)[1]
         connect = served_guest.CONNECT.replace("PORT", port)
         said = served_guest.boot(
             tmp_path,
             connect + served_guest.JOB,
-            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp"),
+            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "ext4"),
             *("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="),
         )
     check(said)
     assert said["found"] == served_guest.NQN
+    # The last thing that the guest did was to write 16 MiB and to give them back.
+    assert disk.stat().st_blocks * 512 < 16 * 2**20
 
 
 @GUEST
@@ -64,14 +70,35 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
 def test_linux_over_pcie(tmp_path: Path) -> None:
     path = tmp_path / "drive.sock"
     with served_guest.server("--vfio-user", str(path)):
-        check(served_guest.boot(tmp_path, served_guest.JOB, ("nvme",), "-device", pci(path)))
+        check(served_guest.boot(tmp_path, served_guest.JOB, PCI_MODULES, "-device", pci(path)))
+
+
+@GUEST
+@pytest.mark.usefixtures("vfio_user")
+def test_linux_over_ahci(tmp_path: Path) -> None:
+    path = tmp_path / "drive.sock"
+    with served_guest.server("--vfio-user", str(path), drive=served_guest.AHCI_DRIVE):
+        job = served_guest.AHCI_JOB
+        said = served_guest.boot(tmp_path, job, ("ahci", "sd_mod"), "-device", pci(path))
+    assert said["sectors"] == str(AHCI_SECTORS)
+    assert said["model"] == "MZHPV512HDGL"
+    assert (said["depth"], said["interrupts"]) == ("32", "1")
+    assert said["data"] == "same"
+    assert (said["discard"], said["left"]) == ("done", "0")
+    assert said.get("fio", "0") == "0"
+    assert said.get("temperature", "25") == "25"
+    assert said["errors"] == "0"
 
 
 @pytest.mark.usefixtures("vfio_user")
-def test_firmware_boots_from_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("drive", "sectors"),
+    [(served_guest.DRIVE, SECTORS), (served_guest.AHCI_DRIVE, AHCI_SECTORS)],
+)
+def test_firmware_boots_from_it(tmp_path: Path, drive: str, sectors: int) -> None:
     path, disk = tmp_path / "drive.sock", tmp_path / "disk.img"
     with disk.open("wb") as file:
         file.write(served_guest.boot_sector("Bootable? Yes\r\n"))
-        file.truncate(SECTORS * 512)
-    with served_guest.server("--vfio-user", str(path), "--data", str(disk)):
+        file.truncate(sectors * 512)
+    with served_guest.server("--vfio-user", str(path), "--data", str(disk), drive=drive):
         assert served_guest.firmware_says(pci(path)).strip() == "Bootable? Yes"

@@ -24,7 +24,7 @@ mod state;
 mod superblocks;
 mod write;
 
-pub use power_cut::Recovery;
+pub use power_cut::{Place, Recovery};
 pub use sanitize::Sanitize;
 pub use state::STATE_VERSION;
 

@@ -31,6 +31,8 @@ mod timeline;
 
 pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize};
 pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};
+pub use device::{Counters, Device, Place, Recovery, STATE_VERSION, Sanitize};
+pub use ftl::Ftl;
 pub use health::Health;
 pub use io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 pub use map_cache::MapTraffic;

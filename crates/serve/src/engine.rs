@@ -17,7 +17,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 
 use drivebay_drive::{Counters, Device, DeviceError, Health, Io};
-use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
+use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 use serde::Serialize;
 
 use crate::clock::{Clock, Pace};
@@ -32,8 +32,13 @@ use crate::volatile::Loss;
 /// A time that does not come.
 const NEVER: Nanos = Nanos(u64::MAX);
 
-/// Least data that a drive can lose, bytes: of a write buffer smaller than this no flush is worth a test.
+/// Least data that a drive can lose with [`Loss::Unflushed`], bytes: of a write buffer smaller than this
+/// no flush is worth a test.
 const LOSABLE_MIN: u64 = 1 << 20;
+
+/// Room for what a power cut would take of requests that the model has not served yet, bytes; beyond it
+/// the oldest counts as safe.
+const ASKED_MAX: u64 = 128 << 20;
 
 /// What a host wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +191,6 @@ pub struct Engine {
     faults: Faults,
     /// When the power goes, if that is planned.
     plan: Option<Plan>,
-    loss: Loss,
     rng: Rng,
     cuts: u64,
     last_cut: Option<Cut>,
@@ -223,7 +227,6 @@ impl Engine {
             began: now,
             faults: Faults::new(rng.fork("faults")),
             plan: None,
-            loss: Loss::All,
             rng: rng.fork("losses"),
             cuts: 0,
             last_cut: None,
@@ -261,6 +264,20 @@ impl Engine {
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.traffic
+    }
+
+    /// Bytes that a power cut would take now, at most.
+    pub fn losable_bytes(&mut self) -> u64 {
+        self.sweep();
+        self.store.losable_bytes()
+    }
+
+    /// Forgets the way back to what has been programmed over.
+    fn sweep(&mut self) {
+        let (device, now) = (&self.device, self.now);
+        if let Some(volatile) = self.store.volatile() {
+            volatile.sweep(|place| device.is_programmed(place, now));
+        }
     }
 
     /// Requests under way.
@@ -310,6 +327,9 @@ impl Engine {
             Some(status) if request.op.changes() => Err(status),
             _ => self.apply(number, &request, data),
         };
+        if self.store.volatile().is_some_and(|volatile| volatile.is_long()) {
+            self.sweep();
+        }
         let (status, ticket) = match applied {
             Ok(ticket) => (Status::Ok, ticket),
             Err(status) => (status, None),
@@ -422,6 +442,14 @@ impl Engine {
                         pending.status = Status::MediaError;
                     }
                     let done = served.completion.done.after(pending.extra);
+                    let number = pending.number;
+                    if pending.request.op.changes()
+                        && served.io.op != drivebay_drive::Op::Flush
+                        && let Some(volatile) = self.store.volatile()
+                    {
+                        let device = &self.device;
+                        volatile.placed(number, |page| device.place_of(Lpn(page as u32)));
+                    }
                     self.push(done, turn.tag);
                 }
                 Err(error) => self.fail(turn.at, turn.tag, &error),
@@ -442,10 +470,14 @@ impl Engine {
     /// safe can be lost.
     pub fn may_lose_power(&mut self, cuts: Option<Cuts>, loss: Loss) {
         let spec = self.device.spec();
-        let pages = u64::from(spec.buffer_pages) << spec.geometry.page_shift;
-        self.store.may_lose((pages * 4096).max(LOSABLE_MIN));
+        let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
+        let bytes_max = match loss {
+            Loss::Unflushed => buffer.max(LOSABLE_MIN),
+            // The host's streams have a buffer each; pages share a flash page where data is compressed.
+            Loss::All | Loss::Random => 4 * buffer + ASKED_MAX,
+        };
+        self.store.may_lose(loss, bytes_max);
         self.plan = cuts.map(|cuts| Plan::new(cuts, self.rng.fork("cuts")));
-        self.loss = loss;
     }
 
     /// Whether the plan's moment has come.
@@ -460,7 +492,12 @@ impl Engine {
     /// # Errors
     /// The store's: it holds neither the old nor the new data then.
     pub fn power_cut(&mut self) -> io::Result<Cut> {
+        // Not before what has been answered.
+        self.now = self.clock.now().max(self.now);
         let at = self.now.max(self.device.now());
+        self.device.before_power_cut(at);
+        let (device, rng) = (&self.device, &mut self.rng);
+        let lost_bytes = self.store.power_cut(|place| device.is_programmed(place, at), rng)?;
         let recovery = self.device.power_cut(at);
         self.clock.skip_to(recovery.ready);
         self.pending = Slab::default();
@@ -469,7 +506,6 @@ impl Engine {
         self.backlog.clear();
         self.carried = 0;
         self.answered.clear();
-        let lost_bytes = self.store.power_cut(self.loss, &mut self.rng)?;
         let ready_after = recovery.ready.since(at);
         let cut = Cut { at: at.since(self.began), ready_after, lost_bytes };
         self.cuts += 1;
@@ -595,13 +631,17 @@ impl Engine {
         }
         let pending = self.pending.remove(slot).expect("it is under way");
         let Pending { request, number, status, .. } = pending;
-        if status == Status::Ok && !self.ignores_flush {
+        if status == Status::Ok
+            && !self.ignores_flush
+            && let Some(volatile) = self.store.volatile()
+        {
             match request.op {
                 Op::Flush | Op::Trim { fua: true } | Op::WriteZeroes { fua: true, .. } => {
-                    self.store.settle(number)
+                    volatile.settle(number);
                 }
                 Op::Write { fua: true } => {
-                    self.store.settle_range(number, request.lba, u64::from(request.sectors));
+                    let end = request.lba + u64::from(request.sectors);
+                    volatile.settle_range(number, request.lba..end);
                 }
                 _ => {}
             }

@@ -8,6 +8,7 @@
 //!
 //! This crate must not know what is inside the drive's translation layer, nor Python.
 
+mod ahci;
 mod clock;
 mod control;
 mod engine;
@@ -18,6 +19,7 @@ mod listener;
 mod mailbox;
 pub mod nbd;
 pub mod nvme;
+mod pci;
 mod power;
 pub mod probe;
 mod report;
@@ -35,6 +37,7 @@ pub use faults::{Effect, Fault, FaultError, Faults, Kind};
 pub use lateness::{LATE, Lateness};
 pub use listener::{Address, AddressError, Listener, Socket};
 pub use mailbox::{Handle, Message};
+pub use pci::VfioError;
 pub use power::{Cuts, CutsError};
 pub use report::{LatenessFigures, Report};
 pub use server::{Options, ServeError, Server};

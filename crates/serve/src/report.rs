@@ -82,7 +82,7 @@ impl Report {
             waf: health.waf.unwrap_or(0.0),
             temperature_c: counters.temperature_c,
             throttle_stage: counters.throttle_stage,
-            losable_bytes: engine.store().losable_bytes(),
+            losable_bytes: engine.losable_bytes(),
             power_cuts,
             last_power_cut,
             lateness,

@@ -1,14 +1,15 @@
 //! A whole server put together: drive, store, listeners, loop.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drivebay_drive::{Device, DeviceError, Io, Op, Spec};
+use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
 use drivebay_run::snapshot::{self, SnapshotError};
-use drivebay_units::SECTOR_BYTES;
+use drivebay_units::{Lpn, SECTOR_BYTES};
 use serde::Deserialize;
 
+use crate::ahci;
 use crate::clock::Pace;
 use crate::control::Control;
 use crate::engine::Engine;
@@ -18,9 +19,10 @@ use crate::listener::{Address, AddressError, Listener};
 use crate::mailbox::Handle;
 use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Connection, Export, Stream};
-use crate::nvme::pci::{self, VfioError};
+use crate::nvme::pci;
 use crate::nvme::tcp::{Target, TargetError};
 use crate::nvme::{Identity, Subsystem};
+use crate::pci::VfioError;
 use crate::power::{Cuts, CutsError};
 use crate::report::Report;
 use crate::session::Session;
@@ -92,6 +94,19 @@ pub enum ServeError {
     /// The drive's state.
     #[error(transparent)]
     State(#[from] SnapshotError),
+    /// The data is another drive's.
+    #[error(
+        "{} does not belong to {}: it knows nothing of {pages} pages of 4 KiB that hold data\nhint: name the state that was saved beside this data, or start as new, with this data on the drive: rm {}",
+        .state.display(), .data.display(), .state.display()
+    )]
+    AnotherState {
+        /// The drive's state.
+        state: PathBuf,
+        /// The data's file.
+        data: PathBuf,
+        /// Pages with data that are not mapped in the state.
+        pages: u64,
+    },
     /// The drive.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -119,6 +134,7 @@ impl ServeError {
             ServeError::Tls(_)
             | ServeError::Cuts(_)
             | ServeError::Fault(_)
+            | ServeError::AnotherState { .. }
             | ServeError::Control(_) => false,
         }
     }
@@ -150,12 +166,16 @@ impl Server {
             Some(path) => Store::open(path, sectors, &handle)?,
             None => Store::memory(sectors, options.memory_max_bytes)?,
         };
-        let identity = Identity::new(&spec, &format!("DRIVEBAY{seed:012X}"));
+        let serial = format!("DRIVEBAY{seed:012X}");
+        let identity = Identity::new(&spec, &serial);
+        let is_nvme = spec.protocol == Protocol::Nvme;
+        let names = ahci::Names::new(&spec, &serial);
         let known = options.state.as_ref().filter(|path| path.exists());
         let device = match known {
             Some(path) => snapshot::restore(spec, None, path)?,
-            None => adopt(Device::new(spec, seed)?, &store)?,
+            None => Device::new(spec, seed)?,
         };
+        let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
         let mut engine = Engine::new(device, store, options.pace, seed);
         if cuts.is_some() || options.control.is_some() {
             engine.may_lose_power(cuts, options.loss);
@@ -182,7 +202,11 @@ impl Server {
             event_loop.listen(Box::new(target))?;
         }
         if let Some(path) = &options.vfio_user {
-            pci::serve(&mut event_loop, &handle, &subsystem, path)?;
+            if is_nvme {
+                pci::serve(&mut event_loop, &handle, &subsystem, path)?;
+            } else {
+                ahci::serve(&mut event_loop, &handle, names, path)?;
+            }
             addresses.push(format!("vfio-user:{}", path.display()));
         }
         if let Some(text) = &options.control {
@@ -222,22 +246,76 @@ impl Server {
     }
 }
 
-/// A fresh drive takes over the data that its file holds already: written once, in order, before the
-/// first host comes. So the map knows what is there, and reads of it go to flash.
-fn adopt(mut device: Device, store: &Store) -> Result<Device, ServeError> {
-    const PIECE: u64 = 256;
-    let mut lba = 0;
+/// A mapped page of the drive, sectors.
+const PAGE_SECTORS: u64 = 8;
+
+/// Stretches of the store that hold data in pages which `device` does not know: first sector, sectors.
+/// Also how many pages hold data at all.
+type Unknown = (Vec<(u64, u64)>, u64);
+
+fn unknown(device: &Device, store: &Store, is_new: bool) -> Result<Unknown, ServeError> {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let (mut lba, mut data_pages) = (0, 0);
     while lba < store.sectors() {
         for extent in store.extents(lba, store.sectors() - lba, 1024)? {
             let end = lba + extent.sectors;
-            while extent.data && lba < end {
-                let sectors = PIECE.min(end - lba);
-                let io = Io { op: Op::Write, lba, sectors: sectors as u32 };
-                let done = device.submit(device.now(), io)?.done;
-                device.rest(done);
-                lba += sectors;
+            let pages =
+                if extent.data { lba / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) } else { 0..0 };
+            data_pages += pages.end - pages.start;
+            for page in pages {
+                let is_known = !is_new && device.ftl().look_up(Lpn(page as u32)).is_some();
+                if is_known || (!is_new && is_zero(store, page)?) {
+                    continue;
+                }
+                let first = page * PAGE_SECTORS;
+                match found.last_mut() {
+                    Some((start, sectors)) if *start + *sectors == first => {
+                        *sectors += PAGE_SECTORS
+                    }
+                    _ => found.push((first, PAGE_SECTORS)),
+                }
             }
             lba = end;
+        }
+    }
+    Ok((found, data_pages))
+}
+
+fn is_zero(store: &Store, page: u64) -> io::Result<bool> {
+    let mut bytes = [0; (PAGE_SECTORS * SECTOR_BYTES) as usize];
+    let sectors = PAGE_SECTORS.min(store.sectors() - page * PAGE_SECTORS);
+    store.read(page * PAGE_SECTORS, &mut bytes[..(sectors * SECTOR_BYTES) as usize])?;
+    Ok(bytes.iter().all(|&byte| byte == 0))
+}
+
+/// The drive takes over the data that its file holds already and its map does not know: written once,
+/// in order, before the first host comes. So the map knows what is there, and reads of it go to flash.
+///
+/// A state that was not written at an orderly end lacks what came after it. One that does not know most
+/// of the data is another drive's, and refused.
+fn adopt(
+    mut device: Device,
+    store: &Store,
+    state: Option<&Path>,
+    data: Option<&Path>,
+) -> Result<Device, ServeError> {
+    const PIECE: u64 = 256;
+    let Some(data) = data else { return Ok(device) };
+    let (stretches, data_pages) = unknown(&device, store, state.is_none())?;
+    let pages: u64 = stretches.iter().map(|(_, sectors)| sectors / PAGE_SECTORS).sum();
+    if let Some(state) = state
+        && 2 * pages > data_pages
+    {
+        let (state, data) = (state.to_owned(), data.to_owned());
+        return Err(ServeError::AnotherState { state, data, pages });
+    }
+    for (first, sectors) in stretches {
+        let end = (first + sectors).min(store.sectors());
+        for lba in (first..end).step_by(PIECE as usize) {
+            let sectors = PIECE.min(end - lba) as u32;
+            let io = Io { op: Op::Write, lba, sectors };
+            let done = device.submit(device.now(), io)?.done;
+            device.rest(done);
         }
     }
     Ok(device)

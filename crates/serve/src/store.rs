@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use drivebay_drive::Place;
 use drivebay_units::{Rng, SECTOR_BYTES};
 use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
@@ -175,39 +176,34 @@ impl Store {
         self.sectors
     }
 
-    /// From now on the data that no flush has made safe can be lost; at most `bytes_max` of it.
-    pub fn may_lose(&mut self, bytes_max: u64) {
-        self.volatile.get_or_insert_with(|| Volatile::new(bytes_max));
+    /// From now on the data that is not safe can be lost; at most `bytes_max` of it.
+    pub fn may_lose(&mut self, loss: Loss, bytes_max: u64) {
+        self.volatile = Some(Volatile::new(loss, bytes_max));
+    }
+
+    /// What a power cut would take, where there may be one.
+    pub(crate) fn volatile(&mut self) -> Option<&mut Volatile> {
+        self.volatile.as_mut()
     }
 
     /// Bytes that a power cut would take at most.
     #[must_use]
-    pub fn losable_bytes(&self) -> u64 {
+    pub(crate) fn losable_bytes(&self) -> u64 {
         self.volatile.as_ref().map_or(0, Volatile::bytes)
-    }
-
-    /// All writes up to `number` are safe.
-    pub fn settle(&mut self, number: u64) {
-        if let Some(volatile) = &mut self.volatile {
-            volatile.settle(number);
-        }
-    }
-
-    /// What the write `number` put on these sectors is safe.
-    pub fn settle_range(&mut self, number: u64, lba: u64, sectors: u64) {
-        if let Some(volatile) = &mut self.volatile {
-            volatile.settle_range(number, lba, sectors);
-        }
     }
 
     /// What was not safe is gone; returns how many bytes.
     ///
     /// # Errors
     /// The system's.
-    pub fn power_cut(&mut self, loss: Loss, rng: &mut Rng) -> io::Result<u64> {
+    pub(crate) fn power_cut(
+        &mut self,
+        programmed: impl Fn(Place) -> bool,
+        rng: &mut Rng,
+    ) -> io::Result<u64> {
         let Some(volatile) = &mut self.volatile else { return Ok(0) };
         let mut lost = 0;
-        for (lba, old) in volatile.cut(loss, rng) {
+        for (lba, old) in volatile.cut(programmed, rng) {
             lost += old.len() as u64;
             self.file.write_all_at(&old, lba * SECTOR_BYTES)?;
         }
@@ -222,7 +218,7 @@ impl Store {
         let mut old = vec![0; (sectors * SECTOR_BYTES) as usize];
         self.read(lba, &mut old)?;
         let volatile = self.volatile.as_mut().expect("looked at above");
-        volatile.replace(number, lba, old);
+        volatile.replace(number, lba, &old);
         Ok(())
     }
 
@@ -258,8 +254,8 @@ impl Store {
         let (from, len) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
         if sectors <= TRIM_MAX {
             self.keep(number, lba, sectors)?;
-        } else {
-            self.settle_range(number, lba, sectors);
+        } else if let Some(volatile) = &mut self.volatile {
+            volatile.settle_range(number, lba..lba + sectors);
         }
         if self.holes {
             fallocate(&self.file, HOLE, from, len)?;

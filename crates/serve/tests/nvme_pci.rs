@@ -6,11 +6,11 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Loss, Options, Pace, Server};
+use drivebay_serve::{Handle, Loss, Options, Pace, Server};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -149,10 +149,8 @@ impl Machine {
     }
 }
 
-#[test]
-fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("drive.sock");
+/// The catalog's NVMe drive at a socket, until it is stopped.
+fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
     let base = include_str!("../../../drives/sm951-ahci-512.toml");
     let text = include_str!("../../../drives/sm951-nvme-256.toml");
     let spec = Spec::from_family(base, text).unwrap();
@@ -160,7 +158,7 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         name: "drive".to_owned(),
         nbd: Vec::new(),
         nvme_tcp: Vec::new(),
-        vfio_user: Some(path.clone()),
+        vfio_user: Some(path.to_owned()),
         data: None,
         state: None,
         memory_max_bytes: 1 << 30,
@@ -173,7 +171,52 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let handle = server.handle();
-    let running = thread::spawn(move || server.run().map(|_| ()));
+    (handle, thread::spawn(move || drop(server.run().unwrap())))
+}
+
+#[test]
+fn a_power_cut_fails_the_controller_until_it_is_reset() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.sock");
+    let (handle, running) = serve(&path);
+    handle.ask(|engine| engine.may_lose_power(None, Loss::All)).unwrap();
+    let mut machine = Machine::boot(&path);
+    machine.enable();
+    machine.make_queues();
+    let flush = Sqe { opcode: 0x00, nsid: 1.into(), ..Sqe::default() };
+    let mut put = |machine: &mut Machine, byte: u8| {
+        for (place, length) in machine.pages() {
+            machine.memory.write_all_at(&vec![byte; length], place).unwrap();
+        }
+        assert_eq!(machine.io(0x01), Status::SUCCESS);
+    };
+    put(&mut machine, 1);
+    assert_eq!(machine.command(1, flush).0, Status::SUCCESS);
+    put(&mut machine, 2);
+    let cut = handle.ask(|engine| engine.power_cut().unwrap()).unwrap();
+    assert_eq!(cut.lost_bytes, 24 * 1024);
+    // Ready, and fatal: the machine must reset it.
+    machine.wait_for(1 | 2);
+    machine.write(0x14, &0_u32.to_le_bytes());
+    machine.wait_for(0);
+    (machine.tails, machine.heads) = ([0; 2], [(0, 1); 2]);
+    machine.enable();
+    machine.make_queues();
+    assert_eq!(machine.io(0x02), Status::SUCCESS);
+    for (place, length) in machine.pages() {
+        let mut found = vec![0; length];
+        machine.memory.read_exact_at(&mut found, place).unwrap();
+        assert_eq!(found, vec![1; length], "the flushed version");
+    }
+    handle.stop();
+    running.join().unwrap();
+}
+
+#[test]
+fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.sock");
+    let (handle, running) = serve(&path);
     for _ in 0..2 {
         // The second one comes after the first has left without a word.
         let mut machine = Machine::boot(&path);
@@ -215,5 +258,5 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         drop(machine);
     }
     handle.stop();
-    running.join().unwrap().unwrap();
+    running.join().unwrap();
 }

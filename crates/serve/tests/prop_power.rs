@@ -5,8 +5,10 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use drivebay_serve::{Engine, Loss, Op, Status};
-use drivebay_units::{Rng, SECTOR_BYTES};
+use drivebay_units::{Lpn, Rng, SECTOR_BYTES, Slot};
 use support::{drain, engine, request};
 
 const SECTORS: u64 = 2048;
@@ -121,11 +123,69 @@ fn check_cut(engine: &mut Engine, reference: &mut Reference, outcome: &mut Outco
 
 #[test]
 fn nothing_safe_is_lost_in_hundreds_of_cuts() {
-    for (seed, loss) in [(1, Loss::All), (2, Loss::Random)] {
+    for (seed, loss) in [(1, Loss::All), (2, Loss::Random), (3, Loss::Unflushed)] {
         let outcome = torture(seed, loss, 400, false);
         assert_eq!(outcome.wrong, 0, "{loss:?}");
         assert!(outcome.lost > 1000, "{loss:?}: cuts lose what is not safe: {}", outcome.lost);
     }
+}
+
+/// Data and model fall back together: after a cut each page holds the version that lies in the slot
+/// to which the model's map points.
+#[test]
+fn data_falls_back_as_the_models_map_does() {
+    const PAGES: u64 = SECTORS / 8;
+    let mut rng = Rng::new(5).fork("map");
+    let mut engine = engine(SECTORS, 5, false);
+    engine.may_lose_power(None, Loss::All);
+    // By page the newest version; by slot, and erases of its superblock, what was seen there last.
+    let mut newest = vec![0; PAGES as usize];
+    let mut slots: HashMap<(Slot, u32), (u64, u64)> = HashMap::new();
+    let find = |engine: &mut Engine, page: u64| {
+        let ftl = engine.device().ftl();
+        let slot = ftl.look_up(Lpn(page as u32))?;
+        Some((slot, ftl.superblock(ftl.locate(slot).0).erases))
+    };
+    let (mut version, mut lost, mut stayed, mut unseen) = (0, 0, 0, 0);
+    for _ in 0..200 {
+        for _ in 0..rng.below(80) {
+            let page = rng.below(PAGES);
+            let count = 1 + rng.below(8).min(PAGES - page - 1);
+            version += 1;
+            let data = pattern(version).repeat(8 * count as usize);
+            let op = Op::Write { fua: rng.below(30) == 0 };
+            engine.begin_turn();
+            engine.submit(request(op, page * 8, 8 * count as u32, version), &data);
+            assert_eq!(drain(&mut engine)[0].status, Status::Ok);
+            newest[page as usize..(page + count) as usize].fill(version);
+            // Collection may have moved any page.
+            for page in 0..PAGES {
+                if let Some(place) = find(&mut engine, page) {
+                    slots.insert(place, (page, newest[page as usize]));
+                }
+            }
+        }
+        let cut = engine.power_cut().expect("memory");
+        assert!(cut.lost_bytes <= 2 << 20, "no more than the buffer holds");
+        for page in 0..PAGES {
+            let found = read_version(&engine, page * 8);
+            assert!((1..8).all(|sector| read_version(&engine, page * 8 + sector) == found));
+            match find(&mut engine, page).map(|place| slots.get(&place)) {
+                None => assert_eq!(found, 0, "page {page} is unmapped"),
+                Some(Some(&there)) => assert_eq!(there, (page, found)),
+                // Copied twice behind one command.
+                Some(None) => unseen += 1,
+            }
+            let before = std::mem::replace(&mut newest[page as usize], found);
+            if before == found {
+                stayed += u64::from(found > 0);
+            } else {
+                lost += 1;
+            }
+        }
+    }
+    assert!(lost > 1000 && stayed > 1000, "{lost} lost, {stayed} stayed");
+    assert!(unseen < stayed / 100, "{unseen} of {stayed}");
 }
 
 #[test]
@@ -143,11 +203,11 @@ fn what_the_drive_can_lose_is_bounded() {
         engine.begin_turn();
         engine.submit(request(Op::Write { fua: false }, number * 128, 128, number), &data);
         drain(&mut engine);
-        most = most.max(engine.store().losable_bytes());
+        most = most.max(engine.losable_bytes());
     }
     assert!(most > 0 && most < 200 * data.len() as u64);
     engine.begin_turn();
     engine.submit(request(Op::Flush, 0, 0, 0), &[]);
     drain(&mut engine);
-    assert_eq!(engine.store().losable_bytes(), 0);
+    assert_eq!(engine.losable_bytes(), 0);
 }

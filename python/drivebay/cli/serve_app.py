@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from drivebay.cli import complete
+
 EPILOG = """\b
 Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock
@@ -29,6 +31,7 @@ def serve(
         typer.Argument(
             metavar="DRIVE",
             show_default=False,
+            autocompletion=complete.drives,
             help="A catalog name, or a profile's path ending in .toml.",
         ),
     ],
@@ -53,7 +56,8 @@ def serve(
         typer.Option(
             metavar="PATH",
             show_default=False,
-            help="Be a PCIe NVMe drive for QEMU's vfio-user-pci, which connects to this socket.",
+            help="Be a PCIe drive, NVMe or AHCI as its profile says, for QEMU's vfio-user-pci, "
+            "which connects to this socket.",
         ),
     ] = None,
     data: Annotated[
@@ -110,8 +114,11 @@ def serve(
         ),
     ] = None,
     loss: Annotated[
-        Literal["all", "random"],
-        typer.Option(help="What a power cut takes of the data that is not flushed."),
+        Literal["all", "random", "unflushed"],
+        typer.Option(
+            help="What a power cut takes: all that the drive had not programmed; a random part of "
+            "it, torn at sectors; or all that no flush covers, up to the write buffer's size."
+        ),
     ] = "all",
     faults: Annotated[
         Path | None,

@@ -20,7 +20,7 @@ from drivebay.errors import EnvironmentProblem, UserError
 
 T = TypeVar("T")
 Pace = Literal["sleep", "hybrid", "spin", "none"]
-Loss = Literal["all", "random"]
+Loss = Literal["all", "random", "unflushed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Options:
     tls : certificate and private key, PEM files; with them TLS is required.
     control : address of the control socket, `unix:PATH`.
     power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
-    loss : what a power cut takes of the data that is not flushed.
+    loss : what a power cut takes of the data that is not safe.
     faults : a script of faults, TOML with `[[fault]]` tables.
     """
 

@@ -6,7 +6,7 @@
 //! The time to come back is that of reading the open superblocks' spare bytes on all dies at once.
 //! guess: real firmware also reads its journal, and takes tenths of a second to start.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Lpn, Nanos};
 
 use super::{CoreQueue, Device, NEVER, collect, programs};
 use crate::front::Front;
@@ -22,7 +22,37 @@ pub struct Recovery {
     pub ready: Nanos,
 }
 
+/// Where a version of a page was put: a flash page of a write stream's buffer, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    stream: u8,
+    page: u64,
+}
+
 impl Device {
+    /// Where the newest version of a page was put; none if the page holds no data. Asked right after the
+    /// write was served, the answer belongs to that write. Cost: 1 map entry.
+    #[must_use]
+    pub fn place_of(&self, lpn: Lpn) -> Option<Place> {
+        let (index, number) = self.ftl.locate(self.ftl.look_up(lpn)?);
+        let superblock = self.ftl.superblock(index);
+        let page = superblock.first_page + u64::from(number >> self.spec.geometry.page_shift);
+        Some(Place { stream: superblock.stream, page })
+    }
+
+    /// Whether what was put there since the last power cut or erase would outlive one at `at`.
+    #[must_use]
+    pub fn is_programmed(&self, place: Place, at: Nanos) -> bool {
+        let buffer = &self.buffers[usize::from(place.stream)];
+        place.page < buffer.known().start || buffer.survives(place.page, at, &self.nand)
+    }
+
+    /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the dies
+    /// have begun by then. To be followed by [`Device::power_cut`].
+    pub fn before_power_cut(&mut self, at: Nanos) {
+        self.dies_until(at);
+    }
+
     /// Cuts the power at `at`, which must not lie before the last submission, and turns it on again.
     ///
     /// Requests without a completion, and those whose completion lies after `at`, were never answered.

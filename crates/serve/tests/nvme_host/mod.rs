@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
@@ -67,6 +68,21 @@ pub fn no_data() -> Data<'static> {
     Data { bytes: &[], is_damaged: false }
 }
 
+/// A drive of 1 GB with the catalog's names.
+fn small_drive() -> Spec {
+    let base = include_str!("../../../../drives/sm951-ahci-512.toml")
+        .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
+    let text = include_str!("../../../../drives/sm951-nvme-256.toml")
+        .replace("value = 500118192", "value = 2097152")
+        .replace("dies_per_channel = { value = 4", "dies_per_channel = { value = 1")
+        .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 300")
+        .replace("low_mb = { value = 1500, range = [500, 3000]", "low_mb = { value = 200")
+        .replace("critical_mb = { value = 800, range = [250, 1500]", "critical_mb = { value = 150");
+    let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
+    whole["collection"].as_table_mut().expect("a section").remove("idle");
+    Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
+}
+
 /// A command of an I/O queue.
 pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
     Sqe {
@@ -81,21 +97,8 @@ pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
 
 impl Rig {
     pub fn new() -> Rig {
-        // A drive of 1 GB with the catalog's names.
-        let base = include_str!("../../../../drives/sm951-ahci-512.toml")
-            .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
-        let text = include_str!("../../../../drives/sm951-nvme-256.toml")
-            .replace("value = 500118192", "value = 2097152")
-            .replace("dies_per_channel = { value = 4", "dies_per_channel = { value = 1")
-            .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 300")
-            .replace("low_mb = { value = 1500, range = [500, 3000]", "low_mb = { value = 200")
-            .replace(
-                "critical_mb = { value = 800, range = [250, 1500]",
-                "critical_mb = { value = 150",
-            );
-        let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
-        whole["collection"].as_table_mut().expect("a section").remove("idle");
-        let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"));
+        static SPEC: OnceLock<Spec> = OnceLock::new();
+        let spec = SPEC.get_or_init(small_drive).clone();
         let sectors = spec.capacity_bytes() / 512;
         let subsystem = Subsystem::shared(Identity::new(&spec, "TEST0001"));
         let store = Store::memory(sectors, 1 << 30).expect("memory");
@@ -217,6 +220,11 @@ impl Rig {
 
     pub fn reply(&mut self, host: &mut Host, cid: u16) -> Option<(Status, u64)> {
         host.done.remove(&cid).map(|cqe| (cqe.status(), cqe.result.get()))
+    }
+
+    /// Answers that nobody has asked for yet.
+    pub fn answers(&self, host: &Host) -> usize {
+        host.done.len()
     }
 
     /// Posts a command, and lets everything come to rest.

@@ -14,7 +14,7 @@ use drivebay_units::Nanos;
 use drivebay_wire::nvme::{AdminOpcode, Cqe, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::memory::prp_pieces;
+use super::prp::prp_pieces;
 use super::shared::{Letter, Registers, Shared, lock};
 use crate::engine::{Done, Engine, Op, Request};
 use crate::nvme::admin::{self, Outcome};

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::memory::Memory;
+use crate::pci::Memory;
 
 /// Registers that only the host writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) enum Letter {
 
 /// Both sides' state.
 pub(super) struct Shared {
-    pub memory: Mutex<Memory>,
+    pub memory: Arc<Mutex<Memory>>,
     /// Event file descriptors by MSI-X vector.
     vectors: Mutex<Vec<Option<File>>>,
     /// CSTS.
@@ -47,7 +47,7 @@ impl Shared {
     /// For so many queues, the admin queue among them.
     pub fn new(queues: u16) -> Shared {
         Shared {
-            memory: Mutex::default(),
+            memory: Arc::default(),
             vectors: Mutex::new((0..queues).map(|_| None).collect()),
             status: AtomicU32::new(0),
             doorbells: (0..2 * queues).map(|_| AtomicU32::new(0)).collect(),

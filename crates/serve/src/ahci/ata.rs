@@ -1,0 +1,242 @@
+//! What the drive does for an ATA command, by what its registers say.
+//!
+//! Source: ACS-3. SMART's attributes are the usual vendors' ones, from the model's health.
+
+use drivebay_drive::Spec;
+use drivebay_wire::ata::{
+    Answer, Command, Fault, Identify, Opcode, STATUS_READY, checksummed, queued_error_log,
+};
+
+use crate::engine::Engine;
+
+/// What a command comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Sectors to the host; by PIO where the command says so.
+    Read { lba: u64, sectors: u32, is_pio: bool },
+    /// Sectors from the host.
+    Write { lba: u64, sectors: u32, fua: bool },
+    /// The cache to flash.
+    Flush,
+    /// Ranges, in so many bytes from the host.
+    Trim { bytes: usize },
+    /// Data that is known at once.
+    Give { data: Vec<u8>, is_pio: bool },
+    /// Nothing but an answer.
+    Answer(Answer),
+}
+
+/// What a drive says of itself.
+#[derive(Clone, Debug)]
+pub struct Names {
+    serial: String,
+    firmware: String,
+    model: String,
+    /// Commands that it queues.
+    queue_depth: u8,
+}
+
+impl Names {
+    /// Those of a profile. No publication has the firmware's.
+    pub fn new(spec: &Spec, serial: &str) -> Names {
+        Names {
+            serial: serial.to_owned(),
+            firmware: "1.0".to_owned(),
+            model: spec.raw.drive.model.value.chars().filter(char::is_ascii).take(40).collect(),
+            queue_depth: spec.queue_depth_max.clamp(1, 32) as u8,
+        }
+    }
+}
+
+/// The drive behind its registers.
+pub(super) struct Ata {
+    names: Names,
+    sectors: u64,
+    write_cache: bool,
+    smart: bool,
+    /// The queued command that failed last, until it is asked for.
+    pub failed: Option<(u8, Answer)>,
+}
+
+/// TRIM, in the features of DATA SET MANAGEMENT.
+const TRIM: u16 = 1;
+/// SMART: LBA mid and high of every subcommand; and of a failing drive.
+const SMART_KEY: u64 = 0xc2_4f00;
+const SMART_FAILING: u64 = 0x2c_f400;
+/// Log pages.
+const LOG_DIRECTORY: u64 = 0x00;
+const LOG_QUEUED_ERROR: u64 = 0x10;
+
+impl Ata {
+    pub fn new(names: Names, sectors: u64) -> Ata {
+        Ata { names, sectors, write_cache: true, smart: true, failed: None }
+    }
+
+    /// Says what is to be done for a command.
+    pub fn plan(&mut self, engine: &mut Engine, command: &Command) -> Result<Deed, Fault> {
+        let opcode = Opcode::of(command.code).ok_or(Fault::Aborted)?;
+        let fua = !self.write_cache;
+        let (long, short) =
+            ((command.lba, command.sectors48()), (command.lba28(), command.sectors28()));
+        let read = |(lba, sectors): (u64, u32), is_pio| Deed::Read { lba, sectors, is_pio };
+        let write = |(lba, sectors): (u64, u32), fua| Deed::Write { lba, sectors, fua };
+        let deed = match opcode {
+            Opcode::ReadDmaExt => read(long, false),
+            Opcode::ReadSectorsExt => read(long, true),
+            Opcode::ReadDma => read(short, false),
+            Opcode::ReadSectors => read(short, true),
+            Opcode::ReadQueued => read((command.lba, command.sectors_queued()), false),
+            Opcode::WriteDmaExt => write(long, fua),
+            Opcode::WriteDmaFuaExt => write(long, true),
+            Opcode::WriteDma => write(short, fua),
+            Opcode::WriteQueued => {
+                write((command.lba, command.sectors_queued()), fua || command.is_fua())
+            }
+            Opcode::ReadVerify | Opcode::ReadVerifyExt => {
+                let range = if opcode == Opcode::ReadVerify { short } else { long };
+                self.check(range)?;
+                Deed::Answer(Answer::to(command, None))
+            }
+            Opcode::FlushCache | Opcode::FlushCacheExt | Opcode::StandbyImmediate => Deed::Flush,
+            Opcode::DataSetManagement if command.features == TRIM && command.count > 0 => {
+                Deed::Trim { bytes: usize::from(command.count) * 512 }
+            }
+            Opcode::DataSetManagement => return Err(Fault::Aborted),
+            Opcode::IdentifyDevice => Deed::Give { data: self.identify().to_vec(), is_pio: true },
+            Opcode::ReadLogExt => Deed::Give { data: self.log(command)?, is_pio: true },
+            Opcode::ReadLogDmaExt => Deed::Give { data: self.log(command)?, is_pio: false },
+            Opcode::Smart => self.smart(engine, command)?,
+            Opcode::SetFeatures => self.set_features(command)?,
+            Opcode::IdleImmediate => Deed::Answer(Answer::to(command, None)),
+            // Active or idle.
+            Opcode::CheckPowerMode => {
+                Deed::Answer(Answer { count: 0xff, ..Answer::to(command, None) })
+            }
+        };
+        if let Deed::Read { lba, sectors, .. } | Deed::Write { lba, sectors, .. } = deed {
+            self.check((lba, sectors))?;
+        }
+        Ok(deed)
+    }
+
+    fn check(&self, (lba, sectors): (u64, u32)) -> Result<(), Fault> {
+        if lba + u64::from(sectors) <= self.sectors { Ok(()) } else { Err(Fault::NotFound) }
+    }
+
+    fn identify(&self) -> [u8; 512] {
+        let Names { serial, firmware, model, queue_depth } = &self.names;
+        Identify {
+            serial,
+            firmware,
+            model,
+            sectors: self.sectors,
+            queue_depth: *queue_depth,
+            has_write_cache: self.write_cache,
+            has_trim: true,
+        }
+        .page()
+    }
+
+    fn log(&mut self, command: &Command) -> Result<Vec<u8>, Fault> {
+        let (page, first) = (command.lba & 0xff, command.lba >> 8 & 0xff_ffff);
+        if command.count != 1 || first != 0 {
+            return Err(Fault::Aborted);
+        }
+        match page {
+            LOG_DIRECTORY => {
+                let mut data = vec![0; 512];
+                data[0] = 1;
+                data[2 * LOG_QUEUED_ERROR as usize] = 1;
+                Ok(data)
+            }
+            LOG_QUEUED_ERROR => {
+                let nothing =
+                    Answer { status: STATUS_READY, error: 0, lba: 0, device: 0, count: 0 };
+                // Bit 7: not a queued command.
+                let (tag, answer) = self.failed.take().unwrap_or((0x80, nothing));
+                Ok(queued_error_log(tag, &answer).to_vec())
+            }
+            _ => Err(Fault::Aborted),
+        }
+    }
+
+    fn set_features(&mut self, command: &Command) -> Result<Deed, Fault> {
+        match command.features as u8 {
+            0x02 => self.write_cache = true,
+            0x82 => self.write_cache = false,
+            // Transfer mode, look-ahead, features of the interface: as they are.
+            0x03 | 0x55 | 0xaa | 0x10 | 0x90 => {}
+            _ => return Err(Fault::Aborted),
+        }
+        Ok(Deed::Answer(Answer::to(command, None)))
+    }
+
+    fn smart(&mut self, engine: &mut Engine, command: &Command) -> Result<Deed, Fault> {
+        if command.lba & 0xff_ff00 != SMART_KEY {
+            return Err(Fault::Aborted);
+        }
+        let done = Answer::to(command, None);
+        let give = |page: [u8; 512]| Deed::Give { data: page.to_vec(), is_pio: true };
+        match (command.features as u8, self.smart) {
+            (0xd8, _) => self.smart = true,
+            (_, false) => return Err(Fault::Aborted),
+            (0xd9, _) => self.smart = false,
+            (0xd0, _) => return Ok(give(attributes(engine))),
+            (0xd1, _) => return Ok(give(thresholds())),
+            // A log: its directory and the errors, of which there are none.
+            (0xd5, _) if command.lba as u8 <= 1 => return Ok(give(checksummed([0; 512]))),
+            // Attributes are always saved.
+            (0xd2, _) => {}
+            (0xda, _) => {
+                let is_failing = engine.health().available_spare_percent == 0;
+                let lba = if is_failing { SMART_FAILING } else { SMART_KEY };
+                return Ok(Deed::Answer(Answer { lba, ..done }));
+            }
+            _ => return Err(Fault::Aborted),
+        }
+        Ok(Deed::Answer(done))
+    }
+}
+
+/// Identifiers of the attributes, and whether a low value foretells failure.
+const ATTRIBUTES: [(u8, bool); 6] =
+    [(9, false), (12, false), (177, false), (187, false), (194, false), (241, false)];
+
+/// SMART READ DATA.
+fn attributes(engine: &mut Engine) -> [u8; 512] {
+    let health = engine.health();
+    let worn = health.percentage_used.unwrap_or(0);
+    let temperature = health.temperature_c.clamp(0.0, 255.0) as u8;
+    let raw = [
+        health.power_on.0 / 3_600_000_000_000,
+        health.power_cycles,
+        u64::from(worn),
+        health.media_errors,
+        u64::from(temperature),
+        // Sectors.
+        health.data_units_written * 1000,
+    ];
+    let value = [100, 100, 100 - worn.min(99), 100, 100 - temperature.min(99), 100];
+    let mut page = [0; 512];
+    page[0] = 0x0a;
+    let places = page[2..362].as_chunks_mut::<12>().0;
+    for (((place, (id, is_warning)), raw), value) in
+        places.iter_mut().zip(ATTRIBUTES).zip(raw).zip(value)
+    {
+        (place[0], place[1], place[3], place[4]) = (id, 0x32 | u8::from(is_warning), value, value);
+        place[5..11].copy_from_slice(&raw.to_le_bytes()[..6]);
+    }
+    // No offline collection, no self-test; saves by itself; errors are logged.
+    (page[368], page[370]) = (0x02, 0x01);
+    checksummed(page)
+}
+
+/// SMART READ THRESHOLDS: nothing foretells failure by a threshold.
+fn thresholds() -> [u8; 512] {
+    let mut page = [0; 512];
+    page[0] = 0x0a;
+    for (place, (id, _)) in page[2..362].as_chunks_mut::<12>().0.iter_mut().zip(ATTRIBUTES) {
+        place[0] = id;
+    }
+    checksummed(page)
+}

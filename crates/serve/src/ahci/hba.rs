@@ -1,0 +1,458 @@
+//! Registers of the controller and of its one port: what hosts write and read, and what follows.
+//!
+//! No memory, drive or interrupt is touched here: what is to be done comes back to the caller.
+//! Source: AHCI 1.3.1, sections 3, 5 and 10; only for AHCI (CAP.SAM), 32 slots, 64-bit addresses.
+
+use drivebay_wire::ata::{Answer, STATUS_BUSY, STATUS_ERROR};
+
+/// Bytes of the registers: the controller's, and one port's.
+pub(super) const REGISTER_BYTES: usize = 0x180;
+const PORT: usize = 0x100;
+/// Slots of the command list.
+pub(super) const SLOTS: usize = 32;
+
+/// 64-bit addresses, native command queueing, CLO, 6 Gbit/s, AHCI only, 32 slots, 1 port.
+const CAP: u32 = 1 << 31 | 1 << 30 | 1 << 24 | 3 << 20 | 1 << 18 | 31 << 8;
+const VERSION: u32 = 0x0001_0301;
+const GHC_RESET: u32 = 1;
+const GHC_INTERRUPTS: u32 = 1 << 1;
+const GHC_AHCI: u32 = 1 << 31;
+
+const CMD_START: u32 = 1;
+const CMD_CLEAR_BUSY: u32 = 1 << 3;
+const CMD_FRAMES: u32 = 1 << 4;
+/// Bits that keep what is written: start, frames, aggressive power management.
+const CMD_KEPT: u32 = CMD_START | CMD_FRAMES | 3 << 26;
+/// Spun up and powered on, always.
+const CMD_ON: u32 = 1 << 1 | 1 << 2;
+
+/// PxIS: a register frame came.
+pub(super) const IS_REGISTERS: u32 = 1;
+/// PxIS: a PIO setup frame came.
+pub(super) const IS_PIO: u32 = 1 << 1;
+/// PxIS: a set device bits frame came.
+pub(super) const IS_BITS: u32 = 1 << 3;
+const IS_LINK: u32 = 1 << 22;
+const IS_HOST_BUS: u32 = 1 << 29;
+const IS_TASK_FILE: u32 = 1 << 30;
+
+/// A device, at 6 Gbit/s, active.
+const LINK_UP: u32 = 0x133;
+/// SERR: the link went and came.
+const LINK_CHANGED: u32 = 1 << 16;
+
+/// What a write of the host asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// There may be commands, or a signature to be sent.
+    pub work: bool,
+    /// An interrupt is to be raised.
+    pub interrupt: bool,
+}
+
+/// The registers, and what the controller keeps beside them.
+pub(super) struct Hba {
+    interrupts: bool,
+    pending: bool,
+    list: u64,
+    frames: u64,
+    status: u32,
+    enabled: u32,
+    command: u32,
+    task_file: u32,
+    signature: u32,
+    link: u32,
+    control: u32,
+    errors: u32,
+    active: u32,
+    issued: u32,
+    /// Slots taken from the list since they were issued.
+    taken: u32,
+    /// A command that is not queued has the drive to itself.
+    busy: Option<usize>,
+    /// Looked at last: the next one is taken from behind it.
+    last: usize,
+    /// Nothing more is taken until the host has stopped the port.
+    halted: bool,
+    /// The drive has not yet said what it is.
+    greets: bool,
+    /// Counts what makes the commands under way void.
+    epoch: u32,
+}
+
+impl Hba {
+    /// As it is switched on.
+    pub fn new() -> Hba {
+        Hba {
+            interrupts: false,
+            pending: false,
+            list: 0,
+            frames: 0,
+            status: 0,
+            enabled: 0,
+            command: 0,
+            task_file: 0x7f,
+            signature: u32::MAX,
+            link: LINK_UP,
+            control: 0,
+            errors: 0,
+            active: 0,
+            issued: 0,
+            taken: 0,
+            busy: None,
+            last: SLOTS - 1,
+            halted: false,
+            greets: true,
+            epoch: 0,
+        }
+    }
+
+    /// Switched off and on.
+    pub fn reset(&mut self) {
+        *self = Hba { epoch: self.epoch.wrapping_add(1), ..Hba::new() };
+    }
+
+    /// Where the command list is.
+    pub fn list(&self) -> u64 {
+        self.list
+    }
+
+    /// Where frames go; none while the host takes none.
+    pub fn frames(&self) -> Option<u64> {
+        (self.command & CMD_FRAMES != 0).then_some(self.frames)
+    }
+
+    /// Commands taken in another epoch are not to be answered.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// All registers.
+    pub fn image(&self) -> [u8; REGISTER_BYTES] {
+        let ghc = GHC_AHCI | if self.interrupts { GHC_INTERRUPTS } else { 0 };
+        let started = self.command & CMD_START != 0;
+        let running = self.command & CMD_FRAMES != 0;
+        let command = self.command
+            | CMD_ON
+            | u32::from(running) << 14
+            | u32::from(started) << 15
+            | (self.last as u32) << 8;
+        let mut image = [0; REGISTER_BYTES];
+        let mut put = |at: usize, value: u32| {
+            image[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        };
+        put(0x00, CAP);
+        put(0x04, ghc);
+        put(0x08, self.pending.into());
+        put(0x0c, 1);
+        put(0x10, VERSION);
+        let port = [
+            self.list as u32,
+            (self.list >> 32) as u32,
+            self.frames as u32,
+            (self.frames >> 32) as u32,
+            self.status,
+            self.enabled,
+            command,
+            0,
+            self.task_file,
+            self.signature,
+            self.link,
+            self.control,
+            self.errors,
+            self.active,
+            self.issued,
+        ];
+        for (i, value) in port.into_iter().enumerate() {
+            put(PORT + 4 * i, value);
+        }
+        image
+    }
+
+    /// The host writes a register.
+    pub fn write(&mut self, offset: u64, value: u32) -> Asked {
+        let low = |old: u64, mask: u32| old & !0xffff_ffff | u64::from(value & mask);
+        let high = |old: u64| old & 0xffff_ffff | u64::from(value) << 32;
+        let mut work = false;
+        match offset {
+            0x04 if value & GHC_RESET != 0 => {
+                self.reset();
+                work = true;
+            }
+            0x04 => self.interrupts = value & GHC_INTERRUPTS != 0,
+            0x08 => self.pending &= value & 1 == 0,
+            0x100 => self.list = low(self.list, !0x3ff),
+            0x104 => self.list = high(self.list),
+            0x108 => self.frames = low(self.frames, !0xff),
+            0x10c => self.frames = high(self.frames),
+            0x110 => self.status &= !value,
+            0x114 => self.enabled = value,
+            0x118 => work = self.command(value),
+            0x12c => work = self.control(value),
+            0x130 => self.errors &= !value,
+            0x134 if self.command & CMD_START != 0 => self.active |= value,
+            0x138 if self.command & CMD_START != 0 => {
+                self.issued |= value;
+                work = true;
+            }
+            _ => {}
+        }
+        Asked { work, interrupt: self.latch() }
+    }
+
+    fn command(&mut self, value: u32) -> bool {
+        let was = self.command;
+        if value & CMD_CLEAR_BUSY != 0 {
+            self.task_file &= !0x88;
+        }
+        self.command = value & CMD_KEPT;
+        if was & CMD_START != 0 && value & CMD_START == 0 {
+            self.void();
+            (self.issued, self.active) = (0, 0);
+        }
+        true
+    }
+
+    /// SControl: DET 1 resets the link, which comes back with 0.
+    fn control(&mut self, value: u32) -> bool {
+        let (was, now) = (self.control & 0xf, value & 0xf);
+        self.control = value & 0xfff;
+        match (was, now) {
+            (_, 1) => {
+                self.void();
+                (self.link, self.task_file) = (0, 0x7f);
+            }
+            (_, 4) => {
+                self.void();
+                self.link = 4;
+            }
+            (1 | 4, 0) => {
+                self.link = LINK_UP;
+                self.task_file = u32::from(STATUS_BUSY);
+                self.greets = true;
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// What is under way will not be answered.
+    fn void(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        (self.taken, self.busy, self.halted) = (0, None, false);
+        self.last = SLOTS - 1;
+    }
+
+    /// Keeps IS as it follows from PxIS; whether it has become set.
+    fn latch(&mut self) -> bool {
+        let before = self.pending;
+        self.pending |= self.status & self.enabled != 0;
+        self.pending && !before && self.interrupts
+    }
+
+    /// Something has happened at the port; whether an interrupt is to be raised.
+    #[must_use]
+    pub fn raise(&mut self, bits: u32) -> bool {
+        self.status |= bits;
+        self.pending |= self.status & self.enabled != 0;
+        bits & self.enabled != 0 && self.interrupts
+    }
+
+    // --- for the event loop -----------------------------------------------------------------------
+
+    /// The drive says what it is, once after a reset, when the host listens.
+    pub fn greeting(&mut self) -> Option<Answer> {
+        if !self.greets || self.command & CMD_FRAMES == 0 || self.link != LINK_UP {
+            return None;
+        }
+        self.greets = false;
+        let answer = Answer::signature();
+        self.signature = answer.signature_register();
+        self.set_task_file(&answer);
+        Some(answer)
+    }
+
+    /// The next slot whose command the drive can take.
+    pub fn next_slot(&mut self) -> Option<usize> {
+        let waiting = self.issued & !self.taken;
+        if self.command & CMD_START == 0
+            || self.halted
+            || self.busy.is_some()
+            || self.link != LINK_UP
+            || waiting == 0
+        {
+            return None;
+        }
+        let first = (self.last + 1) % SLOTS;
+        let slot = (first + waiting.rotate_right(first as u32).trailing_zeros() as usize) % SLOTS;
+        self.taken |= 1 << slot;
+        self.last = slot;
+        Some(slot)
+    }
+
+    /// The command in a slot has the drive to itself.
+    pub fn occupy(&mut self, slot: usize) {
+        self.busy = Some(slot);
+        self.task_file = self.task_file & !0xff | u32::from(STATUS_BUSY);
+    }
+
+    /// The drive has queued the command in a slot, which is free again.
+    pub fn queued(&mut self, slot: usize) {
+        self.release(slot);
+    }
+
+    fn release(&mut self, slot: usize) {
+        self.issued &= !(1 << slot);
+        self.taken &= !(1 << slot);
+        if self.busy == Some(slot) {
+            self.busy = None;
+        }
+    }
+
+    fn set_task_file(&mut self, answer: &Answer) {
+        self.task_file = u32::from(answer.status) | u32::from(answer.error) << 8;
+    }
+
+    /// A command that was not queued has ended; returns whether to interrupt.
+    #[must_use]
+    pub fn answer(&mut self, slot: usize, answer: &Answer, bits: u32) -> bool {
+        self.set_task_file(answer);
+        if answer.status & STATUS_ERROR != 0 {
+            // Its slot stays issued: so the host knows which it was.
+            self.halted = true;
+            return self.raise(bits | IS_TASK_FILE);
+        }
+        self.release(slot);
+        self.raise(bits)
+    }
+
+    /// The control register was written: no answer, no interrupt.
+    pub fn taken_note(&mut self, slot: usize) {
+        self.release(slot);
+    }
+
+    /// After a reset by software.
+    pub fn regreet(&mut self) {
+        self.greets = true;
+    }
+
+    /// Queued commands have ended; returns whether to interrupt.
+    #[must_use]
+    pub fn ended(&mut self, tags: u32) -> bool {
+        self.active &= !tags;
+        self.raise(IS_BITS)
+    }
+
+    /// A queued command has failed: nothing goes on until the host has read why.
+    #[must_use]
+    pub fn queued_failed(&mut self, answer: &Answer) -> bool {
+        self.set_task_file(answer);
+        self.halt();
+        self.raise(IS_BITS | IS_TASK_FILE)
+    }
+
+    /// What is under way is void; the registers stay for the host to read.
+    fn halt(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.busy = None;
+        self.halted = true;
+    }
+
+    /// The list or the frames cannot be reached.
+    #[must_use]
+    pub fn host_bus_failed(&mut self) -> bool {
+        self.halt();
+        self.raise(IS_HOST_BUS)
+    }
+
+    /// The drive lost its power and is back: the link went and came.
+    #[must_use]
+    pub fn link_lost(&mut self) -> bool {
+        self.halt();
+        self.errors |= LINK_CHANGED;
+        self.greets = true;
+        self.raise(IS_LINK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn register(hba: &Hba, offset: usize) -> u32 {
+        u32::from_le_bytes(hba.image()[offset..offset + 4].try_into().expect("four bytes"))
+    }
+
+    fn started() -> Hba {
+        let mut hba = Hba::new();
+        hba.write(0x04, GHC_AHCI | GHC_INTERRUPTS);
+        hba.write(0x114, u32::MAX);
+        hba.write(0x118, CMD_FRAMES);
+        assert_eq!(hba.greeting(), Some(Answer::signature()));
+        hba.write(0x118, CMD_FRAMES | CMD_START);
+        hba
+    }
+
+    #[test]
+    fn a_port_is_found_reset_and_started() {
+        let mut hba = Hba::new();
+        assert_eq!((register(&hba, 0x0c), register(&hba, 0x10)), (1, VERSION));
+        assert_eq!(register(&hba, 0x00) >> 8 & 31, 31);
+        assert_eq!(hba.greeting(), None, "nobody listens");
+        let mut hba2 = started();
+        assert_eq!((register(&hba2, 0x120), register(&hba2, 0x124)), (0x150, 0x101));
+        assert_eq!(register(&hba2, 0x118) >> 14 & 3, 3, "both engines run");
+        // A reset of the link.
+        hba2.write(0x118, CMD_FRAMES);
+        hba2.write(0x12c, 0x301);
+        assert_eq!(register(&hba2, 0x128) & 0xf, 0);
+        assert!(hba2.write(0x12c, 0x300).work);
+        assert_eq!((register(&hba2, 0x128), register(&hba2, 0x120)), (LINK_UP, 0x80));
+        assert!(hba2.greeting().is_some() && hba2.greeting().is_none());
+        let epoch = hba.epoch();
+        hba.write(0x04, GHC_RESET);
+        assert_eq!((register(&hba, 0x04), hba.epoch()), (GHC_AHCI, epoch + 1));
+    }
+
+    #[test]
+    fn slots_are_taken_in_turn_and_interrupts_latch() {
+        let mut hba = started();
+        hba.write(0x138, 1 << 3 | 1 << 30);
+        assert_eq!(hba.next_slot(), Some(3));
+        hba.occupy(3);
+        assert_eq!(hba.next_slot(), None, "the drive is busy");
+        let fine = Answer { status: 0x50, error: 0, lba: 0, device: 0, count: 0 };
+        assert!(hba.answer(3, &fine, IS_REGISTERS));
+        assert_eq!(
+            (register(&hba, 0x138), register(&hba, 0x110), register(&hba, 8)),
+            (1 << 30, 1, 1)
+        );
+        assert_eq!(hba.next_slot(), Some(30));
+        hba.write(0x138, 1);
+        hba.queued(30);
+        assert_eq!(hba.next_slot(), Some(0), "round and round");
+        // Cleared at the controller but not at the port: it latches again.
+        assert!(hba.write(0x08, 1).interrupt);
+        hba.write(0x110, 1);
+        assert!(!hba.write(0x08, 1).interrupt);
+        assert_eq!(register(&hba, 0x08), 0);
+    }
+
+    #[test]
+    fn an_error_halts_the_port_until_it_is_stopped() {
+        let mut hba = started();
+        hba.write(0x138, 1 << 5 | 1 << 6);
+        let slot = hba.next_slot().expect("a command");
+        hba.occupy(slot);
+        let bad = Answer { status: 0x51, error: 4, lba: 0, device: 0, count: 0 };
+        assert!(hba.answer(slot, &bad, IS_REGISTERS));
+        assert_eq!((hba.next_slot(), register(&hba, 0x120)), (None, 0x451));
+        assert_eq!(register(&hba, 0x138), 1 << 5 | 1 << 6, "both still issued");
+        hba.write(0x118, CMD_FRAMES);
+        assert_eq!(register(&hba, 0x138), 0);
+        hba.write(0x118, CMD_FRAMES | CMD_START);
+        hba.write(0x138, 1);
+        assert_eq!(hba.next_slot(), Some(0));
+    }
+}

@@ -1,0 +1,89 @@
+//! The command list in the machine's memory: headers, tables, and the regions of a command's data.
+//!
+//! Source: AHCI 1.3.1, section 4.2.
+
+use std::io;
+
+use drivebay_wire::ata::{Command, FRAME_BYTES};
+
+use crate::pci::Memory;
+
+const HEADER_BYTES: u64 = 32;
+/// Where the regions begin in a command table.
+const REGIONS: u64 = 0x80;
+const REGION_BYTES: usize = 16;
+
+/// Where a command's data lies: address and length of each region.
+pub(super) type Regions = Vec<(u64, u32)>;
+
+/// One slot's command.
+pub(super) struct Entry {
+    /// Where its header is.
+    pub header: u64,
+    /// What is asked; none where the frame is of another kind.
+    pub command: Option<Command>,
+    /// Where the data is.
+    pub regions: Regions,
+}
+
+/// Reads a slot.
+///
+/// # Errors
+/// When the list or the table cannot be reached.
+pub(super) fn read(memory: &Memory, list: u64, slot: usize) -> io::Result<Entry> {
+    let header = list.wrapping_add(slot as u64 * HEADER_BYTES);
+    let mut bytes = [0; 16];
+    memory.read(header, &mut bytes)?;
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (flags, table) = (word(0), u64::from(word(8) & !0x7f) | u64::from(word(12)) << 32);
+    let mut frame = [0; FRAME_BYTES];
+    memory.read(table, &mut frame)?;
+    let is_whole = flags & 0x1f == FRAME_BYTES as u32 / 4;
+    let command = Command::parse(&frame).filter(|_| is_whole);
+    let mut table_of_regions = vec![0; (flags >> 16) as usize * REGION_BYTES];
+    memory.read(table.wrapping_add(REGIONS), &mut table_of_regions)?;
+    let region = |bytes: &[u8; REGION_BYTES]| {
+        let (address, rest) = bytes.split_at(12);
+        let address = u64::from_le_bytes(address[..8].try_into().expect("eight bytes"));
+        let count = u32::from_le_bytes(rest.try_into().expect("four bytes"));
+        (address & !1, (count & 0x003f_ffff | 1) + 1)
+    };
+    let regions = table_of_regions.as_chunks::<REGION_BYTES>().0.iter().map(region).collect();
+    Ok(Entry { header, command, regions })
+}
+
+/// Tells how many bytes of data were moved.
+///
+/// # Errors
+/// When the header cannot be reached.
+pub(super) fn tell_moved(memory: &Memory, header: u64, bytes: usize) -> io::Result<()> {
+    memory.write(header.wrapping_add(4), &(bytes as u32).to_le_bytes())
+}
+
+/// Moves data from the host.
+///
+/// # Errors
+/// When a region cannot be reached, or they are too short.
+pub(super) fn fetch(memory: &Memory, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
+    let mut at = 0;
+    for &(address, length) in regions {
+        let end = into.len().min(at + length as usize);
+        memory.read(address, &mut into[at..end])?;
+        at = end;
+    }
+    if at == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Moves data to the host.
+///
+/// # Errors
+/// As [`fetch`].
+pub(super) fn deliver(memory: &Memory, regions: &Regions, data: &[u8]) -> io::Result<()> {
+    let mut at = 0;
+    for &(address, length) in regions {
+        let end = data.len().min(at + length as usize);
+        memory.write(address, &data[at..end])?;
+        at = end;
+    }
+    if at == data.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}

@@ -1,0 +1,101 @@
+//! Where the data of a command lies: PRP entries and lists.
+//!
+//! Source: NVM Express base specification 1.4, section 4.3.
+
+use std::io;
+
+use crate::pci::Memory;
+
+/// Size of a page, CC.MPS = 0.
+const PAGE: u64 = 4096;
+
+/// Where the data of a command lies: PRP entries and lists.
+///
+/// # Errors
+/// When a list cannot be read or an entry is not where it must be.
+pub(super) fn prp_pieces(
+    memory: &Memory,
+    first: u64,
+    second: u64,
+    bytes: u32,
+) -> io::Result<Vec<(u64, usize)>> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let mut left = bytes as usize;
+    let mut pieces = Vec::new();
+    let head = left.min((PAGE - first % PAGE) as usize);
+    if !first.is_multiple_of(4) {
+        return Err(invalid());
+    }
+    pieces.push((first, head));
+    left -= head;
+    if left == 0 {
+        return Ok(pieces);
+    }
+    if left <= PAGE as usize {
+        if !second.is_multiple_of(PAGE) {
+            return Err(invalid());
+        }
+        pieces.push((second, left));
+        return Ok(pieces);
+    }
+    let mut list = second;
+    while left > 0 {
+        if !list.is_multiple_of(8) {
+            return Err(invalid());
+        }
+        let pages = left.div_ceil(PAGE as usize);
+        let room = ((PAGE - list % PAGE) / 8) as usize;
+        let mut entries = vec![0_u8; 8 * pages.min(room)];
+        memory.read(list, &mut entries)?;
+        let entries: Vec<u64> = entries
+            .chunks_exact(8)
+            .map(|one| u64::from_le_bytes(one.try_into().expect("eight bytes")))
+            .collect();
+        // A list that does not fit its page goes on where its last entry says.
+        let here = if pages > room { room - 1 } else { pages };
+        for &entry in &entries[..here] {
+            if !entry.is_multiple_of(PAGE) {
+                return Err(invalid());
+            }
+            let length = left.min(PAGE as usize);
+            pieces.push((entry, length));
+            left -= length;
+        }
+        if left > 0 {
+            let next = *entries.last().ok_or_else(invalid)?;
+            // A list of nothing but links would never end.
+            if here == 0 && !next.is_multiple_of(PAGE) {
+                return Err(invalid());
+            }
+            list = next;
+        }
+    }
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pci::memory::tests::memory;
+
+    #[test]
+    fn lists_are_followed_over_page_ends() {
+        let memory = memory();
+        // The list begins with the last two entries of its page: one page, then the link.
+        let list = [0x10_9000_u64, 0x10_2000];
+        let more = [0x10_a000_u64, 0x10_b000];
+        for (at, words) in [(0x10_1ff0, list), (0x10_2000, more)] {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            memory.write(at, &bytes).unwrap();
+        }
+        let pieces = prp_pieces(&memory, 0x10_3e00, 0x10_1ff0, 512 + 3 * 4096).unwrap();
+        let expected = [(0x10_3e00, 512), (0x10_9000, 4096), (0x10_a000, 4096), (0x10_b000, 4096)];
+        assert_eq!(pieces, expected);
+        let two = prp_pieces(&memory, 0x10_3e00, 0x10_4000, 4096).unwrap();
+        assert_eq!(two, [(0x10_3e00, 512), (0x10_4000, 3584)]);
+        assert!(prp_pieces(&memory, 0x10_3e00, 0x10_4001, 4096).is_err());
+        // A list that links to itself for ever.
+        memory.write(0x10_5ff8, &0x10_5ff8_u64.to_le_bytes()).unwrap();
+        assert!(prp_pieces(&memory, 0x10_3000, 0x10_5ff8, 4 * 4096).is_err());
+    }
+}

@@ -1,0 +1,230 @@
+//! The side of the virtual machine: a thread that answers vfio-user messages.
+//!
+//! The `vfio_user` crate speaks the protocol. It serves one machine at a time, waits in system calls,
+//! and panics on some malformed messages: hence the thread, which then starts anew.
+
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use vfio_bindings::bindings::vfio::{
+    VFIO_IRQ_INFO_EVENTFD, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_PCI_CONFIG_REGION_INDEX,
+    VFIO_PCI_MSI_IRQ_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS, VFIO_PCI_NUM_REGIONS,
+    VFIO_REGION_INFO_FLAG_READ, VFIO_REGION_INFO_FLAG_WRITE, vfio_region_info,
+};
+use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
+
+use super::{CONFIG_BYTES, Config, Interrupts, Layout, Memory};
+
+/// Why a machine cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VfioError {
+    /// The path is taken.
+    #[error("{0} exists already\nhint: another server may use it; remove it, or name another path")]
+    Exists(String),
+    /// The machine.
+    #[error("vfio-user at {path}: {why}\nhint: the folder must exist and be writable")]
+    Machine {
+        /// The socket.
+        path: String,
+        /// The system's words.
+        why: String,
+    },
+}
+
+/// What a device does when the machine's messages come; all calls come from the thread here.
+pub(crate) trait Device: Send + 'static {
+    /// Reads registers; the range lies in the BAR.
+    fn read(&mut self, offset: u64, into: &mut [u8]);
+
+    /// Writes four bytes of registers.
+    fn write(&mut self, offset: u64, value: u32);
+
+    /// The machine resets the device, or has gone.
+    fn reset(&mut self);
+
+    /// Event file descriptors by vector, from `first` on; none where the machine takes it away.
+    fn set_vectors(&mut self, first: u32, files: Vec<Option<File>>);
+
+    /// The machine tries a vector.
+    fn interrupt(&mut self, vector: u16);
+}
+
+/// Serves a device to the machines that connect to the socket at `path`, one after the other.
+///
+/// # Errors
+/// [`VfioError`].
+pub(crate) fn serve(
+    path: &Path,
+    layout: &Layout,
+    memory: Arc<Mutex<Memory>>,
+    device: impl Device,
+) -> Result<(), VfioError> {
+    let shown = path.display().to_string();
+    let machine = |why: String| VfioError::Machine { path: shown.clone(), why };
+    let server =
+        Server::new(path, true, interrupts(layout), regions(layout)).map_err(|why| match why {
+            vfio_user::Error::SocketPathExists => VfioError::Exists(shown.clone()),
+            why => machine(why.to_string()),
+        })?;
+    let config = Config::new(layout);
+    let mut backend = Backend { layout: *layout, config, memory, device };
+    let work = move || {
+        loop {
+            // A machine that breaks the protocol loses its connection, however the crate takes it.
+            let served = catch_unwind(AssertUnwindSafe(|| server.run(&mut backend)));
+            backend.device.reset();
+            backend.memory().clear();
+            if matches!(served, Ok(Err(vfio_user::Error::SocketAccept(_)))) {
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("vfio-user".into())
+        .spawn(work)
+        .map_err(|why| machine(why.to_string()))?;
+    Ok(())
+}
+
+/// The kind of interrupts there is, and how many.
+fn vectors(layout: &Layout) -> (u32, u32) {
+    match layout.interrupts {
+        Interrupts::MsiX { vectors, .. } => (VFIO_PCI_MSIX_IRQ_INDEX, u32::from(vectors)),
+        Interrupts::Msi => (VFIO_PCI_MSI_IRQ_INDEX, 1),
+    }
+}
+
+fn interrupts(layout: &Layout) -> Vec<IrqInfo> {
+    let (kind, count) = vectors(layout);
+    let of = |index| match index == kind {
+        true => IrqInfo { index, flags: VFIO_IRQ_INFO_EVENTFD, count },
+        false => IrqInfo { index, flags: 0, count: 0 },
+    };
+    (0..VFIO_PCI_NUM_IRQS).map(of).collect()
+}
+
+fn regions(layout: &Layout) -> Vec<ServerRegion> {
+    let of = |index| {
+        let size = region_bytes(layout, index);
+        let both = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
+        let region_info = vfio_region_info {
+            argsz: size_of::<vfio_region_info>() as u32,
+            flags: if size > 0 { both } else { 0 },
+            index,
+            cap_offset: 0,
+            size,
+            offset: 0,
+        };
+        ServerRegion { region_info, sparse_areas: Vec::new(), mmap_fd: None }
+    };
+    (0..VFIO_PCI_NUM_REGIONS).map(of).collect()
+}
+
+fn region_bytes(layout: &Layout, region: u32) -> u64 {
+    match region {
+        VFIO_PCI_CONFIG_REGION_INDEX => CONFIG_BYTES as u64,
+        _ if region == layout.bar => layout.bar_bytes,
+        _ => 0,
+    }
+}
+
+struct Backend<D> {
+    layout: Layout,
+    config: Config,
+    memory: Arc<Mutex<Memory>>,
+    device: D,
+}
+
+impl<D> Backend<D> {
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses what lies beyond a region.
+    fn check(&self, region: u32, offset: u64, bytes: usize) -> io::Result<()> {
+        let size = region_bytes(&self.layout, region);
+        let fits = offset.checked_add(bytes as u64).is_some_and(|end| end <= size);
+        if fits { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+}
+
+impl<D: Device> ServerBackend for Backend<D> {
+    fn region_read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> io::Result<()> {
+        self.check(region, offset, data.len())?;
+        if region == VFIO_PCI_CONFIG_REGION_INDEX {
+            self.config.read(offset, data);
+        } else {
+            self.device.read(offset, data);
+        }
+        Ok(())
+    }
+
+    fn region_write(&mut self, region: u32, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check(region, offset, data.len())?;
+        if region == VFIO_PCI_CONFIG_REGION_INDEX {
+            self.config.write(offset, data);
+            return Ok(());
+        }
+        for (i, word) in data.chunks_exact(4).enumerate() {
+            let value = u32::from_le_bytes(word.try_into().expect("four bytes"));
+            self.device.write(offset + 4 * i as u64, value);
+        }
+        Ok(())
+    }
+
+    fn dma_map(
+        &mut self,
+        flags: DmaMapFlags,
+        offset: u64,
+        address: u64,
+        size: u64,
+        fd: Option<File>,
+    ) -> io::Result<()> {
+        let writable = flags.contains(DmaMapFlags::WRITE);
+        self.memory().map(address, size, offset, fd, writable)
+    }
+
+    fn dma_unmap(&mut self, flags: DmaUnmapFlags, address: u64, size: u64) -> io::Result<()> {
+        if flags.contains(DmaUnmapFlags::UNMAP_ALL) {
+            self.memory().clear();
+        } else {
+            self.memory().unmap(address, size);
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        self.device.reset();
+        Ok(())
+    }
+
+    fn set_irqs(
+        &mut self,
+        index: u32,
+        flags: u32,
+        start: u32,
+        count: u32,
+        fds: Vec<File>,
+    ) -> io::Result<()> {
+        let (kind, vectors) = vectors(&self.layout);
+        if index != kind {
+            return Ok(());
+        }
+        let count = count.min(vectors);
+        if flags & VFIO_IRQ_SET_DATA_EVENTFD != 0 {
+            // One for each vector; none at all takes them away.
+            let mut files = fds.into_iter();
+            self.device.set_vectors(start, (0..count).map(|_| files.next()).collect());
+        } else if count == 0 {
+            self.device.set_vectors(0, (0..vectors).map(|_| None).collect());
+        } else {
+            (start..start.saturating_add(count)).for_each(|v| self.device.interrupt(v as u16));
+        }
+        Ok(())
+    }
+}

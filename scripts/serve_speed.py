@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""How fast `drivebay serve` is here: beside nbdkit, NVMe/TCP beside NBD, and against its own model.
+
+usage: PYTHONPATH=python .venv/bin/python scripts/serve_speed.py
+       [--seconds 4] [--rounds 5] [--only PART]
+
+Parts: nbdkit, tcp, latency, steady. What is compared runs in turns, so that other load on the
+machine meets both; the figures are medians of rounds, and their ratio says more than they do. Needs
+fio with its nbd engine; nbdkit and cargo for their parts. Nothing here is a test: numbers depend on
+the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DRIVE = "sm951-ahci-512"
+PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
+START_S = 120
+STEADY_S = 2000  # of random writes before the steady rate is read, as the consistency test has
+
+
+@contextlib.contextmanager
+def running(command: list[str], socket: Path) -> Iterator[subprocess.Popen[str]]:
+    """A server, from its socket's appearance on."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            end = time.monotonic() + START_S
+            while not socket.exists():
+                if process.poll() is not None or time.monotonic() > end:
+                    sys.exit(f"error: {command[0]} does not serve\nhint: {' '.join(command)}")
+                time.sleep(0.02)
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+            socket.unlink(missing_ok=True)
+
+
+def serve(socket: Path, *options: str) -> list[str]:
+    """The command that serves the drive there."""
+    return [*PROGRAM, "serve", DRIVE, "--json", "--nbd", f"unix:{socket}", *options]
+
+
+def fio(socket: Path, seconds: float, depth: int, pattern: str, *more: str) -> dict[str, float]:
+    """Rate and latencies of 4 KiB at a queue depth."""
+    done = subprocess.run(
+        [
+            *("fio", "--name=x", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}"),
+            *("--bs=4k", f"--rw={pattern}", f"--iodepth={depth}", "--time_based"),
+            *(f"--runtime={seconds}", "--norandommap", "--randrepeat=0", "--output-format=json"),
+            *(more or ("--size=1g",)),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    side: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0][
+        "read" if "read" in pattern else "write"
+    ]
+    clat = side["clat_ns"]
+    return {
+        "iops": side["iops"],
+        "us_mean": clat["mean"] / 1e3,
+        "us_p999": clat["percentile"]["99.900000"] / 1e3,
+    }
+
+
+def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
+    """Reads and writes in memory, without the model's time."""
+    ours, theirs = folder / "ours.sock", folder / "nbdkit.sock"
+    nbdkit = ["nbdkit", "-f", "-U", str(theirs), "memory", "1G"]
+    with running(serve(ours, "--pace", "none"), ours), running(nbdkit, theirs):
+        for pattern in ("randread", "randwrite"):
+            for depth in (1, 32):
+                found: dict[Path, list[dict[str, float]]] = {ours: [], theirs: []}
+                for turn in range(rounds):
+                    # Who begins alternates too.
+                    for socket in (ours, theirs) if turn % 2 else (theirs, ours):
+                        found[socket].append(fio(socket, seconds, depth, pattern))
+                mid = {
+                    (socket, key): statistics.median(one[key] for one in found[socket])
+                    for socket in found
+                    for key in ("iops", "us_p999")
+                }
+                ratio = statistics.median(
+                    a["iops"] / b["iops"] for a, b in zip(found[ours], found[theirs], strict=True)
+                )
+                print(
+                    f"{pattern} QD{depth}: drivebay {mid[ours, 'iops'] / 1e3:.1f} K/s, p99.9 "
+                    f"{mid[ours, 'us_p999']:.0f} us; nbdkit {mid[theirs, 'iops'] / 1e3:.1f} K/s, "
+                    f"{mid[theirs, 'us_p999']:.0f} us; ratio {ratio:.2f}",
+                    flush=True,
+                )
+
+
+def tcp_beside_nbd() -> None:
+    """Both over loopback, with one client written for both."""
+    subprocess.run(
+        [
+            "cargo",
+            "run",
+            "-q",
+            "--release",
+            "-p",
+            "drivebay-serve",
+            "--example",
+            "nvme_against_nbd",
+        ],
+        cwd=ROOT,
+        check=True,
+    )
+
+
+def latency(folder: Path, seconds: float) -> None:
+    """How late the server is, by its own clock, for reads from flash one at a time."""
+    socket, state = folder / "paced.sock", folder / "written.state"
+    with running(serve(socket, "--pace", "none", "--state", str(state)), socket) as process:
+        fio(socket, 5, 32, "write", "--size=64m")
+        figures_at_the_end(process)
+    for pace in ("hybrid", "spin", "sleep"):
+        with running(serve(socket, "--pace", pace, "--state", str(state)), socket) as process:
+            seen = fio(socket, seconds, 1, "randread", "--size=64m")
+            late = figures_at_the_end(process)["lateness"]
+        print(
+            f"QD1 reads, pace {pace}: late at the server p50 {late['us_p50']:.1f} us, p99 "
+            f"{late['us_p99']:.1f} us, p99.9 {late['us_p999']:.1f} us, not in time "
+            f"{late['late']} of {late['answers']}; fio's mean {seen['us_mean']:.1f} us",
+            flush=True,
+        )
+
+
+def steady(folder: Path, seconds: float) -> None:
+    """The consistency test's steady rate: virtual, and served to fio from the same state."""
+    from drivebay import _core, catalog
+
+    profile = catalog.load(DRIVE)
+    drive = _core.VirtualDrive(profile.json(), 1)
+
+    def load(pattern: str, block: int, stop: dict[str, Any], seed: int) -> dict[str, Any]:
+        work = {"pattern": pattern, "read_percent": 0, "block_bytes": block, "queue_depth": 32}
+        span = {"span_start_bytes": 0, "span_bytes": drive.capacity_bytes // block * block}
+        return drive.run(json.dumps({**work, **span, "stop": stop}), seed, None)
+
+    load("sequential", 131072, {"bytes": drive.capacity_bytes // 131072 * 131072}, 1)
+    load("random", 4096, {"duration_s": STEADY_S}, 2)
+    state, socket = folder / "steady.state", folder / "steady.sock"
+    drive.save(state)
+    virtual = float(load("random", 4096, {"duration_s": seconds}, 3)["writes"].mean())
+    memory = ("--memory", "8GiB")
+    with running(serve(socket, "--state", str(state), *memory), socket) as process:
+        whole = f"--size={drive.capacity_bytes // 4096 * 4096}"
+        served = fio(socket, seconds, 32, "randwrite", whole)["iops"]
+        late = figures_at_the_end(process)["lateness"]
+    print(
+        f"4 KiB random writes at QD32, steady: virtual {virtual:.0f}/s, served {served:.0f}/s, "
+        f"{100 * (served / virtual - 1):+.1f} %; late p99 {late['us_p99']:.0f} us",
+        flush=True,
+    )
+
+
+def figures_at_the_end(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The last figures of a server, which ends."""
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate()
+    figures: dict[str, Any] = json.loads(out)
+    return figures
+
+
+def main() -> None:
+    """All parts, or one."""
+    parser = argparse.ArgumentParser(description="How fast drivebay serve is here.")
+    parser.add_argument("--seconds", type=float, default=4, help="of one measurement")
+    parser.add_argument("--rounds", type=int, default=5, help="of what is compared in turns")
+    parser.add_argument("--only", choices=("nbdkit", "tcp", "latency", "steady"))
+    asked = parser.parse_args()
+    if shutil.which("fio") is None or (asked.only == "nbdkit" and shutil.which("nbdkit") is None):
+        sys.exit("error: fio or nbdkit is missing\nhint: sudo apt-get install fio nbdkit")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if asked.only in (None, "nbdkit"):
+            if shutil.which("nbdkit") is None:
+                print("beside nbdkit: skipped, nbdkit is not installed")
+            else:
+                beside_nbdkit(folder, asked.seconds, asked.rounds)
+        if asked.only in (None, "tcp"):
+            tcp_beside_nbd()
+        if asked.only in (None, "latency"):
+            latency(folder, 2 * asked.seconds)
+        if asked.only in (None, "steady"):
+            steady(folder, 8 * asked.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""A script of faults, as a client feels it; and a drive's state beside data that is not its own."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import nbd_server
+import pytest
+from nbd_server import Served, served
+
+from drivebay import catalog, serving
+from drivebay.errors import UserError
+
+PATIENCE_S = 60
+MIB = 2**20
+SMALL = "sm951-ahci-128"
+
+pytestmark = pytest.mark.skipif(
+    bool(nbd_server.missing("qemu-io")), reason=nbd_server.missing("qemu-io") or "-"
+)
+
+
+def _qemu_io(drive: Served, *steps: str) -> tuple[str, float]:
+    """What QEMU says to these commands, and how long they took, seconds."""
+    words = [word for step in steps for word in ("-c", step)]
+    begun = time.monotonic()
+    done = subprocess.run(
+        ["qemu-io", "-f", "raw", "-t", "none", *words, drive.uri],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return done.stdout + done.stderr, time.monotonic() - begun
+
+
+def _script(folder: Path, *faults: str) -> tuple[str, str]:
+    path = folder / "faults.toml"
+    path.write_text("".join(f"[[fault]]\n{fault}\n" for fault in faults), encoding="utf-8")
+    return "--faults", str(path)
+
+
+def test_a_script_breaks_and_heats_the_drive(tmp_path: Path) -> None:
+    script = _script(
+        tmp_path,
+        'kind = "read-error"\nlba = 2048\nsectors = 8',
+        'kind = "ambient"\ncelsius = 90.0',
+        'kind = "read-only"\nafter_ios = 10',
+    )
+    with served(tmp_path, *script) as drive:
+        cool = drive.say("status")["temperature_c"]
+        said, _ = _qemu_io(drive, "read 1M 4k", "read 2M 4k", "write 1M 4k")
+        assert (
+            said.count("Input/output error") == 1
+            and "read 4096/4096 bytes at offset 2097152" in said
+        )
+        while drive.say("status")["requests"] < 10:
+            _qemu_io(drive, "read 0 4k")
+        said, _ = _qemu_io(drive, "write 0 4k")
+        assert "Operation not permitted" in said
+        end = time.monotonic() + PATIENCE_S
+        while drive.say("status")["temperature_c"] < cool + 0.5:
+            assert time.monotonic() < end, "the drive does not get hot"
+            time.sleep(0.05)
+        drive.end()
+
+
+def test_a_script_makes_the_drive_hang_and_then_slow(tmp_path: Path) -> None:
+    hang = 'kind = "hang"\nfor_s = 2.0'
+    slow = 'kind = "latency"\nextra_us = 300000'
+    with served(tmp_path, *_script(tmp_path, hang, slow)) as drive:
+        # Nothing is answered before the drive has been on for two seconds.
+        _qemu_io(drive, "read 0 4k")
+        assert drive.say("status")["drive_s"] >= 2.0
+        _, took_s = _qemu_io(drive, "read 0 4k")
+        assert took_s >= 0.3
+        assert drive.say("no-faults") == {"faults": 0}
+        drive.end()
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ('kind = "explode"', "unknown variant `explode`"),
+        ('kind = "read-error"', "lba and sectors belong to read-error"),
+        ('kind = "ambient"\ncelsius = 400', "celsius, -40 to 100"),
+    ],
+)
+def test_a_wrong_script_is_refused(tmp_path: Path, script: str, message: str) -> None:
+    _, path = _script(tmp_path, script)
+    refused = _refused(serving.Options(nbd=(f"unix:{tmp_path / 'no.sock'}",), faults=Path(path)))
+    assert message in refused.message and refused.hint
+
+
+def _refused(options: serving.Options) -> UserError:
+    with pytest.raises(UserError) as caught:
+        serving.Server(catalog.load(SMALL), options)
+    return caught.value
+
+
+def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date(
+    tmp_path: Path,
+) -> None:
+    ours = ("--data", str(tmp_path / "ours"), "--state", str(tmp_path / "state"))
+    with served(tmp_path, *ours, drive=SMALL) as drive:
+        _qemu_io(drive, "write -P 1 0 8M", "flush")
+        drive.end()
+    # Written and killed: the state lacks the last pages, the data has them.
+    with served(tmp_path, *ours, drive=SMALL) as drive:
+        _qemu_io(drive, "write -P 2 16M 64k", "flush")
+        drive.process.kill()
+        drive.process.wait()
+    (tmp_path / "control.sock").unlink()
+    with served(tmp_path, *ours, drive=SMALL) as drive:
+        said, _ = _qemu_io(drive, "read -P 1 0 8M", "read -P 2 16M 64k")
+        assert "verification failed" not in said
+        drive.end()
+    with (tmp_path / "other").open("wb") as other:
+        other.truncate((tmp_path / "ours").stat().st_size)
+        other.seek(100 * MIB)
+        other.write(b"x" * MIB)
+    refused = _refused(
+        serving.Options(
+            nbd=(f"unix:{tmp_path / 'no.sock'}",), data=tmp_path / "other", state=tmp_path / "state"
+        )
+    )
+    assert "does not belong to" in refused.message and "256 pages" in refused.message
+    assert refused.hint is not None and refused.hint.startswith("name the state")
