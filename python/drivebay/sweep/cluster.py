@@ -52,11 +52,11 @@ class Cluster:
     asks_memory: bool
     heal: Callable[[], object] = lambda: None
 
-    def slots(self) -> int:
-        """How many runs can be worked on at once, at this moment; here, what workers are lost are
-        begun anew."""
+    def threads(self) -> dict[str, int]:
+        """How many runs each worker can do at once, by its address; here, what workers are lost
+        are begun anew."""
         self.heal()
-        return sum(self.client.nthreads().values())
+        return dict(self.client.nthreads())
 
 
 def memory_budget(workers: int) -> int:

@@ -17,7 +17,7 @@ import queue
 import shlex
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -73,6 +73,7 @@ class _Attempt:
     index: int
     number: int
     memory_bytes: int
+    worker: str = ""
 
 
 @dataclass
@@ -132,7 +133,7 @@ def run(
     with signals.heard(stop.set), clusters.opened(scheduler, workers) as cluster:
         if plan.spec.fleet is not None:
             fleet.must_be_there(plan.spec.fleet, clusters.resources(cluster.client))
-        sink.begin(plan.runs, len(there), cluster.slots())
+        sink.begin(plan.runs, len(there), sum(cluster.threads().values()))
         state = _State()
         crew = _Crew(plan, store, sink, cluster, retries, state)
         crew.work(iter(left), stop)
@@ -190,6 +191,7 @@ class _Crew:
         self._cluster, self._retries, self._state = cluster, retries, state
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._told: set[str] = set()
+        self._threads: dict[str, int] = {}
         self._failed_before = store.failures(plan.fingerprint)
         self._token = f"{plan.fingerprint}-{time.time_ns()}"
         # A task like any other, so that its result can be had again if its worker dies.
@@ -222,7 +224,8 @@ class _Crew:
     def _slots(self) -> int:
         """How many runs may be under way: a fleet's drives are all waited for at once. Tells of
         workers that are waited for."""
-        slots, spec = self._cluster.slots(), self._plan.spec
+        self._threads, spec = self._cluster.threads(), self._plan.spec
+        slots = sum(self._threads.values())
         if spec.fleet is None:
             self._tell("no workers are there: waiting for some", when=slots == 0)
             return slots
@@ -282,6 +285,7 @@ class _Crew:
             needs = {fleet.resource(plan.spec.fleet.drives[attempt.index].id): 1.0}
         elif self._cluster.asks_memory:
             needs = {MEMORY: float(attempt.memory_bytes)}
+        attempt.worker = self._idle()
         future = self._cluster.client.submit(
             what,
             self._shared,
@@ -290,10 +294,21 @@ class _Crew:
             key=key,
             pure=False,
             resources=needs or None,
+            # None that has to wait behind another one, and would be lost with it.
+            workers=[attempt.worker] if attempt.worker else None,
+            allow_other_workers=bool(attempt.worker),
         )
         state.running[future] = attempt
         state.memory_bytes += attempt.memory_bytes
         future.add_done_callback(self._ended.put)
+
+    def _idle(self) -> str:
+        """A worker with a thread to spare; "" where that is not ours to choose."""
+        if self._plan.spec.fleet is not None:
+            return ""
+        at_work = Counter(attempt.worker for attempt in self._state.running.values())
+        free = (name for name, threads in self._threads.items() if at_work[name] < threads)
+        return next(free, "")
 
     def _take(self, future: Any) -> None:
         state = self._state
