@@ -71,9 +71,12 @@ class Device:
 
     Attributes
     ----------
-    drive : Drive, what it is.
-    seed : int, of what the drive draws by chance, and of its loads.
-    runs : int, how many loads it has been through.
+    drive
+        What it is.
+    seed
+        Of what the drive draws by chance, and of its loads.
+    runs
+        How many loads it has been through.
 
     >>> device = drive("sm951-ahci-512").scaled(1 / 32).device(seed=1)
     >>> device.fill().mb_per_s > 1000
@@ -102,10 +105,13 @@ class Device:
 
         Parameters
         ----------
-        load : what is asked of it.
-        seed : of the addresses. By default the load's own, else the device's plus the number of
-            runs before: so a load that is run again asks for other addresses, as it should.
-        sample_every : keep every so many-th I/O in `Result.samples`; 0 for none.
+        load
+            What is asked of it.
+        seed
+            Of the addresses. By default the load's own, else the device's plus the number of runs
+            before: so a load that is run again asks for other addresses, as it should.
+        sample_every
+            Keep every so many-th I/O in `Result.samples`; 0 for none.
 
         Raises
         ------
@@ -139,7 +145,10 @@ class Device:
 
         Parameters
         ----------
-        content : how many per cent of the data can be compressed away.
+        passes
+            How many times.
+        content
+            How many per cent of the data can be compressed away.
         """
         if passes < 1:
             raise UserError(f"fill(passes={passes}) is not allowed; must be at least 1", "fill()")
@@ -298,11 +307,16 @@ def run(
 
     Parameters
     ----------
-    drive : from `drivebay.drive(name)`.
-    load : what is asked of it; its durations are of the drive's time, not of yours.
-    seed : the same seed gives the same result bit for bit.
-    fill : all addresses are written once before, in order, as before a test.
-    sample_every : keep every so many-th I/O in `Result.samples`; 0 for none.
+    drive
+        From `drivebay.drive(name)`.
+    load
+        What is asked of it; its durations are of the drive's time, not of yours.
+    seed
+        The same seed gives the same result bit for bit.
+    fill
+        All addresses are written once before, in order, as before a test.
+    sample_every
+        Keep every so many-th I/O in `Result.samples`; 0 for none.
 
     Raises
     ------

@@ -39,10 +39,14 @@ class Drive(Profile):
 
     Attributes
     ----------
-    name, title : str
-    capacity_bytes : int, what the user can write.
-    memory_bytes : int, what a device of it takes on this machine.
-    raw : the whole profile; leaves are {"value", "source"}. Treat it as read-only.
+    name, title
+        As the profile has them.
+    capacity_bytes
+        What the user can write, in bytes.
+    memory_bytes
+        What a device of it takes on this machine, in bytes.
+    raw
+        The whole profile; leaves are {"value", "source"}. Treat it as read-only.
 
     >>> drive("sm951-ahci-512")
     <Drive sm951-ahci-512: 512.1 GB, AHCI, PCIe 3.0 x4>
@@ -56,9 +60,11 @@ class Drive(Profile):
 
         Parameters
         ----------
-        variants : changes in the words of the command line's `--with`: a set of changes that the
-            profile names ("heatsink"), or "link=pcie2x4".
-        changes : values by name: `over_provisioning="25%"`, `link="pcie2x4"`, or any value of the
+        variants
+            Changes in the words of the command line's `--with`: a set of changes that the profile
+            names ("heatsink"), or "link=pcie2x4".
+        changes
+            Values by name: `over_provisioning="25%"`, `link="pcie2x4"`, or any value of the
             profile, `ambient_c=30`. Where several sections have such a name, the section stands
             before it, `__` for the dot: `heat__ambient_c=30`.
 
@@ -113,7 +119,8 @@ class Drive(Profile):
 
         Parameters
         ----------
-        share : of the capacity, at most 1; a block must keep a whole number of pages.
+        share
+            Of the capacity, at most 1; a block must keep a whole number of pages.
 
         Raises
         ------
@@ -151,7 +158,8 @@ class Drive(Profile):
 
         Parameters
         ----------
-        seed : of what the drive itself draws by chance; the same seed, the same drive.
+        seed
+            Of what the drive itself draws by chance; the same seed, the same drive.
 
         Raises
         ------
@@ -168,9 +176,10 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
 
     Parameters
     ----------
-    what : a name of the catalog; the path of a profile (.toml); a profile as TOML text (of several
-        lines); or one as nested dicts. A profile may have a `base` of the catalog and say only
-        what differs.
+    what
+        A name of the catalog; the path of a profile (.toml); a profile as TOML text (of several
+        lines); or one as nested dicts. A profile may have a `base` of the catalog and say only what
+        differs.
 
     Raises
     ------

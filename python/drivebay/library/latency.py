@@ -21,8 +21,10 @@ class Latencies:
 
     Attributes
     ----------
-    bins : `low_ns`, `high_ns` (exclusive) and `count`, int64 arrays, shape (k,), ascending.
-    sum_ns : float, of all latencies; exact where the run knows it.
+    bins
+        `low_ns`, `high_ns` (exclusive) and `count`, int64 arrays, shape (k,), ascending.
+    sum_ns
+        Of all latencies; exact where the run knows it.
 
     >>> fast = Latencies.of(np.array([20_000, 21_000, 22_000]))
     >>> both = fast + Latencies.of(np.array([900_000]))
@@ -61,7 +63,8 @@ class Latencies:
 
         Parameters
         ----------
-        q : percent, above 0, up to 100 (the maximum).
+        q
+            Percent, above 0, up to 100 (the maximum).
 
         Raises
         ------

@@ -57,19 +57,30 @@ class Workload(_Load):
 
     Attributes
     ----------
-    pattern : "random" or "sequential".
-    read_percent : share of reads, 0 to 100.
-    block_bytes : size of a request, a multiple of 512.
-    block_bytes_max : if given, sizes are uniform multiples of `block_bytes` up to this.
-    queue_depth : requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe).
-    span_bytes, span_start_bytes : the stretch of the drive that is used; by default all of it.
-    offsets : how random addresses are drawn: "uniform", with replacement, as Iometer; or a
-        "permutation", each address once in a pass over the span, as fio.
-    content : what is written: "random", "zero", or how many per cent can be compressed away.
-    duration_s, ios, bytes : the end, whichever comes first: so many seconds of the drive's time, so
-        many requests, so many bytes. Without any, 60 seconds.
-    until_stable_s : ends also when the data rate has stayed within 2 % for so many seconds.
-    seed : of the addresses; by default that of the run.
+    pattern
+        "random" or "sequential".
+    read_percent
+        Share of reads, 0 to 100.
+    block_bytes
+        Size of a request, a multiple of 512.
+    block_bytes_max
+        If given, sizes are uniform multiples of `block_bytes` up to this.
+    queue_depth
+        Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe).
+    span_bytes, span_start_bytes
+        The stretch of the drive that is used; by default all of it.
+    offsets
+        How random addresses are drawn: "uniform", with replacement, as Iometer; or a "permutation",
+        each address once in a pass over the span, as fio.
+    content
+        What is written: "random", "zero", or how many per cent can be compressed away.
+    duration_s, ios, bytes
+        The end, whichever comes first: so many seconds of the drive's time, so many requests, so
+        many bytes. Without any, 60 seconds.
+    until_stable_s
+        Ends also when the data rate has stayed within 2 % for so many seconds.
+    seed
+        Of the addresses; by default that of the run.
 
     >>> Workload(read_percent=70, queue_depth=8, ios=1_000_000).words()
     '70 % random reads, 4 KiB, QD 8, 1,000,000 I/Os'
@@ -156,15 +167,22 @@ class Trace(_Load):
 
     Attributes
     ----------
-    trace : "destroyer", "heavy" or "light", synthesized after the Storage Bench's published
-        statistics; or the path of a trace (`drivebay trace info` says what can be read).
-    scale : share of a synthesized trace's requests.
-    mode : "recorded", at the recorded times; or "dependencies", each request as soon as what it
-        waited for in the recording has completed.
-    idle_ms_max : longer pauses are cut to this; None leaves them.
-    rule : addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
-    trim : whether trims and flushes are issued too.
-    seed : of a synthesized trace.
+    trace
+        "destroyer", "heavy" or "light", synthesized after the Storage Bench's published statistics;
+        or the path of a trace (`drivebay trace info` says what can be read).
+    scale
+        Share of a synthesized trace's requests.
+    mode
+        "recorded", at the recorded times; or "dependencies", each request as soon as what it waited
+        for in the recording has completed.
+    idle_ms_max
+        Longer pauses are cut to this; None leaves them.
+    rule
+        Addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
+    trim
+        Whether trims and flushes are issued too.
+    seed
+        Of a synthesized trace.
     """
 
     trace: Annotated[str, Field(min_length=1)]

@@ -31,13 +31,22 @@ class Series:
 
     Attributes
     ----------
-    time_s : end of each second, from the start of the run.
-    iops, read_iops, write_iops : I/Os per second.
-    mb_per_s, read_mb_per_s, write_mb_per_s : 10^6 bytes per second.
-    latency_us : mean; NaN where nothing completed. latency_us_max : largest.
-    temperature_c, power_w : at the end of the second; mean over it. NaN for a part of a second.
-    throttle_stage : 0 for none; -1 for a part of a second.
-    waf : write amplification, 4 KiB pages programmed per page the host wrote; NaN without writes.
+    time_s
+        End of each second, from the start of the run.
+    iops, read_iops, write_iops
+        I/Os per second.
+    mb_per_s, read_mb_per_s, write_mb_per_s
+        10^6 bytes per second.
+    latency_us
+        Mean, in microseconds; NaN where nothing completed.
+    latency_us_max
+        Largest, in microseconds.
+    temperature_c, power_w
+        Degrees Celsius at the end of the second, watt over it. NaN for a part of a second.
+    throttle_stage
+        0 for none; -1 for a part of a second.
+    waf
+        Write amplification, 4 KiB pages programmed per page the host wrote; NaN without writes.
     """
 
     time_s: Floats
@@ -68,8 +77,14 @@ class Samples:
 
     Attributes
     ----------
-    at_s : when the host asked, from the start of the run. latency_us : until it was done.
-    offset_bytes, bytes : where and how much. is_write : bool.
+    at_s
+        When the host asked, in seconds from the start of the run.
+    latency_us
+        Until it was done, in microseconds.
+    offset_bytes, bytes
+        Where and how much; uint64.
+    is_write
+        Whether it was a write; bool.
     """
 
     at_s: Floats
@@ -87,8 +102,14 @@ class Result:
 
     Attributes
     ----------
-    drive : the drive's title. load : what was run. seed : of the run.
-    core : the core's own columns, as `drivebay._core` lists them: arrays without a copy.
+    drive
+        The drive's title.
+    load
+        What was run.
+    seed
+        Of the run.
+    core
+        The core's own columns, as `drivebay._core` lists them: arrays without a copy.
     """
 
     def __init__(
@@ -216,7 +237,8 @@ class Result:
 
         Parameters
         ----------
-        library : "pandas" or "polars"; by default the one that is installed, pandas first.
+        library
+            "pandas" or "polars"; by default the one that is installed, pandas first.
 
         Raises
         ------
