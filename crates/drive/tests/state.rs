@@ -225,6 +225,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (2, vec![46671, 48669, 46740, 46671, 48632, 48239])
+        (3, vec![46703, 48701, 46772, 46703, 48664, 48271])
     );
 }
