@@ -3,6 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
+.PHONY: help setup review test bench docs format lock man wheel clean
 .PHONY: help setup review test fuzz bench format lock wheel clean
 
 help: ## show this list
@@ -23,6 +24,14 @@ fuzz: ## feed each parser and protocol with hostile bytes for a minute (ARGS="60
 bench: setup ## the core's own speed on this machine
 	@.venv/bin/drivebay bench $(ARGS)
 
+docs: ## the documentation site into site/; broken links fail (open site/index.html)
+	@PYTHON="$(PYTHON)" scripts/setup.sh --dev
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo site/index.html
+
+man: setup ## the man page again, from the command line
+	@.venv/bin/python scripts/manpage.py
+
 format: ## format Rust and Python, and mend what the linter can mend
 	@PYTHON="$(PYTHON)" scripts/setup.sh --dev
 	@cargo fmt --all
@@ -37,10 +46,12 @@ lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --extra lab --group tests -c requirements.lock -o requirements-dev.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
-wheel: setup ## a wheel to install elsewhere, into target/wheels
-	@.venv/bin/maturin build --release --locked --quiet -i .venv/bin/python
-	@ls target/wheels/*.whl
+wheel: setup ## a wheel and a source distribution to install elsewhere, into target/wheels
+	@.venv/bin/python scripts/manpage.py >/dev/null
+	@.venv/bin/maturin build --release --locked --quiet --sdist -i .venv/bin/python
+	@ls target/wheels/*
 
 clean: ## remove everything that was built here; results stay
+	rm -rf .venv .tools target site python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf .venv .tools target fuzz/target fuzz/corpus fuzz/artifacts python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -43,6 +43,8 @@ step "Python format" .venv/bin/ruff format --check .
 step "Python lint" .venv/bin/ruff check .
 step "Rust format" cargo fmt --all --check
 step "Python types" .venv/bin/mypy
+step "Man page" .venv/bin/python scripts/manpage.py --check
+step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 step "Rust lint" cargo clippy --locked --workspace --all-targets -- -D warnings
 step "Rust tests" cargo test --locked --workspace
 step "Python tests" .venv/bin/pytest

@@ -106,17 +106,6 @@ def test_the_virtual_drive_by_the_command_line(tmp_path: Path) -> None:
     assert reading["value"] == pytest.approx(108, rel=0.15), "MB/s, mean of QD 1, 2, 4"
 
 
-def test_one_workload_from_python() -> None:
-    """The small way in, without suites and folders."""
-    load = suites.Workload(
-        pattern="random", read_percent=100, block_bytes=4096, queue_depth=1, duration_s=1
-    )
-    first = drivebay.run(drivebay.drive(SM951), load, prepare=(), seed=5)
-    assert first.reads == sum(first.series.column("reads").to_pylist()) > 1000
-    again = drivebay.run(drivebay.drive(SM951), load, prepare=(), seed=5)
-    assert again.series.equals(first.series) and again.histogram.equals(first.histogram)
-
-
 def test_public_names_are_all_there() -> None:
     for name in drivebay.__all__:
         assert getattr(drivebay, name) is not None

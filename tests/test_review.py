@@ -364,7 +364,7 @@ def test_step_seeds_are_in_range_and_differ_by_test(seed: int, test_id: str) -> 
 
 def test_default_jobs_leave_memory_for_the_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
-    monkeypatch.setattr(planning, "_memory_available_bytes", lambda: 8 * 2**30)
+    monkeypatch.setattr(planning, "memory_available_bytes", lambda: 8 * 2**30)
     assert planning.default_jobs(FakeTarget(capacity_bytes=512 * 10**9), 9) == 5
     assert planning.default_jobs(FakeTarget(capacity_bytes=16 * 10**12), 9) == 1
     assert planning.default_jobs(FakeTarget(capacity_bytes=10**9), 9) == 9

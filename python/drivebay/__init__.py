@@ -9,21 +9,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drivebay.catalog import load as drive
+    from drivebay.library import (
+        Device,
+        Drive,
+        Latencies,
+        Result,
+        Samples,
+        Series,
+        Trace,
+        Workload,
+        drive,
+        run,
+    )
     from drivebay.results import load as load_result
-    from drivebay.review.direct import run
     from drivebay.suites import load as load_suite
 
+    from . import calibrate as calibrate
     from . import review as review
 
-__all__ = ["__version__", "drive", "load_result", "load_suite", "review", "run"]
+__all__ = ["__version__", "calibrate", "drive", "load_result", "load_suite", "review", "run"]
+__all__ = [
+    "Device",
+    "Drive",
+    "Latencies",
+    "Result",
+    "Samples",
+    "Series",
+    "Trace",
+    "Workload",
+    "__version__",
+    "drive",
+    "load_result",
+    "load_suite",
+    "review",
+    "run",
+]
 
+_LIBRARY = {
+    *("Device", "Drive", "Latencies", "Result", "Samples", "Series", "Trace", "Workload"),
+    *("drive", "run"),
+}
 _HOMES = {
+    "calibrate": ("drivebay.calibrate", None),
     "drive": ("drivebay.catalog", "load"),
+    **{name: ("drivebay.library", name) for name in _LIBRARY},
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.suites", "load"),
     "review": ("drivebay.review", None),
-    "run": ("drivebay.review.direct", "run"),
 }
 
 

@@ -25,7 +25,9 @@ class VirtualDrive:
 
     def __init__(self, profile_json: str, seed: int) -> None: ...
     def renew(self, profile_json: str, seed: int) -> None: ...
-    def run(self, workload_json: str, seed: int, control: Control | None) -> dict[str, Any]:
+    def run(
+        self, workload_json: str, seed: int, control: Control | None, sample_every: int = 0
+    ) -> dict[str, Any]:
         """Runs one workload and returns its columns.
 
         start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters;
@@ -33,11 +35,18 @@ class VirtualDrive:
         Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes,
         latency_ns_sum, latency_ns_max; stage_ns: a dict of such columns by stage.
         Sensors per second: temperature_c, power_w, power_w_peak (highest tenth of the second;
-        float64), throttle_stage (uint32).
+        float64), throttle_stage (uint32); host_pages, placed_pages (uint64): 4 KiB pages written
+        by the host and programmed, from the drive's first day to the end of each second.
         Per submission queue, uint64, shape (queues,): queue_ios, queue_latency_ns_sum.
         Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
         the same with write_.
+        With `sample_every` n, of every n-th I/O, shape (samples,): sample_at_ns (from the start),
+        sample_latency_ns, sample_offset_bytes, sample_bytes (uint64), sample_is_write (bool).
         """
+    def power_cut(self) -> tuple[int, float]:
+        """Cuts the power now and turns it on: 4 KiB pages whose newest data is lost, and the
+        seconds until the drive answers again."""
+
     def copy(self) -> VirtualDrive:
         """Another drive in the same state: data, wear, clock, heat, and where its seeds stand.
 

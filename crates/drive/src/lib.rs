@@ -29,6 +29,8 @@ mod spec;
 mod stage;
 mod timeline;
 
+pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize};
+pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};
 pub use device::{Counters, Device, Place, Recovery, STATE_VERSION, Sanitize};
 pub use ftl::Ftl;
 pub use health::Health;

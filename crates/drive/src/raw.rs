@@ -123,6 +123,9 @@ pub struct RawHost {
     /// Most commands that the host's driver keeps at the drive; as many as the interface if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding_max: Option<Sourced<u64>>,
+    /// Most data of one command; 1,280 KiB if left out, to which Linux's block layer cuts requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer_max_kib: Option<Sourced<u64>>,
     /// Most data that the host's driver moves, both ways together; no limit if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mb_per_s: Option<Number>,

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Counters, Device, Health, Sanitize, Spec, Stage};
 use drivebay_run::snapshot;
-use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, TrimPlan, Workload};
-use drivebay_units::Nanos;
+use drivebay_run::{Control, Outcome, QueueTotals, Row, RunError, Sample, TrimPlan, Workload};
+use drivebay_units::{Nanos, SECTOR_BYTES};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -111,21 +111,39 @@ impl VirtualDrive {
     }
 
     /// Run one workload; returns columns, see `_core.pyi`.
+    #[pyo3(signature = (workload_json, seed, control, sample_every = 0))]
     fn run<'py>(
         &self,
         py: Python<'py>,
         workload_json: &str,
         seed: u64,
         control: Option<&PyControl>,
+        sample_every: u64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let workload = workload(workload_json)?;
         let control = control.map_or_else(Arc::default, |c| Arc::clone(&c.0));
-        let outcome = py.detach(|| {
+        let (outcome, samples) = py.detach(|| {
             self.with(|device| {
-                drivebay_run::run(device, &workload, seed, &control).map_err(run_error)
+                drivebay_run::run_sampled(device, &workload, seed, &control, sample_every)
+                    .map_err(run_error)
             })
         })?;
-        columns(py, &outcome)
+        let dict = columns(py, &outcome)?;
+        if sample_every > 0 {
+            sample_columns(&dict, &outcome, &samples)?;
+        }
+        Ok(dict)
+    }
+
+    /// Cut the power now, and turn it on again; see `_core.pyi`.
+    fn power_cut(&self, py: Python<'_>) -> PyResult<(u64, f64)> {
+        py.detach(|| {
+            self.with(|device| {
+                let at = device.now();
+                let recovery = device.power_cut(at);
+                Ok((recovery.lost_pages, recovery.ready.since(at).as_secs_f64()))
+            })
+        })
     }
 
     /// Write or discard a pattern, and read it back; returns columns, see `_core.pyi`.
@@ -305,6 +323,19 @@ fn health_dict<'py>(py: Python<'py>, h: &Health) -> PyResult<Bound<'py, PyDict>>
     Ok(dict)
 }
 
+fn sample_columns(dict: &Bound<'_, PyDict>, outcome: &Outcome, samples: &[Sample]) -> PyResult<()> {
+    let py = dict.py();
+    let column = |of: &dyn Fn(&Sample) -> u64| -> Bound<'_, PyArray1<u64>> {
+        samples.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
+    };
+    dict.set_item("sample_at_ns", column(&|s| s.asked.since(outcome.start).0))?;
+    dict.set_item("sample_latency_ns", column(&|s| s.done.since(s.asked).0))?;
+    dict.set_item("sample_offset_bytes", column(&|s| s.io.lba * SECTOR_BYTES))?;
+    dict.set_item("sample_bytes", column(&|s| s.io.data_bytes()))?;
+    let write: Vec<bool> = samples.iter().map(|s| s.io.op.is_write()).collect();
+    dict.set_item("sample_is_write", write.into_pyarray(py))
+}
+
 fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let recorder = &outcome.recorder;
     let dict = PyDict::new(py);
@@ -336,6 +367,11 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("temperature_c", floats(|s| s.temperature_c))?;
     dict.set_item("power_w", floats(|s| s.power_w))?;
     dict.set_item("power_w_peak", floats(|s| s.power_w_peak))?;
+    let pages = |of: fn(&drivebay_run::Sensor) -> u64| -> Bound<'py, PyArray1<u64>> {
+        sensors.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
+    };
+    dict.set_item("host_pages", pages(|s| s.host_pages))?;
+    dict.set_item("placed_pages", pages(|s| s.placed_pages))?;
     let queues = &outcome.queues;
     let per_queue = |of: fn(&QueueTotals) -> u64| -> Bound<'py, PyArray1<u64>> {
         queues.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)

@@ -4,7 +4,8 @@
 //! that time, and submits the next. Requests are drawn in batches so that the map entries they need are
 //! fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that wants more outstanding
 //! than the interface carries waits in its own queue, and that wait is the host's. With several
-//! submission queues the controller picks among what waits in them (`queues.rs`).
+//! submission queues the controller picks among what waits in them (`queues.rs`); requests too large for
+//! one command are cut (`split.rs`).
 
 use std::collections::VecDeque;
 
@@ -36,6 +37,17 @@ pub struct Outcome {
     pub stable: bool,
     /// What each submission queue got.
     pub queues: Vec<QueueTotals>,
+}
+
+/// One I/O of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What was asked.
+    pub io: Io,
+    /// When the host asked.
+    pub asked: Nanos,
+    /// When it was done.
+    pub done: Nanos,
 }
 
 /// What a submission queue got.
@@ -72,6 +84,33 @@ pub fn run(
     seed: u64,
     control: &Control,
 ) -> Result<Outcome, RunError> {
+    go::<false>(device, workload, seed, control, 0).map(|(outcome, _)| outcome)
+}
+
+/// As [`run`], and keeps every `every`-th completed I/O, in the order in which they were served.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(
+    device: &mut Device,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+    every: u64,
+) -> Result<(Outcome, Vec<Sample>), RunError> {
+    if every == 0 {
+        return go::<false>(device, workload, seed, control, 0);
+    }
+    go::<true>(device, workload, seed, control, every)
+}
+
+fn go<const SAMPLED: bool>(
+    device: &mut Device,
+    workload: &Workload,
+    seed: u64,
+    control: &Control,
+    every: u64,
+) -> Result<(Outcome, Vec<Sample>), RunError> {
     workload.check(device.spec().capacity_bytes())?;
     workload.check_queues(device.spec())?;
     device.set_compressible(workload.compressible_percent);
@@ -79,7 +118,8 @@ pub fn run(
     let before = device.counters();
     let start = device.now();
     let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
-    let mut run = Loop {
+    let mut run = Loop::<SAMPLED> {
+        samples: Samples { every, left: every, taken: Vec::new() },
         generator: Generator::new(workload, seed),
         host: Host::new(workload, device.spec(), start),
         recorder: Recorder::new(start, end, before.energy_nj),
@@ -92,7 +132,11 @@ pub fn run(
         end,
     };
     let mut totals = vec![QueueTotals::default(); workload.queues as usize];
-    if workload.queues == 1 {
+    let transfer_max = device.spec().host.transfer_max;
+    if workload.queues == 1 && workload.largest_bytes() > u64::from(transfer_max) * SECTOR_BYTES {
+        run.go_split(device, workload.queue_depth, transfer_max)?;
+        totals[0] = run.recorder.totals();
+    } else if workload.queues == 1 {
         run.go(device)?;
         totals[0] = run.recorder.totals();
     } else {
@@ -104,22 +148,27 @@ pub fn run(
     device.rest(end.max(run.host.now));
     let after = device.counters();
     run.recorder.sense(end, &after, device.take_peak_power_w());
-    let (recorder, stable) = (run.recorder, run.stable);
-    Ok(Outcome { start, end, recorder, before, after, stable, queues: totals })
+    let (recorder, stable, samples) = (run.recorder, run.stable, run.samples.taken);
+    Ok((Outcome { start, end, recorder, before, after, stable, queues: totals }, samples))
 }
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
-struct Host {
-    slots: Slots,
+pub(crate) struct Host {
+    pub(crate) slots: Slots,
     /// By slot: when its request was made.
     asked: Vec<Nanos>,
     /// Times at which the waiting requests were made, oldest first.
     waiting: VecDeque<Nanos>,
     /// Time of the last submission.
-    now: Nanos,
+    pub(crate) now: Nanos,
 }
 
 impl Host {
+    /// Most commands at the drive.
+    pub(crate) fn commands(&self) -> usize {
+        self.asked.len()
+    }
+
     fn new(workload: &Workload, spec: &Spec, start: Nanos) -> Host {
         let depth = workload.queue_depth * workload.queues;
         let most = spec.queue_depth_max.saturating_mul(workload.queues);
@@ -146,20 +195,30 @@ impl Host {
     }
 }
 
-struct Loop<'a> {
-    generator: Generator,
-    host: Host,
-    recorder: Recorder,
-    bytes_left: u64,
-    latest: Nanos,
+/// Every so many I/Os, one is kept.
+pub(crate) struct Samples {
+    every: u64,
+    /// Until the next one.
+    left: u64,
+    taken: Vec<Sample>,
+}
+
+/// A run; the plain one and the one that keeps samples are compiled apart.
+pub(crate) struct Loop<'a, const SAMPLED: bool> {
+    samples: Samples,
+    pub(crate) generator: Generator,
+    pub(crate) host: Host,
+    pub(crate) recorder: Recorder,
+    pub(crate) bytes_left: u64,
+    pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
     stable: bool,
     control: &'a Control,
-    start: Nanos,
-    end: Nanos,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
 }
 
-impl Loop<'_> {
+impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     fn go(&mut self, device: &mut Device) -> Result<(), RunError> {
         const NOTHING: Io = Io { op: Op::Read, lba: 0, sectors: 1 };
         let mut batches = [[NOTHING; BATCH]; 2];
@@ -215,7 +274,21 @@ impl Loop<'_> {
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
+        self.sample(io, asked, done);
         (tag as usize, done)
+    }
+
+    /// Keeps an I/O that was counted, if it is its turn.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, io: Io, asked: Nanos, done: Nanos) {
+        if !SAMPLED || done > self.end {
+            return;
+        }
+        self.samples.left -= 1;
+        if self.samples.left == 0 {
+            self.samples.left = self.samples.every;
+            self.samples.taken.push(Sample { io, asked, done });
+        }
     }
 
     /// As `go`, through several submission queues: of what is posted before the controller can take the
@@ -278,7 +351,7 @@ impl Loop<'_> {
 
     /// Once per virtual second: sensors, progress, the wish to stop, the rule for stability.
     #[cold]
-    fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
+    pub(crate) fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
         if self.control.cancelled() {
             return Err(RunError::Cancelled);
         }

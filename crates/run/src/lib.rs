@@ -15,13 +15,14 @@ mod recorder;
 mod replay;
 mod slots;
 pub mod snapshot;
+mod split;
 mod trim_check;
 mod workload;
 
 pub use control::Control;
 pub use discard::discard;
 pub use drivebay_units::{Bin, Histogram};
-pub use driver::{Outcome, QueueTotals, RunError, run};
+pub use driver::{Outcome, QueueTotals, RunError, Sample, run, run_sampled};
 pub use outstanding::{Occupancy, Outstanding};
 pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Recorder, Row, Sensor};

@@ -39,6 +39,10 @@ pub struct Sensor {
     pub power_w_peak: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
+    /// 4 KiB pages that the host had written by then, since the drive was made.
+    pub host_pages: u64,
+    /// 4 KiB pages that had been programmed by then.
+    pub placed_pages: u64,
 }
 
 /// The recorder of one run.
@@ -128,6 +132,8 @@ impl Recorder {
                 power_w,
                 power_w_peak: power_w_peak.max(power_w),
                 throttle_stage: counters.throttle_stage,
+                host_pages: counters.host_pages,
+                placed_pages: counters.placed_pages,
             });
             self.next_second = self.next_second.after(Nanos::secs(1));
             power_w_peak = 0.0;

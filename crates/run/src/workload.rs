@@ -169,7 +169,7 @@ impl Workload {
             );
         }
         let end = self.span_start_bytes.checked_add(self.span_bytes);
-        let largest = self.block_bytes_max.unwrap_or(block);
+        let largest = self.largest_bytes();
         if self.span_bytes < largest || end.is_none_or(|end| end > capacity_bytes) {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
@@ -202,6 +202,12 @@ impl Workload {
             }
         }
         Ok(())
+    }
+
+    /// Largest request, bytes.
+    #[must_use]
+    pub fn largest_bytes(&self) -> u64 {
+        self.block_bytes_max.unwrap_or(self.block_bytes)
     }
 
     /// Checks the queues against what drive and host offer.

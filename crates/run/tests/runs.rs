@@ -365,3 +365,34 @@ fn a_discard_unmaps_its_stretch_and_nothing_else() {
     assert_eq!(drive.ftl().mapped(), 0);
     assert!(matches!(discard(&mut drive, capacity, 4096), Err(RunError::Device(_))));
 }
+
+/// Requests of 16 MiB go as commands of 1,280 KiB: one at a time reaches what depth 32 of such commands
+/// does, and every request is counted once, with stages that add up.
+#[test]
+fn large_requests_are_cut_by_the_host() {
+    const MIB: u64 = 1 << 20;
+    let load = |block: u64, depth| Workload {
+        block_bytes: block,
+        stop: Stop { duration_s: None, bytes: Some(512 * MIB), stable: None },
+        ..workload(Pattern::Sequential, 100, depth, 1.0)
+    };
+    let rate = |outcome: &Outcome| {
+        outcome.queues[0].ios as f64 / outcome.end.since(outcome.start).as_secs_f64()
+    };
+    let mut drive = device();
+    go(&mut drive, &Workload { read_percent: 0, ..load(MIB, 4) }, 1);
+    let whole = go(&mut drive, &load(16 * MIB, 1), 1);
+    assert_eq!(whole.queues[0].ios, 32);
+    assert_eq!(whole.after.commands - whole.before.commands, 32 * 13, "16 MiB are 12.8 commands");
+    let cut = go(&mut drive, &load(MIB, 32), 1);
+    let ratio = rate(&whole) * 16.0 / rate(&cut);
+    assert!((0.8..=1.02).contains(&ratio), "{ratio} of the rate of depth 32");
+    let stages: u64 = whole.recorder.rows.iter().flat_map(|row| row.stage_ns).sum();
+    assert_eq!(stages, whole.queues[0].latency_ns_sum);
+    // More outstanding than the interface's 32 commands: the rest waits in the host.
+    let deep = go(&mut drive, &load(16 * MIB, 8), 1);
+    assert_eq!(deep.queues[0].ios, 32);
+    assert!(rate(&deep) * 16.0 / rate(&cut) < 1.02);
+    let little = deep.queues[0].latency_ns_sum as f64 / deep.end.since(deep.start).0 as f64;
+    assert!((6.0..=8.0).contains(&little), "{little} requests outstanding, by Little's law");
+}

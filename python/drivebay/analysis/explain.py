@@ -16,6 +16,7 @@ import numpy as np
 
 from drivebay.analysis.figures import Measured, PhaseFigures
 from drivebay.analysis.stages import OverTime, StageShare, meaning, ordered
+from drivebay.suites import spoken
 
 WORTH_PERCENT = 10.0
 """A stage is named in a sentence from this part of the whole on."""
@@ -98,23 +99,21 @@ def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[s
         slower, faster = (b_name, a_name) if gap.us > 0 else (a_name, b_name)
         whole = max(gap.a_us, gap.b_us)
         if abs(gap.us) < whole * SAME_PERCENT / 100:
-            lines.append(
-                f"At {gap.label} both take the same time, {_us(gap.a_us)} and {_us(gap.b_us)}."
-            )
+            same = f"both take the same time, {_us(gap.a_us)} and {_us(gap.b_us)}."
+            lines.append(_sentence(_at(gap.label), same))
             continue
-        line = (
-            f"At {gap.label} {faster} takes {_us(min(gap.a_us, gap.b_us))} per I/O and {slower} "
-            f"{_us(whole)}"
-        )
-        lines.append(f"{line}; {_of_the_gap(gap.parts, slower)}.")
+        takes = f"{faster} takes {_us(min(gap.a_us, gap.b_us))} per I/O and {slower} {_us(whole)}"
+        line = " ".join(filter(None, (_at(gap.label), takes)))
+        lines.append(f"{line[:1].upper()}{line[1:]}; {_of_the_gap(gap.parts, slower)}.")
     return tuple(lines)
 
 
 def _load(measured: Measured, phase: PhaseFigures) -> Load:
-    several = len({one.workload.queue_depth for one in measured.phases}) == len(measured.phases)
+    apart = len({one.workload.queue_depth for one in measured.phases}) == len(measured.phases)
     depth = phase.workload.queue_depth
+    by_depth = apart and measured.test.kind != "trace"  # a trace has its own depths
     return Load(
-        label=f"QD {depth}" if several else phase.label,
+        label=f"QD {depth}" if by_depth else spoken(phase.label),
         queue_depth=depth,
         ios=phase.step.total_ios,
         latency_us=sum(one.mean_us for one in phase.stages),
@@ -140,14 +139,37 @@ def _sentences(loads: Sequence[Load]) -> list[str]:
         return []
     first, last = loads[0], loads[-1]
     lines = [_main_stages(load) for load in ([first] if first is last else [first, last])]
-    if first is not last and last.latency_us > first.latency_us * (1 + SAME_PERCENT / 100):
+    deeper = first.queue_depth < last.queue_depth
+    if deeper and last.latency_us > first.latency_us * (1 + SAME_PERCENT / 100):
         lines.append(
             f"From {first.label} to {last.label} an I/O takes "
-            f"{_us(last.latency_us - first.latency_us)} more; of that, "
-            f"{_of_the_whole(_parts(first, last))}."
+            f"{_us(last.latency_us - first.latency_us)} more; {_of_the_growth(first, last)}."
         )
-    lines += [line for load in loads if (line := _change_in_time(load, len(loads) > 1))]
+    changes = [(place, *change) for place, load in enumerate(loads) if (change := _change(load))]
+    most = sorted(changes, key=lambda one: -abs(one[3] - one[2]))[:NAMED_MAX]
+    for place, stage, before, after in sorted(most):
+        where = f" {_at(loads[place].label)}" if len(loads) > 1 else ""
+        lines.append(
+            f"Over the run{where}, {meaning(stage)} goes from {before:.0f} % of an I/O's time in "
+            f"the first tenth to {after:.0f} % in the last."
+        )
     return lines
+
+
+def _at(label: str) -> str:
+    """A load inside a sentence; nothing for a test that is one load.
+
+    >>> _at("QD 4"), _at("4 KiB, writes"), _at("discarded"), _at("run")
+    ('at QD 4', 'at 4 KiB, writes', 'in "discarded"', '')
+    """
+    if label == "run":
+        return ""
+    return f"at {label}" if label[0].isdigit() or label.startswith("QD ") else f'in "{label}"'
+
+
+def _sentence(*parts: str) -> str:
+    text = " ".join(filter(None, parts))
+    return text[:1].upper() + text[1:]
 
 
 def _main_stages(load: Load) -> str:
@@ -157,14 +179,16 @@ def _main_stages(load: Load) -> str:
         f"{one.share_percent:.0f} % is {meaning(one.stage)} ({_us(one.mean_us)})"
         for one in named[:NAMED_MAX]
     ]
-    return f"At {load.label} an I/O takes {_us(load.latency_us)} on average: {_joined(words)}."
+    takes = f"an I/O takes {_us(load.latency_us)} on average: {_joined(words)}."
+    return _sentence(_at(load.label), takes)
 
 
-def _change_in_time(load: Load, several: bool) -> str:
-    """The stage whose share moved most between the first and the last tenth, if it moved."""
+def _change(load: Load) -> tuple[str, float, float] | None:
+    """The stage whose share moved most, its share in the first and in the last tenth; None if
+    nothing moved."""
     over = load.over_time
     if over is None or len(over.second) < 10:
-        return ""
+        return None
     tenth = len(over.second) // 10
     moved = []
     for stage in over.mean_us:
@@ -175,12 +199,8 @@ def _change_in_time(load: Load, several: bool) -> str:
         moved.append((abs(ends[1] - ends[0]), stage, ends))
     most, stage, (before, after) = max(moved)
     if not most >= WORTH_PERCENT:  # also where a tenth has no I/O at all
-        return ""
-    where = f" at {load.label}" if several else ""
-    return (
-        f"Over the run{where}, {meaning(stage)} goes from {before:.0f} % of an I/O's time in the "
-        f"first tenth to {after:.0f} % in the last."
-    )
+        return None
+    return stage, before, after
 
 
 def _weighted(over: OverTime, stage: str, part: slice) -> float:
@@ -191,15 +211,31 @@ def _weighted(over: OverTime, stage: str, part: slice) -> float:
     return 100 * sums[stage] / whole if whole else float("nan")
 
 
+def _of_the_growth(first: Load, last: Load) -> str:
+    """What a deeper queue adds, as the gap of two drives is told."""
+    parts = _parts(first, last)
+    if _pull_one_way(parts):
+        return f"of that, {_of_the_whole(parts)}"
+    return _more_and_less(parts)
+
+
+def _pull_one_way(parts: Sequence[Part]) -> bool:
+    return all(-WORTH_PERCENT < part.percent <= 100 for part in parts)
+
+
 def _of_the_gap(parts: Sequence[Part], slower: str) -> str:
     """Percent where all stages pull one way; microseconds where some pull back."""
-    against = [part for part in parts if part.percent <= -WORTH_PERCENT][:NAMED_MAX]
-    if not against and all(part.percent <= 100 for part in parts):
+    if _pull_one_way(parts):
         return f"of the gap between these two, {_of_the_whole(parts)}"
+    return f"{slower} spends {_more_and_less(parts)}"
+
+
+def _more_and_less(parts: Sequence[Part]) -> str:
+    against = [part for part in parts if part.percent <= -WORTH_PERCENT][:NAMED_MAX]
     along = [part for part in parts if part.percent >= WORTH_PERCENT][:NAMED_MAX]
     more = _joined([f"{_us(abs(part.us))} more on {meaning(part.stage)}" for part in along])
     less = _joined([f"{_us(abs(part.us))} less on {meaning(part.stage)}" for part in against])
-    return f"{slower} spends {more}" + (f", but {less}" if less else "")
+    return more + (f", but {less}" if less else "")
 
 
 def _of_the_whole(parts: Sequence[Part]) -> str:

@@ -11,6 +11,7 @@ from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, power, stages, timeline
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseData, PhaseFigures
+from drivebay.suites import spoken
 
 
 def computed(phase: PhaseData) -> PhaseFigures:
@@ -24,7 +25,7 @@ def computed(phase: PhaseData) -> PhaseFigures:
         counts,
         total_ios=total,
         total_bytes=phase.read_bytes + phase.write_bytes,
-        latency_mean_ns=_mean_latency_ns(phase.series),
+        latency_mean_ns=phase.metrics.get("latency_ns_mean") or _mean_latency_ns(phase.series),
         waf=phase.metrics.get("waf"),
     )
     where = stages.shares(phase.stages, total_ios=total)
@@ -124,7 +125,7 @@ def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure
 
 def of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
     step = phase.step
-    key, of = ("", "") if alone else (f"_{phase.label}", f", {phase.label}")
+    key, of = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
     rows = [
         Figure(
             f"rate{key}",

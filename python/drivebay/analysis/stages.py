@@ -38,7 +38,7 @@ MEANING: dict[str, str] = {
     "channel": "waiting for and using the flash channel",
     "nand": "flash read, program, erase",
     "collection": "garbage collection in the way",
-    "throttle": "slowed by heat",
+    "throttle": "throttling against heat",
 }
 STRETCHES_MAX = 120
 """Into how many stretches a phase is cut to be looked at over time."""

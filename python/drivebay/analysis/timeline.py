@@ -68,11 +68,12 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
 
     Parameters
     ----------
-    series : columns as in `drivebay.targets.base.SERIES_SCHEMA`; rows in any order.
+    series : columns as in `drivebay.targets.base.SERIES_SCHEMA`; rows in any order. Without any
+        nothing is known of single seconds: there are no samples.
     duration_s : how long the phase ran.
     """
     second = np.asarray(series.column("second").to_numpy(), dtype=np.int64)
-    n = int(duration_s + _PARTIAL_S)
+    n = int(duration_s + _PARTIAL_S) if len(second) else 0
     kept = (second >= 0) & (second < n)
     place = second[kept]
 
@@ -183,6 +184,26 @@ def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int
         else:
             spans.append((second, second + 1))
     return spans
+
+
+def thinned(samples: Floats, seconds: int, *, highest: bool = False) -> Floats:
+    """One value for each stretch of so many seconds (the last may be shorter).
+
+    The mean of its known samples, or the highest; NaN where none is known.
+
+    >>> thinned(np.array([1.0, 3.0, np.nan, np.nan, 8.0]), 2)
+    array([ 2., nan,  8.])
+    """
+    if seconds == 1 or len(samples) == 0:
+        return samples
+    starts = np.arange(0, len(samples), seconds)
+    known = ~np.isnan(samples)
+    counts = np.add.reduceat(known.astype(float), starts)
+    if highest:
+        found = np.maximum.reduceat(np.where(known, samples, -np.inf), starts)
+    else:
+        found = np.add.reduceat(np.where(known, samples, 0.0), starts) / np.maximum(counts, 1)
+    return np.where(counts > 0, found, np.nan)
 
 
 @dataclass(frozen=True)

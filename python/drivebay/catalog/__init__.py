@@ -133,6 +133,17 @@ def from_resolved(raw: Mapping[str, Any]) -> Profile:
     return _checked(dict(raw), where="profile")
 
 
+def from_document(document: Mapping[str, Any], *, where: str) -> Profile:
+    """The profile that a TOML file with this content would be; it may have a `base`.
+
+    Raises
+    ------
+    UserError
+        As `load`; `where` says in the message what it is.
+    """
+    return _checked(_whole(copy.deepcopy(dict(document)), where=where), where=where)
+
+
 def _read(path: Path) -> Profile:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -16,6 +16,7 @@ from typing import Any
 from drivebay.catalog import WHAT_IF, Profile, from_resolved
 from drivebay.errors import UserError
 
+SECTOR_BYTES = 512
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 OVER_PROVISIONING_PERCENT_MAX = 90.0
 EXAMPLES = "--with heatsink, --with over_provisioning=25%, --with link=pcie2x4"
@@ -61,7 +62,11 @@ def _variant(profile: Profile, name: str) -> Profile:
 
 
 def _over_provisioning(profile: Profile, value: str) -> Profile:
-    """The share of the user's capacity that is given to the drive as spare space."""
+    """The share of the user's capacity that is given to the drive as spare space.
+
+    As if the host left it unused: collection begins at the same amount of free flash as before,
+    and the pool that is written until then is larger by what was taken from the user.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", value)
     percent = float(match[1]) if match else -1.0
     if not 0 <= percent <= OVER_PROVISIONING_PERCENT_MAX:
@@ -72,7 +77,10 @@ def _over_provisioning(profile: Profile, value: str) -> Profile:
         )
     sectors = int(profile.raw["drive"]["capacity_sectors"]["value"])
     kept = round(sectors * (100 - percent) / 100) // SECTOR_ALIGN * SECTOR_ALIGN
-    return _with(profile, {"drive.capacity_sectors": kept}, f"over_provisioning = {percent:g} %")
+    taken_mb = (sectors - kept) * SECTOR_BYTES / 1e6
+    pool_mb = float(profile.raw["collection"]["pool_mb"]["value"]) + taken_mb
+    values = {"drive.capacity_sectors": kept, "collection.pool_mb": pool_mb}
+    return _with(profile, values, f"over_provisioning = {percent:g} %")
 
 
 def _link(profile: Profile, value: str) -> Profile:

@@ -7,14 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from drivebay.cli import complete
+from drivebay.cli.calibrate_app import EPILOG as CALIBRATE_EPILOG
+from drivebay.cli.calibrate_app import calibrate
+from drivebay.cli.exchange_app import QUERY_EPILOG, importing, query
 from drivebay.cli.replay_app import EPILOG, replay
 from drivebay.cli.serve_app import EPILOG as SERVE_EPILOG
 from drivebay.cli.serve_app import serve
+from drivebay.cli.sweep_app import SWEEP_EPILOG, WORKER_EPILOG, sweep, worker
 from drivebay.cli.trace_app import trace
 
 app = typer.Typer(
     name="drivebay",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -22,7 +26,12 @@ app = typer.Typer(
 
 app.add_typer(trace)
 app.command(epilog=EPILOG)(replay)
+app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 app.command(epilog=SERVE_EPILOG)(serve)
+app.add_typer(importing)
+app.command(epilog=QUERY_EPILOG)(query)
+app.command(epilog=SWEEP_EPILOG)(sweep)
+app.command(epilog=WORKER_EPILOG)(worker)
 
 
 def _version(wanted: bool) -> None:
@@ -102,6 +111,7 @@ def review(
         typer.Argument(
             metavar="DRIVE",
             show_default=False,
+            autocompletion=complete.drives,
             help="A catalog name (see: drivebay drives), a profile's path ending in .toml, a file, "
             "or a block device.",
         ),
@@ -111,6 +121,7 @@ def review(
         typer.Option(
             metavar="NAME_OR_FILE",
             show_default=False,
+            autocompletion=complete.suites,
             help="The tests to run: a suite's name or your own .toml file. "
             "[default: anandtech-2015]",
         ),
@@ -188,11 +199,21 @@ def review(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEST", show_default=False, help="Run only this test; repeatable."),
+        typer.Option(
+            metavar="TEST",
+            show_default=False,
+            autocompletion=complete.tests,
+            help="Run only this test; repeatable.",
+        ),
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEST", show_default=False, help="Leave this test out; repeatable."),
+        typer.Option(
+            metavar="TEST",
+            show_default=False,
+            autocompletion=complete.tests,
+            help="Leave this test out; repeatable.",
+        ),
     ] = None,
     what_if: Annotated[
         list[str] | None,
@@ -358,7 +379,12 @@ def explain(
     ],
     test: Annotated[
         str,
-        typer.Argument(metavar="TEST", show_default=False, help="A test of it: random-read, ..."),
+        typer.Argument(
+            metavar="TEST",
+            show_default=False,
+            autocompletion=complete.tests_of_result,
+            help="A test of it: random-read, ...",
+        ),
     ],
     against: Annotated[
         Path | None,
@@ -393,6 +419,7 @@ def paper(
         typer.Argument(
             metavar="[DRIVE...]",
             show_default=False,
+            autocompletion=complete.drives,
             help="Only rows about these drives. [default: all]",
         ),
     ] = None,
@@ -431,3 +458,21 @@ def bench(
 
     cases: list[dict[str, Any]] = show.run_bench()
     show.bench(cases, as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay doctor
+  drivebay doctor --json"""
+)
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """See what this machine has of what drivebay can use, and how to get the rest.
+
+    Nothing is changed. Exit code 3 if something is missing that every use needs.
+    """
+    from drivebay.cli import doctor as showing
+
+    showing.examine(as_json=as_json)

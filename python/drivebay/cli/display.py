@@ -111,7 +111,8 @@ def _left(share: float, elapsed_s: float, estimate_s: float) -> float | None:
     """Seconds left; None while there is too little to go by."""
     if share >= TRUST_AFTER_SHARE:
         return elapsed_s / share - elapsed_s
-    return estimate_s - elapsed_s if elapsed_s < estimate_s else None
+    left = estimate_s - elapsed_s
+    return left if left >= 1.0 else None
 
 
 def left_text(seconds: float | None) -> str:

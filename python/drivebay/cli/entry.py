@@ -14,10 +14,14 @@ from typing import NoReturn
 from drivebay.errors import (
     EXIT_CHECK_FAILED,
     EXIT_DONE,
+    EXIT_ENVIRONMENT,
     EXIT_INTERRUPTED,
     EXIT_USAGE,
     DrivebayError,
 )
+
+COMPLETING = "_DRIVEBAY_COMPLETE"
+"""Set where a shell asks what could be typed next; the line so far is in the environment, too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -31,7 +35,7 @@ def run(arguments: list[str]) -> int:
 
     from drivebay.cli.app import app
 
-    if not arguments:
+    if not arguments and COMPLETING not in os.environ:
         run(["--help"])
         return EXIT_USAGE
     try:
@@ -46,6 +50,13 @@ def run(arguments: list[str]) -> int:
         # The reader of our output has gone (`drivebay drives | head -1`): nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CHECK_FAILED
+    except ImportError as problem:
+        if "_core" not in str(problem):
+            raise
+        say_error(
+            f"the Rust core cannot be loaded: {problem}", "see what is wrong: drivebay doctor"
+        )
+        return EXIT_ENVIRONMENT
     except Exception as problem:
         if (words := _usage_error(problem, arguments)) is None:
             raise

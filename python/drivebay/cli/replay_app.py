@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from drivebay.cli import complete
+
 EPILOG = """\b
 Examples:
   drivebay replay light sm951-ahci-512                 synthesized, on an empty virtual drive
@@ -30,6 +32,7 @@ def replay(
         typer.Argument(
             metavar="DRIVE",
             show_default=False,
+            autocompletion=complete.drives,
             help="A catalog name, a profile's path ending in .toml, a file or a block device.",
         ),
     ],

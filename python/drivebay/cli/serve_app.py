@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from drivebay.cli import complete
+
 EPILOG = """\b
 Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock
@@ -29,6 +31,7 @@ def serve(
         typer.Argument(
             metavar="DRIVE",
             show_default=False,
+            autocompletion=complete.drives,
             help="A catalog name, or a profile's path ending in .toml.",
         ),
     ],

@@ -41,7 +41,7 @@ def counted(run: Run, *, of_ios: bool) -> str:
     steps = run.measured.steps
     if of_ios:
         return f"n = {sum(step.total_ios for step in steps):,} I/Os"
-    return f"n = {sum(step.rate.n for step in steps if step.rate):,} 1 s samples"
+    return f"n = {sum(step.rate.n for step in steps if step.rate):,} samples of 1 s"
 
 
 def named(runs: Sequence[Run], words: Sequence[str]) -> str:
@@ -182,7 +182,7 @@ def ladder_table(runs: Sequence[Run]) -> Html:
     """Every figure of a ladder, by queue depth."""
     heads = ["Queue depth", "MB/s ± sd", "IOPS", "Mean latency"]
     heads += [f"p{q:g}" for q in latency.PERCENTILES]
-    heads += ["Power ± sd", "Temperature", "WAF", "I/Os", "1 s samples"]
+    heads += ["Power ± sd", "Temperature", "WAF", "I/Os", "Samples of 1 s"]
     rows: list[list[Child]] = []
     for run in runs:
         for step in run.measured.steps:

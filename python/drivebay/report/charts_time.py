@@ -1,6 +1,7 @@
 """Charts over time: the scatter of a consistency test, rate and heat of a ladder or thermal test.
 
-One point per second, none left out and none averaged. Rate, temperature and power lie on one time
+One point per second, none left out and none averaged; only lines of many hours are of means over
+the fewest seconds that leave `POINTS_MAX`, and say so. Rate, temperature and power lie on one time
 axis; a panel whose values no run reports is left out, and the page says so by name.
 """
 
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from drivebay.analysis.timeline import Floats, Timeline, throttle_spans
+from drivebay.analysis.timeline import Floats, Timeline, thinned, throttle_spans
 from drivebay.report.charts import Chart, Json, from_zero, log_range, rounded, unit_label
 from drivebay.report.entries import Run, by_drive, phase_name
 from drivebay.report.markup import chart_text
@@ -22,6 +23,7 @@ SHAPES_MAX = 200
 FEW = 60
 NAMED_MAX = 12
 FURTHER_MAX = 6
+POINTS_MAX = 7200
 ALONE = {"temperature_c": "@heat", "power_w": "@power"}
 
 
@@ -95,18 +97,23 @@ def scatter_both(chart_id: str, run: Run) -> Chart:
 def over_time(chart_id: str, runs: Sequence[Run], *, latency: bool = False) -> Chart:
     """Data rate, temperature and power of each second, all phases one after the other; with
     `latency` also the mean and the longest of each second."""
-    panels = [("rate_mb_s", "MB/s, each second")]
+    wholes = {id(run): run.measured.whole for run in runs}
+    length = max((whole.n for whole in wholes.values()), default=1)
+    every = max(1, -(-length // POINTS_MAX))
+    of_each = "of each second" if every == 1 else f"of each {every} s"
+    panels = [("rate_mb_s", "MB/s, each second" if every == 1 else f"MB/s, means of {every} s")]
     if latency:
-        panels.append(("latency_ms_mean", "ms, mean of each second"))
+        panels.append(("latency_ms_mean", f"ms, mean {of_each}"))
     if latency and reports(runs, "latency_ms_max"):
-        panels.append(("latency_ms_max", "ms, longest of each second"))
+        panels.append(("latency_ms_max", f"ms, longest {of_each}"))
     panels += [*_heat_panels(runs), *_further_panels(runs)]
     chart = Chart(chart_id, 330 + 110 * (len(panels) - 1))
-    wholes = {id(run): run.measured.whole for run in runs}
     for panel, (attribute, _) in enumerate(panels):
         for run in runs:
             values = _values(wholes[id(run)], attribute)
+            values = thinned(values, every, highest=attribute == "latency_ms_max")
             trace = _trace(run, values, 0, panel, "lines")
+            trace["dx"] = every
             if not by_drive(runs):
                 trace["line"]["color"] = ALONE.get(attribute, run.colour)
             trace["meta"] = _unit(attribute)
@@ -114,7 +121,6 @@ def over_time(chart_id: str, runs: Sequence[Run], *, latency: bool = False) -> C
             chart.traces.append(trace)
     chart.layout = _layout([title for _, title in panels])
     top = max((float(whole.rate_mb_s.max()) for whole in wholes.values() if whole.n), default=1)
-    length = max((whole.n for whole in wholes.values()), default=1)
     chart.layout["yaxis"]["range"] = from_zero(top)
     chart.layout["xaxis"]["range"] = [0, length]
     if len(runs) == 1:
@@ -218,11 +224,12 @@ def _shading(timeline: Timeline) -> list[Json]:
 
 
 def _layout(titles: Sequence[str]) -> Json:
-    """Panels above each other on one time axis, the first one as high as the others together."""
+    """Panels above each other on one time axis, the first one as high as two or three others."""
     lower = len(titles) - 1
     layout: Json = {"annotations": []}
-    height, gap = 0.17, 0.08
-    base = lower * (height + gap)
+    share = min(0.25, 0.6 / max(lower, 1))  # of the height, for each of the others
+    height, gap = 0.68 * share, 0.32 * share
+    base = lower * share
     for panel, title in enumerate(titles):
         domain = [base, 1.0] if panel == 0 else None
         if domain is None:

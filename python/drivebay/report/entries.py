@@ -15,7 +15,7 @@ from drivebay.analysis.changed import changes
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.mixes import NAMES, mix_words
 from drivebay.report.themes import SERIES
-from drivebay.suites import Test
+from drivebay.suites import Test, spoken
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def phase_name(run: Run, phase: PhaseFigures) -> str:
     if run.measured.test.kind == "sizes":
         return f"{units.binary_bytes(load.block_bytes)} {NAMES[load.read_percent][0]}"
     depths = {one.workload.queue_depth for one in phases}
-    return f"QD {load.queue_depth}" if len(depths) == len(phases) else phase.label
+    return f"QD {load.queue_depth}" if len(depths) == len(phases) else spoken(phase.label)
 
 
 def labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:

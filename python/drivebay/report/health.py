@@ -49,4 +49,4 @@ def health_of(result: Result) -> list[Child]:
         rows.append(row)
     heads = ["Test", *(f"{title}" for _, title, _ in grew), *(f"{t} after" for _, t, _ in after)]
     caption = "Health of the drive (SMART): during each test, and after it"
-    return [table(heads, rows, caption=caption, kind="data narrow")]
+    return [table(heads, rows, caption=caption, kind="data many")]

@@ -128,7 +128,7 @@ def _summary(all_entries: Sequence[Entry]) -> Html:
         summary.headline_table(all_entries),
         el(
             "p",
-            "± is the standard deviation of 1 s samples, n their number; where it is another "
+            "± is the standard deviation of samples of 1 s, n their number; where it is another "
             "kind, pointing at the figure says so.",
             class_="small",
         ),

@@ -45,7 +45,7 @@ def default_jobs(target: Target, tests: int) -> int:
     processors for and memory to hold them."""
     if target.kind != "virtual" or tests == 0:
         return 1
-    in_memory = _memory_available_bytes() * 4 // 5 // max(1, target.memory_bytes)
+    in_memory = memory_available_bytes() * 4 // 5 // max(1, target.memory_bytes)
     return max(1, min(len(os.sched_getaffinity(0)), tests, in_memory))
 
 
@@ -53,10 +53,10 @@ def copies_max(target: Target, jobs: int) -> int:
     """How many prepared states may be kept beside the drives under test, in half of the memory."""
     if target.kind != "virtual":
         return 0
-    return max(0, _memory_available_bytes() // 2 // max(1, target.memory_bytes) - jobs)
+    return max(0, memory_available_bytes() // 2 // max(1, target.memory_bytes) - jobs)
 
 
-def _memory_available_bytes(read: Callable[[], str] | None = None) -> int:
+def memory_available_bytes(read: Callable[[], str] | None = None) -> int:
     """What the kernel says can be had without swapping; very much where it says nothing."""
     try:
         lines = (read or Path("/proc/meminfo").read_text)().splitlines()

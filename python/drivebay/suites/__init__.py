@@ -3,7 +3,7 @@
 This room must not know how a target carries a test out, nor what is computed from its results.
 """
 
-from drivebay.suites.loader import load, names
+from drivebay.suites.loader import load, names, spoken
 from drivebay.suites.model import (
     SCHEMA_VERSION,
     Phase,
@@ -36,4 +36,5 @@ __all__ = [
     "Workload",
     "load",
     "names",
+    "spoken",
 ]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -129,6 +130,30 @@ def _size(count: int) -> str:
         if count and count % unit == 0:
             return f"{count // unit}{letter}"
     return f"{count}b"
+
+
+_SPOKEN = {"b": "B", "k": "KiB", "m": "MiB"}
+
+
+def spoken(label: str) -> str:
+    """A label that the loader wrote, as people say it; any other stays as it is.
+
+    >>> spoken("4k-r80-qd3"), spoken("512b-r0"), spoken("r100"), spoken("c50"), spoken("degrade-1")
+    ('4 KiB, 80 % reads, QD 3', '512 B, writes', 'reads', '50 % compressible', 'degrade-1')
+    """
+    words = []
+    for part in label.split("-"):
+        if found := re.fullmatch(r"(\d+)([bkm])", part):
+            words.append(f"{found[1]} {_SPOKEN[found[2]]}")
+        elif found := re.fullmatch(r"r(\d+)", part):
+            share = {"100": "reads", "0": "writes"}
+            words.append(share.get(found[1], f"{found[1]} % reads"))
+        elif found := re.fullmatch(r"(qd|c)(\d+)", part):
+            number = found[2]
+            words.append(f"QD {number}" if found[1] == "qd" else f"{number} % compressible")
+        else:
+            return label
+    return ", ".join(words)
 
 
 SWEEPS = (

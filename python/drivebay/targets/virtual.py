@@ -70,6 +70,12 @@ class VirtualTarget:
         self._rounds: dict[str, float] = {}
         self.name = profile.name
 
+    def become(self, profile: Profile) -> None:
+        """Puts another drive under test, in this one's memory where that fits. The states stay
+        those of the drive before: whoever shares them must begin them anew."""
+        self._profile, self._changed = profile, {}
+        self.name = profile.name
+
     @property
     def capacity_bytes(self) -> int:
         """User capacity."""
@@ -145,10 +151,15 @@ class VirtualTarget:
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
-        steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
-        fills = sum(step.passes for step in steps if step.kind == "fill")
+        return _fills(test) * self._fill_wall_s + self._load_wall_s(test)
+
+    @property
+    def _fill_wall_s(self) -> float:
+        """Wall-clock seconds of one fill of the whole drive, roughly."""
+        return self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
+
+    def _load_wall_s(self, test: Test) -> float:
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
-        fill_s = self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
         ios = test.rounds_max * sum(
             _guessed_ios(phase.workload)
             if phase.replay is None
@@ -156,7 +167,7 @@ class VirtualTarget:
             for phase in test.phases
         )
         ios += rounds_s * GUESSED_IOPS
-        return fills * fill_s + ios / IOS_PER_WALL_SECOND
+        return ios / IOS_PER_WALL_SECOND
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
@@ -180,13 +191,11 @@ class VirtualTarget:
         return self._drive
 
     def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
-        before = [step for phase in test.phases for step in phase.before]
-        fills = sum(step.kind == "fill" for step in [*test.prepare, *before])
-        # Fills are planned as one part in a hundred of the time each; they are quick here.
         load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
-        share = max(1.0, load / 20.0)
         rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
-        planned = load + share * fills + rounds_s
+        # A fill counts as many of the drive's seconds as the load runs in the time it takes here.
+        share = (load + rounds_s) * self._fill_wall_s / max(0.01, self._load_wall_s(test))
+        planned = load + share * _fills(test) + rounds_s
         done = 0.0
         key, profile = key_of(test), self._profile_for(test)
         first = seed_of(key, seed if self._states.seed is None else self._states.seed)
@@ -199,12 +208,12 @@ class VirtualTarget:
             for step in test.prepare:
                 progress.check()
                 self._prepare(step, first, progress, done, planned, share)
-                done += share if step.kind == "fill" else 0.0
+                done += share * step.passes if step.kind == "fill" else 0.0
                 done += step.longest_s() if step.load is not None else 0.0
             return drive, self._rounds
 
         self._drive, figures = self._states.get(test, self._drive, prepare, progress)
-        done = share * sum(step.kind == "fill" for step in test.prepare) + rounds_s
+        done = share * sum(s.passes for s in test.prepare if s.kind == "fill") + rounds_s
         health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
@@ -215,7 +224,7 @@ class VirtualTarget:
             progress.check()
             for step in phase.before:
                 self._prepare(step, seed, progress, done, planned, share)
-                done += share if step.kind == "fill" else 0.0
+                done += share * step.passes if step.kind == "fill" else 0.0
             index = number * PHASES_MAX + indices[phase.label]
             columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             done += phase.workload.duration_s
@@ -301,15 +310,17 @@ class VirtualTarget:
             self._drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
-            # A drive that throttles takes longer, so progress is not linear: half way per estimate.
-            expected = length / 200e6
-            for _ in range(step.passes):
+            # How long it takes the drive depends on its heat, so progress is not linear: half of
+            # it when the drive could have been filled at 1 GB/s.
+            expected = length / 1e9
+            for number in range(step.passes):
+                before = done + share * number
                 for workload in _fill_workloads(start, length, step.content):
                     self._watched(
                         "fill",
                         self._load(workload, seed),
                         progress,
-                        lambda s: (done + share * s / (s + expected), planned),
+                        partial(_filling, before, share, expected, planned),
                     )
 
     def _steady(
@@ -391,6 +402,19 @@ def _trim_found(columns: dict[str, Any]) -> Validation:
         deterministic=True,
         neighbours_intact=columns["outer_lost"] == 0,
     )
+
+
+def _fills(test: Test) -> int:
+    """How often the drive is filled in a test."""
+    steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+    return sum(step.passes for step in steps if step.kind == "fill")
+
+
+def _filling(
+    before: float, share: float, expected_s: float, planned: float, seconds: float
+) -> tuple[float, float]:
+    """Progress after so much of the drive's time in a fill; never quite all of its share."""
+    return before + share * seconds / (seconds + expected_s), planned
 
 
 def _place(before: float, planned: float, seconds: float) -> tuple[float, float]:

@@ -27,6 +27,7 @@ use crate::persist::{persist, persist_sometimes, persist_words};
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 
 pub use slc::Mode;
+pub use victim::{Candidate, Choice, VictimPolicy};
 
 /// Write stream of the host.
 pub const HOST: usize = 0;
@@ -170,7 +171,7 @@ impl Ftl {
         let slots = geometry.superblocks as usize * geometry.superblock_slots as usize;
         let mut ftl = Ftl {
             geometry,
-            policy: spec.policy,
+            policy: spec.policy.clone(),
             leveling: spec.wear_leveling,
             leveled: false,
             map: Table::new(geometry.user_pages as usize)?,
@@ -232,7 +233,7 @@ impl Ftl {
         }
         self.geometry = spec.geometry;
         self.rides = if spec.compression.is_some() { RIDES } else { 0 };
-        self.policy = spec.policy;
+        self.policy = spec.policy.clone();
         self.slc = slc::Slc::new(spec);
         self.lifespans = lifespan::new(spec);
         self.frontiers = [Frontier::default(); STREAMS];

@@ -141,14 +141,17 @@ impl Checker {
         Ok(n.value)
     }
 
-    pub(super) fn one_of<T: Copy>(
+    pub(super) fn one_of<T: Clone>(
         field: &str,
         given: &Sourced<String>,
         choices: &[(&str, T)],
     ) -> Result<T, SpecError> {
         Self::source(field, given)?;
-        choices.iter().find(|(name, _)| *name == given.value).map(|&(_, value)| value).ok_or_else(
-            || {
+        choices
+            .iter()
+            .find(|(name, _)| *name == given.value)
+            .map(|(_, value)| value.clone())
+            .ok_or_else(|| {
                 let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
                 let hint = format!("set {field}.value = \"{}\"", names[0]);
                 Self::out(
@@ -157,8 +160,7 @@ impl Checker {
                     format!("one of {}", names.join(", ")),
                     &hint,
                 )
-            },
-        )
+            })
     }
 }
 

@@ -1,14 +1,17 @@
 //! Garbage collection: victim choice and pacing.
 
+use std::sync::Arc;
+
 use drivebay_units::Nanos;
 
 use super::PAGE_BYTES;
 use super::checker::{Checker, SpecError, nanos, pages_of_mb};
 use super::flash::Geometry;
+use crate::ftl::VictimPolicy;
 use crate::raw::RawSpec;
 
 /// Victim choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Policy {
     /// Fewest valid pages.
     Greedy,
@@ -18,6 +21,8 @@ pub enum Policy {
     Choices(u32),
     /// Largest (1 - u) x age / (1 + u): Rosenblum and Ousterhout, 1992.
     CostBenefit,
+    /// A rule from outside: [`Spec::with_policy`](super::Spec::with_policy).
+    Custom(Arc<dyn VictimPolicy>),
 }
 
 /// Collection thresholds, in 4 KiB pages of free space.

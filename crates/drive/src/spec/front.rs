@@ -14,6 +14,10 @@ use crate::raw::{Number, RawLink, RawSlot, RawSpec, Sourced};
 /// Most submission queues that are modelled.
 pub const QUEUES_MAX: usize = 128;
 
+/// Linux's default for `max_sectors_kb` (BLK_DEF_MAX_SECTORS, block/blk-settings.c). NVMe drives ask for
+/// less (the SM951's MDTS: 128 KiB), which a profile can say.
+const TRANSFER_MAX_KIB: u64 = 1280;
+
 /// The command interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -32,6 +36,8 @@ pub struct HostLimits {
     pub cpu: Nanos,
     /// Most commands that the driver keeps at the drive.
     pub outstanding_max: u32,
+    /// Most sectors of one command.
+    pub transfer_max: u32,
     /// Data through the driver, femtoseconds per byte; zero for no limit.
     pub fs_per_byte: u64,
     /// Drive and link may sleep.
@@ -90,9 +96,12 @@ pub(super) fn check_host(raw: &RawSpec) -> Result<HostLimits, SpecError> {
     let h = &raw.host;
     let rate = |n: &Number| Checker::float("host.mb_per_s", n, 1.0, 1e6);
     let most = |n: &Sourced<u64>| Checker::integer("host.outstanding_max", n, 1, 65_536);
+    let transfer = |n: &Sourced<u64>| Checker::integer("host.transfer_max_kib", n, 4, 1 << 20);
     Ok(HostLimits {
         cpu: micros_or_none("host.cpu_us", h.cpu_us.as_ref())?,
         outstanding_max: h.outstanding_max.as_ref().map_or(Ok(65_536), most)? as u32,
+        transfer_max: h.transfer_max_kib.as_ref().map_or(Ok(TRANSFER_MAX_KIB), transfer)? as u32
+            * 2,
         fs_per_byte: h.mb_per_s.as_ref().map(rate).transpose()?.map_or(0, fs_per_byte),
         power_saving: flag("host.power_saving", h.power_saving.as_ref())?,
     })

@@ -43,7 +43,7 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
 def phases(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Rate and mean latency of each phase, in the order they ran."""
     samples = [
-        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} 1 s samples"
+        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} samples of 1 s"
         for run in found
     ]
     ios = [f"n = {sum(step.total_ios for step in run.measured.steps):,} I/Os" for run in found]
@@ -54,7 +54,7 @@ def phases(prefix: str, found: Sequence[Run]) -> list[Panel]:
             names_of(found),
             samples,
             captions.ZERO,
-            lead="Whiskers: standard deviation of 1 s samples.",
+            lead="Whiskers: standard deviation of the samples.",
             key=run_key(found),
             wide=False,
         ),

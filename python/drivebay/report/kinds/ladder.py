@@ -21,7 +21,8 @@ def bars(measured: Measured) -> list[BarOf]:
     if len(depths) == 1:
         return [BarOf(f"rate_qd{depths[0]}", f"Data rate at queue depth {depths[0]}", "MB/s")]
     asked = ", ".join(map(str, measured.test.metric_queue_depths))
-    bars = [BarOf("mean_rate", f"Mean of queue depths {asked}", "MB/s")]
+    of = f"Mean of queue depths {asked}" if "," in asked else f"At queue depth {asked}"
+    bars = [BarOf("mean_rate", of, "MB/s")]
     if depths:
         key, unit = (measured.main[-1], "IOPS" if "iops" in measured.main[-1] else "MB/s")
         bars.append(BarOf(key, f"At queue depth {max(depths)}", unit))
@@ -39,7 +40,7 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
 def _by_depth(prefix: str, found: Sequence[Run]) -> list[Panel]:
     names = names_of(found)
     samples = [
-        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} 1 s samples"
+        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} samples of 1 s"
         for run in found
     ]
     ios = [f"n = {sum(step.total_ios for step in run.measured.steps):,} I/Os" for run in found]
@@ -53,7 +54,7 @@ def _by_depth(prefix: str, found: Sequence[Run]) -> list[Panel]:
             names,
             samples,
             "Both axes start at zero.",
-            lead="Whiskers: standard deviation of 1 s samples.",
+            lead="Whiskers: standard deviation of the samples.",
             key=run_key(found),
             wide=False,
         ),
@@ -78,7 +79,7 @@ def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
     if chart is None:
         return None
     samples = [
-        f"n = {sum(step.power.n for step in run.measured.steps if step.power):,} 1 s samples"
+        f"n = {sum(step.power.n for step in run.measured.steps if step.power):,} samples of 1 s"
         for run in found
     ]
     return panel(
@@ -87,7 +88,7 @@ def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
         names_of(found),
         samples,
         captions.ZERO,
-        lead="Whiskers: standard deviation of 1 s samples.",
+        lead="Whiskers: standard deviation of the samples.",
         key=run_key(found),
         wide=False,
     )
@@ -114,7 +115,10 @@ def _keys(measured: Measured) -> list[tuple[str, str]]:
         return [(f"rate_qd{depth}", f"at queue depth {depth}") for depth in depths]
     asked = ", ".join(map(str, measured.test.metric_queue_depths))
     return [
-        ("mean_rate", f"as the mean of queue depths {asked}"),
+        (
+            "mean_rate",
+            f"as the mean of queue depths {asked}" if "," in asked else f"at queue depth {asked}",
+        ),
         (measured.main[-1], f"at queue depth {max(depths)}"),
     ]
 

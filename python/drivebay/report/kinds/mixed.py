@@ -37,7 +37,7 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
 
 
 def _by_mix(prefix: str, found: Sequence[Run], what: str, title: str) -> Panel:
-    whiskers = "" if what == "latency" else " Whiskers: standard deviation of 1 s samples."
+    whiskers = "" if what == "latency" else " Whiskers: standard deviation of the samples."
     return panel(
         title,
         charts_load.by_phase(f"{prefix}-{what}", found, what),

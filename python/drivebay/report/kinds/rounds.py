@@ -24,6 +24,7 @@ from drivebay.report.panels import Note, Panel, panel
 from drivebay.report.parts import details, table
 from drivebay.report.words import latency as latency_words
 from drivebay.report.words import number, quantity
+from drivebay.suites import spoken
 
 MANY = 12
 """With more loads than that their latencies have no row each: the tables have them."""
@@ -57,7 +58,7 @@ def _convergence(prefix: str, found: Sequence[Run]) -> Panel:
         shown = {one.label: one.values for one in rounds.tracked}
         if not by_drive(found) and rounds.unit != "µs":
             shown = _like_tracked(run) | shown
-        return [Group(name, range(1, len(y) + 1), y) for name, y in shown.items()]
+        return [Group(spoken(name), range(1, len(y) + 1), y) for name, y in shown.items()]
 
     unit = found[0].measured.rounds.unit if found[0].measured.rounds else ""
     most = max((run.measured.rounds.count for run in found if run.measured.rounds), default=1)
@@ -101,7 +102,7 @@ def _window(prefix: str, found: Sequence[Run], label: str) -> Panel:
         last = one.values[-rounds.window :]
         x = [len(one.values) - len(last) + place + 1 for place in range(len(last))]
         start, rise = one.line
-        values = Group(label, x, last)
+        values = Group(spoken(label), x, last)
         if by_drive(found):
             return [values]
         return [
@@ -117,7 +118,7 @@ def _window(prefix: str, found: Sequence[Run], label: str) -> Panel:
     last = max(rounds.count for rounds in several)
     alone = len(several[0].tracked) == 1
     return panel(
-        f"Steady-state measurement window{'' if alone else f', {label}'}",
+        f"Steady-state measurement window{'' if alone else f', {spoken(label)}'}",
         charts_groups.chart(
             f"{prefix}-window-{label}",
             found,
@@ -151,7 +152,7 @@ def _excursions(run: Run, label: str) -> str:
     rounds = run.measured.rounds
     known = [one for one in rounds.tracked if one.label == label] if rounds else []
     return "".join(
-        f"range {one.range_percent:.1f} %, slope {one.slope_percent:.1f} % of the mean, "
+        f"Range {one.range_percent:.1f} %, slope {one.slope_percent:.1f} % of the mean, "
         f"n = {rounds.window if rounds else 0} rounds"
         for one in known
     )

@@ -1,0 +1,139 @@
+//! A closed loop whose requests are larger than the host's driver sends in one command.
+//!
+//! The driver cuts a request into commands of at most `host.transfer_max`, as the block layers of Linux
+//! and Windows do, and hands them over one behind the other as command slots become free. The request is
+//! done when its last command is; its stages are those of that command, and the wait before it is the
+//! host's. Commands of several requests leave in the order in which the requests were made.
+
+use std::collections::VecDeque;
+
+use drivebay_drive::{Device, Io, Served, Stage};
+use drivebay_units::Nanos;
+
+use crate::driver::{Loop, RunError};
+use crate::slots::{FAR, Slots};
+
+/// A request under way.
+#[derive(Clone, Copy, Default)]
+struct Request {
+    asked: Nanos,
+    lba: u64,
+    sectors: u32,
+    /// Commands not yet done.
+    left: u32,
+    /// When the last of those done so far was.
+    done: Nanos,
+    media_error: bool,
+}
+
+/// Requests, and the commands that they were cut into.
+struct Split {
+    requests: Vec<Request>,
+    /// When each request's place is free again.
+    places: Slots,
+    /// Commands not yet handed over, with their requests.
+    waiting: VecDeque<(u32, Io)>,
+    /// By command slot: the request that it serves, and when it was handed over.
+    serves: Vec<u32>,
+    sectors_max: u32,
+}
+
+impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
+    /// As `go`, for requests of which some take several commands.
+    #[inline(never)]
+    pub(crate) fn go_split(
+        &mut self,
+        device: &mut Device,
+        depth: u32,
+        sectors_max: u32,
+    ) -> Result<(), RunError> {
+        let commands = self.host.commands();
+        let mut split = Split {
+            requests: vec![Request::default(); depth as usize],
+            places: Slots::new(depth as usize, self.start),
+            waiting: VecDeque::new(),
+            serves: vec![0; commands],
+            sectors_max,
+        };
+        loop {
+            let (place, free) = split.places.first();
+            let (slot, at) = self.host.slots.first();
+            let turn = device.next_turn();
+            let hand_over = match split.waiting.front() {
+                Some(&(request, _)) => at.max(split.requests[request as usize].asked),
+                None => FAR,
+            };
+            let more = free < self.end && self.bytes_left > 0;
+            let ask = if more { free } else { FAR };
+            if turn < FAR && turn <= ask.min(hand_over) {
+                let served = device.serve()?;
+                self.count_part(&mut split, served);
+            } else if ask <= hand_over && ask < FAR {
+                if ask >= self.recorder.next_second() {
+                    self.on_second(device, ask)?;
+                }
+                let io = self.generator.next_io();
+                device.prefetch(io.lba);
+                self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
+                split.ask(place as u32, io, ask);
+            } else if let Some((request, io)) = split.waiting.pop_front() {
+                let now = hand_over.max(self.host.now);
+                self.host.now = now;
+                split.serves[slot] = request;
+                self.host.slots.set(slot, FAR);
+                device.accept(now, io, slot as u32)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A command was served; its request may be done with it.
+    fn count_part(&mut self, split: &mut Split, served: Served) {
+        let Served { tag, io, submitted, mut completion } = served;
+        self.host.slots.set(tag as usize, completion.done);
+        let place = split.serves[tag as usize] as usize;
+        let request = &mut split.requests[place];
+        request.left -= 1;
+        request.media_error |= completion.media_error;
+        request.done = request.done.max(completion.done);
+        if request.left > 0 {
+            return;
+        }
+        // Commands of one request end nearly in order; should an earlier one end last, the rest is the host's.
+        let late = request.done.since(completion.done);
+        completion.stages.add(Stage::Host, submitted.since(request.asked).after(late));
+        let (done, latency) = (request.done, request.done.since(request.asked));
+        self.latest = self.latest.max(done);
+        split.places.set(place, done);
+        let (asked, whole) =
+            (request.asked, Io { lba: request.lba, sectors: request.sectors, ..io });
+        self.recorder.count(io.op, whole.data_bytes(), latency, done, &completion.stages);
+        if request.media_error {
+            self.recorder.count_media_error(done);
+        }
+        self.sample(whole, asked, done);
+    }
+}
+
+impl Split {
+    /// A request is made, and cut into commands.
+    fn ask(&mut self, place: u32, io: Io, at: Nanos) {
+        let commands = io.sectors.div_ceil(self.sectors_max);
+        self.requests[place as usize] = Request {
+            asked: at,
+            lba: io.lba,
+            sectors: io.sectors,
+            left: commands,
+            done: at,
+            media_error: false,
+        };
+        self.places.set(place as usize, FAR);
+        for part in 0..commands {
+            let passed = part * self.sectors_max;
+            let sectors = self.sectors_max.min(io.sectors - passed);
+            let part = Io { op: io.op, lba: io.lba + u64::from(passed), sectors };
+            self.waiting.push_back((place, part));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+"""The library for researchers: drives, loads and results as Python objects.
+
+    drive = drivebay.drive("sm951-ahci-512").with_("heatsink", over_provisioning="25%")
+    result = drivebay.run(drive, drivebay.Workload(duration_s=60))
+    result.series.iops, result.latency.percentile_us(99)
+
+A drive (`drives.py`) and a load (`load.py`) make a `Result` (`result.py`, `latency.py`); a `Device`
+(`device.py`) is a drive that stays and takes one load after another. One call crosses the border
+to the core per run, never one per I/O. This room must not know suites' files, result folders or
+the command line.
+"""
+
+from drivebay.library.device import Device, run
+from drivebay.library.drives import Drive, drive
+from drivebay.library.latency import Latencies
+from drivebay.library.load import Trace, Workload
+from drivebay.library.result import Result, Samples, Series
+
+__all__ = [
+    "Device",
+    "Drive",
+    "Latencies",
+    "Result",
+    "Samples",
+    "Series",
+    "Trace",
+    "Workload",
+    "drive",
+    "run",
+]

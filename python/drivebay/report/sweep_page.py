@@ -1,0 +1,300 @@
+"""The page of a sweep: what each parameter does to each main figure, and what they do together.
+
+Every number comes from `analysis.effects`; this lays it out: shares of the variation as bars, means
+by level with their spread, two-way tables of the strongest interactions, and all figures in short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from drivebay.analysis.effects import Effect, FigureEffects, Interaction, Level, Study
+from drivebay.report.blocks import Book
+from drivebay.report.charts import Chart, from_zero, rounded, unit_label, wrapped
+from drivebay.report.markup import Child, Html, chart_text, el
+from drivebay.report.page import document
+from drivebay.report.panels import Panel, panel
+from drivebay.report.parts import Bar, Key, bars, details, table
+from drivebay.report.themes import SERIES
+from drivebay.report.words import DASH, GAP, number, quantity
+
+PARTS_SHOWN = 8
+TABLES_SHOWN = 3
+FAILURES_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class About:
+    """What the sweep was. `failed` maps numbers of runs to what was wrong; `facts` are lines."""
+
+    title: str
+    simulated: bool
+    shortened: bool
+    runs: int
+    failed: Mapping[int, str]
+    facts: tuple[tuple[str, str], ...]
+
+
+def render(about: About, study: Study) -> str:
+    """The whole document."""
+    book = Book(())
+    sections: list[Child] = []
+    links = [("summary", "Summary")]
+    several = len(study.tests) > 1
+    for place, test_id in enumerate(study.tests):
+        figures = study.figures(test_id)
+        anchor = f"test-{place}"
+        links.append((anchor, test_id))
+        body: list[Child] = [
+            _figure_part(book, f"{anchor}-{at}", one)
+            for at, one in enumerate(one for one in figures if one.main)
+        ]
+        body.append(details("All figures", _all_figures(figures)))
+        heading = test_id if several else "Effects"
+        sections.append(el("section", el("h2", heading), body, id=anchor, class_="page"))
+    main = el("main", _header(about, study), _summary(about, study), sections, id="top")
+    return document(book, links, main, title=f"{about.title} — drivebay sweep")
+
+
+def _header(about: About, study: Study) -> Html:
+    chips = [el("span", "simulated", class_="chip virtual")]
+    if not about.simulated:
+        chips = [el("span", "measured", class_="chip real")]
+    if about.shortened:
+        chips.append(el("span", "shortened runs", class_="chip warn"))
+    done = about.runs - len(about.failed)
+    line = f"{done:,} of {about.runs:,} runs, {study.runs:,} results"
+    notice = None
+    if about.failed:
+        some = list(about.failed.items())[:FAILURES_SHOWN]
+        notice = el(
+            "div",
+            el("p", f"{len(about.failed):,} runs failed; their figures are not in what follows."),
+            el("ul", [el("li", f"run {index}: {error}") for index, error in some]),
+            class_="notice",
+        )
+    return el(
+        "header",
+        el("p", "Sweep", class_="eyebrow"),
+        el("h1", about.title),
+        el("p", chips, class_="chips"),
+        el("p", line, class_="meta"),
+        notice,
+    )
+
+
+def _summary(about: About, study: Study) -> Html:
+    rows: list[list[Child]] = []
+    for test_id in study.tests:
+        for one in study.figures(test_id):
+            if not one.main:
+                continue
+            rows.append(
+                [
+                    f"{test_id}: {one.label}" if len(study.tests) > 1 else one.label,
+                    quantity(one.mean, one.unit),
+                    f"{number(one.lowest)} to {number(one.highest)}",
+                    *_strongest(one),
+                ]
+            )
+    heads = ["Figure", "Mean", "Range", "Strongest parameter", "Strongest interaction"]
+    facts: list[Sequence[Child]] = [list(pair) for pair in about.facts]
+    return el(
+        "section",
+        el("h2", "Summary"),
+        table(heads, rows),
+        table(["", ""], facts, caption="This sweep", kind="data narrow"),
+        id="summary",
+        class_="page",
+    )
+
+
+def _strongest(one: FigureEffects) -> list[str]:
+    if not one.varies:
+        return ["all runs gave the same", DASH]
+    best = f"{one.effects[0].factor}, {one.effects[0].share_percent:.0f}{GAP}%"
+    if not (strong := [pair for pair in one.interactions if pair.beyond_chance]):
+        return [best, "none beyond chance" if one.interactions else DASH]
+    pair = strong[0]
+    return [best, f"{pair.first} with {pair.second}, {pair.share_percent:.0f}{GAP}%"]
+
+
+def _figure_part(book: Book, prefix: str, one: FigureEffects) -> Html:
+    if not one.effects:
+        words = f"{quantity(one.mean, one.unit)} in the mean of {one.n:,} runs; nothing was varied."
+        return el("div", el("h3", one.label), el("p", words), class_="test")
+    if not one.varies:
+        words = f"{quantity(one.mean, one.unit)} in all {one.n:,} runs: nothing changes it."
+        return el("div", el("h3", one.label), el("p", words), class_="test")
+    top = max(level.mean + (level.sd or 0) for e in one.effects for level in e.levels if level.n)
+    panels = [
+        _effect_panel(f"{prefix}-{at}", one, effect, top) for at, effect in enumerate(one.effects)
+    ]
+    strong = [pair for pair in one.interactions if pair.beyond_chance]
+    body: list[Child] = [_shares(one), book.show(panels)]
+    if strong:
+        body += book.show([_together(f"{prefix}-pair", one, strong[0])])
+        body += [_two_way(one, pair) for pair in strong[:TABLES_SHOWN]]
+    return el("div", el("h3", one.label), body, class_="test")
+
+
+def _shares(one: FigureEffects) -> Html:
+    """The parts of the figure's variation, and what is left over."""
+    parts = [(e.factor, e.share_percent, e.chance_percent, e.slope) for e in one.effects]
+    parts += [
+        (f"{p.first} with {p.second}", p.share_percent, p.chance_percent, None)
+        for p in one.interactions
+    ]
+    parts.sort(key=lambda part: -part[1])
+    rows = []
+    for name, share, chance, slope in parts[:PARTS_SHOWN]:
+        along = "" if slope is None else f"slope {slope:+.2f}; "
+        words = f"{share:.1f}{GAP}%"
+        rows.append(
+            Bar(name, share, "@c1", detail=f"{along}chance {chance:.1f}{GAP}%", words=words)
+        )
+    linear = ""
+    if one.linear_percent is not None:
+        linear = (
+            f" A linear regression on the numbers explains {one.linear_percent:.0f}{GAP}%; slope "
+            "is each number's standardized coefficient in it."
+        )
+    caption = (
+        f"{one.n:,} runs. A parameter's share is its sum of squares over the whole one; chance is "
+        f"what it would be if the parameter did nothing. Where points are drawn, and not a whole "
+        f"grid, shares overlap.{linear}"
+    )
+    title = "Share of the variation"
+    return el("div", bars(title, "%", rows, better=""), el("p", caption, class_="small"))
+
+
+def _effect_panel(chart_id: str, one: FigureEffects, effect: Effect, top: float) -> Panel:
+    """Means by level, with the standard deviation of the runs at each."""
+    levels = [level for level in effect.levels if level.n]
+    chart = Chart(chart_id, 280)
+    chart.traces.append(
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": chart_text(effect.factor),
+            "x": [wrapped(level.label) for level in levels],
+            "y": rounded([level.mean for level in levels]),
+            "error_y": {
+                "type": "data",
+                "array": rounded([level.sd or 0.0 for level in levels]),
+                "color": "@muted",
+                "thickness": 1,
+                "width": 4,
+            },
+            "line": {"color": "@c1", "width": 2},
+            "marker": {"color": "@c1", "size": 7},
+            "meta": one.unit,
+            "hovertemplate": f"%{{x}}: %{{y:,.5~g}} {chart_text(one.unit)}",
+        }
+    )
+    low = min(level.mean - (level.sd or 0) for level in levels)
+    chart.layout = {
+        "xaxis": {
+            "type": "category",
+            "automargin": True,
+            "title": {"text": chart_text(effect.factor)},
+        },
+        "yaxis": {"range": _axis(low, top), "tickformat": ",~g"},
+        "annotations": [unit_label(one.unit)],
+    }
+    counts = sorted({level.n for level in levels})
+    n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    return panel(
+        f"{one.label} by {effect.factor}",
+        chart,
+        [""],
+        [f"Mean of n{GAP}={GAP}{n} runs each; whiskers are their standard deviation"],
+        wide=False,
+    )
+
+
+def _together(chart_id: str, one: FigureEffects, pair: Interaction) -> Panel:
+    """The strongest interaction: a line for each level of the second; parallel lines would be no
+    interaction."""
+    chart = Chart(chart_id, 340)
+    keys = []
+    for at, words in enumerate(pair.second_levels):
+        cells = [line[at] for line in pair.cells]
+        if not any(cell.n for cell in cells):
+            continue
+        colour = SERIES[at % len(SERIES)]
+        name = f"{pair.second} {words}"
+        keys.append(Key(name, colour, "line"))
+        chart.traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": chart_text(name),
+                "x": [wrapped(label) for label in pair.first_levels],
+                "y": rounded([cell.mean for cell in cells]),
+                "line": {"color": colour, "width": 2},
+                "marker": {"color": colour, "size": 6},
+                "meta": one.unit,
+                "hovertemplate": f"{chart_text(name)}, %{{x}}: %{{y:,.5~g}} {chart_text(one.unit)}",
+            }
+        )
+    means = [cell.mean for line in pair.cells for cell in line if cell.n]
+    title = {"text": chart_text(pair.first)}
+    chart.layout = {
+        "xaxis": {"type": "category", "automargin": True, "title": title},
+        "yaxis": {"range": _axis(min(means), max(means)), "tickformat": ",~g"},
+        "annotations": [unit_label(one.unit)],
+    }
+    return panel(
+        f"{one.label}: {pair.first} with {pair.second}",
+        chart,
+        [""],
+        [f"{pair.share_percent:.1f}{GAP}% of the variation; parallel lines would be none"],
+        key=keys,
+    )
+
+
+def _axis(low: float, high: float) -> list[float]:
+    """From zero where nothing is below."""
+    return from_zero(high) if low >= 0 else [low * 1.06, max(high, 0) * 1.06 or 1.0]
+
+
+def _two_way(one: FigureEffects, pair: Interaction) -> Html:
+    heads = [f"{pair.first} \\ {pair.second}", *pair.second_levels]
+    rows: list[list[Child]] = [
+        [label, *(_cell(cell) for cell in line)]
+        for label, line in zip(pair.first_levels, pair.cells, strict=True)
+    ]
+    unit = f", {one.unit}" if one.unit else ""
+    caption = (
+        f"{one.label}{unit}: mean ± standard deviation (runs); the two together are "
+        f"{pair.share_percent:.1f}{GAP}% of the variation beyond what each does alone, "
+        f"chance {pair.chance_percent:.1f}{GAP}%."
+    )
+    return table(heads, rows, caption=caption, kind="data many")
+
+
+def _cell(cell: Level) -> str:
+    if not cell.n:
+        return DASH
+    spread = "" if cell.sd is None else f" ± {number(cell.sd)}"
+    return f"{number(cell.mean)}{spread} ({cell.n:,})"
+
+
+def _all_figures(figures: Sequence[FigureEffects]) -> Html:
+    heads = ["Figure", "Unit", "Runs", "Mean", "sd", "Lowest", "Highest", "Strongest parameter"]
+    rows: list[list[Child]] = [
+        [
+            one.label,
+            one.unit,
+            f"{one.n:,}",
+            number(one.mean),
+            number(one.sd),
+            number(one.lowest),
+            number(one.highest),
+            _strongest(one)[0] if one.effects else DASH,
+        ]
+        for one in figures
+    ]
+    return table(heads, rows, kind="data many")

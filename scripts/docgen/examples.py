@@ -1,0 +1,26 @@
+"""For mkdocstrings: an example that stands behind a docstring's sections gets a heading of its own.
+
+Our docstrings end with doctests without an "Examples" line; numpy's style would take them for a
+part of the section before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from griffe import Extension, Object
+
+_EXAMPLE = re.compile(r"\n\n(?=[ ]*>>> )")
+
+
+class Examples(Extension):
+    """Puts the heading before the first doctest."""
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Called for each object that was read."""
+        if obj.docstring is None:
+            return
+        text = obj.docstring.value
+        if "\n---" in text and "Examples\n---" not in text:
+            obj.docstring.value = _EXAMPLE.sub("\n\nExamples\n--------\n", text, count=1)

@@ -1,0 +1,85 @@
+"""Exit codes, and every message with its hint that the program can end with.
+
+Found in the sources: each place that raises an error which a user can cause gives its two lines
+there.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import drivebay
+from docgen.markdown import page, plain, table
+
+PACKAGE = Path(drivebay.__file__).resolve().parent
+
+CODES = (
+    ("0", "Done.", ""),
+    (
+        "1",
+        "It ran, and a check failed.",
+        "a published row out of its bounds, old data after TRIM, failed requests of a replay",
+    ),
+    ("2", "Wrong usage.", "an unknown name, a value out of range, a malformed file"),
+    (
+        "3",
+        "The environment lacks something.",
+        "fio, a permission, disk space, memory; see `drivebay doctor`",
+    ),
+    ("130", "Interrupted by Ctrl-C or SIGTERM.", "what had finished is kept"),
+)
+KINDS = {"UserError": "2", "EnvironmentProblem": "3", "DrivebayError": "2", "Interrupted": "130"}
+
+
+def pages() -> dict[str, str]:
+    """The page by its path in docs/."""
+    introduction = """
+A mistake gives two lines on stderr and no stack trace: `error:` says what is wrong, where and
+what is allowed, `hint:` something to type. A stack trace is a bug of ours."""
+    body = "## Exit codes\n\n" + table(("Code", "Meaning", "For example"), CODES)
+    body += (
+        "## Messages\n\nGenerated from the sources, by the part that says it; … stands for what is "
+        "filled in. The checks of a profile's values are the core's: "
+        "[Profiles of drives](profile.md) says what each may be.\n\n"
+    )
+    for room, found in _messages().items():
+        body += f"### {room}\n\n" + table(("error:", "hint:", "Code"), found)
+    return {"reference/errors.md": page("Errors and exit codes", introduction, body)}
+
+
+def _messages() -> dict[str, list[tuple[str, str, str]]]:
+    """Message, hint and exit code of each raise, by room."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        kinds = KINDS | {
+            node.name: KINDS[base.id]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
+            if isinstance(base, ast.Name) and base.id in KINDS
+        }
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            if node.func.id in kinds and len(node.args) >= 2:
+                message, hint = (_words(argument) for argument in node.args[:2])
+                row = (plain(message), plain(hint), kinds[node.func.id])
+                if message.strip("… ") and row not in found.setdefault(room, []):
+                    found[room].append(row)
+    return {room: rows for room, rows in found.items() if rows}
+
+
+def _words(node: ast.expr) -> str:
+    """The text of an expression, with … for what is only known when it runs."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_words(part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _words(node.left) + _words(node.right)
+    if isinstance(node, ast.IfExp):
+        return f"{_words(node.body)} / {_words(node.orelse)}"
+    return "…"

@@ -1,0 +1,194 @@
+"""The profile's reference page: what the core's own types say of each value, what the core allows,
+and what the catalog has, with its source.
+
+The types are read from the doc comments of `crates/drive/src/raw*`, whose form is narrow: structs
+of `pub name: Type,`. What is allowed is asked of the core: a value that cannot be right is put
+in, and the core's refusal says what it must be.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docgen.markdown import code, page, plain, table
+from drivebay import catalog
+from drivebay.errors import UserError
+
+TOP = Path(__file__).resolve().parent.parent.parent
+EXAMPLE = "sm951-ahci-512"
+
+# The end of a name is its unit, longest first.
+UNITS = {
+    "_k_per_w": "K/W",
+    "_j_per_k": "J/K",
+    "_m_per_s": "m/s",
+    "_mb_per_s": "MB/s (10^6 B/s)",
+    "_sectors": "sectors of 512 B",
+    "_percent": "%",
+    "_bytes": "B",
+    "_kib": "KiB (1024 B)",
+    "_mib": "MiB (2^20 B)",
+    "_mb": "MB (10^6 B)",
+    "_ms": "ms",
+    "_us": "µs",
+    "_uj": "µJ",
+    "_mw": "mW",
+    "_s": "s",
+    "_c": "°C",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a Rust struct: its name in TOML, its type, its doc comment."""
+
+    name: str
+    type: str
+    words: str
+    optional: bool
+
+
+def pages() -> dict[str, str]:
+    """The page by its path in docs/."""
+    structs = _structs()
+    body = "".join(_sections(structs, "RawSpec", ""))
+    introduction = f"""
+A profile is a TOML file. Every value is a table `{{ value = ..., source = "..." }}`; `range =
+[low, high]` says between which values it is plausible, and is checked. A source is a publication,
+a computation from one, or `guess:` and what it was fitted to. Names end with their unit. A key
+that the model does not know is refused. [How to add a drive](../guides/add-a-drive.md) shows the
+way; [what is modelled](../concepts/model.md) says what the sections do.
+
+This page is generated from the core's types. "Allowed" is what the core answers when it is asked;
+the example is the value of `{EXAMPLE}`, or of the first drive of the catalog that has one. A
+profile may also have `base = "NAME"`, a drive of the catalog from which it differs, and `without
+= ["section", ...]` for what it lacks of it."""
+    return {"reference/profile.md": page("Profiles of drives", introduction, body)}
+
+
+def _structs() -> dict[str, tuple[str, list[Field]]]:
+    """Words and fields of each struct by its name."""
+    sources = [
+        TOP / "crates/drive/src/raw.rs",
+        *sorted((TOP / "crates/drive/src/raw").glob("*.rs")),
+    ]
+    found: dict[str, tuple[str, list[Field]]] = {}
+    for source in sources:
+        words: list[str] = []
+        optional, struct = False, None
+        for line in source.read_text(encoding="utf-8").splitlines():
+            text = line.strip()
+            if text.startswith("///"):
+                words.append(text[3:].strip())
+            elif match := re.match(r"pub struct (\w+)", text):
+                struct = match[1]
+                found[struct] = (" ".join(words), [])
+                words = []
+            elif struct and (match := re.match(r"pub (?:r#)?(\w+): (.+),$", text)):
+                optional = optional or match[2].startswith("Option<")
+                found[struct][1].append(Field(match[1], match[2], " ".join(words), optional))
+                words, optional = [], False
+            elif text.startswith("#[serde(default"):
+                optional = True
+            elif not text.startswith("#["):
+                words = []
+    return found
+
+
+def _sections(
+    structs: Mapping[str, tuple[str, list[Field]]], name: str, path: str
+) -> Iterator[str]:
+    """The struct's own table under its heading, then the structs in it."""
+    words, fields = structs[name]
+    rows, below = [], []
+    for field in fields:
+        inner = re.sub(r"^Option<(.*)>$", r"\1", field.type)
+        listed = inner.startswith("Vec<")
+        inner = re.sub(r"^Vec<(.*)>$", r"\1", inner)
+        dotted = f"{path}.{field.name}".lstrip(".")
+        if inner in structs and inner != "Sourced":
+            below.append((inner, dotted + (".0" if listed else ""), listed, field.optional))
+        else:
+            rows.append(_row(field, dotted, inner))
+    if path:
+        shown = re.sub(r"\.0(?=\.|$)", "", path)
+        brackets = f"[[{shown}]]" if path.endswith(".0") else f"[{shown}]"
+        yield f"## `{brackets}`\n\n"
+    yield f"{plain(words)}\n\n"
+    yield table(("Key", "Unit", "What it is", "", "Allowed", "Example"), rows)
+    for inner, dotted, listed, optional in below:
+        parts = list(_sections(structs, inner, dotted))
+        note = " May be repeated." if listed else ""
+        note += " Optional." if optional else ""
+        if note:
+            parts[1] = f"{parts[1].rstrip()}{note}\n\n"
+        yield from parts
+
+
+def _row(field: Field, dotted: str, kind: str) -> tuple[str, ...]:
+    unit = next((unit for end, unit in UNITS.items() if field.name.endswith(end)), "")
+    allowed, example = "", ""
+    if found := _example(dotted):
+        drive, leaf = found
+        allowed = plain(_allowed(drive, dotted, leaf))
+        example = f"{code(_toml(leaf['value']))}: {plain(leaf.get('source', ''))}"
+        if drive != EXAMPLE:
+            example += f" ({drive})"
+    elif kind == "String":
+        allowed = "text, without a source"
+    return (
+        code(field.name),
+        unit,
+        plain(field.words),
+        "optional" if field.optional else "required",
+        allowed,
+        example,
+    )
+
+
+def _example(dotted: str) -> tuple[str, dict[str, Any]] | None:
+    """A drive that has this value, and the value with its source."""
+    for drive in (EXAMPLE, *catalog.names()):
+        node: Any = catalog.load(drive).raw
+        for key in dotted.split("."):
+            if isinstance(node, list):
+                node = node[int(key)] if int(key) < len(node) else None
+            else:
+                node = node.get(key) if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping) and "value" in node:
+            return drive, dict(node)
+    return None
+
+
+def _allowed(drive: str, dotted: str, leaf: dict[str, Any]) -> str:
+    """What the core says that this value must be."""
+    value = leaf["value"]
+    if isinstance(value, bool):
+        return "true or false"
+    wrong: Any = {str: "?", int: 2**62, float: 1e300}.get(type(value), [1e300])
+    for attempt in (wrong, 1e300):  # a whole number in the file may be a fraction to the core
+        raw = copy.deepcopy(catalog.load(drive).resolved())
+        node: Any = raw
+        *path, last = dotted.split(".")
+        for key in path:
+            node = node[int(key)] if isinstance(node, list) else node[key]
+        node[last] = {"value": attempt, "source": leaf["source"]}
+        try:
+            catalog.from_resolved(raw)
+        except UserError as refusal:
+            words = refusal.message.partition(" must be ")[2]
+            if words:
+                return words
+    return "any text" if isinstance(value, str) else ""
+
+
+def _toml(value: object) -> str:
+    """A value as a profile has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)

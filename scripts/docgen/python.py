@@ -1,0 +1,28 @@
+"""The Python reference: every public name of the package, told by its own docstring."""
+
+from __future__ import annotations
+
+import drivebay
+from docgen.markdown import page
+
+# Modules whose public names a user of the package meets, besides its own.
+MODULES = {
+    "drivebay.catalog": "Profiles of virtual drives.",
+    "drivebay.suites": "Suites and their tests, as data.",
+    "drivebay.results": "Result folders.",
+    "drivebay.errors": "What a user can cause.",
+}
+
+
+def pages() -> dict[str, str]:
+    """The page by its path in docs/."""
+    names = [name for name in drivebay.__all__ if not name.startswith("_")]
+    introduction = """
+Generated from the docstrings. Everything here is typed; units stand last in names (`_s`, `_ns`,
+`_bytes`). What a user can cause is raised as a [`DrivebayError`](errors.md) with its two
+lines."""
+    body = "## drivebay\n\n" + "".join(f"::: drivebay.{name}\n\n" for name in names)
+    for module, words in MODULES.items():
+        body += f"## {module}\n\n{words}\n\n::: {module}\n"
+        body += "    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n\n"
+    return {"reference/python.md": page("Python", introduction, body)}

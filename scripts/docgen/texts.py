@@ -1,0 +1,76 @@
+"""Pages that lie elsewhere in the repository: architecture, changelog, decisions, published
+figures.
+
+They are copied with their links turned to where the pages are on the site; a link to a file that
+is no page becomes the file's name.
+"""
+
+from __future__ import annotations
+
+import csv
+import posixpath
+import re
+from pathlib import Path
+
+from docgen.markdown import page, plain, table
+
+TOP = Path(__file__).resolve().parent.parent.parent
+
+COPIED = {
+    "ARCHITECTURE.md": "project/architecture.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "CHANGELOG.md": "project/changelog.md",
+}
+ELSEWHERE = {**COPIED, "published/README.md": "reference/published.md", "docs/adr": "adr/index.md"}
+
+_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)(#[^)]*)?\)")
+
+
+def pages() -> dict[str, str]:
+    """The pages by their path in docs/."""
+    copied = {
+        place: linked((TOP / name).read_text(encoding="utf-8"), name, place)
+        for name, place in COPIED.items()
+    }
+    return copied | {"adr/index.md": _decisions(), "reference/published.md": _published()}
+
+
+def linked(text: str, source: str, place: str) -> str:
+    """The text of the file `source` as it stands at `place` of the site."""
+
+    def turn(match: re.Match[str]) -> str:
+        words, target, anchor = match[1], match[2], match[3] or ""
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        inside = ELSEWHERE.get(path.rstrip("/"))
+        if inside is None and path.startswith("docs/"):
+            inside = path.removeprefix("docs/")
+        if inside is None:
+            return words if words.startswith("`") else f"`{words}`"
+        return f"[{words}]({posixpath.relpath(inside, posixpath.dirname(place))}{anchor})"
+
+    return _LINK.sub(turn, text)
+
+
+def _decisions() -> str:
+    rows = []
+    for path in sorted((TOP / "docs/adr").glob("[0-9]*.md")):
+        title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        rows.append(
+            (f"[{path.stem[:4]}]({path.name})", plain(re.sub(r"^(ADR )?\d+[:.]? ", "", title)))
+        )
+    introduction = """
+What was decided, with what was measured, and how we would notice that it was wrong. A decision is
+not edited; a later one takes its place."""
+    return page("Decisions", introduction, table(("", "Decision"), rows))
+
+
+def _published() -> str:
+    place = "reference/published.md"
+    readme = (TOP / "published/README.md").read_text(encoding="utf-8")
+    with (TOP / "published/figures.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = list(csv.reader(file))
+    shown = [[plain(value) for value in row] for row in rows]
+    return (
+        f"{linked(readme, 'published/README.md', place).rstrip()}\n\n"
+        f"## The {len(rows)} rows\n\n`published/figures.csv`, as it is.\n\n{table(head, shown)}"
+    )

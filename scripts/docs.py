@@ -1,0 +1,95 @@
+"""A hook of mkdocs: the site's generated pages, made anew at each build and not committed.
+
+`make docs` runs mkdocs, mkdocs.yml names this file. Pages come from scripts/docgen/; each says
+what it is generated from.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TOP / "python"))
+sys.path.insert(0, str(TOP / "scripts"))
+
+from docgen import cli, problems, profiles, python, schemas, tests, texts  # noqa: E402
+from mkdocs.config.defaults import MkDocsConfig  # noqa: E402
+from mkdocs.exceptions import PluginError  # noqa: E402
+from mkdocs.structure.files import File, Files  # noqa: E402
+from mkdocs.structure.pages import Page  # noqa: E402
+from mkdocs.utils import get_relative_url  # noqa: E402
+
+GENERATORS = (cli, problems, profiles, python, schemas, tests, texts)
+
+# Pages that the navigation may name before they are written.
+MAY_BE_ABSENT = {
+    "concepts/calibration.md",
+    "concepts/data.md",
+    "concepts/sweeps.md",
+    "library.md",
+}
+
+SHIM = "https://unpkg.com/iframe-worker/shim"
+_LOADED = re.compile(r'<(?:script|img|link|iframe)\b[^>]*?(?:src|href)="(https?:[^"]*)"')
+
+log = logging.getLogger("mkdocs.hooks.docs")
+_pages: dict[str, str] = {}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Makes the pages, and takes from the navigation what is not there yet."""
+    _pages.clear()
+    for generator in GENERATORS:
+        _pages.update(generator.pages())
+    docs = Path(config.docs_dir)
+    suites = sorted(
+        path for path in _pages if path.startswith("tests/") and path != "tests/index.md"
+    )
+    decisions = sorted(f"adr/{path.name}" for path in (docs / "adr").glob("[0-9]*.md"))
+    config.nav = _present(config.nav, docs, {"tests/index.md": suites, "adr/index.md": decisions})
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Adds the pages to those of docs/."""
+    for path, text in _pages.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
+    """The search's shim for pages opened as files comes from here, not from the network."""
+    return output.replace(SHIM, get_relative_url("assets/iframe-worker.js", page.url))
+
+
+def on_post_template(output: str, *, template_name: str, config: MkDocsConfig) -> str:
+    """The same for the page of a web server that finds nothing."""
+    return output.replace(SHIM, "assets/iframe-worker.js")
+
+
+def on_post_build(*, config: MkDocsConfig) -> None:
+    """Nothing on any page may be loaded from elsewhere."""
+    for path in Path(config.site_dir).rglob("*.html"):
+        if found := _LOADED.search(path.read_text(encoding="utf-8")):
+            raise PluginError(f"{path.name} would load {found[1]} from the network")
+
+
+def _present(nav: Any, docs: Path, more: dict[str, list[str]]) -> Any:
+    """The navigation with the pages that follow an index, and without those that may be absent."""
+    if isinstance(nav, dict):
+        return {title: _present(below, docs, more) for title, below in nav.items()}
+    if isinstance(nav, str):
+        return nav
+    kept = []
+    for entry in nav:
+        path = entry if isinstance(entry, str) else next(iter(entry.values()))
+        if isinstance(path, str) and path in MAY_BE_ABSENT and not (docs / path).exists():
+            log.info("not written yet, left out of the navigation: %s", path)
+            continue
+        kept.append(_present(entry, docs, more))
+        kept += more.get(path, []) if isinstance(path, str) else []
+    return kept

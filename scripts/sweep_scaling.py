@@ -1,0 +1,113 @@
+"""Measures how a sweep scales on this machine: python scripts/sweep_scaling.py [--runs 12]
+
+Runs one sweep with one worker and with two, three times each in turn, and prints the median wall
+time of the runs (without the workers' start), the ratio, and processor time: that of the runs, and
+that of the engine and Dask's scheduler in this process. Then the same with runs that do nothing,
+for what a run costs the scheduler. Wall times need a machine that does nothing else; processor
+times hardly do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from drivebay.sweep import cluster, engine, plan, spec, work
+from drivebay.sweep.store import Store
+
+TABLE: dict[str, Any] = {
+    "name": "scaling",
+    "drives": ["sm951-ahci-512"],
+    "with": [
+        "drive.capacity_sectors=56000000",
+        "collection.idle.free_mb=1000",
+        "nand.blocks_per_plane=64",
+    ],
+    "workload": {
+        "pattern": "random",
+        "read_percent": 0,
+        "block_bytes": 4096,
+        "queue_depth": 32,
+        "duration_s": 120,
+    },
+}
+
+
+class Silent:
+    """A sink that keeps when the first run could begin."""
+
+    began = 0.0
+
+    def begin(self, runs: int, done: int, slots: int) -> None:
+        self.began = time.monotonic()
+
+    def ended(self, index: int, error: str | None) -> None:
+        assert error is None, error
+
+    def warn(self, message: str) -> None:
+        print(message)
+
+    def look(self) -> None:
+        pass
+
+
+def nothing(_plan: str, _url: str, index: int) -> work.Outcome:
+    """A run that does nothing."""
+    return {"index": index}
+
+
+def measure(made: plan.Plan, jobs: int) -> tuple[float, float, float]:
+    """Wall seconds, this process's processor seconds, the runs' processor seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, sink = Store(f"{folder}/sweep"), Silent()
+        cpu = time.process_time()
+        # The context's end (workers stopping) is not the runs': the last part's time is.
+        engine.run(made, store, sink, jobs=jobs)
+        cpu = time.process_time() - cpu
+        rows = [row for row, _ in store.rows(made.fingerprint)]
+        newest = max(path.stat().st_mtime for path in Path(folder).glob("sweep/parts/*"))
+        wall = newest - (time.time() - (time.monotonic() - sink.began))
+        return wall, cpu, sum(row["cpu_s"] for row in rows)
+
+
+def main() -> None:
+    """Prints what was measured."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--tasks", type=int, default=2000)
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    made = plan.make(spec.parse({**TABLE, "seeds": options.runs}, where="scaling"), where="scaling")
+    found: dict[int, list[tuple[float, float, float]]] = {1: [], 2: []}
+    for _ in range(options.repeat):
+        for jobs, kept in found.items():
+            kept.append(measure(made, jobs))
+            wall, engine_cpu, runs_cpu = kept[-1]
+            print(f"{jobs} workers: {wall:.2f} s, runs {runs_cpu:.2f} s of processor time, "
+                  f"engine {engine_cpu:.2f} s", flush=True)  # fmt: skip
+    one, two = (statistics.median(wall for wall, _, _ in found[jobs]) for jobs in (1, 2))
+    print(f"median {one:.2f} s with one worker, {two:.2f} s with two: {one / two:.2f} times")
+
+    work.run = nothing
+    Store.has_part = lambda *_: True  # type: ignore[method-assign]
+    many = plan.make(spec.parse({**TABLE, "seeds": options.tasks}, where="many"), where="many")
+    with tempfile.TemporaryDirectory() as folder:
+        sink = Silent()
+        cpu = time.process_time()
+        with cluster.opened(None, 2) as here:
+            state = engine._State()
+            crew = engine._Crew(many, Store(folder), sink, here, 0, state)
+            begun = time.monotonic()
+            crew.work(iter(range(many.runs)), threading.Event())
+            wall, cpu = time.monotonic() - begun, time.process_time() - cpu
+    print(f"{options.tasks} runs that do nothing: {1e3 * wall / options.tasks:.2f} ms each, "
+          f"{1e3 * cpu / options.tasks:.2f} ms of this process's processor time")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

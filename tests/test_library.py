@@ -1,0 +1,244 @@
+"""The library: drives that are changed and scaled, loads, results as arrays, devices that stay."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import drivebay
+from drivebay import Device, Drive, Latencies, Trace, Workload
+from drivebay.errors import EnvironmentProblem, UserError
+
+
+@pytest.fixture(scope="module")
+def small() -> Drive:
+    """The SM951 with a thirty-second of its flash, 16 GB: filled in a tenth of a second."""
+    return drivebay.drive("sm951-ahci-512").scaled(1 / 32)
+
+
+@pytest.fixture(scope="module")
+def filled(small: Drive) -> Device:
+    device = small.device(seed=3)
+    device.fill()
+    return device
+
+
+def test_a_drive_is_built_changed_and_refused() -> None:
+    drive = drivebay.drive("sm951-ahci-512")
+    assert drivebay.drive(drive.resolved()).raw == drive.raw
+    changed = drive.with_("heatsink", over_provisioning="25%", policy="cost-benefit", ambient_c=30)
+    assert isinstance(changed, Drive) and changed.capacity_bytes == pytest.approx(384e9, rel=1e-3)
+    assert changed.value("collection.policy") == "cost-benefit"
+    assert changed.value("heat.resistance_k_per_w") == 4
+    for wrong, match in (
+        ({"polici": "fifo"}, "did you mean policy"),
+        ({"policy": "lifo"}, "one of greedy, fifo"),
+        ({"over_provisioning": 95}, "from 0% to 90%"),
+    ):
+        with pytest.raises(UserError) as caught:
+            drive.with_(**wrong)
+        said = f"{caught.value.message} {caught.value.hint}"
+        assert match in said and "--with" not in said
+    for document in ({"base": "sm951-ahci-512", "drive": {"name": "X"}}, {"base": "sm952"}):
+        with pytest.raises(UserError):
+            drivebay.drive(document)
+    with pytest.raises(UserError, match="not TOML"):
+        drivebay.drive("a =\nb")
+    with pytest.raises(UserError, match="whole number of its 256 pages"):
+        drive.scaled(0.3)
+
+
+def test_a_scaled_drive_behaves_as_the_whole_one(small: Drive) -> None:
+    """Rates and amplification stay; what takes the whole drive takes its share of the time."""
+    half = drivebay.drive("sm951-ahci-512").scaled(1 / 16).with_("heatsink")
+    found = []
+    for drive, share in ((small.with_("heatsink"), 1 / 32), (half, 1 / 16)):
+        device = drive.device()
+        device.fill()
+        burst = device.run(Workload(duration_s=3.2 * share))
+        device.run(Workload(duration_s=3200 * share))
+        steady = device.run(Workload(duration_s=640 * share))
+        found.append((burst.iops, steady.iops, steady.waf))
+    for one, other in zip(*found, strict=True):
+        assert one == pytest.approx(other, rel=0.03)
+    assert "scaled to 1/32 of its flash" in small.title
+
+
+def test_columns_agree_with_each_other(filled: Device) -> None:
+    load = Workload(read_percent=50, queue_depth=8, duration_s=2.5)
+    result = filled.copy().run(load, sample_every=7)
+    series = result.series
+    lengths = np.array([1.0, 1.0, 0.5])
+    assert series.time_s.tolist() == [1.0, 2.0, 2.5]
+    assert (series.iops * lengths).sum() == pytest.approx(result.ios)
+    assert (series.mb_per_s * lengths).sum() == pytest.approx(result.bytes / 1e6)
+    assert result.latency.count == result.ios
+    assert sum(result.stages_us.values()) == pytest.approx(result.latency.mean_us, rel=1e-9)
+    # Little's law: the queue is never empty.
+    assert result.iops * result.latency.mean_us / 1e6 == pytest.approx(8, rel=0.01)
+    assert (series.waf[:2] >= 1).all() and np.isnan(series.temperature_c[2])
+    samples = result.samples
+    assert samples is not None and len(samples) == result.ios // 7
+    assert samples.latency_us.mean() == pytest.approx(result.latency.mean_us, rel=0.05)
+    assert set(samples.bytes) == {4096} and 0.45 < samples.is_write.mean() < 0.55
+    assert (samples.at_s + samples.latency_us / 1e6).max() <= 2.5
+    # Keeping samples changes nothing else.
+    assert filled.copy().run(load).latency.bins.count.tolist() == result.latency.bins.count.tolist()
+    assert list(result.frame().columns) == list(series.columns())
+    with pytest.raises(EnvironmentProblem, match="no polars"):
+        _without("polars", lambda: result.frame("polars"))
+    assert len(result.plot().axes) == 4
+    assert "50 % random reads, 4 KiB, QD 8" in repr(result)
+
+
+def _without(module: str, work: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        found = importlib.util.find_spec
+        patch.setattr(
+            "importlib.util.find_spec", lambda name: None if name == module else found(name)
+        )
+        work()
+
+
+@given(
+    st.lists(st.integers(0, 10**11), min_size=1, max_size=200),
+    st.lists(st.integers(0, 10**11), max_size=200),
+    st.floats(0.01, 100),
+)
+def test_latencies_merge_and_percentiles_keep_their_error(
+    one: list[int], other: list[int], q: float
+) -> None:
+    together = Latencies.of(np.array(one + other))
+    merged = sum([Latencies.of(np.array(one)), Latencies.of(np.array(other, dtype=int))])
+    assert isinstance(merged, Latencies)
+    assert merged.bins.count.tolist() == together.bins.count.tolist()
+    assert merged.mean_us == pytest.approx(np.mean(one + other) / 1e3)
+    exact = float(np.percentile(one + other, q, method="inverted_cdf")) / 1e3
+    low, high = merged.bounds_us(q)
+    assert low <= exact <= high == merged.percentile_us(q) <= max(exact * (1 + 1 / 64), exact)
+
+
+def test_the_grid_is_the_recorders(filled: Device) -> None:
+    result = filled.copy().run(Workload(read_percent=100, ios=20_000), sample_every=1)
+    assert result.samples is not None
+    again = Latencies.of(np.rint(result.samples.latency_us * 1e3))
+    assert again.bins.low_ns.tolist() == result.latency.bins.low_ns.tolist()
+    assert again.bins.count.tolist() == result.latency.bins.count.tolist()
+    assert again.sum_ns == result.latency.sum_ns
+
+
+def test_a_device_stays_is_copied_and_saved(filled: Device, tmp_path: Path) -> None:
+    load = Workload(duration_s=1)
+    device = filled.copy()
+    first = device.run(load)
+    device.save(tmp_path / "worn.state")
+    copy, loaded = device.copy(), Device.load(tmp_path / "worn.state")
+    outcomes = [one.run(load) for one in (device, copy, loaded)]
+    for outcome in outcomes[1:]:
+        assert np.array_equal(outcome.series.iops, outcomes[0].series.iops)
+        assert outcome.seed == outcomes[0].seed == first.seed + 1
+    assert device.health() == loaded.health() and device.health().host_writes > first.ios
+    (tmp_path / "worn.state.json").unlink()
+    with pytest.raises(UserError, match="which drive"):
+        Device.load(tmp_path / "worn.state")
+    with pytest.raises(UserError, match="cannot save"):
+        device.save(tmp_path / "nowhere" / "state")
+
+
+def test_trim_and_power_cut_reach_the_drive(filled: Device) -> None:
+    device = filled.copy()
+    device.run(Workload(ios=5000))
+    cut = device.power_cut()
+    assert 0 < cut.lost_bytes <= 8192 * 1024 and cut.ready_after_s > 0
+    assert device.health().unsafe_shutdowns == 1
+    full = device.copy()
+    device.trim(0, device.capacity_bytes)
+    steady = Workload(duration_s=8)
+    assert device.run(steady).iops > 2 * full.run(steady).iops
+    with pytest.raises(UserError, match=device.drive.name):
+        device.trim(0, device.capacity_bytes + 4096)
+
+
+def test_wrong_calls_are_refused_in_two_lines(filled: Device) -> None:
+    wrong: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: Workload(read_percent=101), "read_percent = 101"),
+        (lambda: Workload(pattern="rnd"), "pattern"),  # type: ignore[arg-type]
+        (lambda: Workload(block_bytes="4k"), "block_bytes"),  # type: ignore[arg-type]
+        (lambda: Workload(depth=4), "depth"),  # type: ignore[call-arg]
+        (lambda: Workload(duration_s=float("nan")), "duration_s"),
+        (lambda: Workload(ios=5, block_bytes_max=8192), "ios"),
+        (lambda: Workload(content=101), "content"),
+        (lambda: Trace(trace="light", scale=-1), "scale"),
+        (lambda: filled.run(Workload(block_bytes=1000)), "block_bytes"),
+        (lambda: filled.run(Workload(span_start_bytes=1 << 50)), "span"),
+        (lambda: filled.run(Trace(trace="nothing")), "no trace"),
+        (lambda: filled.run("heavy"), "no load"),  # type: ignore[arg-type]
+        (lambda: filled.trim(-4096, 4096), "before the drive"),
+        (lambda: filled.rest(-1), "rest"),
+        (lambda: filled.drive.scaled(float("nan")), "scaled"),
+    )
+    for call, match in wrong:
+        with pytest.raises(UserError, match=match) as caught:
+            call()
+        assert caught.value.hint and "\n" not in caught.value.message
+    nothing = filled.copy().run(Workload(duration_s=1e-9))
+    assert nothing.ios == 0 and "no I/O" in repr(nothing)
+
+
+def test_a_trace_runs_too(filled: Device) -> None:
+    result = filled.copy().run(Trace(trace="light", scale=0.002))
+    assert result.ios > 1000 and result.latency.count == result.ios
+    assert "light" in repr(result)
+
+
+def test_two_threads_run_two_devices(filled: Device) -> None:
+    """The lock is released: while a run is under way, others go on."""
+    devices = [filled.copy(), filled.copy()]
+    load, results = Workload(duration_s=20, seed=9), []
+
+    def work(device: Device) -> None:
+        results.append(device.run(load))
+
+    threads = [threading.Thread(target=work, args=(device,)) for device in devices]
+    for thread in threads:
+        thread.start()
+    turns = 0
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(0.001)
+        turns += 1
+    assert turns > 3, "Python went on meanwhile"
+    assert np.array_equal(results[0].series.iops, results[1].series.iops)
+
+
+def test_the_same_seed_gives_the_same_run(small: Drive) -> None:
+    load = Workload(read_percent=100, queue_depth=1, duration_s=1)
+    one, again, other = (drivebay.run(small, load, seed=seed) for seed in (5, 5, 6))
+    assert one.latency.bins.count.tolist() == again.latency.bins.count.tolist()
+    assert one.ios == again.ios and one.stages_us == again.stages_us
+    assert one.latency.bins.count.tolist() != other.latency.bins.count.tolist()
+
+
+def test_over_provisioning_is_space_left_unused(small: Drive) -> None:
+    """A drive told to keep a quarter, and one whose host writes to three quarters only."""
+    told = small.with_("heatsink", over_provisioning="25%").device()
+    told.fill()
+    left = small.with_("heatsink").device()
+    span = told.capacity_bytes
+    left.run(Workload(pattern="sequential", block_bytes=131_072, span_bytes=span, bytes=span))
+    outcomes = []
+    for device in (told, left):
+        for _ in range(2):  # the burst, and what comes after it
+            result = device.run(Workload(duration_s=15, span_bytes=span))
+        outcomes.append(result)
+    one, other = outcomes
+    assert one.waf == pytest.approx(other.waf, rel=0.03) and 1 < one.waf < 5
+    assert one.iops == pytest.approx(other.iops, rel=0.03)

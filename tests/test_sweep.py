@@ -1,0 +1,398 @@
+"""Sweeps: what a user writes, which runs come of it, and what is left whatever happens to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+from drivebay import catalog
+from drivebay.analysis.effects import Factor, Study
+from drivebay.catalog.what_if import changed
+from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.sweep import cluster, engine, outcome, plan, spec, work
+from drivebay.sweep.plan import Plan
+from drivebay.sweep.store import Store
+
+SMALL = ("drive.capacity_sectors=8000000", "collection.idle.free_mb=200",
+         "collection.pool_mb=20", "nand.blocks_per_plane=16")  # fmt: skip
+TABLE: dict[str, Any] = {
+    "name": "small",
+    "drives": ["sm951-ahci-512"],
+    "with": list(SMALL),
+    "workload": {
+        "pattern": "random",
+        "read_percent": 0,
+        "block_bytes": 4096,
+        "queue_depth": 4,
+        "duration_s": 1,
+    },
+    "parameters": [
+        {"name": "spare", "change": "over_provisioning={}%", "values": [0, 25]},
+        {"name": "depth", "load": "queue_depth", "values": [1, 32]},
+    ],
+    "seeds": 2,
+}
+
+COST = ["wall_s", "cpu_s", "peak_memory_bytes", "host"]
+"""Columns that differ from time to time."""
+
+
+def a_plan(**changes: Any) -> Plan:
+    return plan.make(spec.parse({**TABLE, **changes}, where="a.toml"), where="a.toml")
+
+
+class Watched:
+    """A sink that keeps what it is told, and calls `now` five times a second."""
+
+    def __init__(self, now: Any = None) -> None:
+        self.begun: tuple[int, int, int] | None = None
+        self.over: dict[int, str | None] = {}
+        self.warnings: list[str] = []
+        self._now = now
+
+    def begin(self, runs: int, done: int, slots: int) -> None:
+        self.begun = (runs, done, slots)
+
+    def ended(self, index: int, error: str | None) -> None:
+        self.over[index] = error
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def look(self) -> None:
+        if self._now is not None:
+            self._now()
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Any]:
+    """Two worker processes behind an address, which announce memory as `drivebay worker` does."""
+    patient = {"distributed.deploy.lost-worker-timeout": "300s"}
+    with (
+        dask.config.set(patient),
+        distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=0,
+            resources={cluster.MEMORY: 2e9},
+            dashboard_address="127.0.0.1:0",
+            preload=[cluster.PRELOAD],
+            silence_logs=60,
+        ) as made,
+    ):
+        yield made
+
+
+def figures(folder: Path) -> list[dict[str, Any]]:
+    """Every part's row without what differs from time to time, by name."""
+    rows = []
+    for path in sorted((folder / "parts").iterdir()):
+        (row,) = pq.read_table(path).drop(COST).to_pylist()
+        rows.append({"part": path.name, **row})
+    return rows
+
+
+# --- what a user writes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"drivs": ["x"]}, "a.toml: drivs is not a key of a sweep"),
+        ({"drives": ["sm951-ahci-511"]}, "'sm951-ahci-511' is not in the catalog"),
+        ({"drives": []}, "give either 'drives' or a [fleet]"),
+        ({"with": ["heatsnk"]}, "heatsnk: sm951-ahci-512 has no such variant"),
+        ({"suite": "quick"}, "give either 'suite' or a [workload]"),
+        ({"workload": {**TABLE["workload"], "queue_depth": 0}}, "workload.queue_depth: 0 is not"),
+        ({"seeds": [1, 1]}, "seeds: one is given twice"),
+        ({"design": {"kind": "random"}}, "design: a grid has no 'points'"),
+        ({"parameters": [{"name": "x", "low": 1, "high": 2}]}, "parameter 'x': a grid needs"),
+        ({"parameters": [{"name": "run", "values": [1]}]}, "'run' is a column of every sweep"),
+        ({"parameters": [{"name": "ambient_k", "values": [1]}]}, "ambient_k: sm951-ahci-512 has"),
+        ({"parameters": [{"name": "q", "load": "queue_dept", "values": [1]}]}, "mean queue_depth"),
+        ({"parameters": [{"name": "q", "change": "heatsink", "values": [1]}]}, "[false, true]"),
+        ({"parameters": [{"name": "q", "values": [1, "a"]}]}, "must all be numbers"),
+        ({"parameters": [{"name": "q", "load": "queue_depth", "values": [0]}]}, "queue_depth = 0"),
+        ({"parameters": [{"name": f"p{n}", "values": list(range(99))} for n in range(9)]},
+         "runs are too many"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_a_hint(change: dict[str, Any], words: str) -> None:
+    table = {**TABLE, **change}
+    if "suite" in change:
+        table["tests"] = []
+    with pytest.raises(UserError) as caught:
+        plan.make(spec.parse(table, where="a.toml"), where="a.toml")
+    assert words in caught.value.message and "a.toml" in caught.value.message
+    assert caught.value.hint and "\n" not in caught.value.message + caught.value.hint
+
+
+def test_the_examples_of_the_documentation_are_right() -> None:
+    page = Path(__file__).parent.parent / "docs" / "concepts" / "sweeps.md"
+    tables = [part.partition("```")[0] for part in page.read_text().split("```toml\n")[1:]]
+    made = [plan.make(spec.parse(tomllib.loads(one), where="docs"), where="docs") for one in tables]
+    assert [one.runs for one in made] == [96, 200, 2]
+
+
+def test_a_file_that_is_no_toml_is_an_error(tmp_path: Path) -> None:
+    for content in (b"\xff\x00", b"name = ", b"x" * 2_000_000):
+        (tmp_path / "a.toml").write_bytes(content)
+        with pytest.raises(UserError, match="not valid TOML"):
+            spec.load(tmp_path / "a.toml")
+    with pytest.raises(UserError, match="cannot be read"):
+        spec.load(tmp_path / "none.toml")
+
+
+# --- which runs come of it ------------------------------------------------------------------------
+
+
+def test_a_grid_has_every_combination_once_and_seeds_change_fastest() -> None:
+    made = a_plan()
+    points = [made.point(index) for index in range(made.runs)]
+    assert made.runs == 8
+    assert [(p.values["spare"], p.values["depth"], p.seed) for p in points] == [
+        (spare, depth, seed) for spare in (0, 25) for depth in (1, 32) for seed in (1, 2)
+    ]
+    assert made.test(points[3]).phases[0].workload.queue_depth == 32
+    assert made.profile(points[7]).capacity_bytes < made.profile(points[0]).capacity_bytes
+
+
+def test_a_latin_hypercube_fills_each_parameter_evenly_and_a_worker_sees_the_same() -> None:
+    design = {"kind": "latin-hypercube", "points": 8}
+    ranges = [
+        {"name": "spare", "change": "over_provisioning={}%", "low": 0, "high": 40},
+        {"name": "depth", "load": "queue_depth", "low": 1, "high": 256, "scale": "log",
+         "whole": True},
+        {"name": "cooled", "change": "heatsink", "values": [False, True]},
+    ]  # fmt: skip
+    made = a_plan(design=design, parameters=ranges)
+    points = [made.values(number) for number in range(8)]
+    assert sorted(int(float(p["spare"]) // 5) for p in points) == list(range(8))
+    assert sorted(int(p["depth"]).bit_length() // 2 for p in points)[::7] != [0, 0]
+    assert sum(p["cooled"] is True for p in points) == 4
+    again = plan.from_json(json.dumps(made.as_json(), sort_keys=True))
+    assert [again.values(number) for number in range(8)] == points
+    assert again.fingerprint == made.fingerprint != a_plan().fingerprint
+
+
+def test_a_run_is_what_one_review_of_the_changed_drive_would_give() -> None:
+    made = a_plan(seeds=[7])
+    row = work.row(made, made.point(3)).to_pylist()[0]
+    drive = changed(catalog.load("sm951-ahci-512"), (*SMALL, "over_provisioning=25%"))
+    assert made.profile(made.point(3)) == drive
+    assert row["spare"] == 25 and row["depth"] == 32 and row["iops"] > 1000
+    assert row["peak_memory_bytes"] > 20e6 and row["wall_s"] > 0
+    again = work.row(made, made.point(3)).to_pylist()[0]
+    same = {key: value for key, value in row.items() if key not in COST}
+    assert {key: value for key, value in again.items() if key not in COST} == same
+
+
+# --- what is left ---------------------------------------------------------------------------------
+
+
+def test_parts_are_the_same_for_any_workers_and_a_killed_one_loses_only_its_run(
+    tmp_path: Path, workers: Any
+) -> None:
+    """The first sweep is killed in the middle of a run; the second one runs in this process."""
+    made = a_plan()
+    killed: list[int] = []
+
+    def kill() -> None:
+        if not killed and sink.over:
+            nanny = next(iter(workers.workers.values()))
+            killed.append(nanny.pid)
+            os.kill(nanny.pid, signal.SIGKILL)
+
+    sink = Watched(kill)
+    store = Store(str(tmp_path / "a"))
+    found = engine.run(made, store, sink, scheduler=workers.scheduler_address)
+    assert killed and (found.done, found.failed) == (8, {})
+    assert [one for one in sink.warnings if one.endswith("its worker died; it is begun anew")]
+    assert sink.over == dict.fromkeys(range(8)) and sink.begun == (8, 0, 2)
+    for index in range(8):
+        answer = work.run(json.dumps(made.as_json(), sort_keys=True), str(tmp_path / "b"), index)
+        assert "error" not in answer
+    assert figures(tmp_path / "a") == figures(tmp_path / "b")
+    # Nothing is run again, and what is missing is.
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a" / "parts").iterdir()}
+    lost = sorted(before)[5]
+    lost.unlink()
+    sink = Watched()
+    engine.run(made, store, sink, scheduler=workers.scheduler_address, resume=True)
+    assert sink.over == {5: None} and lost.exists()
+    now = {path: path.stat().st_mtime_ns for path in before if path != lost}
+    assert now == {path: at for path, at in before.items() if path != lost}
+    with pytest.raises(UserError, match="holds this sweep already"):
+        engine.run(made, store, Watched())
+    with pytest.raises(UserError, match="another specification"):
+        engine.run(a_plan(seeds=3), store, Watched(), resume=True)
+
+
+def dies(_plan: str, _url: str, index: int) -> dict[str, Any]:
+    """Stands for a run that kills its worker, or one that fails by itself."""
+    if index == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if index == 1:
+        return {"index": index, "error": "not possible (choose another)", "again": False}
+    return work.run(_plan, _url, index)
+
+
+def test_runs_that_cannot_be_done_are_recorded_and_run_again_on_resume(
+    tmp_path: Path, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = a_plan(parameters=[], seeds=3)
+    store = Store(str(tmp_path / "a"))
+    sink = Watched()
+    monkeypatch.setattr(work, "run", dies)
+    # The scheduler gives a run three deaths of its own before it tells.
+    workers.scheduler.allowed_failures = 0
+    found = engine.run(made, store, sink, scheduler=workers.scheduler_address, retries=0)
+    assert (
+        found.done == 1
+        and not sink.warnings
+        and found.failed
+        == {
+            0: "its worker died",
+            1: "not possible (choose another)",
+        }
+    )
+    kept = json.loads(next((tmp_path / "a" / "failed").glob("run-000000-*")).read_text())
+    assert kept == {"run": 0, "error": "its worker died", "attempts": 1}
+    assert store.failures(made.fingerprint) == {0, 1}
+    monkeypatch.undo()
+    found = engine.run(made, store, Watched(), scheduler=workers.scheduler_address, resume=True)
+    assert (found.done, found.failed) == (3, {}) and store.failures(made.fingerprint) == set()
+
+
+def test_a_store_is_any_place_that_fsspec_opens_and_parts_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = a_plan(parameters=[], seeds=1)
+    table = work.row(made, made.point(0))
+    for url in ("memory://sweeps/a", f"file://{tmp_path}/a", str(tmp_path / "b")):
+        store = Store(url)
+        assert store.read_manifest() is None and store.is_empty()
+        store.create(made.fingerprint, made.as_json(), made.runs)
+        store.write_part(0, made.fingerprint, table)
+        assert store.done(made.fingerprint) == {0} and store.done("0" * 16) == set()
+        manifest = store.read_manifest()
+        assert manifest is not None and manifest["fingerprint"] == made.fingerprint
+        ((row, labels),) = store.rows(made.fingerprint)
+        assert row["iops"] > 0 and labels["labels"]["workload"]["iops"] == ["IOPS", "IOPS", False]
+    assert fsspec.filesystem("memory").exists("/sweeps/a/manifest.json")
+    with pytest.raises(EnvironmentProblem, match="--out nonesuch://x"):
+        Store("nonesuch://x")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "manifest.json").write_text('{"schema": 1, "steps": []}')
+    with pytest.raises(UserError, match="not a sweep"):
+        Store(str(tmp_path / "c")).read_manifest()
+
+
+def test_nothing_that_does_not_fit_into_memory_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a budget for two drives two run at once; a drive beyond it is told of before it runs."""
+    made = a_plan(parameters=[])
+    need = made.memory_bytes(made.point(0))
+
+    class Client:
+        def submit(self, *_: Any, **__: Any) -> Any:
+            return distributed.Future
+
+    def crew(budget: int) -> Any:
+        here = cluster.Cluster(Client(), True, budget, budget, True)
+        monkeypatch.setattr(Store, "failures", lambda *_: set())
+        return engine._Crew(made, Store("memory://x"), Watched(), here, 0, engine._State())
+
+    two = crew(2 * need)
+    for index in range(4):
+        two._state.waiting.append(engine._Attempt(index, 0, two._fitting(index)))
+    for _ in range(2):
+        attempt = two._next()
+        assert attempt is not None
+        two._state.memory_bytes += attempt.memory_bytes
+    assert two._next() is None and len(two._state.waiting) == 2
+    with pytest.raises(EnvironmentProblem, match=r"needs .* of memory"):
+        crew(need - 1)._fitting(0)
+
+
+def test_the_command_runs_here_reports_and_tells_of_a_wrong_scheduler(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from drivebay.cli.entry import run
+
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text(
+        'name = "heat"\ndrives = ["sm951-ahci-512"]\n'
+        f"with = {json.dumps(list(SMALL))}\n"
+        '[[parameters]]\nname = "ambient_c"\nvalues = [20, 45]\n'
+        "[workload]\npattern = 'random'\nread_percent = 0\nblock_bytes = 4096\n"
+        "queue_depth = 1\nduration_s = 1\n"
+    )
+    assert run(["sweep", "a.toml", "--jobs", "1", "--json"]) == 0
+    out, err = capfd.readouterr()
+    summary = json.loads(out)
+    effects = {one["key"]: one for one in summary["effects"]["workload"]}
+    assert effects["temperature_peak"]["effects"][0]["share_percent"] == pytest.approx(100)
+    assert "2 runs" in err and "Traceback" not in err
+    page = Path(summary["report"]).read_text()
+    assert (
+        "nothing changes it" in page
+        and "ambient_c" in page
+        and "http://" not in page.split("<script")[0]
+    )
+    assert run(["sweep", "a.toml", "--scheduler", "tcp://127.0.0.1:1", "--out", "b"]) == 3
+    assert "no scheduler answers there" in capfd.readouterr().err
+    assert run(["sweep", "a.toml", "--scheduler", "tcp://x", "--jobs", "2"]) == 2
+
+
+# --- what matters ---------------------------------------------------------------------------------
+
+
+def test_effects_and_interactions_are_those_of_the_formula() -> None:
+    """y = 10 a + 4 b + 6 a b over a, b in -1, 1: sums of squares 100 : 16 : 36 of 152."""
+    study = Study([Factor("a", (-1.0, 1.0)), Factor("b", (-1.0, 1.0))])
+    labels = {"t": {"y": ["Y", "MB/s", True], "same": ["Same", "", False]}}
+    for a in (-1.0, 1.0):
+        for b in (-1.0, 1.0):
+            for _ in range(2):
+                y = 10 * a + 4 * b + 6 * a * b
+                study.add({"test": "t", "a": a, "b": b, "y": y, "same": 2.0}, labels)
+    found, same = study.figures("t")
+    assert [round(e.share_percent, 6) for e in found.effects] == [65.789474, 10.526316]
+    (pair,) = found.interactions
+    assert round(pair.share_percent, 6) == 23.684211
+    assert [[cell.mean for cell in line] for line in pair.cells] == [[-8, -12], [0, 20]]
+    slopes = {e.factor: e.slope for e in found.effects}
+    assert slopes["a"] == pytest.approx((100 / 152) ** 0.5)
+    assert found.linear_percent == pytest.approx(100 * 116 / 152)
+    assert [level.n for level in found.effects[0].levels] == [4, 4] and found.n == 8
+    assert not same.varies and same.effects[0].share_percent == 0
+
+
+def test_a_range_is_grouped_evenly_and_a_missing_figure_counts_nowhere() -> None:
+    factor = Factor("x", low=1, high=64, log=True)
+    assert [factor.place(value) for value in (1, 1.9, 2.1, 32.1, 64)] == [0, 0, 1, 5, 5]
+    study = Study([factor])
+    for number in range(60):
+        y = None if number % 2 else float(number)
+        study.add({"test": "t", "x": 64 ** (number / 59), "y": y}, {"t": {"y": ["Y", "", True]}})
+    (found,) = study.figures("t")
+    assert found.n == 30 and [level.n for level in found.effects[0].levels] == [5] * 6
+    slope = found.effects[0].slope
+    assert slope is not None and slope == pytest.approx(1)
+
+
+def test_factors_of_a_plan_name_the_drive_where_there_are_several() -> None:
+    made = a_plan(drives=["sm951-ahci-512", "sm951-nvme-512"], **{"with": []}, parameters=[])
+    assert [one.name for one in outcome.factors(made)] == ["drive"]
+    assert outcome.about(made, {}).facts[0][1] == "sm951-ahci-512, sm951-nvme-512"
