@@ -3,8 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test bench docs format lock man wheel clean
-.PHONY: help setup review test fuzz bench format lock wheel clean
+.PHONY: help setup review test fuzz bench docs format lock man wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile

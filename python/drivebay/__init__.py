@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from . import calibrate as calibrate
     from . import review as review
 
-__all__ = ["__version__", "calibrate", "drive", "load_result", "load_suite", "review", "run"]
 __all__ = [
     "Device",
     "Drive",
@@ -38,6 +37,7 @@ __all__ = [
     "Trace",
     "Workload",
     "__version__",
+    "calibrate",
     "drive",
     "load_result",
     "load_suite",
@@ -51,7 +51,6 @@ _LIBRARY = {
 }
 _HOMES = {
     "calibrate": ("drivebay.calibrate", None),
-    "drive": ("drivebay.catalog", "load"),
     **{name: ("drivebay.library", name) for name in _LIBRARY},
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.suites", "load"),

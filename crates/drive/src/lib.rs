@@ -29,10 +29,8 @@ mod spec;
 mod stage;
 mod timeline;
 
-pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize};
-pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};
 pub use device::{Counters, Device, Place, Recovery, STATE_VERSION, Sanitize};
-pub use ftl::Ftl;
+pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};
 pub use health::Health;
 pub use io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
 pub use map_cache::MapTraffic;
