@@ -6,7 +6,6 @@ what it is generated from.
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 from pathlib import Path
@@ -25,32 +24,22 @@ from mkdocs.utils import get_relative_url  # noqa: E402
 
 GENERATORS = (cli, problems, profiles, python, schemas, tests, texts)
 
-# Pages that the navigation may name before they are written.
-MAY_BE_ABSENT = {
-    "concepts/calibration.md",
-    "concepts/data.md",
-    "concepts/sweeps.md",
-    "library.md",
-}
-
 SHIM = "https://unpkg.com/iframe-worker/shim"
 _LOADED = re.compile(r'<(?:script|img|link|iframe)\b[^>]*?(?:src|href)="(https?:[^"]*)"')
 
-log = logging.getLogger("mkdocs.hooks.docs")
 _pages: dict[str, str] = {}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Makes the pages, and takes from the navigation what is not there yet."""
+    """Makes the pages, and enters those that follow an index into the navigation."""
     _pages.clear()
     for generator in GENERATORS:
         _pages.update(generator.pages())
-    docs = Path(config.docs_dir)
     suites = sorted(
         path for path in _pages if path.startswith("tests/") and path != "tests/index.md"
     )
-    decisions = sorted(f"adr/{path.name}" for path in (docs / "adr").glob("[0-9]*.md"))
-    config.nav = _present(config.nav, docs, {"tests/index.md": suites, "adr/index.md": decisions})
+    decisions = sorted(f"adr/{path.name}" for path in (TOP / "docs/adr").glob("[0-9]*.md"))
+    config.nav = _with_more(config.nav, {"tests/index.md": suites, "adr/index.md": decisions})
     return config
 
 
@@ -59,6 +48,12 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for path, text in _pages.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A link out of docs/, right in the checkout, leads to its page here, or is the file's name."""
+    path = page.file.src_uri
+    return markdown if path in _pages else texts.linked(markdown, f"docs/{path}", path)
 
 
 def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
@@ -78,18 +73,14 @@ def on_post_build(*, config: MkDocsConfig) -> None:
             raise PluginError(f"{path.name} would load {found[1]} from the network")
 
 
-def _present(nav: Any, docs: Path, more: dict[str, list[str]]) -> Any:
-    """The navigation with the pages that follow an index, and without those that may be absent."""
+def _with_more(nav: Any, more: dict[str, list[str]]) -> Any:
+    """The navigation with the pages that follow an index."""
     if isinstance(nav, dict):
-        return {title: _present(below, docs, more) for title, below in nav.items()}
+        return {title: _with_more(below, more) for title, below in nav.items()}
     if isinstance(nav, str):
         return nav
-    kept = []
-    for entry in nav:
-        path = entry if isinstance(entry, str) else next(iter(entry.values()))
-        if isinstance(path, str) and path in MAY_BE_ABSENT and not (docs / path).exists():
-            log.info("not written yet, left out of the navigation: %s", path)
-            continue
-        kept.append(_present(entry, docs, more))
-        kept += more.get(path, []) if isinstance(path, str) else []
-    return kept
+    return [
+        one
+        for entry in nav
+        for one in (_with_more(entry, more), *more.get(entry if isinstance(entry, str) else "", []))
+    ]

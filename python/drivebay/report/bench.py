@@ -138,8 +138,7 @@ def _review(one: Shown) -> Json:
     review = one.entry.review
     result = review.result
     labels = [f"Changed: {', '.join(changed)}"] if (changed := changes(result.target)) else []
-    if result.quick and "shortened run" not in one.entry.name:
-        labels.append("shortened run")
+    labels += ["shortened run"] if result.quick else []
     if result.missing:
         labels.append(f"{len(result.done)} of {len(result.steps)} tests")
     met, compared = review.agreement

@@ -141,6 +141,12 @@ const DrivebayBench = (() => {
       el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "Drives to choose from" }, el("table", { id: "list" })));
   };
 
+  // What else is to be said of a review, under its name: nothing that the name says already.
+  const besides = (review) => {
+    const more = review.labels.filter((label) => !review.name.includes(label));
+    return more.length ? el("small", {}, more.join("; ")) : null;
+  };
+
   const showList = () => {
     for (const name of ["q", "kind", "sort", "bars"]) {
       const input = document.getElementById(name);
@@ -163,7 +169,7 @@ const DrivebayBench = (() => {
       const value = by && (review.values[by.test] || {})[by.bar.key];
       return el("tr", { class: on ? "on" : null },
         el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
-        el("th", { scope: "row" }, el("label", { for: id }, review.name), review.labels.length ? el("small", {}, review.labels.join("; ")) : null),
+        el("th", { scope: "row" }, el("label", { for: id }, review.name), besides(review)),
         el("td", {}, review.suite), el("td", {}, review.capacity),
         el("td", {}, el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")),
         by ? el("td", { class: "figure" }, value ? `${value[2]} ${by.bar.unit}`.trim() : "–") : null);
