@@ -34,7 +34,6 @@ command -v c++ >/dev/null || fail "a C++ compiler is missing (libFuzzer is C++)"
 mkdir -p .tools
 triple=$(rustc -vV | sed -n 's/^host: //p')
 start=$SECONDS
-export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 quietly .tools/fuzz-build.log cargo fuzz build --sanitizer none --target "$triple" ||
     fail "the fuzz targets could not be built" "cargo fuzz build --sanitizer none"
 say "Fuzz targets built in $(seconds_since "$start") s"

@@ -17,6 +17,7 @@ import contextlib
 import json
 import shutil
 import signal
+import socket as socket_
 import statistics
 import subprocess
 import sys
@@ -51,6 +52,15 @@ def running(command: list[str], socket: Path) -> Iterator[subprocess.Popen[str]]
                 process.terminate()
                 process.wait()
             socket.unlink(missing_ok=True)
+
+
+def status(control: Path) -> dict[str, Any]:
+    """A server's figures so far."""
+    with socket_.socket(socket_.AF_UNIX) as talk:
+        talk.connect(str(control))
+        talk.sendall(b"status\n")
+        figures: dict[str, Any] = json.loads(talk.makefile().readline())
+    return figures
 
 
 def serve(socket: Path, *options: str) -> list[str]:
@@ -130,14 +140,19 @@ def tcp_beside_nbd() -> None:
 
 def latency(folder: Path, seconds: float) -> None:
     """How late the server is, by its own clock, for reads from flash one at a time."""
-    socket, state = folder / "paced.sock", folder / "written.state"
+    socket, state, control = (folder / name for name in ("paced.sock", "state", "control"))
     with running(serve(socket, "--pace", "none", "--state", str(state)), socket) as process:
         fio(socket, 5, 32, "write", "--size=64m")
-        figures_at_the_end(process)
+        # An orderly end, so the state is saved.
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
     for pace in ("hybrid", "spin", "sleep"):
-        with running(serve(socket, "--pace", pace, "--state", str(state)), socket) as process:
+        options = ("--pace", pace, "--state", str(state), "--control", f"unix:{control}")
+        with running(serve(socket, *options), socket) as process:
             seen = fio(socket, seconds, 1, "randread", "--size=64m")
-            late = figures_at_the_end(process)["lateness"]
+            late = status(control)["lateness"]
+            process.kill()
+        control.unlink()
         print(
             f"QD1 reads, pace {pace}: late at the server p50 {late['us_p50']:.1f} us, p99 "
             f"{late['us_p99']:.1f} us, p99.9 {late['us_p999']:.1f} us, not in time "
@@ -160,27 +175,21 @@ def steady(folder: Path, seconds: float) -> None:
 
     load("sequential", 131072, {"bytes": drive.capacity_bytes // 131072 * 131072}, 1)
     load("random", 4096, {"duration_s": STEADY_S}, 2)
-    state, socket = folder / "steady.state", folder / "steady.sock"
+    state, socket, control = (folder / name for name in ("steady.state", "steady.sock", "control"))
     drive.save(state)
     virtual = float(load("random", 4096, {"duration_s": seconds}, 3)["writes"].mean())
-    memory = ("--memory", "8GiB")
-    with running(serve(socket, "--state", str(state), *memory), socket) as process:
-        whole = f"--size={drive.capacity_bytes // 4096 * 4096}"
+    whole = f"--size={drive.capacity_bytes // 4096 * 4096}"
+    options = ("--state", str(state), "--memory", "8GiB", "--control", f"unix:{control}")
+    with running(serve(socket, *options), socket) as process:
         served = fio(socket, seconds, 32, "randwrite", whole)["iops"]
-        late = figures_at_the_end(process)["lateness"]
+        late = status(control)["lateness"]
+        # It would save its state, which takes longer than all before.
+        process.kill()
     print(
         f"4 KiB random writes at QD32, steady: virtual {virtual:.0f}/s, served {served:.0f}/s, "
         f"{100 * (served / virtual - 1):+.1f} %; late p99 {late['us_p99']:.0f} us",
         flush=True,
     )
-
-
-def figures_at_the_end(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """The last figures of a server, which ends."""
-    process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate()
-    figures: dict[str, Any] = json.loads(out)
-    return figures
 
 
 def main() -> None:

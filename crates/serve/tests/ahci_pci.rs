@@ -39,6 +39,9 @@ const ACTIVE: u64 = 0x134;
 const ISSUED: u64 = 0x138;
 const TASK_FILE_ERROR: u32 = 1 << 30;
 
+/// Where a piece of data lies, and its length.
+type Region = (u64, u32);
+
 struct Machine {
     client: Client,
     memory: File,
@@ -114,7 +117,7 @@ impl Machine {
     }
 
     /// Puts a command into a slot; its data lies in these regions.
-    fn prepare(&self, slot: u64, command: Command, regions: &[(u64, u32)]) {
+    fn prepare(&self, slot: u64, command: Command, regions: &[Region]) {
         let table = TABLES + slot * 0x400;
         self.put(table, &command.frame());
         for (i, (place, length)) in regions.iter().enumerate() {
@@ -143,7 +146,7 @@ impl Machine {
     }
 
     /// A command that is not queued, in slot 0: its status register, and the bytes moved.
-    fn run(&mut self, command: Command, regions: &[(u64, u32)]) -> (u32, u32) {
+    fn run(&mut self, command: Command, regions: &[Region]) -> (u32, u32) {
         self.prepare(0, command, regions);
         self.write(ISSUED, 1);
         let status = self.interrupted();
@@ -155,7 +158,7 @@ impl Machine {
     }
 
     /// Queued commands, all at once; the slots are the tags.
-    fn run_queued(&mut self, commands: &[(u64, Command, &[(u64, u32)])]) {
+    fn run_queued(&mut self, commands: &[(u64, Command, &[Region])]) {
         let mut tags = 0;
         for &(slot, command, regions) in commands {
             self.prepare(slot, command, regions);
@@ -206,7 +209,7 @@ fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let handle = server.handle();
-    (handle, thread::spawn(move || drop(server.run().unwrap())))
+    (handle, thread::spawn(move || server.run().map(|_| ()).unwrap()))
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let handle = server.handle();
-    (handle, thread::spawn(move || drop(server.run().unwrap())))
+    (handle, thread::spawn(move || server.run().map(|_| ()).unwrap()))
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_power_cut_fails_the_controller_until_it_is_reset() {
     machine.enable();
     machine.make_queues();
     let flush = Sqe { opcode: 0x00, nsid: 1.into(), ..Sqe::default() };
-    let mut put = |machine: &mut Machine, byte: u8| {
+    let put = |machine: &mut Machine, byte: u8| {
         for (place, length) in machine.pages() {
             machine.memory.write_all_at(&vec![byte; length], place).unwrap();
         }

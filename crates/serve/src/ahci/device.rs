@@ -494,7 +494,8 @@ mod tests {
             };
             let memory = lock(&shared.memory);
             let regions = rng.below(4);
-            let flags = 5 | regions << 16 | u64::from(rng.below(30) == 0) * rng.next_u64();
+            let wild = u64::from(rng.below(30) == 0) * rng.next_u64();
+            let flags = 5 | regions << 16 | wild;
             memory.write(BASE + slot * 32, &(flags as u32).to_le_bytes()).expect("there");
             memory.write(BASE + slot * 32 + 8, &table.to_le_bytes()).expect("there");
             memory.write(table, &command.frame()).expect("there");
