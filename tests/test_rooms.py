@@ -52,6 +52,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
         "suites",
         "targets",
     },
+    "__main__": {"cli"},
     "cli": {
         "analysis",
         "bench",
