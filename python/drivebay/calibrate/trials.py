@@ -15,15 +15,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from drivebay import _core, signals
-from drivebay.analysis.figures import PhaseData
-from drivebay.analysis.measure import measure
 from drivebay.calibrate.goals import Figures, Goal, Job
 from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.parameters import Parameter
 from drivebay.errors import DrivebayError, Interrupted, UserError
+from drivebay.review.measured import measured
+from drivebay.review.plan import memory_available_bytes
 from drivebay.review.seeds import step_seed
 from drivebay.suites import Test
-from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.states import COSTLY, Prepared, States, key_of
 from drivebay.targets.virtual import VirtualTarget
 
@@ -232,7 +232,7 @@ class _Worker:
                 f"with {self._words(point)}: {problem.message}",
                 "narrow the range: --fit NAME=LOW..HIGH; or leave the test out: --only",
             ) from None
-        return self._goal.keep(job, measure(test, [_data(phase) for phase in phases]))
+        return self._goal.keep(job, measured(test, phases))
 
     def _at(self, job: Job, point: Values, tests: Sequence[Test]) -> VirtualTarget:
         profile = self._goal.profile(job, self._parameters, point)
@@ -249,22 +249,5 @@ class _Worker:
 
 def default_jobs(memory_bytes: int) -> int:
     """As many workers as there are processors, and memory for two drives each."""
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    fits = available * 4 // 5 // max(1, 2 * memory_bytes)
+    fits = memory_available_bytes() * 4 // 5 // max(1, 2 * memory_bytes)
     return max(1, min(len(os.sched_getaffinity(0)), fits))
-
-
-def _data(phase: PhaseResult) -> PhaseData:
-    return PhaseData(
-        label=phase.label,
-        workload=phase.workload,
-        duration_s=phase.duration_s,
-        reads=phase.reads,
-        writes=phase.writes,
-        read_bytes=phase.read_bytes,
-        write_bytes=phase.write_bytes,
-        series=phase.series,
-        histogram=phase.histogram,
-        stages=phase.stages,
-        metrics=phase.metrics,
-    )

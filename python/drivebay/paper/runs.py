@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 
 from drivebay import catalog, signals
 from drivebay.analysis import Measured
-from drivebay.analysis.figures import PhaseData
-from drivebay.analysis.measure import measure
 from drivebay.errors import Interrupted
 from drivebay.paper.plan import Plan, Run
+from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
-from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.virtual import VirtualTarget
 
 SEED = 1
@@ -108,26 +107,10 @@ class _Crew:
         with contextlib.closing(self._targets[run]) as target:
             target.check((test,))
             phases = target.run_test(test, seed=step_seed(SEED, test.id), progress=progress)
-        found = measure(test, [_data(phase) for phase in phases])
+        found = measured(test, phases)
         with self._mutex:
             self._progress.discard(progress)
             self.done[run] = found
             count = len(self.done)
         if self._told is not None:
             self._told(run, count, self._all)
-
-
-def _data(phase: PhaseResult) -> PhaseData:
-    return PhaseData(
-        label=phase.label,
-        workload=phase.workload,
-        duration_s=phase.duration_s,
-        reads=phase.reads,
-        writes=phase.writes,
-        read_bytes=phase.read_bytes,
-        write_bytes=phase.write_bytes,
-        series=phase.series,
-        histogram=phase.histogram,
-        stages=phase.stages,
-        metrics=phase.metrics,
-    )

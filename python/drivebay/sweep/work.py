@@ -18,15 +18,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from drivebay.analysis.figures import Figure, Measured, PhaseData
-from drivebay.analysis.measure import measure
+from drivebay.analysis.figures import Figure, Measured
 from drivebay.errors import DrivebayError
+from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.sweep import plan as plans
 from drivebay.sweep.plan import Plan, Point
 from drivebay.sweep.spec import RESERVED
 from drivebay.sweep.store import Store
-from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.virtual import VirtualTarget
 
 Outcome = dict[str, Any]
@@ -60,7 +60,7 @@ def row(plan: Plan, point: Point) -> pa.Table:
         target.expect((test,), seed=point.seed, copies_max=0)
         seed = step_seed(point.seed, test.id)
         phases = target.run_test(test, seed=seed, progress=Progress())
-    found = measure(test, [_data(phase) for phase in phases])
+    found = measured(test, phases)
     known: dict[str, Any] = {
         "run": point.index,
         "drive": plan.profiles[point.drive].name,
@@ -131,23 +131,6 @@ def _type(parameter: Any) -> pa.DataType:
     if isinstance(some, bool):
         return pa.bool_()
     return pa.string() if isinstance(some, str) else pa.float64()
-
-
-def _data(phase: PhaseResult) -> PhaseData:
-    return PhaseData(
-        label=phase.label,
-        workload=phase.workload,
-        duration_s=phase.duration_s,
-        reads=phase.reads,
-        writes=phase.writes,
-        read_bytes=phase.read_bytes,
-        write_bytes=phase.write_bytes,
-        series=phase.series,
-        histogram=phase.histogram,
-        stages=phase.stages,
-        metrics=phase.metrics,
-        conditions=phase.conditions,
-    )
 
 
 def _forget_peak() -> None:
