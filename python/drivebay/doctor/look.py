@@ -16,7 +16,7 @@ GROUPS = (basics.GROUP, REAL, TRACES, SERVING, LAB)
 LAB_PACKAGES = {
     "dask": "sweeps",
     "duckdb": "queries over results",
-    "optuna": "fits of profiles",
+    "cmaes": "fits of profiles",
     "scipy": "fits of profiles",
 }
 
