@@ -58,16 +58,16 @@ impl Pacing {
 }
 
 impl Device {
-    /// The slot behind a host command, if spare space is low enough for one.
+    /// The slots behind a host command, one for each of `pages`, if spare space is low enough.
     #[inline]
-    pub(super) fn collect_slot(&mut self) {
+    pub(super) fn collect_slot(&mut self, pages: u64) {
         let free = self.ftl.free_slots();
         if free < self.spec.pacing.start_free {
-            self.collect_in_slot(free);
+            self.collect_in_slot(free, pages);
         }
     }
 
-    pub(super) fn collect_in_slot(&mut self, free: u64) {
+    pub(super) fn collect_in_slot(&mut self, free: u64, pages: u64) {
         if self.read_only {
             return;
         }
@@ -79,25 +79,22 @@ impl Device {
         if self.ftl.must_collect() {
             factor = factor.max(256);
         }
-        let mut most = pacing.slot_pages_256 as i64;
+        let mut limit = (pacing.slot_pages_256 * factor * pages >> 8) as i64;
         if let Some(burst) = self.spec.burst {
             self.collector.slots_256 += factor;
             if self.collector.slots_256 >= burst.every_256 {
                 self.collector.slots_256 = 0;
                 factor += burst.slots << 8;
                 // A burst copies as much as its time allows.
-                most = i64::MAX;
+                limit = i64::MAX / 2;
             }
         }
-        let slot = Nanos((self.costs.slot.0 * factor) >> 8);
-        if slot == Nanos::ZERO {
+        let passes = Nanos((self.costs.slot.0 * factor) >> 8);
+        if passes == Nanos::ZERO {
             return;
         }
-        let limit = if most == i64::MAX {
-            most / 2
-        } else {
-            ((self.spec.pacing.slot_pages_256 * factor) >> 8) as i64
-        };
+        let slot = passes.times(pages);
+        let most = limit.max(pacing.slot_pages_256 as i64);
         let begin = self.flash_core.free_at();
         let mut time = self.collector.time + slot.0 as i64;
         let mut pages_256 = (self.collector.pages_256 + limit).min(most);
@@ -115,10 +112,10 @@ impl Device {
                 None => break,
             }
         }
-        // Time that no copy could use has passed all the same.
+        // Of the first slot, time that no copy could use has passed all the same.
         self.collector.time = time.min(0);
         self.collector.pages_256 = pages_256.min(self.spec.pacing.slot_pages_256 as i64);
-        self.flash_core.collect(slot);
+        self.flash_core.collect(passes.max(Nanos(slot.0 - time.max(0) as u64)));
     }
 
     /// Whether the host has made a pause for collection lately, so that commands need not wait for it.

@@ -51,7 +51,7 @@ impl Device {
             self.read_many(known, None, first, last, bytes, stages)
         };
         if self.spec.pacing.after_reads {
-            self.collect_slot();
+            self.collect_slot(1);
         }
         self.flash_core.close_command();
         ready
