@@ -551,7 +551,7 @@ impl Device {
         stages: &mut Stages,
     ) -> Nanos {
         self.collect_idle(from);
-        self.end_pause(from);
+        self.end_rest();
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);

@@ -16,7 +16,7 @@ use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::stage::Stages;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 3;
+pub const STATE_VERSION: u32 = 4;
 
 persist!(Waiting: arrival, tag, io, submitted, stages);
 persist!(CoreQueue: queues; given: arrivals);
