@@ -54,17 +54,19 @@ impl ReadAhead {
     #[inline]
     pub fn continued(&mut self, first: u32, last: u32) -> Option<usize> {
         self.reads += 1;
-        let found = self.streams.iter().position(|stream| stream.next == first);
-        let index = found.unwrap_or_else(|| {
-            let oldest = (0..self.streams.len()).min_by_key(|&i| self.streams[i].used);
-            oldest.expect("a profile with read-ahead has streams")
-        });
-        let stream = &mut self.streams[index];
-        (stream.next, stream.used) = (last + 1, self.reads);
-        if found.is_none() {
-            stream.ahead = last + 1;
+        let (mut oldest, mut used) = (0, u64::MAX);
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            if stream.next == first {
+                (stream.next, stream.used) = (last + 1, self.reads);
+                return Some(index);
+            }
+            if stream.used < used {
+                (oldest, used) = (index, stream.used);
+            }
         }
-        found
+        let stream = &mut self.streams[oldest];
+        (stream.next, stream.used, stream.ahead) = (last + 1, self.reads, last + 1);
+        None
     }
 
     /// How many pages from `page` to `last` came with one fetch ahead, and when they are in; none if
