@@ -173,13 +173,22 @@ impl Device {
         }
     }
 
+    /// Whether the flash core may have had so long without a command until `at` that there is a rest to
+    /// end, or work that it did meanwhile.
+    #[inline(always)]
+    pub(super) fn may_have_rested(&self, at: Nanos) -> bool {
+        self.spec.rest_after.is_some_and(|after| {
+            self.collector.rests_since.is_some() || self.flash_core.free_at().after(after) <= at
+        })
+    }
+
     /// Collects while the flash core has no command until `until`, as the profile allows.
     ///
     /// Nothing happens in idle time by itself: the next command, or the end of a rest, asks for what has
     /// been done by then. A copy that has begun is finished, and a command that comes waits for it.
     #[inline(always)]
     pub(super) fn collect_idle(&mut self, until: Nanos) {
-        if self.spec.works_at_rest {
+        if self.spec.rest_after.is_some() {
             self.work_at_rest(until);
         }
     }

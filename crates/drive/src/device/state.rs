@@ -67,6 +67,7 @@ impl Device {
     fn derive(&mut self) {
         self.costs = self.spec.throttle[self.throttle_stage].costs;
         self.programs.find_heads();
+        self.read_ahead.iter_mut().for_each(|ahead| ahead.find_ages());
         for way in [DIRECT, WITH_DATA] {
             let first = self.queue.queues[way].front();
             self.queue.arrivals[way] = first.map_or(NEVER, |waiting| waiting.arrival);
