@@ -415,6 +415,8 @@ impl Engine {
 
     fn carry(&mut self, at: Nanos, io: Io, slot: u32) {
         let at = at.max(self.device.now());
+        // Whose turn lies before is served before: the model's time does not go back.
+        self.serve_until(at);
         match self.device.accept(at, io, slot) {
             Ok(()) => {
                 self.pending.get_mut(slot).expect("it is under way").on_drive = true;

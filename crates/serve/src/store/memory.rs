@@ -1,21 +1,22 @@
 //! Data in memory: pieces of 4 KiB, taken one after the other from large blocks as they are first written.
 //!
-//! A write copies, a read copies, and neither asks the kernel: over a socket that is a third of what a
-//! request costs. Pieces that are written first lie side by side however far apart their addresses are,
-//! so huge pages serve them. A piece that is given up is the next one's; what the system gave stays ours.
+//! A write copies, a read copies, and neither asks the kernel, but for the page fault of a piece's first
+//! write. Huge pages would spare most of these; measured on a virtual machine, where fresh memory is the
+//! host's to give, they made first writes half as fast, and later ones no faster.
+//! A piece that is given up is the next one's; what the system gave stays ours.
 //! Costs beside the data: 4 bytes a piece, in groups of 1024 pieces that are there once one of them is.
 
 use std::io;
 
 use drivebay_units::SECTOR_BYTES;
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 
 use super::Extent;
 
 const PIECE_BYTES: usize = 4096;
 /// Sectors of a piece.
 const PIECE: u64 = PIECE_BYTES as u64 / SECTOR_BYTES;
-/// Pieces of a block, 64 MiB: few system calls, and room for huge pages.
+/// Pieces of a block, 64 MiB: few system calls.
 const BLOCK: usize = 1 << 14;
 /// Pieces of a group.
 const GROUP: usize = 1024;
@@ -103,10 +104,7 @@ impl Memory {
             None if self.taken >= self.places_max => return Err(io::ErrorKind::StorageFull.into()),
             None => {
                 if self.taken as usize == self.blocks.len() * BLOCK {
-                    let block = MmapMut::map_anon(BLOCK * PIECE_BYTES)?;
-                    // Only faster: without it there is a page fault for each piece.
-                    let _ = block.advise(Advice::HugePage);
-                    self.blocks.push(block);
+                    self.blocks.push(MmapMut::map_anon(BLOCK * PIECE_BYTES)?);
                 }
                 self.taken += 1;
                 (self.taken - 1, false)
