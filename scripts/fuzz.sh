@@ -18,7 +18,7 @@ seconds=${1:-60}
 }
 shift $(($# > 0))
 # The slowest first: nothing waits for them at the end.
-all=(nvme_session nbd_session trace profile nvme_pdu nbd)
+all=(nvme_session nbd_session ahci_machine trace profile nvme_pdu nbd)
 targets=("${@:-${all[@]}}")
 for target in "${targets[@]}"; do
     [ -f "fuzz/fuzz_targets/$target.rs" ] || {

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import signal
 import socket as socket_
@@ -87,35 +88,48 @@ def fio(socket: Path, seconds: float, depth: int, pattern: str, *more: str) -> d
     clat = side["clat_ns"]
     return {
         "iops": side["iops"],
+        "ios": side["total_ios"],
         "us_mean": clat["mean"] / 1e3,
         "us_p999": clat["percentile"]["99.900000"] / 1e3,
     }
+
+
+def spent_us(process: subprocess.Popen[str]) -> float:
+    """Processor time of all threads of a server so far."""
+    # After the name, which may hold spaces: user and system time are fields 14 and 15 of proc(5).
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
 def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
     """Reads and writes in memory, without the model's time."""
     ours, theirs = folder / "ours.sock", folder / "nbdkit.sock"
     nbdkit = ["nbdkit", "-f", "-U", str(theirs), "memory", "1G"]
-    with running(serve(ours, "--pace", "none"), ours), running(nbdkit, theirs):
+    with running(serve(ours, "--pace", "none"), ours) as our, running(nbdkit, theirs) as their:
         for pattern in ("randread", "randwrite"):
             for depth in (1, 32):
                 found: dict[Path, list[dict[str, float]]] = {ours: [], theirs: []}
                 for turn in range(rounds):
                     # Who begins alternates too.
-                    for socket in (ours, theirs) if turn % 2 else (theirs, ours):
-                        found[socket].append(fio(socket, seconds, depth, pattern))
+                    both = ((ours, our), (theirs, their))
+                    for socket, server in both if turn % 2 else both[::-1]:
+                        before = spent_us(server)
+                        one = fio(socket, seconds, depth, pattern)
+                        one["us_cpu"] = (spent_us(server) - before) / one["ios"]
+                        found[socket].append(one)
                 mid = {
                     (socket, key): statistics.median(one[key] for one in found[socket])
                     for socket in found
-                    for key in ("iops", "us_p999")
+                    for key in ("iops", "us_p999", "us_cpu")
                 }
                 ratio = statistics.median(
                     a["iops"] / b["iops"] for a, b in zip(found[ours], found[theirs], strict=True)
                 )
                 print(
                     f"{pattern} QD{depth}: drivebay {mid[ours, 'iops'] / 1e3:.1f} K/s, p99.9 "
-                    f"{mid[ours, 'us_p999']:.0f} us; nbdkit {mid[theirs, 'iops'] / 1e3:.1f} K/s, "
-                    f"{mid[theirs, 'us_p999']:.0f} us; ratio {ratio:.2f}",
+                    f"{mid[ours, 'us_p999']:.0f} us, {mid[ours, 'us_cpu']:.1f} us CPU each; "
+                    f"nbdkit {mid[theirs, 'iops'] / 1e3:.1f} K/s, {mid[theirs, 'us_p999']:.0f} us, "
+                    f"{mid[theirs, 'us_cpu']:.1f} us; ratio {ratio:.2f}",
                     flush=True,
                 )
 

@@ -38,6 +38,8 @@ for tool in fmt clippy; do
         fail "cargo $tool is missing" "rustup component add rustfmt clippy"
 done
 
+eval "$(scripts/guest.sh)"
+
 # --- the checks, the quick ones first -------------------------------------------------------------
 step "Python format" .venv/bin/ruff format --check .
 step "Python lint" .venv/bin/ruff check .

@@ -83,9 +83,9 @@ def test_a_core_that_is_older_than_its_python_part_is_found(
 
 
 def test_too_little_memory_names_a_smaller_drive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basics, "_available_bytes", lambda: 400_000_000)
+    monkeypatch.setattr(basics, "available_bytes", lambda: 400_000_000)
     assert by_name()["memory"].state == "note"
-    monkeypatch.setattr(basics, "_available_bytes", lambda: 1_000)
+    monkeypatch.setattr(basics, "available_bytes", lambda: 1_000)
     finding = by_name()["memory"]
     assert finding.state == "missing"
     assert "drivebay review sm951-ahci-128" in finding.get

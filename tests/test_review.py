@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_results import content
 
-from drivebay import results, review, suites
+from drivebay import memory, results, review, suites
 from drivebay.errors import EnvironmentProblem, Interrupted, UserError
 from drivebay.results import provenance
 from drivebay.review import plan as planning
@@ -364,11 +364,23 @@ def test_step_seeds_are_in_range_and_differ_by_test(seed: int, test_id: str) -> 
 
 def test_default_jobs_leave_memory_for_the_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
-    monkeypatch.setattr(planning, "memory_available_bytes", lambda: 8 * 2**30)
+    monkeypatch.setattr(planning, "available_bytes", lambda: 8 * 2**30)
     assert planning.default_jobs(FakeTarget(capacity_bytes=512 * 10**9), 9) == 5
     assert planning.default_jobs(FakeTarget(capacity_bytes=16 * 10**12), 9) == 1
     assert planning.default_jobs(FakeTarget(capacity_bytes=10**9), 9) == 9
     assert planning.default_jobs(FakeTarget(kind="block"), 9) == 1
+
+
+def test_memory_is_the_lesser_of_machine_and_control_group(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    assert memory.available_bytes(meminfo, tmp_path) == memory.WITHOUT_WORD
+    meminfo.write_text("MemTotal: 900 kB\nMemAvailable:     8 kB\n")
+    assert memory.available_bytes(meminfo, tmp_path) == 8192
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available_bytes(meminfo, tmp_path) == 8192
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert memory.available_bytes(meminfo, tmp_path) == 4000
 
 
 # ---------------------------------------------------------------------------- a killed process

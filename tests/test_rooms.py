@@ -17,8 +17,9 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = TOP / "python" / "drivebay"
 
-# What everyone may import: errors, formatting, where the project's data lies, and orderly ends.
-GROUND = {"errors", "units", "data", "signals"}
+# What everyone may import: errors, formatting, where the project's data lies, orderly
+# ends, and how much memory there is.
+GROUND = {"errors", "units", "data", "signals", "memory"}
 
 # Room -> rooms that it may import besides the ground.
 PYTHON_ROOMS: dict[str, set[str]] = {
@@ -26,6 +27,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "units": set(),
     "data": set(),
     "signals": set(),
+    "memory": set(),
     "_core": set(),
     "suites": set(),
     "traces": {"_core"},

@@ -2,9 +2,10 @@
 
 Debian's kernel, busybox and python3 in an initramfs, booted by QEMU's software emulation (TCG): no
 root, no network, no disk but the drive. The guest runs tests/interop/nvme_job.py and prints JSON.
-It takes about a minute, so it runs only where DRIVEBAY_GUEST_KERNEL names a folder in which
-Debian's linux-image package was unpacked (`dpkg -x`); nvme-cli is taken from PATH, or from the
-folder that DRIVEBAY_GUEST_TOOLS names, unpacked likewise (packages nvme-cli and libnvme1).
+It runs where DRIVEBAY_GUEST_KERNEL names a folder in which Debian's linux-image package was
+unpacked (`dpkg -x`); nvme-cli and nbd-client are taken from PATH, or from the folder that
+DRIVEBAY_GUEST_TOOLS names, unpacked likewise with their libraries. `make test` fetches both where
+it can: `eval "$(scripts/guest.sh)"` does the same by hand.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def missing() -> str:
     """What keeps the guest from running here, in words; "" if nothing does."""
     kernel = os.environ.get("DRIVEBAY_GUEST_KERNEL")
     if not kernel:
-        return "set DRIVEBAY_GUEST_KERNEL to a folder with Debian's linux-image unpacked (dpkg -x)"
+        return 'no guest: eval "$(scripts/guest.sh)" fetches one where apt-get may'
     if not list(Path(kernel).glob("boot/vmlinuz-*")):
         return f"DRIVEBAY_GUEST_KERNEL: {kernel} has no boot/vmlinuz-*"
     lacking = [name for name in PROGRAMS if program_of(name) is None]
@@ -53,7 +54,7 @@ def missing() -> str:
 
 def program_of(name: str) -> Path | None:
     more = os.environ.get("DRIVEBAY_GUEST_TOOLS", "")
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{more}/usr/sbin"
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:{more}/usr/sbin:{more}/sbin"
     found = shutil.which(name, path=path)
     return None if found is None else Path(found)
 
@@ -138,7 +139,10 @@ def copy_with_libraries(program: Path, root: Path) -> None:
 
 def _copy_libraries_of(program: Path, root: Path) -> None:
     tools = os.environ.get("DRIVEBAY_GUEST_TOOLS", "")
-    paths = ":".join(str(path) for path in Path(tools or "/none").glob("usr/lib/*-gnu"))
+    found = [
+        path for sub in ("usr/lib", "lib") for path in Path(tools or "/none", sub).glob("*-gnu")
+    ]
+    paths = ":".join(map(str, found))
     said = subprocess.run(
         ["ldd", str(program)],
         capture_output=True,

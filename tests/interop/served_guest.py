@@ -33,9 +33,11 @@ export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 for module in $(cat /modules.order); do insmod /modules/$module 2>/dev/null; done
 """
+WAIT = """\
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/nvme0n1 ] || sleep 0.3; done
+"""
 # What every host of the drive can see and do; each line that begins with SAID is looked at.
 JOB = """\
-for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/nvme0n1 ] || sleep 0.3; done
 echo "SAID sectors $(cat /sys/block/nvme0n1/size)"
 nvme id-ctrl /dev/nvme0 | sed -n 's/^\\(mn\\|fr\\|mdts\\|oncs\\) *: */SAID \\1 /p'
 nvme smart-log /dev/nvme0 | sed -n 's/^\\(temperature\\|critical_warning\\)[^:]*: */SAID \\1 /p'
@@ -93,6 +95,19 @@ ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up
 echo {HOST} > /etc/nvme/hostnqn; echo {HOST[-36:]} > /etc/nvme/hostid
 nvme discover -t tcp -a 10.0.2.2 -s PORT | sed -n 's/^subnqn: */SAID found /p'
 nvme connect -t tcp -a 10.0.2.2 -s PORT -n {NQN} --hdr-digest --data-digest
+"""
+# After CONNECT: the same drive by the kernel's NBD client too; what one writes, the other reads.
+NBD_JOB = """\
+nbd-client -N "" 10.0.2.2 PORT /dev/nbd0 >/dev/null 2>&1
+echo "SAID nbd_sectors $(cat /sys/block/nbd0/size)"
+dd if=/dev/urandom of=/tmp/n bs=1M count=2 2>/dev/null
+dd if=/tmp/n of=/dev/nbd0 bs=1M seek=64 oflag=direct 2>/dev/null
+dd if=/dev/nvme0n1 of=/tmp/o bs=1M skip=64 count=2 iflag=direct 2>/dev/null
+cmp /tmp/n /tmp/o && echo "SAID nbd same"
+blkdiscard -f -o 67108864 -l 1048576 /dev/nbd0
+dd if=/dev/nvme0n1 of=/tmp/o bs=1M skip=64 count=1 iflag=direct 2>/dev/null
+echo "SAID nbd_left $(tr -d '\\0' < /tmp/o | wc -c)"
+nbd-client -d /dev/nbd0 >/dev/null 2>&1
 """
 END = """\
 nvme disconnect-all 2>/dev/null; echo "SAID bye"
@@ -172,7 +187,8 @@ def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> 
     busybox, nvme = nvme_guest.program_of("busybox"), nvme_guest.program_of("nvme")
     assert busybox is not None and nvme is not None
     shutil.copy(busybox, root / "bin/busybox")
-    more = map(nvme_guest.program_of, ("blkdiscard", "fio", "mkfs.ext4", "fstrim", "smartctl"))
+    names = ("blkdiscard", "fio", "mkfs.ext4", "fstrim", "smartctl", "nbd-client")
+    more = map(nvme_guest.program_of, names)
     for program in filter(None, (nvme, *more)):
         nvme_guest.copy_with_libraries(program, root)
     nvme_guest.copy_modules(kernel, root, modules)

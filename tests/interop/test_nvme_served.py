@@ -13,6 +13,7 @@ import served_guest
 
 SECTORS = 500_118_192
 AHCI_SECTORS = 1_000_215_216
+JOB = served_guest.WAIT + served_guest.JOB
 PCI_MODULES = ("nvme", "crc32c_generic", "ext4")
 
 GUEST = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
@@ -49,18 +50,23 @@ def check(said: dict[str, str]) -> None:
 @GUEST
 def test_linux_over_tcp(tmp_path: Path) -> None:
     disk = tmp_path / "disk.img"
-    with served_guest.server("--nvme-tcp", "127.0.0.1:0", "--data", str(disk)) as lines:
-        line = next(one for one in lines if "nvme-tcp:" in one)
-        port = line.split("nvme-tcp:", 1)[1].split()[0].rsplit(":", 1)[1]
-        connect = served_guest.CONNECT.replace("PORT", port)
+    has_nbd = nvme_guest.program_of("nbd-client") is not None
+    addresses = ("--nbd", "127.0.0.1:0", "--nvme-tcp", "127.0.0.1:0")
+    with served_guest.server(*addresses, "--data", str(disk)) as lines:
+        ports = [line.split("127.0.0.1:")[1].split()[0] for line in lines if "127.0.0.1:" in line]
+        nbd_job = served_guest.NBD_JOB.replace("PORT", ports[0]) if has_nbd else ""
+        connect = served_guest.CONNECT.replace("PORT", ports[1]) + served_guest.WAIT
         said = served_guest.boot(
             tmp_path,
-            connect + served_guest.JOB,
-            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "ext4"),
+            connect + nbd_job + served_guest.JOB,
+            ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "nbd", "ext4"),
             *("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="),
         )
     check(said)
     assert said["found"] == served_guest.NQN
+    if has_nbd:
+        assert said["nbd_sectors"] == str(SECTORS)
+        assert (said["nbd"], said["nbd_left"]) == ("same", "0")
     # The last thing that the guest did was to write 16 MiB and to give them back.
     assert disk.stat().st_blocks * 512 < 16 * 2**20
 
@@ -70,7 +76,7 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
 def test_linux_over_pcie(tmp_path: Path) -> None:
     path = tmp_path / "drive.sock"
     with served_guest.server("--vfio-user", str(path)):
-        check(served_guest.boot(tmp_path, served_guest.JOB, PCI_MODULES, "-device", pci(path)))
+        check(served_guest.boot(tmp_path, JOB, PCI_MODULES, "-device", pci(path)))
 
 
 @GUEST

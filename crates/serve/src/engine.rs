@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::clock::{Clock, Pace};
 use crate::faults::Faults;
-use crate::lateness::Lateness;
+use crate::lateness::{Lateness, Lead};
 use crate::power::{Cuts, Plan};
 use crate::session::SessionId;
 use crate::slab::Slab;
@@ -198,6 +198,9 @@ pub struct Engine {
     ignores_flush: bool,
     /// When the answers of this turn were due.
     answered: Vec<Nanos>,
+    /// When the first of them was begun.
+    answering: Nanos,
+    lead: Lead,
     lateness: Lateness,
 }
 
@@ -232,6 +235,8 @@ impl Engine {
             last_cut: None,
             ignores_flush,
             answered: Vec::new(),
+            answering: now,
+            lead: Lead::default(),
             lateness: Lateness::default(),
         }
     }
@@ -410,6 +415,8 @@ impl Engine {
 
     fn carry(&mut self, at: Nanos, io: Io, slot: u32) {
         let at = at.max(self.device.now());
+        // Whose turn lies before is served before: the model's time does not go back.
+        self.serve_until(at);
         match self.device.accept(at, io, slot) {
             Ok(()) => {
                 self.pending.get_mut(slot).expect("it is under way").on_drive = true;
@@ -553,7 +560,7 @@ impl Engine {
                 Some(synced) => synced,
                 None => {
                     let &Reverse((at, _, slot)) = self.due.peek()?;
-                    if at > self.now && !unpaced {
+                    if at > self.now.after(self.lead.get()) && !unpaced {
                         return None;
                     }
                     if at == NEVER {
@@ -647,6 +654,9 @@ impl Engine {
             }
         }
         if self.clock.pace() != Pace::None {
+            if self.answered.is_empty() {
+                self.answering = self.clock.now();
+            }
             self.answered.push(at);
         }
         Some(Done { request, status, due: at })
@@ -656,8 +666,9 @@ impl Engine {
     pub fn end_turn(&mut self) {
         if !self.answered.is_empty() {
             let now = self.clock.now();
+            self.lead.learn(now.since_or_zero(self.answering));
             for due in self.answered.drain(..) {
-                self.lateness.record(now.since_or_zero(due));
+                self.lateness.record(Nanos(now.0.abs_diff(due.0)));
             }
         }
     }
@@ -665,13 +676,13 @@ impl Engine {
     /// When something is to be done next, if nobody asks anything.
     #[must_use]
     pub fn next_due(&self) -> Option<Nanos> {
-        let due = self.due.peek().map(|&Reverse((at, ..))| at);
+        let due = self.due.peek().map(|&Reverse((at, ..))| at).filter(|&at| at < NEVER);
+        let begun = due.map(|due| due.since_or_zero(self.lead.get()));
         let turn = self.device.next_in_turn().map(|turn| turn.at);
-        let next = match (due, turn) {
-            (Some(due), Some(turn)) => Some(due.min(turn)),
-            (due, turn) => due.or(turn),
-        };
-        next.filter(|&next| next < NEVER)
+        match (begun, turn) {
+            (Some(begun), Some(turn)) => Some(begun.min(turn)),
+            (begun, turn) => begun.or(turn),
+        }
     }
 
     /// The drive's clock.

@@ -1,4 +1,5 @@
-//! A client that says anything, for fuzzing: one connection, a small drive, no loop.
+//! A client that says anything, for fuzzing: one connection, a small drive, no loop. And a machine
+//! that does anything ([`Machine`]).
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use drivebay_drive::{Device, Spec};
 use drivebay_units::SECTOR_BYTES;
 
+pub use crate::ahci::Machine;
 use crate::clock::Pace;
 use crate::engine::Engine;
 use crate::listener::Socket;
@@ -31,7 +33,7 @@ impl Probe {
     pub fn new(spec: Spec, past_handshake: bool) -> Probe {
         let bytes = spec.capacity_bytes();
         let device = Device::new(spec, 1).expect("memory");
-        let store = Store::memory(bytes / SECTOR_BYTES, 64 << 20).expect("a file in memory");
+        let store = Store::memory(bytes / SECTOR_BYTES, 64 << 20);
         let (client, theirs) = UnixStream::pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");

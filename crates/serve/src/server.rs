@@ -164,7 +164,7 @@ impl Server {
         let sectors = bytes / SECTOR_BYTES;
         let store = match &options.data {
             Some(path) => Store::open(path, sectors, &handle)?,
-            None => Store::memory(sectors, options.memory_max_bytes)?,
+            None => Store::memory(sectors, options.memory_max_bytes),
         };
         let serial = format!("DRIVEBAY{seed:012X}");
         let identity = Identity::new(&spec, &serial);

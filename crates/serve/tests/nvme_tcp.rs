@@ -200,7 +200,7 @@ fn a_host_that_breaks_the_rules_is_told_why_and_cut_off() {
     let mut host = rig.raw();
     let sqe = FabricsType::PropertyGet { offset: 0, is_wide: true }.to_sqe(1);
     let mut bytes = Vec::new();
-    encode(&mut bytes, &Pdu::Command(sqe, nvme_host::no_data()), Digests::default());
+    encode(&mut bytes, &Pdu::Command(&sqe, nvme_host::no_data()), Digests::default());
     rig.bytes(&mut host, &bytes);
     assert!(host.is_over());
     assert!(matches!(host.last(), Some(nvme_host::Said::Terminated(2))));

@@ -19,8 +19,8 @@ from drivebay.calibrate.goals import Figures, Goal, Job
 from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.parameters import Parameter
 from drivebay.errors import DrivebayError, Interrupted, UserError
+from drivebay.memory import available_bytes
 from drivebay.review.measured import measured
-from drivebay.review.plan import memory_available_bytes
 from drivebay.review.seeds import step_seed
 from drivebay.suites import Test
 from drivebay.targets.base import Cancelled, Progress
@@ -249,5 +249,5 @@ class _Worker:
 
 def default_jobs(memory_bytes: int) -> int:
     """As many workers as there are processors, and memory for two drives each."""
-    fits = memory_available_bytes() * 4 // 5 // max(1, 2 * memory_bytes)
+    fits = available_bytes() * 4 // 5 // max(1, 2 * memory_bytes)
     return max(1, min(len(os.sched_getaffinity(0)), fits))

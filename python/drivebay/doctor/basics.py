@@ -14,6 +14,7 @@ from pathlib import Path
 
 from drivebay import data, units
 from drivebay.doctor.finding import Finding
+from drivebay.memory import available_bytes
 
 GROUP = "Basics"
 PYTHON_MIN = (3, 11)
@@ -101,7 +102,7 @@ def _machine() -> Finding:
 
 
 def _memory() -> Finding:
-    name, free = "memory", _available_bytes()
+    name, free = "memory", available_bytes()
     needed_for = "a virtual drive of 512 GB"
     try:
         from drivebay import catalog
@@ -116,21 +117,6 @@ def _memory() -> Finding:
     if free >= small:
         return Finding(GROUP, name, "note", found, needed_for, smaller, basic=True)
     return _basic(name, found, needed_for, smaller)
-
-
-def _available_bytes() -> int:
-    """What is free: the machine's, or what the control group still gives if that is less."""
-    free = 0
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            free = int(line.split()[1]) * 1024
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit = int((group / "memory.max").read_text())
-        free = min(free, max(0, limit - int((group / "memory.current").read_text())))
-    except (OSError, ValueError):  # no control group of its own, or "max"
-        pass
-    return free
 
 
 def _room(folder: Path) -> Finding:

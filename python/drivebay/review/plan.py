@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
+from drivebay.memory import available_bytes
 from drivebay.suites import Test
 from drivebay.targets.base import Target
 
@@ -45,7 +44,7 @@ def default_jobs(target: Target, tests: int) -> int:
     processors for and memory to hold them."""
     if target.kind != "virtual" or tests == 0:
         return 1
-    in_memory = memory_available_bytes() * 4 // 5 // max(1, target.memory_bytes)
+    in_memory = available_bytes() * 4 // 5 // max(1, target.memory_bytes)
     return max(1, min(len(os.sched_getaffinity(0)), tests, in_memory))
 
 
@@ -53,16 +52,4 @@ def copies_max(target: Target, jobs: int) -> int:
     """How many prepared states may be kept beside the drives under test, in half of the memory."""
     if target.kind != "virtual":
         return 0
-    return max(0, memory_available_bytes() // 2 // max(1, target.memory_bytes) - jobs)
-
-
-def memory_available_bytes(read: Callable[[], str] | None = None) -> int:
-    """What the kernel says can be had without swapping; very much where it says nothing."""
-    try:
-        lines = (read or Path("/proc/meminfo").read_text)().splitlines()
-    except OSError:
-        return 2**62
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 2**62
+    return max(0, available_bytes() // 2 // max(1, target.memory_bytes) - jobs)

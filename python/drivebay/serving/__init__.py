@@ -7,7 +7,6 @@ must not know how a request is served, nor how anything is printed.
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from drivebay import _core
 from drivebay.catalog import Profile
 from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.memory import available_bytes
 
 T = TypeVar("T")
 Pace = Literal["sleep", "hybrid", "spin", "none"]
@@ -34,7 +34,7 @@ class Options:
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
     state : file of the drive's state, read at the start and written at an orderly end.
-    memory_max_bytes : most bytes of data in memory.
+    memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
     pace : how the times of the model are met.
     tls : certificate and private key, PEM files; with them TLS is required.
     control : address of the control socket, `unix:PATH`.
@@ -69,7 +69,7 @@ class Server:
     """
 
     def __init__(self, profile: Profile, options: Options, *, seed: int = 1) -> None:
-        memory_max_bytes = options.memory_max_bytes or _half_of_memory()
+        memory_max_bytes = options.memory_max_bytes or available_bytes() // 2
         given = {
             "name": profile.name,
             "nbd": options.nbd,
@@ -105,10 +105,6 @@ class Server:
 def _figures(text: str) -> dict[str, Any]:
     figures: dict[str, Any] = json.loads(text)
     return figures
-
-
-def _half_of_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") // 2
 
 
 def _script(path: Path) -> list[Any]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.errors import EnvironmentProblem
-from drivebay.review.plan import memory_available_bytes
+from drivebay.memory import available_bytes
 
 MEMORY = "memory"
 PRELOAD = "drivebay.sweep.preload"
@@ -61,7 +61,7 @@ class Cluster:
 
 def memory_budget(workers: int) -> int:
     """Bytes that the runs of so many workers on this machine may take together."""
-    return max(0, int(memory_available_bytes() * MEMORY_SHARE) - workers * WORKER_BYTES)
+    return max(0, int(available_bytes() * MEMORY_SHARE) - workers * WORKER_BYTES)
 
 
 def default_jobs() -> int:

@@ -431,58 +431,27 @@ impl Session for AhciDevice {
 
 #[cfg(test)]
 mod tests {
-    use drivebay_drive::{Device, Spec};
+    use drivebay_drive::Spec;
     use drivebay_units::Rng;
-    use rustix::fs::{MemfdFlags, memfd_create};
 
-    use super::super::ata::Names;
+    use super::super::Machine;
     use super::*;
-    use crate::clock::Pace;
-    use crate::store::Store;
-
-    const BASE: u64 = 0x1_0000;
-    const BYTES: u64 = 1 << 20;
-    const ME: SessionId = SessionId::numbered(0);
-
-    fn turn(device: &mut AhciDevice, engine: &mut Engine) {
-        engine.begin_turn();
-        device.mail(engine, ME, Box::new(Work)).expect("it goes on");
-        while let Some(done) = engine.next_done() {
-            device.complete(engine, done);
-        }
-        device.flush(engine).expect("it goes on");
-        engine.end_turn();
-    }
 
     /// A machine that does anything: half sound commands in memory that is partly there, registers
     /// written at any moment. The device stands, and serves the machine after it.
     #[test]
     fn no_machine_breaks_it() {
         let spec = Spec::from_toml(include_str!("../../../../drives/sm951-ahci-512.toml"));
-        let spec = spec.unwrap_or_else(|why| panic!("{why}"));
-        let sectors = spec.capacity_bytes() / SECTOR_BYTES;
-        let mut device = AhciDevice::new(Ata::new(Names::new(&spec, "TEST"), sectors));
-        let store = Store::memory(sectors, 1 << 30).expect("memory");
-        let mut engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
-        let file = File::from(memfd_create("machine", MemfdFlags::CLOEXEC).expect("memory"));
-        file.set_len(BYTES).expect("memory");
-        let shared = device.shared();
-        lock(&shared.memory).map(BASE, BYTES, 0, Some(file), true).expect("a piece");
+        let mut machine = Machine::new(spec.unwrap_or_else(|why| panic!("{why}")));
         let mut rng = Rng::new(1).fork("machine");
         let (mut answered, codes) =
             (0, [0x25, 0x35, 0x60, 0x61, 0xec, 0xea, 0x06, 0xb0, 0x2f, 0xef]);
+        let (data, room) = Machine::DATA;
         for round in 0..2000 {
             if round % 3 == 0 {
-                for (register, value) in
-                    [(0x04, 2), (0x100, BASE as u32), (0x108, 0x2_0000), (0x114, !0), (0x118, 0x10)]
-                {
-                    lock(&shared.hba).write(register, value);
-                }
-                turn(&mut device, &mut engine);
-                lock(&shared.hba).write(0x118, 0x11);
+                machine.start();
             }
             let slot = rng.below(32);
-            let table = BASE + 0x1000 + slot * 0x200;
             let command = Command {
                 is_command: rng.below(20) > 0,
                 code: codes[rng.below(codes.len() as u64) as usize],
@@ -492,41 +461,29 @@ mod tests {
                 count: if rng.below(2) == 0 { (slot << 3) as u16 } else { rng.below(9) as u16 },
                 control: rng.below(8) as u8,
             };
-            let memory = lock(&shared.memory);
-            let regions = rng.below(4);
+            let regions: Vec<(u64, u32)> = (0..rng.below(4))
+                .map(|_| {
+                    let far = u64::from(rng.below(10) == 0) * rng.next_u64();
+                    ((data + rng.below(room)).wrapping_add(far), rng.below(1 << 14) as u32)
+                })
+                .collect();
             let wild = u64::from(rng.below(30) == 0) * rng.next_u64();
-            let flags = 5 | regions << 16 | wild;
-            memory.write(BASE + slot * 32, &(flags as u32).to_le_bytes()).expect("there");
-            memory.write(BASE + slot * 32 + 8, &table.to_le_bytes()).expect("there");
-            memory.write(table, &command.frame()).expect("there");
-            for region in 0..regions {
-                let far = u64::from(rng.below(10) == 0) * rng.next_u64();
-                let place = (BASE + rng.below(BYTES)).wrapping_add(far);
-                let at = table + REGIONS_AT + region * 16;
-                memory.write(at, &place.to_le_bytes()).expect("there");
-                memory.write(at + 12, &(rng.below(1 << 14) as u32).to_le_bytes()).expect("there");
-            }
-            drop(memory);
-            let before = lock(&shared.hba).image();
-            lock(&shared.hba).write(0x134, 1 << slot);
-            lock(&shared.hba).write(0x138, 1 << slot);
+            machine.prepare(slot, &command, &regions, wild as u32);
+            let before = machine.read(0x110);
+            machine.issue(slot, true);
             if rng.below(15) == 0 {
-                let register = 4 * rng.below(0x60);
-                lock(&shared.hba).write(register, rng.next_u64() as u32);
+                machine.write(4 * rng.below(0x60), rng.next_u64() as u32);
             }
             for _ in 0..40 {
-                turn(&mut device, &mut engine);
+                machine.turn();
             }
-            answered += u64::from(before[0x110] == 0 && lock(&shared.hba).image()[0x110] & 3 != 0);
-            assert_eq!(engine.outstanding(), 0, "nothing is left over");
-            lock(&shared.hba).write(0x110, !0);
+            answered += u64::from(before == 0 && machine.read(0x110) & 3 != 0);
+            assert_eq!(machine.outstanding(), 0, "nothing is left over");
+            machine.write(0x110, !0);
         }
         assert!(answered > 300, "{answered} were answered");
-        assert!(device.power_cut(), "it stays");
-        lock(&shared.hba).reset();
-        turn(&mut device, &mut engine);
-        assert!(device.flights.iter().all(Option::is_none));
+        assert!(machine.device.power_cut(), "it stays");
+        machine.reset();
+        assert!(machine.device.flights.iter().all(Option::is_none));
     }
-
-    const REGIONS_AT: u64 = 0x80;
 }

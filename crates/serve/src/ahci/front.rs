@@ -14,9 +14,9 @@ use crate::session::SessionId;
 /// Bytes of BAR 5: the registers of a controller with 32 ports at most.
 const BAR_BYTES: u64 = 0x2000;
 
-/// Vendor and device as hosts know the SM951 with AHCI firmware: Samsung, and the number between those
-/// that the PCI ID repository has for the XP941 (a800) and the SM951-NVMe (a802).
-/// guess: the repository lacks it. Linux takes MSI away from a800.
+/// Vendor and device of the SM951 with AHCI firmware: Samsung, SM951_AHCI.
+/// Source: OpenBSD, sys/dev/pci/pcidevs (SAMSUNG2 0x144d, SM951_AHCI 0xa801). Linux's ahci takes it by its
+/// class; only of the XP941 (a800) it takes MSI away.
 const IDS: [u16; 2] = [0x144d, 0xa801];
 
 /// Adds the drive as an AHCI controller to a loop, for a machine that connects to the socket at `path`.

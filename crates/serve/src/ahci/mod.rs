@@ -16,6 +16,8 @@ mod device;
 mod front;
 mod hba;
 mod list;
+mod probe;
 
 pub use ata::Names;
 pub use front::serve;
+pub use probe::Machine;

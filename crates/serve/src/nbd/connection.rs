@@ -276,9 +276,7 @@ impl Connection {
         } else {
             wire::simple_reply(out, request.token, None);
         }
-        let start = out.len();
-        out.resize(start + length, 0);
-        if engine.store().read(request.lba, &mut out[start..]).is_err() {
+        if engine.store().append(request.lba, request.sectors, out).is_err() {
             out.truncate(before);
             self.refuse(agreed, request.token, Error::Io);
         }

@@ -101,7 +101,7 @@ impl Rig {
         let spec = SPEC.get_or_init(small_drive).clone();
         let sectors = spec.capacity_bytes() / 512;
         let subsystem = Subsystem::shared(Identity::new(&spec, "TEST0001"));
-        let store = Store::memory(sectors, 1 << 30).expect("memory");
+        let store = Store::memory(sectors, 1 << 30);
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
     }
@@ -255,7 +255,7 @@ impl Rig {
         }
         let capsule = Data { bytes: if inside { data } else { &[] }, is_damaged: false };
         let mut out = Vec::new();
-        encode(&mut out, &Pdu::Command(sqe, capsule), host.decoder.digests);
+        encode(&mut out, &Pdu::Command(&sqe, capsule), host.decoder.digests);
         self.bytes(host, &out);
         host.cid
     }

@@ -46,7 +46,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
 /// An engine that answers at once.
 pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
     let device = Device::new(spec(sectors as i64, lying), seed).expect("memory");
-    let store = Store::memory(sectors, 1 << 30).expect("a memfd");
+    let store = Store::memory(sectors, 1 << 30);
     Engine::new(device, store, Pace::None, seed)
 }
 

@@ -59,15 +59,25 @@ pub enum PduType {
 impl PduType {
     /// From its code.
     #[must_use]
+    #[inline]
     pub fn of(code: u8) -> Option<PduType> {
-        use PduType as P;
-        let known = [P::IcReq, P::IcResp, P::HostTerm, P::ControllerTerm, P::Command, P::Response];
-        let more = [P::DataToController, P::DataToHost, P::R2t];
-        known.into_iter().chain(more).find(|kind| *kind as u8 == code)
+        Some(match code {
+            0 => PduType::IcReq,
+            1 => PduType::IcResp,
+            2 => PduType::HostTerm,
+            3 => PduType::ControllerTerm,
+            4 => PduType::Command,
+            5 => PduType::Response,
+            6 => PduType::DataToController,
+            7 => PduType::DataToHost,
+            9 => PduType::R2t,
+            _ => return None,
+        })
     }
 
     /// Bytes of its header.
     #[must_use]
+    #[inline]
     pub fn header_bytes(self) -> usize {
         match self {
             PduType::IcReq | PduType::IcResp => INIT_BYTES,
@@ -77,6 +87,7 @@ impl PduType {
     }
 
     /// Neither digests nor negotiated padding.
+    #[inline]
     fn is_bare(self) -> bool {
         use PduType as P;
         matches!(self, P::IcReq | P::IcResp | P::HostTerm | P::ControllerTerm)
@@ -250,7 +261,7 @@ pub enum Pdu<'a> {
     /// The controller ends the connection.
     ControllerTerm(TermPdu),
     /// A command, with data in the capsule or without.
-    Command(Sqe, Data<'a>),
+    Command(&'a Sqe, Data<'a>),
     /// A completion.
     Response(Cqe),
     /// Data to the controller; the flags are [`FLAG_LAST`].
@@ -316,6 +327,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Fault`]: the stream cannot be understood any further.
+    #[inline]
     pub fn decode<'a>(&self, buffer: &'a [u8]) -> Result<Option<(Pdu<'a>, usize)>, Fault> {
         let Ok((common, _)) = Common::ref_from_prefix(buffer) else { return Ok(None) };
         let kind = PduType::of(common.kind).ok_or(Fault::field(0))?;
@@ -358,6 +370,7 @@ impl Decoder {
 }
 
 /// Where the data of a PDU lies, and how many bytes of digest follow it.
+#[inline]
 fn data_place(
     kind: PduType,
     common: Common,
@@ -387,9 +400,10 @@ fn digest_at(buffer: &[u8], place: usize) -> u32 {
     U32::read_from_prefix(&buffer[place..]).map_or(0, |(value, _)| value.get())
 }
 
+#[inline]
 fn parse<'a>(
     kind: PduType,
-    fields: &[u8],
+    fields: &'a [u8],
     flags: u8,
     bytes: &'a [u8],
     is_damaged: bool,
@@ -400,7 +414,10 @@ fn parse<'a>(
         PduType::IcResp => Pdu::IcResp(take(fields)?),
         PduType::HostTerm => Pdu::HostTerm(take(fields)?),
         PduType::ControllerTerm => Pdu::ControllerTerm(take(fields)?),
-        PduType::Command => Pdu::Command(take(fields)?, data),
+        PduType::Command => {
+            let (sqe, _) = Sqe::ref_from_prefix(fields).map_err(|_| Fault::field(2))?;
+            Pdu::Command(sqe, data)
+        }
         PduType::Response => Pdu::Response(take(fields)?),
         PduType::R2t => Pdu::R2t(take(fields)?),
         PduType::DataToController | PduType::DataToHost => {
@@ -425,6 +442,7 @@ fn take<T: FromBytes>(fields: &[u8]) -> Result<T, Fault> {
 ///
 /// # Panics
 /// When data is longer than a PDU can say, 4 GiB: a bug of the caller.
+#[inline]
 pub fn encode(out: &mut Vec<u8>, pdu: &Pdu<'_>, digests: Digests) {
     let none = &[][..];
     match pdu {
@@ -448,28 +466,29 @@ pub fn encode(out: &mut Vec<u8>, pdu: &Pdu<'_>, digests: Digests) {
     }
 }
 
-/// Puts data to the host at the end of `out`, whose bytes `fill` writes in place.
+/// Puts data to the host at the end of `out`, as many bytes as `head` says, which `fill` appends.
 ///
 /// # Errors
 /// Those of `fill`; `out` is as before then.
 ///
 /// # Panics
 /// As [`encode`].
+#[inline]
 pub fn encode_data_with<E>(
     out: &mut Vec<u8>,
     head: &DataPdu,
     flags: u8,
     digests: Digests,
-    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
     let (begin, bytes) = (out.len(), head.bytes.get() as usize);
     put_head(out, PduType::DataToHost, flags, head.as_bytes(), bytes, digests);
     let data = out.len();
-    out.resize(data + bytes, 0);
-    if let Err(why) = fill(&mut out[data..]) {
+    if let Err(why) = fill(out) {
         out.truncate(begin);
         return Err(why);
     }
+    assert_eq!(out.len(), data + bytes, "the header has said how many");
     if digests.data && bytes > 0 {
         let digest = crc32c(&out[data..]);
         out.extend_from_slice(&digest.to_le_bytes());
@@ -477,6 +496,7 @@ pub fn encode_data_with<E>(
     Ok(())
 }
 
+#[inline]
 fn put(out: &mut Vec<u8>, kind: PduType, flags: u8, fields: &[u8], data: &[u8], digests: Digests) {
     let digests = if kind.is_bare() { Digests::default() } else { digests };
     put_head(out, kind, flags, fields, data.len(), digests);
@@ -486,6 +506,7 @@ fn put(out: &mut Vec<u8>, kind: PduType, flags: u8, fields: &[u8], data: &[u8], 
     }
 }
 
+#[inline(always)]
 fn put_head(
     out: &mut Vec<u8>,
     kind: PduType,
@@ -507,15 +528,16 @@ fn put_head(
         data_offset: if data_bytes == 0 || kind.is_bare() { 0 } else { head as u8 },
         pdu_bytes: u32::try_from(whole).expect("callers split long data").into(),
     };
-    let begin = out.len();
-    out.reserve(whole);
-    out.extend_from_slice(common.as_bytes());
-    out.extend_from_slice(fields);
-    out.resize(begin + header_bytes, 0);
+    let mut header = [0; INIT_BYTES + DIGEST_BYTES];
+    let rest = header[..header_bytes].split_at_mut(HEADER_BYTES);
+    rest.0.copy_from_slice(common.as_bytes());
+    rest.1[..fields.len()].copy_from_slice(fields);
     if digests.header {
-        let digest = crc32c(&out[begin..]);
-        out.extend_from_slice(&digest.to_le_bytes());
+        let digest = crc32c(&header[..header_bytes]);
+        header[header_bytes..head].copy_from_slice(&digest.to_le_bytes());
     }
+    out.reserve(whole);
+    out.extend_from_slice(&header[..head]);
 }
 
 impl DataPdu {

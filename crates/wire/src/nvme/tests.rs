@@ -107,7 +107,7 @@ fn what_a_header_may_not_say_is_named() {
     let command = |place: usize, value: u8| {
         let mut bytes = Vec::new();
         let data = Data { bytes: &[1; 512], is_damaged: false };
-        encode(&mut bytes, &Pdu::Command(Sqe::default(), data), Digests::default());
+        encode(&mut bytes, &Pdu::Command(&Sqe::default(), data), Digests::default());
         bytes[place] = value;
         plain.decode(&bytes).map(|found| found.map(|(_, whole)| whole))
     };
@@ -125,7 +125,7 @@ fn a_wrong_header_digest_ends_the_stream_and_a_wrong_data_digest_only_the_comman
     let both = DIGESTS[3];
     let mut bytes = Vec::new();
     let data = Data { bytes: &[7; 512], is_damaged: false };
-    encode(&mut bytes, &Pdu::Command(Sqe::default(), data), both);
+    encode(&mut bytes, &Pdu::Command(&Sqe::default(), data), both);
     let mut spoiled = bytes.clone();
     spoiled[20] ^= 1;
     let fault = decoder(both).decode(&spoiled).unwrap_err();
@@ -136,13 +136,18 @@ fn a_wrong_header_digest_ends_the_stream_and_a_wrong_data_digest_only_the_comman
     assert!(matches!(pdu, Pdu::Command(_, Data { is_damaged: true, .. })));
 }
 
-fn any_pdu(kind: u8, words: [u32; 4], bytes: &[u8]) -> Pdu<'_> {
+fn any_command(words: [u32; 4], length: u32) -> Sqe {
+    let mut sqe =
+        FabricsType::PropertyGet { offset: words[1], is_wide: true }.to_sqe(words[0] as u16);
+    sqe.set_sgl(Sgl { address: 0, bytes: length, kind: SglKind::InCapsule });
+    sqe
+}
+
+fn any_pdu<'a>(kind: u8, words: [u32; 4], sqe: &'a Sqe, bytes: &'a [u8]) -> Pdu<'a> {
     let data = Data { bytes, is_damaged: false };
     let (cid, tag, length) = (words[0] as u16, words[1] as u16, bytes.len() as u32);
     let init = InitPdu { max: words[0].into(), digests: words[1] as u8, ..InitPdu::default() };
     let term = TermPdu::new(Fault { kind: FaultKind::Sequence, information: words[0] });
-    let mut sqe = FabricsType::PropertyGet { offset: words[1], is_wide: true }.to_sqe(cid);
-    sqe.set_sgl(Sgl { address: 0, bytes: length, kind: SglKind::InCapsule });
     match kind % 9 {
         0 => Pdu::IcReq(init),
         1 => Pdu::IcResp(init),
@@ -164,7 +169,8 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..700),
         digests in 0..4_usize,
     ) {
-        let pdu = any_pdu(kind, words, &bytes);
+        let sqe = any_command(words, bytes.len() as u32);
+        let pdu = any_pdu(kind, words, &sqe, &bytes);
         let digests = DIGESTS[digests];
         let mut stream = Vec::new();
         encode(&mut stream, &pdu, digests);

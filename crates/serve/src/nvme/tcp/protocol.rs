@@ -175,7 +175,7 @@ impl Protocol {
                 if data.bytes.len() > crate::nvme::identity::CAPSULE_DATA_MAX as usize {
                     return Err(Fault::of(FaultKind::DataLimitExceeded));
                 }
-                self.queue.command(engine, me, &mut self.out, sqe, data)
+                self.queue.command(engine, me, &mut self.out, *sqe, data)
             }
             (Phase::Open, Pdu::DataToController(head, flags, data)) => {
                 let is_last = flags & FLAG_LAST != 0;

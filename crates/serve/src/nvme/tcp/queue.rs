@@ -320,7 +320,7 @@ impl Queue {
         if reads {
             let bytes = sqe.blocks() * crate::nvme::BLOCK_BYTES;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
-            let read = |into: &mut [u8]| engine.store().read(sqe.lba(), into);
+            let read = |out: &mut Vec<u8>| engine.store().append(sqe.lba(), sqe.blocks(), out);
             // Without flow control a completion would say nothing that the data does not.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };

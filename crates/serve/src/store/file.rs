@@ -1,0 +1,139 @@
+//! Data in a sparse file, locked while it is served.
+//!
+//! Reads and writes go through the page cache; TRIM punches holes, which read as zeros. A write that the
+//! file has taken survives the end of this process; fdatasync brings it to the disk.
+//! Left out: asynchronous I/O. What is not in the page cache makes the engine wait for the disk.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use drivebay_units::SECTOR_BYTES;
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use rustix::io::Errno;
+
+use super::{Extent, StoreError};
+use crate::mailbox::Waker;
+use crate::sync::Syncer;
+
+const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
+/// A file as large as the drive.
+pub(super) struct DataFile {
+    file: File,
+    /// The file system can punch holes.
+    pub holes: bool,
+    pub syncer: Syncer,
+}
+
+impl DataFile {
+    /// Opened, or made if it does not exist.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<DataFile, StoreError> {
+        let machine = |what: &str, why: io::Error| StoreError::Machine {
+            what: format!("{} {what}", path.display()),
+            why,
+            hint: "see that its folder exists, has room, and may be written",
+        };
+        // Looked at before it is opened, as opening some devices acts on them; and after, to be sure.
+        match std::fs::metadata(path) {
+            Ok(found) if !found.is_file() => return Err(StoreError::NotAFile(path.into())),
+            _ => {}
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .map_err(|why| machine("cannot be opened", why))?;
+        let found = file.metadata().map_err(|why| machine("cannot be looked at", why))?;
+        if !found.is_file() {
+            return Err(StoreError::NotAFile(path.into()));
+        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| match why {
+            Errno::WOULDBLOCK => StoreError::Locked(path.into()),
+            why => machine("cannot be locked", why.into()),
+        })?;
+        let wanted = sectors * SECTOR_BYTES;
+        match found.len() {
+            0 => file.set_len(wanted).map_err(|why| machine("cannot be made so large", why))?,
+            len if len != wanted => {
+                return Err(StoreError::Size { path: path.into(), found: len, wanted });
+            }
+            _ => {}
+        }
+        let theirs = file.try_clone().map_err(|why| machine("cannot be opened", why))?;
+        let syncer = Syncer::new(theirs, waker).map_err(|why| machine("has no thread", why))?;
+        // Behind the end there is nothing to lose.
+        let holes = fallocate(&file, HOLE, wanted, 4096).is_ok();
+        Ok(DataFile { file, holes, syncer })
+    }
+
+    pub fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, lba * SECTOR_BYTES)
+    }
+
+    pub fn write(&self, lba: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(data, lba * SECTOR_BYTES)
+    }
+
+    /// Makes sectors read as zeros; `allocated` keeps their space.
+    pub fn zero(&self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
+        let (from, len) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
+        if self.holes {
+            fallocate(&self.file, HOLE, from, len)?;
+        } else {
+            self.write_zeros(from, len)?;
+        }
+        if allocated {
+            fallocate(&self.file, FallocateFlags::empty(), from, len)?;
+        }
+        Ok(())
+    }
+
+    /// For file systems without holes.
+    fn write_zeros(&self, from: u64, len: u64) -> io::Result<()> {
+        const PIECE: u64 = 1 << 20;
+        let zeros = vec![0; PIECE.min(len) as usize];
+        let end = from + len;
+        let mut at = from;
+        while at < end {
+            let piece = &zeros[..PIECE.min(end - at) as usize];
+            self.file.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Where there is data and where holes are, from `lba` on, over at most `sectors` and `most` stretches.
+    pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
+        let end = (lba + sectors) * SECTOR_BYTES;
+        let mut found: Vec<Extent> = Vec::new();
+        let mut at = lba * SECTOR_BYTES;
+        let next = |from| match seek(&self.file, from) {
+            Ok(found) => Ok(found.min(end)),
+            // No data from here on.
+            Err(Errno::NXIO) => Ok(end),
+            Err(why) => Err(why),
+        };
+        while at < end && found.len() < most {
+            let data_at = next(SeekFrom::Data(at))?;
+            let data = data_at == at;
+            let until = if data { next(SeekFrom::Hole(at))? } else { data_at };
+            // A stretch begins and ends with a sector, and its last one may hold both.
+            let until = until.next_multiple_of(SECTOR_BYTES).min(end).max(at + SECTOR_BYTES);
+            let sectors = (until - at) / SECTOR_BYTES;
+            match found.last_mut() {
+                Some(last) if last.data == data => last.sectors += sectors,
+                _ => found.push(Extent { sectors, data }),
+            }
+            at = until;
+        }
+        Ok(found)
+    }
+}

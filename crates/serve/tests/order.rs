@@ -1,0 +1,35 @@
+//! The model is asked in the order of its own time.
+//!
+//! A fuzzer found it: a command that waited for its turn at the flash core while the next one was accepted
+//! at a later time was served with the link's time before the drive's, which the model does not allow.
+
+mod support;
+
+use std::thread;
+use std::time::Duration;
+
+use drivebay_drive::Device;
+use drivebay_serve::{Engine, Op, Pace, Status, Store};
+use support::{request, spec};
+
+#[test]
+fn a_turn_that_has_passed_is_served_before_the_next_request_is_accepted() {
+    let device = Device::new(spec(4096, false), 1).expect("memory");
+    let mut engine = Engine::new(device, Store::memory(4096, 1 << 20), Pace::Spin, 1);
+    let mut done = Vec::new();
+    for token in 0..3 {
+        engine.begin_turn();
+        engine.submit(request(Op::Read, 8 * token, 8, token), &[]);
+        // Longer than the way to the flash core.
+        thread::sleep(Duration::from_millis(2));
+    }
+    while done.len() < 3 {
+        engine.begin_turn();
+        while let Some(next) = engine.next_done() {
+            assert_eq!(next.status, Status::Ok);
+            done.push(next.request.token);
+        }
+        engine.end_turn();
+    }
+    assert_eq!(done, [0, 1, 2]);
+}

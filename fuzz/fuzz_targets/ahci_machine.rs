@@ -1,0 +1,82 @@
+//! A machine that does anything with its AHCI controller: registers, command lists and tables, memory
+//! that is not there, resets and power cuts at any moment. The device must stand, come to rest, and
+//! serve the machine after it.
+//!
+//! Each piece of input is a step. Run: `scripts/fuzz.sh 60 ahci_machine`.
+
+#![no_main]
+
+#[path = "../../crates/serve/tests/support/mod.rs"]
+mod support;
+
+use std::sync::OnceLock;
+
+use drivebay_drive::Spec;
+use drivebay_serve::probe::Machine;
+use drivebay_wire::ata::{Command, Opcode};
+use libfuzzer_sys::fuzz_target;
+
+/// Bytes of a step.
+const STEP: usize = 32;
+/// Fetched in a turn is one command that has the drive to itself, at least.
+const TURNS: usize = 33;
+
+static SPEC: OnceLock<Spec> = OnceLock::new();
+
+fuzz_target!(|data: &[u8]| {
+    let mut machine = Machine::new(SPEC.get_or_init(|| support::spec(4096, false)).clone());
+    machine.start();
+    for step in data.chunks_exact(STEP) {
+        let step: &[u8; STEP] = step.try_into().expect("so long");
+        let word = |at: usize| u32::from_le_bytes(step[at..at + 4].try_into().expect("four"));
+        let long = |at: usize| u64::from_le_bytes(step[at..at + 8].try_into().expect("eight"));
+        match step[0] & 15 {
+            0 => machine.write(u64::from(step[1]) * 4, word(4)),
+            1 => machine.put(long(4), &step[12..]),
+            2 => machine.power_cut(),
+            3 => machine.reset(),
+            4 => machine.start(),
+            5 | 6 => machine.turn(),
+            kind => {
+                let slot = u64::from(step[1] & 31);
+                let command = Command {
+                    is_command: step[2] != 0,
+                    code: step[3],
+                    features: u16::from_le_bytes([step[4], step[5]]),
+                    // Mostly within the drive.
+                    lba: if step[6] < 240 { u64::from(word(7) & 0xfff) } else { long(7) >> 16 },
+                    device: 0x40,
+                    count: if kind < 11 { (slot << 3) as u16 } else { u16::from(step[15]) },
+                    control: step[16],
+                };
+                let (place, room) = Machine::DATA;
+                let region = (place + u64::from(word(17)) % room, word(21) & 0xffff);
+                let wild = (long(24), word(20));
+                let regions = &[region, wild][..usize::from(step[23] % 3)];
+                let flags = if step[31] == 0xff { word(27) } else { 0 };
+                machine.prepare(slot, &command, regions, flags);
+                machine.issue(slot, kind & 1 == 0);
+            }
+        }
+    }
+    for _ in 0..TURNS {
+        machine.turn();
+    }
+    assert_eq!(machine.outstanding(), 0);
+    machine.reset();
+    machine.start();
+    let (place, _) = Machine::DATA;
+    let identify = Command {
+        is_command: true,
+        code: Opcode::IdentifyDevice as u8,
+        device: 0x40,
+        ..Command::default()
+    };
+    machine.prepare(0, &identify, &[(place, 512)], 0);
+    machine.issue(0, false);
+    machine.turn();
+    let mut page = [0; 512];
+    machine.get(place, &mut page);
+    // SATA's signature of the page; its checksum ends it.
+    assert_eq!((page[510], page.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte))), (0xa5, 0));
+});

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Fetches what the guest tests boot: Debian's kernel, nvme-cli and nbd-client, unpacked into .tools/guest.
+#
+# usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
+#
+# Nothing is installed but QEMU, busybox, cpio and kmod, and those only as root. Where something cannot be
+# had (not Debian, offline) it says so on stderr and prints nothing: the tests then say they were skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/common.sh
+
+FETCH_S=240
+guest=$PWD/.tools/guest
+mkdir -p .tools
+
+# without WHY: no guest.
+without() {
+    printf '==> Guest tests: skipped, as %s\n' "$1" >&2
+    exit 0
+}
+
+[ -z "${DRIVEBAY_GUEST_KERNEL:-}" ] || exit 0 # somebody has chosen
+command -v apt-get >/dev/null && command -v dpkg >/dev/null || without "this is not Debian (no apt-get)"
+[ "$(dpkg --print-architecture)" = amd64 ] || without "the guest is an amd64 machine"
+
+missing=()
+for package in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio modinfo:kmod; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "${package%%:*}" >/dev/null || missing+=("${package##*:}")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    [ "$(id -u)" = 0 ] || without "${missing[*]} is missing: sudo apt-get install ${missing[*]}"
+    (apt_install "a guest (tests of served drives)" "${missing[@]}" >&2) ||
+        without "apt-get could not install ${missing[*]}"
+fi
+
+# needs PACKAGE PATTERN: its direct dependencies of that name.
+needs() { apt-cache depends "$1" | sed -n "s/^ *|\?Depends: \($2[^ ]*\)\$/\1/p"; }
+
+# A process of its own, so that its `set -e` holds: called before `||` it would not.
+if [ "${1:-}" = fetch ]; then
+    kernel=$(needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
+    if [ -z "$kernel" ] && [ "$(id -u)" = 0 ]; then
+        apt-get update -qq
+        kernel=$(needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
+    fi
+    [ -n "$kernel" ]
+    rm -rf "$guest.new"
+    mkdir -p "$guest.new/kernel" "$guest.new/tools"
+    cd "$guest.new"
+    # shellcheck disable=SC2046
+    timeout "$FETCH_S" apt-get download -qq "$kernel" nvme-cli nbd-client \
+        $({ needs nvme-cli lib; needs nbd-client lib; } | sort -u | grep -v '^libc6$')
+    dpkg -x linux-image-*.deb kernel
+    rm linux-image-*.deb
+    for package in *.deb; do dpkg -x "$package" tools; done
+    rm -- *.deb
+    find kernel -name '*.ko.xz' -exec xz -d {} +
+    mv "$guest.new" "$guest"
+    exit 0
+fi
+
+if ! [ -d "$guest" ]; then
+    say "Guest: Debian's kernel and tools" >&2
+    scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
+        without "Debian's packages cannot be had here (see .tools/guest.log)"
+fi
+printf 'export DRIVEBAY_GUEST_KERNEL=%q DRIVEBAY_GUEST_TOOLS=%q\n' "$guest/kernel" "$guest/tools"
