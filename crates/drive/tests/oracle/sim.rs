@@ -84,7 +84,7 @@ enum Task {
     Command(Id),
     /// Collecting in the foreground for a write of which so many pages are placed.
     Foreground(Id, u32),
-    /// The slot behind a command: its end.
+    /// The slots behind a command: when the first ends, and when the last.
     Slot(u64, u64),
 }
 
