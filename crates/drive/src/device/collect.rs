@@ -75,7 +75,7 @@ impl Device {
             factor = factor.max(256);
         }
         let mut slots = factor * pages;
-        let mut limit = (pacing.slot_pages_256 * slots >> 8) as i64;
+        let mut limit = ((pacing.slot_pages_256 * slots) >> 8) as i64;
         if let Some(burst) = self.spec.burst {
             self.collector.slots_256 += slots;
             if self.collector.slots_256 >= burst.every_256 {

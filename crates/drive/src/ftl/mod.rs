@@ -130,7 +130,7 @@ pub struct Source {
 #[inline(always)]
 fn ones<const BITS: usize>(bits: u32) -> u32 {
     const OF_FOUR: u64 = 0x4332_3221_3221_2110;
-    (0..BITS as u32).step_by(4).map(|at| (OF_FOUR >> (bits >> at & 15) * 4) as u32 & 15).sum()
+    (0..BITS as u32).step_by(4).map(|at| (OF_FOUR >> (((bits >> at) & 15) * 4)) as u32 & 15).sum()
 }
 
 /// The map and the state of all superblocks.
