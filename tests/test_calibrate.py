@@ -104,7 +104,6 @@ def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         collection__low_mb=450,
         collection__critical_mb=300,
         collection__idle__free_mb=600,
-        collection__idle__slots_below_mb=700,
     )
     path = tmp_path_factory.mktemp("base") / "small.toml"
     path.write_text(write.text(made, (), name="small", head="for tests"))

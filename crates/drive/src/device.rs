@@ -308,7 +308,7 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
     pub fn rest(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        if self.spec.works_at_rest {
+        if self.spec.rest_after.is_some() {
             // Heat follows what is collected meanwhile, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
@@ -550,8 +550,10 @@ impl Device {
         nominal: Nanos,
         stages: &mut Stages,
     ) -> Nanos {
-        self.collect_idle(from);
-        self.end_pause(from);
+        if self.may_have_rested(from) {
+            self.collect_idle(from);
+            self.end_rest();
+        }
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Collection, pass.collection);

@@ -324,14 +324,6 @@ pub struct RawIdle {
     pub after_ms: Number,
     /// Free space at which it ends.
     pub free_mb: Number,
-    /// How long the host must have made no such pause before commands are followed by slots, as long as
-    /// `slots_below_mb` is free; slots do not wait if it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots_after_ms: Option<Number>,
-    /// Free space below which commands are followed by slots whatever pauses there are; `low_mb` if it is
-    /// left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots_below_mb: Option<Number>,
 }
 
 /// Energy.

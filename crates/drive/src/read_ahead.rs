@@ -30,10 +30,12 @@ pub struct ReadAhead {
     spec: ReadAheadSpec,
     streams: Vec<Stream>,
     reads: u64,
+    /// The streams by when they were last used, the least recently used first.
+    by_age: Vec<u8>,
 }
 
 persist!(Stream: next, ahead, used, ready);
-persist!(ReadAhead: streams, reads; given: spec);
+persist!(ReadAhead: streams, reads; given: spec, by_age);
 
 impl ReadAhead {
     /// No stream known.
@@ -41,7 +43,14 @@ impl ReadAhead {
         let places = spec.window_pages.next_power_of_two() as usize;
         let ready = vec![Nanos::ZERO; places];
         let unused = Stream { next: u32::MAX, ahead: 0, used: 0, ready };
-        ReadAhead { spec, streams: vec![unused; spec.streams as usize], reads: 0 }
+        let by_age = (0..spec.streams as u8).collect();
+        ReadAhead { spec, streams: vec![unused; spec.streams as usize], reads: 0, by_age }
+    }
+
+    /// Finds the order of the streams, which have been filled otherwise than by reads.
+    pub fn find_ages(&mut self) {
+        self.by_age = (0..self.spec.streams as u8).collect();
+        self.by_age.sort_by_key(|&index| self.streams[usize::from(index)].used);
     }
 
     /// Forgets all streams.
@@ -55,11 +64,10 @@ impl ReadAhead {
     pub fn continued(&mut self, first: u32, last: u32) -> Option<usize> {
         self.reads += 1;
         let found = self.streams.iter().position(|stream| stream.next == first);
-        let index = found.unwrap_or_else(|| {
-            let oldest = (0..self.streams.len()).min_by_key(|&i| self.streams[i].used);
-            oldest.expect("a profile with read-ahead has streams")
-        });
-        let stream = &mut self.streams[index];
+        let age = found.and_then(|index| self.by_age.iter().position(|&i| usize::from(i) == index));
+        let newer = &mut self.by_age[age.unwrap_or(0)..];
+        newer.rotate_left(1);
+        let stream = &mut self.streams[usize::from(newer[newer.len() - 1])];
         (stream.next, stream.used) = (last + 1, self.reads);
         if found.is_none() {
             stream.ahead = last + 1;

@@ -96,15 +96,28 @@ impl Calendar {
                 last.to += len.0;
                 return Nanos(last.to);
             }
+            if from.0 < last.from {
+                return self.reserve_between(floor, from, len);
+            }
         }
-        self.reserve_between(floor, from, len)
+        self.forget(floor);
+        let to = from.after(len);
+        self.insert(self.len, Busy { from: from.0, to: to.0 });
+        to
     }
 
-    fn reserve_between(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
+    /// Drops what ends at `floor` or before.
+    #[inline(always)]
+    fn forget(&mut self, floor: Nanos) {
         while self.len > 0 && self.at(0).to <= floor.0 {
             self.head = (self.head + 1) & (INTERVALS_MAX - 1);
             self.len -= 1;
         }
+    }
+
+    /// `reserve` for a time before the last interval.
+    fn reserve_between(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
+        self.forget(floor);
         // The first interval that ends at or after `from`: it may touch or hold us up.
         let mut first = self.len;
         while first > 0 && self.at(first - 1).to >= from.0 {

@@ -237,10 +237,11 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
                 let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 let slot = self.host.submit(now);
-                let until = self.host.slots.first_but(slot as usize);
-                match device.accept_or_serve(now, io, slot, until)? {
-                    Some(served) => drop(self.count(served)),
-                    None => self.host.slots.set(slot as usize, FAR),
+                // With its own slot taken, the first one is that of the next submission.
+                self.host.slots.set(slot as usize, FAR);
+                let (_, until) = self.host.slots.first();
+                if let Some(served) = device.accept_or_serve(now, io, slot, until)? {
+                    self.count(served);
                 }
             }
             batches.swap(0, 1);

@@ -1,7 +1,7 @@
 //! The host's outstanding commands: which slot is free first.
 //!
 //! A tournament tree of (time, slot) packed in 64 bits: 54 bits of nanoseconds (208 days), 10 bits of
-//! slot. Cost: log2 of the depth, without branches.
+//! slot. Cost: log2 of the depth, without branches; per level one load, one comparison and one store.
 
 use drivebay_units::Nanos;
 
@@ -15,16 +15,21 @@ pub const FAR: Nanos = Nanos((1 << (64 - SLOT_BITS)) - 1);
 
 /// Completion times of the outstanding commands.
 pub struct Slots {
-    tree: Vec<u64>,
+    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`; of a length known when it is
+    /// compiled, so that no access needs a check.
+    tree: Box<[u64; NODES]>,
     leaves: usize,
 }
+
+/// Nodes of the tree for the deepest queue.
+const NODES: usize = 2 * DEPTH_MAX;
 
 impl Slots {
     /// `depth` slots, all free from `start`.
     pub fn new(depth: usize, start: Nanos) -> Slots {
         assert!((1..=DEPTH_MAX).contains(&depth), "a queue depth is 1 to {DEPTH_MAX}");
         let leaves = depth.next_power_of_two();
-        let mut slots = Slots { tree: vec![u64::MAX; 2 * leaves], leaves };
+        let mut slots = Slots { tree: Box::new([u64::MAX; NODES]), leaves };
         for slot in 0..depth {
             slots.set(slot, start);
         }
@@ -38,27 +43,17 @@ impl Slots {
         (packed as usize & (DEPTH_MAX - 1), Nanos(packed >> SLOT_BITS))
     }
 
-    /// When the first of all other slots is free; never if there is none.
-    #[inline(always)]
-    pub fn first_but(&self, slot: usize) -> Nanos {
-        let mut node = self.leaves + slot;
-        let mut first = u64::MAX;
-        while node > 1 {
-            first = first.min(self.tree[node ^ 1]);
-            node >>= 1;
-        }
-        Nanos(first >> SLOT_BITS)
-    }
-
     /// The command in `slot` will be done at `done`.
     #[inline(always)]
     pub fn set(&mut self, slot: usize, done: Nanos) {
         debug_assert!(done.0 < 1 << (64 - SLOT_BITS));
-        let mut node = self.leaves + slot;
-        self.tree[node] = done.0 << SLOT_BITS | slot as u64;
+        let mut node = (self.leaves + slot) % NODES;
+        let mut first = done.0 << SLOT_BITS | slot as u64;
+        self.tree[node] = first;
         while node > 1 {
+            first = first.min(self.tree[node ^ 1]);
             node >>= 1;
-            self.tree[node] = self.tree[2 * node].min(self.tree[2 * node + 1]);
+            self.tree[node] = first;
         }
     }
 }
@@ -78,8 +73,9 @@ mod tests {
                 let (slot, at) = slots.first();
                 assert_eq!(at.0, *naive.iter().min().expect("a queue has slots"));
                 assert_eq!(naive[slot], at.0);
+                slots.set(slot, FAR);
                 let others = (0..depth).filter(|&other| other != slot).map(|other| naive[other]);
-                assert_eq!(slots.first_but(slot).min(FAR).0, others.min().unwrap_or(FAR.0));
+                assert_eq!(slots.first().1.0, others.min().unwrap_or(FAR.0));
                 naive[slot] = at.0 + rng.below(100);
                 slots.set(slot, Nanos(naive[slot]));
             }

@@ -23,7 +23,6 @@ SCALED_WITH_FLASH = (
     "collection.low_mb",
     "collection.critical_mb",
     "collection.idle.free_mb",
-    "collection.idle.slots_below_mb",
     "slc_cache.static_mb",
     "slc_cache.dynamic_mb",
     "slc_cache.keep_mb",

@@ -1,10 +1,10 @@
 //! Collection: copying valid pages out of a victim, in slots behind host commands or in bursts.
 //!
 //! Model: firmware shares the flash core between commands and collection by time. Once spare space
-//! runs low, each command is followed by a slot; its length depends on how much is free, so the host
-//! is slowed smoothly. In a slot, flash pages are copied, one by one, until the time or the page limit
-//! is used up; the slot passes even if the copying ends sooner. What a copy overdraws, the next
-//! slot lacks. Below the reserve, whole superblocks are collected before the host may go on. Where the
+//! runs low, each command is followed by a slot for every page it writes; its length depends on how much
+//! is free, so the host is slowed smoothly. In slots, flash pages are copied, one by one, until the time
+//! or the page limit is used up; the first slot passes even if the copying ends sooner, the others do
+//! not. What a copy overdraws, the next slot lacks. Below the reserve, whole superblocks are collected before the host may go on. Where the
 //! profile says so, collection also uses the time in which nothing is asked of the drive.
 //! The mechanism is a hypothesis that fits the published burst, cliff and steady state together; see
 //! docs/adr/0004-collection-by-time-slots.md.
@@ -30,11 +30,9 @@ pub struct Collector {
     pub(super) rests_since: Option<Nanos>,
     /// Full slots since the last burst, in 1/256.
     slots_256: u64,
-    /// When the last pause ended that was long enough for collection.
-    paused_until: Nanos,
 }
 
-persist!(Collector: time, pages_256, data_ready, rests_since, slots_256, paused_until);
+persist!(Collector: time, pages_256, data_ready, rests_since, slots_256);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.
@@ -58,46 +56,42 @@ impl Pacing {
 }
 
 impl Device {
-    /// The slot behind a host command, if spare space is low enough for one.
+    /// The slots behind a host command, one for each of `pages`, if spare space is low enough.
     #[inline]
-    pub(super) fn collect_slot(&mut self) {
+    pub(super) fn collect_slot(&mut self, pages: u64) {
         let free = self.ftl.free_slots();
         if free < self.spec.pacing.start_free {
-            self.collect_in_slot(free);
+            self.collect_in_slot(free, pages);
         }
     }
 
-    pub(super) fn collect_in_slot(&mut self, free: u64) {
+    pub(super) fn collect_in_slot(&mut self, free: u64, pages: u64) {
         if self.read_only {
             return;
         }
         let pacing = &self.spec.pacing;
-        if self.pauses_will_do(free) {
-            return;
-        }
         let mut factor = pacing.factor_256(free);
         if self.ftl.must_collect() {
             factor = factor.max(256);
         }
-        let mut most = pacing.slot_pages_256 as i64;
+        let mut slots = factor * pages;
+        let mut limit = ((pacing.slot_pages_256 * slots) >> 8) as i64;
         if let Some(burst) = self.spec.burst {
-            self.collector.slots_256 += factor;
+            self.collector.slots_256 += slots;
             if self.collector.slots_256 >= burst.every_256 {
                 self.collector.slots_256 = 0;
                 factor += burst.slots << 8;
+                slots += burst.slots << 8;
                 // A burst copies as much as its time allows.
-                most = i64::MAX;
+                limit = i64::MAX / 2;
             }
         }
-        let slot = Nanos((self.costs.slot.0 * factor) >> 8);
-        if slot == Nanos::ZERO {
+        let passes = Nanos((self.costs.slot.0 * factor) >> 8);
+        if passes == Nanos::ZERO {
             return;
         }
-        let limit = if most == i64::MAX {
-            most / 2
-        } else {
-            ((self.spec.pacing.slot_pages_256 * factor) >> 8) as i64
-        };
+        let slot = Nanos((self.costs.slot.0 * slots) >> 8);
+        let most = limit.max(pacing.slot_pages_256 as i64);
         let begin = self.flash_core.free_at();
         let mut time = self.collector.time + slot.0 as i64;
         let mut pages_256 = (self.collector.pages_256 + limit).min(most);
@@ -115,26 +109,16 @@ impl Device {
                 None => break,
             }
         }
-        // Time that no copy could use has passed all the same.
+        // Of the first slot, time that no copy could use has passed all the same.
         self.collector.time = time.min(0);
         self.collector.pages_256 = pages_256.min(self.spec.pacing.slot_pages_256 as i64);
-        self.flash_core.collect(slot);
+        self.flash_core.collect(passes.max(Nanos(slot.0 - time.max(0) as u64)));
     }
 
-    /// Whether the host has made a pause for collection lately, so that commands need not wait for it.
-    #[inline]
-    fn pauses_will_do(&self, free: u64) -> bool {
-        let busy = self.flash_core.free_at().since_or_zero(self.collector.paused_until);
-        self.spec.idle.is_some_and(|idle| free >= idle.slots_below && busy < idle.slots_after)
-    }
-
-    /// A command reaches the flash core at `at`: a pause, if there was one, is over.
+    /// A command reaches the flash core: its rest, if there was one, is over.
     #[inline(always)]
-    pub(super) fn end_pause(&mut self, at: Nanos) {
-        let rested = self.collector.rests_since.take().zip(self.spec.idle);
-        if rested.is_some_and(|(since, idle)| since.after(idle.after) <= at) {
-            self.collector.paused_until = at;
-        }
+    pub(super) fn end_rest(&mut self) {
+        self.collector.rests_since = None;
     }
 
     /// Whether the next copy would wait for flash: the slot does not wait, it ends.
@@ -189,13 +173,22 @@ impl Device {
         }
     }
 
+    /// Whether the flash core may have had so long without a command until `at` that there is a rest to
+    /// end, or work that it did meanwhile.
+    #[inline(always)]
+    pub(super) fn may_have_rested(&self, at: Nanos) -> bool {
+        self.spec.rest_after.is_some_and(|after| {
+            self.collector.rests_since.is_some() || self.flash_core.free_at().after(after) <= at
+        })
+    }
+
     /// Collects while the flash core has no command until `until`, as the profile allows.
     ///
     /// Nothing happens in idle time by itself: the next command, or the end of a rest, asks for what has
     /// been done by then. A copy that has begun is finished, and a command that comes waits for it.
     #[inline(always)]
     pub(super) fn collect_idle(&mut self, until: Nanos) {
-        if self.spec.works_at_rest {
+        if self.spec.rest_after.is_some() {
             self.work_at_rest(until);
         }
     }

@@ -40,7 +40,7 @@ impl Device {
         let free = self.ftl.free_slots();
         let slot_follows = pacing.after_reads && free < pacing.start_free;
         if self.ftl.must_collect() && !slot_follows {
-            self.collect_in_slot(free);
+            self.collect_in_slot(free, 1);
         }
         (clock, parts)
     }

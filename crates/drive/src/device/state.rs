@@ -16,7 +16,7 @@ use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::stage::Stages;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 3;
+pub const STATE_VERSION: u32 = 4;
 
 persist!(Waiting: arrival, tag, io, submitted, stages);
 persist!(CoreQueue: queues; given: arrivals);
@@ -67,6 +67,7 @@ impl Device {
     fn derive(&mut self) {
         self.costs = self.spec.throttle[self.throttle_stage].costs;
         self.programs.find_heads();
+        self.read_ahead.iter_mut().for_each(|ahead| ahead.find_ages());
         for way in [DIRECT, WITH_DATA] {
             let first = self.queue.queues[way].front();
             self.queue.arrivals[way] = first.map_or(NEVER, |waiting| waiting.arrival);

@@ -45,7 +45,7 @@ impl Device {
         if self.fold.is_some() {
             self.fold_under_load(u64::from(count))?;
         }
-        self.collect_slot();
+        self.collect_slot(u64::from(count));
         self.flash_core.close_command();
         Ok(clock)
     }
@@ -266,7 +266,7 @@ impl Device {
                     clock = self.store(stream, clock, lpn, 1, stages)?;
                 }
             }
-            self.collect_slot();
+            self.collect_slot(edges);
         }
         self.flash_core.close_command();
         Ok(clock)

@@ -28,8 +28,16 @@ impl Ftl {
     pub(super) fn remember(&mut self, stream: usize, first: u32, pages: Range<usize>) {
         let replaced = &mut self.replaced[stream];
         let (mask, offset) = (replaced.len() - 1, self.frontiers[stream].offset);
-        for (slot, &entry) in (first..).zip(&self.map.get()[pages]) {
-            replaced[slot.wrapping_add(offset) as usize & mask] = entry;
+        let mut at = first.wrapping_add(offset) as usize & mask;
+        let mut entries = &self.map.get()[pages];
+        if let &[entry] = entries {
+            replaced[at] = entry;
+            return;
+        }
+        while !entries.is_empty() {
+            let (now, later) = entries.split_at(entries.len().min(replaced.len() - at));
+            replaced[at..at + now.len()].copy_from_slice(now);
+            (entries, at) = (later, 0);
         }
     }
 

@@ -78,10 +78,6 @@ pub struct Idle {
     pub after: Nanos,
     /// Ends when so many slots are free.
     pub free: u64,
-    /// Slots behind commands begin when no such pause has been made for so long.
-    pub slots_after: Nanos,
-    /// Or when less than so many slots are free.
-    pub slots_below: u64,
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
@@ -97,20 +93,7 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(Checker::out("collection.idle.free_mb", free_mb, allowed, hint));
     }
-    let slots_after = match &idle.slots_after_ms {
-        Some(ms) => Checker::float("collection.idle.slots_after_ms", ms, 0.0, 1e6)?,
-        None => 0.0,
-    };
-    let below = match &idle.slots_below_mb {
-        Some(mb) => Checker::float("collection.idle.slots_below_mb", mb, 0.0, 1e9)?,
-        None => raw.collection.low_mb.value,
-    };
-    Ok(Some(Idle {
-        after: nanos(after * 1000.0),
-        free: pages_of_mb(free_mb),
-        slots_after: nanos(slots_after * 1000.0),
-        slots_below: pages_of_mb(below),
-    }))
+    Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
 }
 
 pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {

@@ -111,8 +111,9 @@ pub struct Spec {
     pub read_ahead: Option<ReadAheadSpec>,
     /// The SLC cache, if there is one.
     pub slc_cache: Option<SlcCacheSpec>,
-    /// Whether there is work to do while nothing is asked of the drive.
-    pub works_at_rest: bool,
+    /// For how long nothing must have been asked of the flash core before it works for itself; none if it
+    /// never does.
+    pub rest_after: Option<Nanos>,
     /// How data is compressed, if it is.
     pub compression: Option<Compression>,
 }
@@ -193,6 +194,8 @@ impl Spec {
         let heat = heat::check_heat(&raw.heat)?;
         let energy = heat::check_energy(&raw, &geometry)?;
         let power = power::check_power(&raw, &energy)?;
+        let idle = collection::check_idle(&raw, &geometry)?;
+        let fold_after = slc_cache.map(|slc| slc.fold_after);
         Ok(Spec {
             protocol,
             queue_depth_max,
@@ -202,8 +205,8 @@ impl Spec {
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
             burst: collection::check_burst(&raw)?,
-            works_at_rest: raw.collection.idle.is_some() || slc_cache.is_some(),
-            idle: collection::check_idle(&raw, &geometry)?,
+            rest_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
+            idle,
             wear_leveling: collection::check_wear_leveling(&raw)?,
             throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
             power: power.filter(|_| host.power_saving),

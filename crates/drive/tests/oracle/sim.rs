@@ -84,8 +84,8 @@ enum Task {
     Command(Id),
     /// Collecting in the foreground for a write of which so many pages are placed.
     Foreground(Id, u32),
-    /// The slot behind a command: its end.
-    Slot(u64),
+    /// The slots behind a command: when the first ends, and when the last.
+    Slot(u64, u64),
 }
 
 /// The simulated drive.
@@ -444,13 +444,13 @@ impl Oracle {
             Task::Command(id) => {
                 self.read(id);
                 if self.spec.pacing.after_reads {
-                    self.begin_slot();
+                    self.begin_slot(1);
                 } else {
                     self.idle();
                 }
             }
             Task::Foreground(id, placed) => self.foreground(id, placed),
-            Task::Slot(end) => self.slot(end),
+            Task::Slot(first, last) => self.slot(first, last),
             Task::Idle => unreachable!("an idle core expects nothing"),
         }
     }
@@ -510,7 +510,7 @@ impl Oracle {
             placed += len;
         }
         self.part_done(id);
-        self.begin_slot();
+        self.begin_slot(u64::from(count));
     }
 
     // Collection.
@@ -557,24 +557,27 @@ impl Oracle {
         p.low_factor_256
     }
 
-    fn begin_slot(&mut self) {
+    /// The slots behind a command, one for each of `pages`.
+    fn begin_slot(&mut self, pages: u64) {
         let p = &self.spec.pacing;
         let factor = self.factor_256();
-        let slot = (self.spec.throttle[0].costs.slot.0 * factor) >> 8;
-        if slot == 0 {
+        let of = |slots: u64| (self.spec.throttle[0].costs.slot.0 * slots) >> 8;
+        let (first, all) = (of(factor), of(factor * pages));
+        if first == 0 {
             return self.idle();
         }
-        let credit = (p.slot_pages_256 * factor) >> 8;
-        self.pages_256 = (self.pages_256 + credit as i64).min(p.slot_pages_256 as i64);
-        self.slot_time = slot as i64 - self.overdrawn as i64;
-        self.task = Task::Slot(self.now + slot);
-        let begin = self.now + self.overdrawn.min(slot);
+        let credit = ((p.slot_pages_256 * factor * pages) >> 8) as i64;
+        self.pages_256 = (self.pages_256 + credit).min(credit.max(p.slot_pages_256 as i64));
+        self.slot_time = all as i64 - self.overdrawn as i64;
+        self.task = Task::Slot(self.now + first, self.now + all);
+        let begin = self.now + self.overdrawn.min(all);
         self.set(begin, Event::Core);
     }
 
-    /// The next copy of the slot, if time, credit and flash allow one.
-    fn slot(&mut self, end: u64) {
-        if self.now == end && self.slot_time == i64::MIN {
+    /// The next copy of the slots, if time, credit and flash allow one. They end when nothing is copied any
+    /// more, but not before the end of the first.
+    fn slot(&mut self, first: u64, last: u64) {
+        if self.now == last && self.slot_time == i64::MIN {
             return self.idle();
         }
         let stream = self.map.copy_stream;
@@ -596,8 +599,11 @@ impl Oracle {
                 break;
             }
         }
+        let end = first.max(last - self.slot_time.max(0) as u64);
+        self.pages_256 = self.pages_256.min(self.spec.pacing.slot_pages_256 as i64);
         self.overdrawn = self.slot_time.min(0).unsigned_abs();
         self.slot_time = i64::MIN;
+        self.task = Task::Slot(end, end);
         self.set(end, Event::Core);
     }
 

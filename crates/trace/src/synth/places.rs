@@ -4,7 +4,8 @@
 //! the system's files, which are divided so as well. (What was written a moment ago is read from the
 //! host's cache, so that reads reach a drive mostly for what is old.) A sequential I/O goes on
 //! where one of the last [`crate::STREAMS`] of its kind ended, as the statistics define it. A random one
-//! falls anywhere on 4 KiB pages of its area, uniformly.
+//! falls anywhere on 4 KiB pages of its area, uniformly; but a write that begins a stream or is large begins
+//! a new file, and those lie one behind the other, as a file system places them (next fit), and come round.
 //! Left out: scattered files. A stream goes on without a break until it is begun elsewhere.
 
 use drivebay_units::Rng;
@@ -70,6 +71,8 @@ struct Stream {
     number: u64,
     /// Where its files end.
     limit: u64,
+    /// The file that it writes, if it is one: an index of [`Places::ends`].
+    file: Option<usize>,
 }
 
 /// The streams of one kind: reads or writes.
@@ -107,7 +110,13 @@ pub(crate) struct Places {
     system_part: u64,
     seek: u64,
     old: u64,
+    /// Smallest write that begins a file.
+    file_bytes: u64,
+    /// Whether this phase's own files are written in place.
+    in_place: bool,
     kinds: [Kind; 2],
+    /// By phase (the system's files last) and stream: where the file written last ends.
+    ends: Vec<u64>,
     rng: Rng,
 }
 
@@ -129,7 +138,10 @@ impl Places {
             system_part: part(chosen.system_percent),
             seek: part(chosen.seek_percent),
             old: part(chosen.old_percent),
+            file_bytes: chosen.file_kib << 10,
+            in_place: false,
             kinds: Default::default(),
+            ends: vec![0; (profile.phases.len() + 1) * STREAMS_MAX],
             rng,
         }
     }
@@ -144,6 +156,7 @@ impl Places {
         self.phase = index;
         self.hot = part(phase.hot_percent);
         self.streams = phase.streams as u64;
+        self.in_place = phase.in_place;
     }
 
     /// Another stream's turn, for the next group.
@@ -161,7 +174,7 @@ impl Places {
             if sequential { self.onward(write, bytes) } else { self.anywhere(write, bytes) };
         let kind = &mut self.kinds[usize::from(write)];
         kind.count += 1;
-        kind.last = Stream { end: start + bytes, number: kind.count, limit };
+        kind.last = Stream { end: start + bytes, number: kind.count, limit, file: None };
         if kind.last.end.is_multiple_of(PAGE) {
             kind.last_on_page = kind.last;
         }
@@ -172,8 +185,13 @@ impl Places {
     fn anywhere(&mut self, write: bool, bytes: u64) -> (u64, u64) {
         let rng = &mut self.rng;
         let seek = is_drawn(self.seek, rng);
-        let files =
-            if is_drawn(self.system_part, rng) { self.system } else { self.data[self.phase] };
+        let of_system = is_drawn(self.system_part, rng);
+        let files = if of_system { self.system } else { self.data[self.phase] };
+        let new_file = write && (seek || bytes >= self.file_bytes) && (of_system || !self.in_place);
+        if new_file && bytes.is_multiple_of(PAGE) {
+            let whose = if of_system { self.data.len() } else { self.phase };
+            return self.begin_file(whose, files.new, bytes);
+        }
         let area = if !write && is_drawn(self.old, rng) {
             files.old
         } else if !seek && is_drawn(self.hot, rng) {
@@ -185,9 +203,28 @@ impl Places {
         if seek && bytes.is_multiple_of(PAGE) {
             let kind = &mut self.kinds[usize::from(write)];
             let (end, number) = (start + bytes, kind.count + 1);
-            kind.streams[kind.turn] = Stream { end, number, limit: area.end() };
+            kind.streams[kind.turn] = Stream { end, number, limit: area.end(), file: None };
         }
         (start, area.end())
+    }
+
+    /// A new file of the stream whose turn it is, where a file system would put it: behind the one before,
+    /// and at the front of the stream's part of the area when its end is reached.
+    #[inline]
+    fn begin_file(&mut self, whose: usize, area: Area, bytes: u64) -> (u64, u64) {
+        let kind = &mut self.kinds[1];
+        let share = area.bytes / self.streams / PAGE * PAGE;
+        let front = area.start + kind.turn as u64 * share;
+        let limit = front + share;
+        let file = whose * STREAMS_MAX + kind.turn;
+        // One page is left out, so that it does not count as the same file going on.
+        let behind = self.ends[file].next_multiple_of(PAGE) + PAGE;
+        let fits = (front..limit).contains(&behind) && behind + bytes <= limit;
+        let start = if fits { behind } else { front };
+        let (end, number) = (start + bytes, kind.count + 1);
+        self.ends[file] = end;
+        kind.streams[kind.turn] = Stream { end, number, limit, file: Some(file) };
+        (start, limit)
     }
 
     /// Goes on with the stream whose turn it is, or the best one that counts as sequential; gives the
@@ -207,6 +244,9 @@ impl Places {
             for from in [own, kind.last_on_page, kind.last] {
                 if kind.goes_on(from, bytes) {
                     kind.streams[kind.turn] = Stream { end: from.end + bytes, number, ..from };
+                    if let Some(file) = from.file {
+                        self.ends[file] = from.end + bytes;
+                    }
                     return (from.end, from.limit);
                 }
             }
@@ -216,7 +256,8 @@ impl Places {
         let area = if write { files.new } else { files.old };
         let start = area.draw(bytes, &mut self.rng);
         let kind = &mut self.kinds[usize::from(write)];
-        kind.streams[kind.turn] = Stream { end: start + bytes, number, limit: area.end() };
+        kind.streams[kind.turn] =
+            Stream { end: start + bytes, number, limit: area.end(), file: None };
         (start, area.end())
     }
 }

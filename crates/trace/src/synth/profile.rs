@@ -77,6 +77,8 @@ pub struct Chosen {
     pub system_percent: f64,
     /// Share of random reads that go to files which the trace does not write, percent.
     pub old_percent: f64,
+    /// Writes from this size on that do not go on from one begin a file, KiB; smaller ones change files in place.
+    pub file_kib: u64,
     /// Between the arrivals of a group, nanoseconds.
     pub spacing_ns: u64,
     /// The drive recorded on: fixed time per I/O.
@@ -121,6 +123,9 @@ pub struct Phase {
     pub hot_percent: f64,
     /// Sequential streams side by side, of each kind.
     pub streams: usize,
+    /// Whether its own data are images and databases, in which also large writes fall in place.
+    #[serde(default)]
+    pub in_place: bool,
     /// Length of gaps, of the trace's.
     #[serde(default = "one")]
     pub gaps: f64,
