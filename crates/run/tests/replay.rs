@@ -11,7 +11,7 @@ use proptest::prelude::*;
 fn device() -> Device {
     let text = include_str!("../../../drives/sm951-ahci-512.toml")
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
-        .replace("free_mb = { value = 20000, range = [10000, 33000]", "free_mb = { value = 1000")
+        .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
     Device::new(Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}")), 1).expect("memory")
 }

@@ -187,6 +187,7 @@ fn scales_and_profiles_that_make_no_sense_are_refused() {
         ("deep_mean = 50.0", "deep_mean = 2.0"),
         ("depth_percent = [73.4, 16.8", "depth_percent = [16.8, 73.4"),
         ("other_kib = [12, 20", "other_kib = [12, 4"),
+        ("file_kib = 32", "file_kib = 99999999"),
         ("streams = 3", "streams = 30"),
         ("title =", "titel ="),
     ] {

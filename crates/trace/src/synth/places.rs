@@ -220,7 +220,8 @@ impl Places {
         // One page is left out, so that it does not count as the same file going on.
         let behind = self.ends[file].next_multiple_of(PAGE) + PAGE;
         let fits = (front..limit).contains(&behind) && behind + bytes <= limit;
-        let start = if fits { behind } else { front };
+        // The largest request may be longer than a stream's part.
+        let start = if fits { behind } else { front.min(area.end() - bytes) };
         let (end, number) = (start + bytes, kind.count + 1);
         self.ends[file] = end;
         kind.streams[kind.turn] = Stream { end, number, limit, file: Some(file) };

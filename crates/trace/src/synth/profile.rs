@@ -225,6 +225,9 @@ impl Profile {
                 "two to sixteen multiples of 4, none of the table's",
             );
         }
+        if c.file_kib > BYTES_MAX >> 10 {
+            return refuse("chosen.file_kib", "0 to 16384");
+        }
         let odds = [c.sequential_if_large, c.deep_if_large, c.deep_if_write];
         let of_phases = |f: fn(&Phase) -> [f64; 4]| self.phases.iter().flat_map(f).collect();
         let more: Vec<f64> =
