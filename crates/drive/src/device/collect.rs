@@ -4,8 +4,9 @@
 //! runs low, each command is followed by a slot for every page it writes; its length depends on how much
 //! is free, so the host is slowed smoothly. In slots, flash pages are copied, one by one, until the time
 //! or the page limit is used up; the first slot passes even if the copying ends sooner, the others do
-//! not. What a copy overdraws, the next slot lacks. Below the reserve, whole superblocks are collected before the host may go on. Where the
-//! profile says so, collection also uses the time in which nothing is asked of the drive.
+//! not. What a copy overdraws, the next slot lacks. Below the reserve, whole superblocks are collected
+//! before the host may go on. Where the profile says so, collection also uses the time in which nothing
+//! is asked of the drive.
 //! The mechanism is a hypothesis that fits the published burst, cliff and steady state together; see
 //! docs/adr/0004-collection-by-time-slots.md.
 
