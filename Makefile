@@ -51,6 +51,5 @@ wheel: setup ## a wheel and a source distribution to install elsewhere, into tar
 	@ls target/wheels/*
 
 clean: ## remove everything that was built here; results stay
-	rm -rf .venv .tools target site python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -rf .venv .tools target fuzz/target fuzz/corpus fuzz/artifacts python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tools target site fuzz/target fuzz/corpus fuzz/artifacts python/drivebay/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
