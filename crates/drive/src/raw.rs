@@ -299,8 +299,8 @@ pub struct RawCollection {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawBurst {
-    /// Full slots from one burst to the next.
-    pub every_slots: Sourced<u64>,
+    /// Commands with a full slot behind them, from one burst to the next.
+    pub every_commands: Sourced<u64>,
     /// How long it is.
     pub length_ms: Number,
 }

@@ -29,11 +29,11 @@ pub struct Collector {
     data_ready: Nanos,
     /// Since when the flash core has had no command, if it is known to have none.
     pub(super) rests_since: Option<Nanos>,
-    /// Full slots since the last burst, in 1/256.
-    slots_256: u64,
+    /// Commands with a full slot behind them since the last burst, in 1/256.
+    commands_256: u64,
 }
 
-persist!(Collector: time, pages_256, data_ready, rests_since, slots_256);
+persist!(Collector: time, pages_256, data_ready, rests_since, commands_256);
 
 impl Pacing {
     /// Length of the slot at this much free space, in 1/256 of the full slot.
@@ -78,9 +78,9 @@ impl Device {
         let mut slots = factor * pages;
         let mut limit = ((pacing.slot_pages_256 * slots) >> 8) as i64;
         if let Some(burst) = self.spec.burst {
-            self.collector.slots_256 += slots;
-            if self.collector.slots_256 >= burst.every_256 {
-                self.collector.slots_256 = 0;
+            self.collector.commands_256 += factor;
+            if self.collector.commands_256 >= burst.every_256 {
+                self.collector.commands_256 = 0;
                 factor += burst.slots << 8;
                 slots += burst.slots << 8;
                 // A burst copies as much as its time allows.

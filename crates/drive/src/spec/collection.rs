@@ -47,7 +47,7 @@ pub struct Pacing {
 /// Bursts of collection between the slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// Full slots from one to the next, in 1/256.
+    /// Commands with a full slot behind them, from one to the next, in 1/256.
     pub every_256: u64,
     /// Length, in full slots.
     pub slots: u64,
@@ -101,7 +101,7 @@ pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
         return Ok(None);
     };
     let every =
-        Checker::integer("collection.burst.every_slots", &burst.every_slots, 1, 1_000_000_000)?;
+        Checker::integer("collection.burst.every_commands", &burst.every_commands, 1, 1_000_000_000)?;
     let ms = Checker::float("collection.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
     let slot_us = raw.collection.slot_us.value.max(0.001);
     Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / slot_us).round() as u64 }))
