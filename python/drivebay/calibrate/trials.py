@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from drivebay import _core, signals
+from drivebay import signals
 from drivebay.calibrate.goals import Figures, Goal, Job
 from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.parameters import Parameter
@@ -24,54 +24,13 @@ from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.suites import Test
 from drivebay.targets.base import Cancelled, Progress
-from drivebay.targets.states import COSTLY, Prepared, States, key_of
+from drivebay.targets.states import Kept, key_of
 from drivebay.targets.virtual import VirtualTarget
 
 LOOK_EVERY_S = 0.1
 
 Run = tuple[Job, bool]
 """A job, and whether its test is run in its whole length."""
-
-
-class _Kept(States):
-    """The states of one worker: one is kept, in memory that is used again by the next trial.
-
-    Unlike those of a review they are made for one drive after the other, and never given away.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._memory: _core.VirtualDrive | None = None
-        self._figures: dict[str, float] = {}
-        self._key: str | None = None
-        self._wanted: list[str] = []
-
-    def begin(self, tests: Sequence[Test], *, seed: int) -> None:
-        """Another drive, and the tests that are run on it, in that order."""
-        self.seed, self._key = seed, None
-        self._wanted = [key_of(test) for test in tests]
-
-    def get(
-        self,
-        test: Test,
-        memory: _core.VirtualDrive | None,
-        prepare: Callable[[], Prepared],
-        progress: Progress,
-    ) -> Prepared:
-        """A drive as the test needs it: a copy of the kept one, or made anew."""
-        key = key_of(test)
-        self._wanted.remove(key)
-        if key == self._key and self._memory is not None and memory is not None:
-            memory.copy_from(self._memory)
-            return memory, dict(self._figures)
-        drive, figures = prepare()
-        if key in self._wanted and any(step.kind in COSTLY for step in test.prepare):
-            self._key, self._figures = key, dict(figures)
-            if self._memory is None:
-                self._memory = drive.copy()
-            else:
-                self._memory.copy_from(drive)
-        return drive, figures
 
 
 class Trials:
@@ -198,7 +157,7 @@ class _Worker:
     def __init__(self, goal: Goal, parameters: Sequence[Parameter]) -> None:
         self._goal, self._parameters = goal, parameters
         self._target: VirtualTarget | None = None
-        self._states = _Kept()
+        self._states = Kept()
         self._progress = Progress()
 
     def cancel(self) -> None:

@@ -64,6 +64,8 @@ def replay(options: Options, *, as_json: bool) -> None:
         )
     if left_out := result.metrics.get("left_out"):
         say(f"note: {left_out:,.0f} trims and flushes were left out")
+    if options.full and options.scale < 1.0:
+        say("note: on a full drive a part of a trace is faster than the whole, with smaller files")
     if as_json:
         print(json.dumps({**asdict(bench), "little_holds": bench.little_holds}, indent=1))
         return

@@ -145,7 +145,8 @@ Examples:
 
 \b
 The AnandTech Storage Bench's traces were never published, their statistics were. The same seed
-gives the same trace on every machine."""
+gives the same trace on every machine. A part of one has smaller files as well: on a full drive,
+whose spare flash stays as it is, it is faster than the whole."""
 )
 def synth(
     name: Annotated[

@@ -1,4 +1,5 @@
-"""Runs what the rows ask for, side by side, each on a drive as new; keeps figures, no folders."""
+"""Runs what the rows ask for, side by side, each on a drive as new or as prepared for several;
+keeps figures, no folders."""
 
 from __future__ import annotations
 
@@ -6,15 +7,17 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 from drivebay import catalog, signals
 from drivebay.analysis import Measured
+from drivebay.catalog import Profile
 from drivebay.errors import Interrupted
 from drivebay.paper.plan import Plan, Run
 from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.states import Kept, key_of
 from drivebay.targets.virtual import VirtualTarget
 
 SEED = 1
@@ -35,25 +38,38 @@ def run_all(
     Interrupted
         On SIGINT, SIGTERM or SIGHUP.
     """
-    targets = {
-        run: VirtualTarget(catalog.load(run.profile).with_(*run.variants)) for run in plan.runs
-    }
-    longest = sorted(plan.runs, key=lambda run: -targets[run].estimate_s(plan.tests[run.test]))
-    crew = _Crew(plan, targets, deque(longest), told)
-    crew.work(min(os.cpu_count() or 1, max(1, len(longest))))
+    groups = _groups(plan)
+    crew = _Crew(plan, groups, told)
+    crew.work(min(os.cpu_count() or 1, max(1, len(groups))))
     return crew.done
+
+
+def _groups(plan: Plan) -> list[list[Run]]:
+    """Runs of one drive that begin from the same prepared state, those that take longest first."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in plan.runs:
+        groups.setdefault((run.drive, key_of(plan.tests[run.test])), []).append(run)
+
+    def estimate_s(runs: list[Run]) -> float:
+        target = VirtualTarget(_profile(runs[0]))
+        return sum(target.estimate_s(plan.tests[run.test]) for run in runs)
+
+    return sorted(groups.values(), key=estimate_s, reverse=True)
+
+
+def _profile(run: Run) -> Profile:
+    return catalog.load(run.profile).with_(*run.variants)
 
 
 class _Crew:
     def __init__(
         self,
         plan: Plan,
-        targets: Mapping[Run, VirtualTarget],
-        queue: deque[Run],
+        groups: Sequence[list[Run]],
         told: Callable[[Run, int, int], None] | None,
     ) -> None:
-        self._plan, self._targets, self._queue = plan, targets, queue
-        self._told, self._all = told, len(queue)
+        self._plan, self._queue = plan, deque(groups)
+        self._told, self._all = told, sum(map(len, groups))
         self._mutex = threading.Lock()
         self._progress: set[Progress] = set()
         self._stopped = False
@@ -85,16 +101,21 @@ class _Crew:
             progress.cancel()
 
     def _worker(self) -> None:
+        states = Kept()
+        target: VirtualTarget | None = None
         with contextlib.suppress(Cancelled):
             while True:
                 with self._mutex:
                     if self._stopped or not self._queue:
                         return
-                    run = self._queue.popleft()
-                    progress = Progress()
-                    self._progress.add(progress)
+                    runs = self._queue.popleft()
                 try:
-                    self._run(run, progress)
+                    if target is None:
+                        target = VirtualTarget(_profile(runs[0]), states)
+                    target.become(_profile(runs[0]))
+                    states.begin([self._plan.tests[run.test] for run in runs], seed=SEED)
+                    for run in runs:
+                        self._run(target, run)
                 except Cancelled:
                     raise
                 except BaseException as problem:
@@ -102,11 +123,15 @@ class _Crew:
                     self._cancel()
                     return
 
-    def _run(self, run: Run, progress: Progress) -> None:
+    def _run(self, target: VirtualTarget, run: Run) -> None:
         test = self._plan.tests[run.test]
-        with contextlib.closing(self._targets[run]) as target:
-            target.check((test,))
-            phases = target.run_test(test, seed=step_seed(SEED, test.id), progress=progress)
+        progress = Progress()
+        with self._mutex:
+            if self._stopped:
+                raise Cancelled
+            self._progress.add(progress)
+        target.check((test,))
+        phases = target.run_test(test, seed=step_seed(SEED, test.id), progress=progress)
         found = measured(test, phases)
         with self._mutex:
             self._progress.discard(progress)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from drivebay import _core
@@ -153,3 +153,43 @@ class States:
                 state.copying -= 1
                 if state.users == 0 and state.copying == 0:
                     state.drive = None
+
+
+class Kept(States):
+    """The states of one worker that tests one drive after the other: one state is kept, in memory
+    that is used again for the next drive's, and never given away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._memory: _core.VirtualDrive | None = None
+        self._figures: dict[str, float] = {}
+        self._key: str | None = None
+        self._wanted: list[str] = []
+
+    def begin(self, tests: Sequence[Test], *, seed: int) -> None:
+        """Another drive, and the tests that are run on it; those that begin from the same one after
+        the other."""
+        self.seed, self._key = seed, None
+        self._wanted = [key_of(test) for test in tests]
+
+    def get(
+        self,
+        test: Test,
+        memory: _core.VirtualDrive | None,
+        prepare: Callable[[], Prepared],
+        progress: Progress,
+    ) -> Prepared:
+        """A drive as the test needs it: a copy of the kept one, or made anew."""
+        key = key_of(test)
+        self._wanted.remove(key)
+        if key == self._key and self._memory is not None and memory is not None:
+            memory.copy_from(self._memory)
+            return memory, dict(self._figures)
+        drive, figures = prepare()
+        if key in self._wanted and any(step.kind in COSTLY for step in test.prepare):
+            self._key, self._figures = key, dict(figures)
+            if self._memory is None:
+                self._memory = drive.copy()
+            else:
+                self._memory.copy_from(drive)
+        return drive, figures
