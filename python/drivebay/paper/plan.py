@@ -137,8 +137,8 @@ def load_plan() -> Plan:
 
 
 def _test(name: str, entry: Mapping[str, Any]) -> Test:
-    """The suite's test: phases cut to `seconds`, loads before to `load_seconds`, traces to
-    `scale`."""
+    """The suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth; loads
+    before them cut to `load_seconds`, traces to `scale`."""
     suite = suites.load(entry["suite"])
     test = next(test for test in suite.tests if test.id == entry.get("test", name))
     phases = tuple(
@@ -164,5 +164,9 @@ def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:
         part = Replay(**{**phase.replay.model_dump(), **changed})
         return Phase.model_validate({"label": phase.label, "replay": part})
     seconds = min(entry.get("seconds", phase.workload.duration_s), phase.workload.duration_s)
-    load = phase.workload.model_copy(update={"duration_s": seconds})
-    return phase.model_copy(update={"workload": load})
+    changed = {"duration_s": seconds}
+    if "queue_depth" not in entry:
+        return phase.model_copy(update={"workload": phase.workload.model_copy(update=changed)})
+    depth = entry["queue_depth"]
+    load = phase.workload.model_copy(update=changed | {"queue_depth": depth})
+    return phase.model_copy(update={"workload": load, "label": f"qd{depth}"})
