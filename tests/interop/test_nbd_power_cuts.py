@@ -182,8 +182,8 @@ def _tell_losses(folder: Path, cuts: int, *options: str) -> list[str]:
         assert drive.end()["power_cuts"] == len(said)
     lost = [cut["lost_bytes"] for cut in said]
     print(
-        f"{len(said)} cuts, {' '.join(options)}: {acknowledged} commits; {sum(lost) / 1e6:.1f} MB lost, "
-        f"by {sum(map(bool, lost))} of the cuts"
+        f"{len(said)} cuts, {' '.join(options)}: {acknowledged} commits; "
+        f"{sum(lost) / 1e6:.1f} MB lost, by {sum(map(bool, lost))} of the cuts"
     )
     # Otherwise the cuts would have tried nothing.
     assert any(lost)

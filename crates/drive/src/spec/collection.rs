@@ -100,8 +100,12 @@ pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
     let Some(burst) = &raw.collection.burst else {
         return Ok(None);
     };
-    let every =
-        Checker::integer("collection.burst.every_commands", &burst.every_commands, 1, 1_000_000_000)?;
+    let every = Checker::integer(
+        "collection.burst.every_commands",
+        &burst.every_commands,
+        1,
+        1_000_000_000,
+    )?;
     let ms = Checker::float("collection.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
     let slot_us = raw.collection.slot_us.value.max(0.001);
     Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / slot_us).round() as u64 }))
