@@ -46,6 +46,7 @@ use crate::reliability::{Errors, Reliability};
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
+use crate::turns::Turns;
 
 /// A time that never comes.
 const NEVER: Nanos = Nanos(u64::MAX);
@@ -170,6 +171,8 @@ pub struct Device {
     read_ahead: Option<Box<ReadAhead>>,
     /// Lets reads through at the rate that the controller moves them.
     read_gate: Fifo,
+    /// Of a half-duplex controller.
+    turns: Option<Box<Turns>>,
     reduction: reduce::Reduction,
     /// Worn out.
     read_only: bool,
@@ -229,6 +232,7 @@ impl Device {
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             read_gate: Fifo::default(),
+            turns: spec.turnaround.map(|turnaround| Box::new(Turns::new(turnaround))),
             reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,
@@ -427,8 +431,8 @@ impl Device {
         let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
         stages.add(Stage::Firmware, begin.since(issued));
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
-        let arrival =
-            if io.op.is_write() { self.move_in(fetched, io, &mut stages) } else { fetched };
+        let moves = io.op.is_write() && self.turns.is_none();
+        let arrival = if moves { self.move_in(fetched, io, &mut stages) } else { fetched };
         Waiting { arrival, tag, io, submitted: at, stages }
     }
 
@@ -468,9 +472,12 @@ impl Device {
     fn serve_one(&mut self, waiting: Waiting) -> Result<Served, DeviceError> {
         let Waiting { arrival, tag, io, submitted, mut stages } = waiting;
         let ready = match io.op {
-            Op::Read => self.read(arrival, io, &mut stages),
             Op::Flush => self.flush(arrival, &mut stages),
-            _ if self.read_only => return Err(self.worn_out()),
+            _ if self.read_only && io.op != Op::Read => return Err(self.worn_out()),
+            Op::Read | Op::Write | Op::WriteFua if self.turns.is_some() => {
+                self.serve_in_turn(arrival, io, &mut stages)?
+            }
+            Op::Read => self.read(arrival, io, &mut stages),
             Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
             Op::Trim => self.trim(arrival, io, &mut stages),
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
@@ -520,6 +527,29 @@ impl Device {
     fn firmware(&self, stages: &mut Stages, spent: Nanos, nominal: Nanos) {
         stages.add(Stage::Firmware, nominal);
         stages.add(Stage::Throttle, spent.since(nominal));
+    }
+
+    /// Serves a read or a write of a half-duplex controller.
+    #[cold]
+    fn serve_in_turn(
+        &mut self,
+        from: Nanos,
+        io: Io,
+        stages: &mut Stages,
+    ) -> Result<Nanos, DeviceError> {
+        let is_write = io.op.is_write();
+        let begin = self.turns.as_mut().map_or(from, |turns| turns.begin(is_write, from));
+        stages.add(Stage::Firmware, begin.since(from));
+        let end = if is_write {
+            let arrived = self.move_in(begin, io, stages);
+            self.write(arrived, io, stages)?
+        } else {
+            self.read(begin, io, stages)
+        };
+        if let Some(turns) = &mut self.turns {
+            turns.end(end);
+        }
+        Ok(end)
     }
 
     /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.

@@ -28,6 +28,7 @@ mod reliability;
 mod spec;
 mod stage;
 mod timeline;
+mod turns;
 
 pub use device::{Counters, Device, Place, Recovery, STATE_VERSION, Sanitize};
 pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};

@@ -204,6 +204,10 @@ pub struct RawController {
     /// Data path from flash to the link; no limit of its own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_path_mb_per_s: Option<Number>,
+    /// Of a half-duplex controller, which serves reads and writes in turns: the change from one to the
+    /// other. Left out: it serves both at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turnaround_us: Option<Number>,
 }
 
 /// The write buffer.

@@ -5,13 +5,14 @@
 //! programs; a write buffer, collection slots and a map of dictionaries. It shares the `Spec` with the
 //! model, nothing else. Random drives and loads from fixed seeds.
 //!
-//! The aim is 1 % in the mean and 2 % at the 99th percentile; 85 of the 96 cases meet both. Where the
+//! The aim is 1 % in the mean and 2 % at the 99th percentile; 101 of the 112 cases meet both. Where the
 //! timelines miss it, the test has a bound of its own, and this is how far they are off:
 //! - Reads: means within 0.1 %; 99th percentile within 2 % in 14 of 16 cases, else up to 8 % too low. A
 //!   saturated link or channel serves in the order of asking, not of arrival.
 //! - Random writes during collection: means within 1.0 %, 99th percentile within 2 % but for one of 3.6 %.
 //! - Mixed requests of all sizes during collection: means within 1.4 %, 99th percentile within 6 %. A read
 //!   asked later moves the end of a program that a write was already told of.
+//! - A half-duplex controller: means within 1.0 %, 99th percentile within 2 % but for one of 4.6 %.
 //! - Sequential writes: within 0.2 %.
 //!
 //! Outside, with what was seen there before dies were asked in time order (not measured again since):
@@ -19,7 +20,9 @@
 //! - The first requests after collection begins or before it ends (fresh drives under random writes,
 //!   worn ones under reads only): p99 up to 20 % off, means mostly within 2 %, at worst 5 %.
 //! - A slow link (PCIe 2, two lanes) that reads saturate: means exact, p99 up to 24 % too low.
-//! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 % off.
+//! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 % off. On a
+//!   half-duplex controller what reads wait for loads of programs comes back on writes: a saturated channel
+//!   of 308 MB/s made the mean of one case 13 % too long, so there channels have 500 MB/s and more.
 //! - `cache_program = false` under writes: loading is booked too early when reads delay programs.
 //! - Not compared: partial pages, trim, flush, heat, sleep, several queues, a map cache, errors, a shared
 //!   frontier, other policies than greedy.
@@ -58,6 +61,8 @@ struct Kind {
     sequential: bool,
     /// Whether collection is at work.
     worn: bool,
+    /// Whether reads and writes are served in turns.
+    half_duplex: bool,
     /// Allowed differences of mean and 99th percentile, percent.
     allowed: (f64, f64),
 }
@@ -80,7 +85,11 @@ impl Case {
         let depth = draw.one_of("depth", [1, 2, 4, 8, 16, 32, 64, 128, 256]);
         let depth = if ahci { depth.min(32) } else { depth }.min(OUTSTANDING_MAX / block_pages);
         let profile = firmware(Profile::sm951().cool(), &mut draw, ahci, block_pages);
-        let profile = flash(profile, &mut draw, kind, depth * block_pages);
+        let mut profile = flash(profile, &mut draw, kind, depth * block_pages);
+        if kind.half_duplex {
+            let turnaround = draw.between("turnaround", 0, 200) as f64;
+            profile = profile.with("controller.turnaround_us", turnaround);
+        }
         Case { seed, kind, profile, block_pages, depth: depth as usize, text: draw.text }
     }
 
@@ -140,6 +149,13 @@ fn firmware(profile: Profile, draw: &mut Draw, ahci: bool, block_pages: u64) -> 
 /// Geometry, flash timing, buffer and spare space for so many pages outstanding.
 fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Profile {
     let reads = kind.read_percent == 100;
+    let slowest_channel = if reads {
+        150
+    } else if kind.half_duplex {
+        500
+    } else {
+        300
+    };
     let page_kib = draw.one_of("page_kib", [4, 8, 16]);
     let channels = draw.one_of("channels", if reads { [1, 2, 4] } else { [4, 4, 8] });
     let dies = draw.one_of("dies_per_channel", if reads { [1, 2, 4] } else { [2, 4, 4] });
@@ -163,10 +179,7 @@ fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Pro
         .set("nand.program_us", draw.programs())
         .set("nand.erase_us", draw.between("erase", 1000, 5000) as f64)
         .set("nand.suspend_us", draw.between("suspend", 5, 100) as f64)
-        .set(
-            "nand.channel_mb_per_s",
-            draw.between("channel", if reads { 150 } else { 300 }, 800) as f64,
-        )
+        .set("nand.channel_mb_per_s", draw.between("channel", slowest_channel, 800) as f64)
         .set("nand.cache_program", true)
         .set("buffer.size_kib", (rows * row) as i64)
         .set("drive.capacity_sectors", ((blocks - spare) * slots * 8) as i64)
@@ -284,10 +297,16 @@ fn check(name: &str, kind: Kind) {
 const SMALL: [u64; 6] = [1, 1, 1, 2, 2, 4];
 
 const LARGE_TOO: [u64; 6] = [1, 2, 4, 8, 16, 32];
-const WORN: Kind =
-    Kind { read_percent: 0, blocks: [1; 6], sequential: false, worn: true, allowed: (1.5, 8.0) };
+const WORN: Kind = Kind {
+    read_percent: 0,
+    blocks: [1; 6],
+    sequential: false,
+    worn: true,
+    half_duplex: false,
+    allowed: (1.5, 8.0),
+};
 const FRESH: Kind =
-    Kind { read_percent: 0, blocks: LARGE_TOO, sequential: true, worn: false, allowed: (1.0, 2.0) };
+    Kind { blocks: LARGE_TOO, sequential: true, worn: false, allowed: (1.0, 2.0), ..WORN };
 
 #[test]
 fn reads() {
@@ -308,6 +327,13 @@ fn mixed_30() {
 #[test]
 fn mixed_large() {
     check("mixed_large", Kind { read_percent: 50, blocks: LARGE_TOO, ..WORN });
+}
+
+#[test]
+fn half_duplex() {
+    let allowed = (1.0, 5.0);
+    let kind = Kind { read_percent: 50, blocks: LARGE_TOO, half_duplex: true, allowed, ..WORN };
+    check("half_duplex", kind);
 }
 
 #[test]

@@ -55,7 +55,9 @@ fn profiles() -> Vec<Profile> {
             .slc_cache([0.6, 1.0, 0.6], "fold", 0.5)
             .set("slc_cache.fold_after_ms", 1.0)
             .wearing(),
-        base().with("collection.host_frontiers", "by-lifespan"),
+        base()
+            .with("collection.host_frontiers", "by-lifespan")
+            .with("controller.turnaround_us", 100.0),
     ]
 }
 
@@ -225,6 +227,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (4, vec![46695, 48693, 46764, 46695, 48656, 48263])
+        (4, vec![46695, 48693, 46764, 46695, 48656, 48280])
     );
 }

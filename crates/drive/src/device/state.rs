@@ -21,7 +21,7 @@ pub const STATE_VERSION: u32 = 4;
 persist!(Waiting: arrival, tag, io, submitted, stages);
 persist!(CoreQueue: queues; given: arrivals);
 persist!(Device: now, throttle_stage, front, host_core, write_path, queue, flash_core, buffers, ftl, nand,
-    programs, thermal, collector, fold, errors, map_cache, read_ahead, read_gate, read_only, media_error, commands, host_pages,
+    programs, thermal, collector, fold, errors, map_cache, read_ahead, read_gate, turns, read_only, media_error, commands, host_pages,
     copied_pages, padded_pages, reduction, log;
     given: spec, costs, nominal);
 persist!(Reduction: stored_bytes, gathered, ridden);

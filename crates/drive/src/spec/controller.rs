@@ -57,6 +57,12 @@ pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
     })
 }
 
+/// What a half-duplex controller needs to change between reads and writes; none for another.
+pub(super) fn check_turnaround(raw: &RawSpec) -> Result<Option<Nanos>, SpecError> {
+    let turnaround = raw.controller.turnaround_us.as_ref();
+    turnaround.map(|us| Checker::micros("controller.turnaround_us", us)).transpose()
+}
+
 /// Costs of all cores at a slower clock; the write path is hardware and keeps its rate.
 pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
     let slow = |len: Nanos| Nanos((len.0 as f64 * 100.0 / clock_percent).round() as u64);

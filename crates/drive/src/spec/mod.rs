@@ -67,6 +67,8 @@ pub struct Spec {
     pub link_fs_per_byte: u64,
     /// Posting a completion.
     pub link_completion: Nanos,
+    /// Reads and writes are served in turns: the change from one to the other.
+    pub turnaround: Option<Nanos>,
     /// Geometry.
     pub geometry: Geometry,
     /// Flash timing.
@@ -203,6 +205,7 @@ impl Spec {
             interface_serial: Checker::micros("interface.serial_us", &raw.interface.serial_us)?,
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
+            turnaround: controller::check_turnaround(&raw)?,
             pacing: collection::check_pacing(&raw, &geometry)?,
             burst: collection::check_burst(&raw)?,
             rest_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),

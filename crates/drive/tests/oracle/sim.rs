@@ -31,6 +31,7 @@ enum Event {
     Served(usize),
     Die(usize, u64),
     Core,
+    Turn,
     Done(Id),
 }
 
@@ -77,6 +78,18 @@ struct Stream {
     erase_after: Option<[u64; 2]>,
 }
 
+/// A half-duplex controller: requests wait in order until it is their way's turn.
+#[derive(Default)]
+struct HalfDuplex {
+    waiting: VecDeque<Id>,
+    writes: bool,
+    /// When the turn began, and how many of it are served.
+    since: u64,
+    served: u32,
+    /// When the last of them ended, if one has.
+    ended: Option<u64>,
+}
+
 /// What the flash core is doing.
 #[derive(Clone, Copy, Debug)]
 enum Task {
@@ -101,6 +114,7 @@ pub struct Oracle {
     map: Map,
     streams: [Stream; 2],
     requests: Vec<Request>,
+    half_duplex: HalfDuplex,
     core_queue: VecDeque<Id>,
     task: Task,
     /// A source whose copy waits for a place.
@@ -152,6 +166,7 @@ impl Oracle {
             map: Map::new(&spec),
             streams: Default::default(),
             requests: Vec::new(),
+            half_duplex: HalfDuplex::default(),
             core_queue: VecDeque::new(),
             task: Task::Idle,
             held: None,
@@ -209,6 +224,7 @@ impl Oracle {
             Event::Served(server) => self.served(server),
             Event::Die(die, number) => self.with_die(die, |d, now, w| d.timer(now, number, w)),
             Event::Core => self.core(),
+            Event::Turn => self.admit(),
             Event::DataIn(id) => {
                 self.core_queue.push_back(id);
                 self.core_go_on();
@@ -234,9 +250,11 @@ impl Oracle {
         }
         match (server, job) {
             (INTERFACE, _) => self.enter(HOST_CORE, self.spec.throttle[0].costs.host_core.0, job),
-            (HOST_CORE, Job::Command(id)) if self.requests[id].io.op == Op::Write => {
-                self.enter(DOWN, transfer(self.bytes(id), self.spec.link_fs_per_byte), job);
+            (HOST_CORE, Job::Command(id)) if self.spec.turnaround.is_some() => {
+                self.half_duplex.waiting.push_back(id);
+                self.admit();
             }
+            (HOST_CORE, Job::Command(id)) => self.go_on(id),
             (DOWN, Job::Command(id)) => {
                 // The path takes the data as it comes over the link.
                 let rate = self.spec.throttle[0].costs.write_path_fs_per_byte;
@@ -244,10 +262,6 @@ impl Oracle {
                 let first = self.now - transfer(bytes, self.spec.link_fs_per_byte);
                 self.path_free = self.path_free.max(first) + transfer(bytes, rate);
                 self.set(self.path_free.max(self.now), Event::DataIn(id));
-            }
-            (HOST_CORE, Job::Command(id)) => {
-                self.core_queue.push_back(id);
-                self.core_go_on();
             }
             (UP, Job::Part(id, ..)) => self.part_done(id),
             (_, Job::Part(id, bytes)) => self.move_up(id, bytes),
@@ -260,6 +274,50 @@ impl Oracle {
             (_, Job::Load(die)) => self.with_die(die, |d, now, w| d.loaded(now, w)),
             (server, job) => unreachable!("server {server} has {job:?}"),
         }
+    }
+
+    /// A write's data moves down; a read goes straight to the flash core.
+    fn go_on(&mut self, id: Id) {
+        if self.requests[id].io.op == Op::Write {
+            let len = transfer(self.bytes(id), self.spec.link_fs_per_byte);
+            self.enter(DOWN, len, Job::Command(id));
+        } else {
+            self.core_queue.push_back(id);
+            self.core_go_on();
+        }
+    }
+
+    /// Lets those go on whose way's turn it is; turns when all of the other way have ended.
+    fn admit(&mut self) {
+        let turnaround = self.spec.turnaround.expect("half-duplex").0;
+        while let Some(&id) = self.half_duplex.waiting.front() {
+            let half = &mut self.half_duplex;
+            let writes = self.requests[id].io.op == Op::Write;
+            if half.writes != writes {
+                if half.served > 0 {
+                    return;
+                }
+                half.since = half.ended.map_or(0, |ended| ended + turnaround);
+                half.writes = writes;
+            }
+            if self.now < half.since {
+                let since = half.since;
+                return self.set(since, Event::Turn);
+            }
+            half.waiting.pop_front();
+            half.served += 1;
+            self.go_on(id);
+        }
+    }
+
+    /// The data of a request is where it goes.
+    fn ended(&mut self, id: Id) {
+        if self.spec.turnaround.is_some() {
+            self.half_duplex.served -= 1;
+            self.half_duplex.ended = Some(self.now);
+            self.admit();
+        }
+        self.set(self.now + self.spec.link_completion.0, Event::Done(id));
     }
 
     fn bytes(&self, id: Id) -> u64 {
@@ -281,7 +339,7 @@ impl Oracle {
     fn part_done(&mut self, id: Id) {
         self.requests[id].parts -= 1;
         if self.requests[id].parts == 0 {
-            self.set(self.now + self.spec.link_completion.0, Event::Done(id));
+            self.ended(id);
         }
     }
 
