@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,8 +11,9 @@ import pytest
 
 from drivebay import suites
 from drivebay.suites import Test
+from drivebay.targets import states as kept_states
 from drivebay.targets.base import Cancelled, Progress
-from drivebay.targets.states import Prepared, States, key_of, seed_of
+from drivebay.targets.states import Prepared, States, key_of, seed_of, workers_with_states
 
 
 @dataclass
@@ -116,3 +118,13 @@ def test_a_preparation_that_fails_is_taken_over_and_waiting_can_be_cancelled() -
         bay.states.get(first, None, fails, Progress())
     assert bay.get(second)[0].state == second.id
     assert bay.get(third)[0].state == second.id
+
+
+def test_workers_that_keep_states_have_memory_for_two_drives_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
+    monkeypatch.setattr(kept_states, "available_bytes", lambda: 10 * 2**30)
+    assert workers_with_states(2**30) == 4
+    assert workers_with_states(2**20) == 64
+    assert workers_with_states(2**40) == 1

@@ -232,7 +232,7 @@ impl Device {
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             read_gate: Fifo::default(),
-            turns: spec.turnaround.map(|turnaround| Box::new(Turns::new(turnaround))),
+            turns: Turns::of(&spec),
             reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,

@@ -4,11 +4,13 @@
 //! SATA era, half-duplex, unable to process reads and writes at the same time. Model: a command that goes the
 //! other way than the one before it waits until all of that way have ended, and for a turnaround; then
 //! those behind it may follow. A write's data moves in its turn.
-//! Left out: a controller that picks several of one way from its queue before it turns.
+//! Left out: a controller that picks several of one way from its queue before it turns; a turnaround that
+//! takes longer at the slower clock of a hot drive.
 
 use drivebay_units::Nanos;
 
 use crate::persist::persist;
+use crate::spec::Spec;
 
 /// Neither way, of a drive that has served nothing.
 const NEITHER: u8 = 2;
@@ -27,8 +29,12 @@ pub struct Turns {
 persist!(Turns: way, since, end; given: turnaround);
 
 impl Turns {
-    /// Nobody's turn.
-    pub fn new(turnaround: Nanos) -> Turns {
+    /// Nobody's turn yet; none for a controller that serves both ways at the same time.
+    pub fn of(spec: &Spec) -> Option<Box<Turns>> {
+        spec.turnaround.map(|turnaround| Box::new(Turns::new(turnaround)))
+    }
+
+    fn new(turnaround: Nanos) -> Turns {
         Turns { turnaround, way: NEITHER, since: Nanos::ZERO, end: Nanos::ZERO }
     }
 

@@ -28,10 +28,11 @@ from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.knowledge import Knowledge, knowledge
 from drivebay.calibrate.parameters import Parameter, chosen, with_values
 from drivebay.calibrate.search import GOOD, Problem, derivatives, descend, explore
-from drivebay.calibrate.trials import Trials, default_jobs
+from drivebay.calibrate.trials import Trials
 from drivebay.catalog import Profile
 from drivebay.errors import EnvironmentProblem, UserError
 from drivebay.review.seeds import SEED_MAX
+from drivebay.targets.states import workers_with_states
 
 TRIALS_EACH = 25
 """Trials of the search for each parameter, unless the user says how many."""
@@ -119,7 +120,7 @@ def fit(
     elif resume:
         raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
     go_on = "give the same command again with --resume" if path else "give the same command again"
-    workers = jobs or default_jobs(start.memory_bytes)
+    workers = jobs or workers_with_states(start.memory_bytes)
     with contextlib.closing(journal):
         bench = Trials(wanted, named, journal, jobs=workers, go_on=go_on)
         return _Fit(wanted, named, bench, seed=seed, trials=trials, told=told).run(path)

@@ -9,7 +9,6 @@ of two.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,6 @@ from drivebay.calibrate.goals import Figures, Goal, Job
 from drivebay.calibrate.journal import Journal, Values
 from drivebay.calibrate.parameters import Parameter
 from drivebay.errors import DrivebayError, Interrupted, UserError
-from drivebay.memory import available_bytes
 from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.suites import Test
@@ -204,9 +202,3 @@ class _Worker:
     def _words(self, point: Values) -> str:
         pairs = zip(self._parameters, point, strict=True)
         return ", ".join(f"{one.name} = {value:g}" for one, value in pairs)
-
-
-def default_jobs(memory_bytes: int) -> int:
-    """As many workers as there are processors, and memory for two drives each."""
-    fits = available_bytes() * 4 // 5 // max(1, 2 * memory_bytes)
-    return max(1, min(len(os.sched_getaffinity(0)), fits))

@@ -164,9 +164,8 @@ def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:
         part = Replay(**{**phase.replay.model_dump(), **changed})
         return Phase.model_validate({"label": phase.label, "replay": part})
     seconds = min(entry.get("seconds", phase.workload.duration_s), phase.workload.duration_s)
-    changed = {"duration_s": seconds}
-    if "queue_depth" not in entry:
-        return phase.model_copy(update={"workload": phase.workload.model_copy(update=changed)})
-    depth = entry["queue_depth"]
-    load = phase.workload.model_copy(update=changed | {"queue_depth": depth})
-    return phase.model_copy(update={"workload": load, "label": f"qd{depth}"})
+    load, label = {"duration_s": seconds}, phase.label
+    if depth := entry.get("queue_depth"):
+        load["queue_depth"], label = depth, f"qd{depth}"
+    workload = phase.workload.model_copy(update=load)
+    return phase.model_copy(update={"workload": workload, "label": label})

@@ -4,7 +4,6 @@ keeps figures, no folders."""
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from drivebay.paper.plan import Plan, Run
 from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.targets.base import Cancelled, Progress
-from drivebay.targets.states import Kept, key_of
+from drivebay.targets.states import Kept, key_of, workers_with_states
 from drivebay.targets.virtual import VirtualTarget
 
 SEED = 1
@@ -39,8 +38,9 @@ def run_all(
         On SIGINT, SIGTERM or SIGHUP.
     """
     groups = _groups(plan)
+    largest = max((VirtualTarget(_profile(runs[0])).memory_bytes for runs in groups), default=0)
     crew = _Crew(plan, groups, told)
-    crew.work(min(os.cpu_count() or 1, max(1, len(groups))))
+    crew.work(min(workers_with_states(largest), max(1, len(groups))))
     return crew.done
 
 
@@ -110,9 +110,9 @@ class _Crew:
                         return
                     runs = self._queue.popleft()
                 try:
-                    if target is None:
-                        target = VirtualTarget(_profile(runs[0]), states)
-                    target.become(_profile(runs[0]))
+                    profile = _profile(runs[0])
+                    target = target or VirtualTarget(profile, states)
+                    target.become(profile)
                     states.begin([self._plan.tests[run.test] for run in runs], seed=SEED)
                     for run in runs:
                         self._run(target, run)

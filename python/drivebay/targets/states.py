@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from drivebay import _core
+from drivebay.memory import available_bytes
 from drivebay.suites import Test
 from drivebay.targets.base import Progress
 
@@ -193,3 +195,10 @@ class Kept(States):
             else:
                 self._memory.copy_from(drive)
         return drive, figures
+
+
+def workers_with_states(memory_bytes: int) -> int:
+    """How many workers with `Kept` states: as many as there are processors, and memory for two
+    drives each, the one under test and the kept one, of `memory_bytes`."""
+    fits = available_bytes() * 4 // 5 // max(1, 2 * memory_bytes)
+    return max(1, min(len(os.sched_getaffinity(0)), fits))

@@ -79,7 +79,7 @@ impl Device {
         self.collector = collect::Collector::default();
         self.forget_streams();
         self.read_gate = Fifo::default();
-        self.turns = self.spec.turnaround.map(|turnaround| Box::new(Turns::new(turnaround)));
+        self.turns = Turns::of(&self.spec);
         self.owe_no_folding();
         let pages = u64::from(self.spec.geometry.pages_per_die());
         let ready = at.after(self.nand.read_time().times(u64::from(self.spec.streams()) * pages));
