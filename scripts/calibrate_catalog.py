@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay import calibrate, catalog
-from drivebay.calibrate import chosen, table
-from drivebay.errors import DrivebayError
+from drivebay.common.errors import DrivebayError
+from drivebay.definitions import profiles as catalog
+from drivebay.lab import calibrate
+from drivebay.lab.calibrate import chosen, table
 
 FAMILY = "sm951-ahci-512"
 AGREES_SD = 2.0

@@ -18,7 +18,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from drivebay import _core, catalog
+from drivebay import _core
+from drivebay.definitions import profiles as catalog
 
 PUBLISHED = {  # MB/s, us: rows S163, S166, S169, S172, S175, S178 of published/figures.csv
     "destroyer": (471.53, 1323.6),

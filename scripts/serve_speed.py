@@ -177,7 +177,8 @@ def latency(folder: Path, seconds: float) -> None:
 
 def steady(folder: Path, seconds: float) -> None:
     """The consistency test's steady rate: virtual, and served to fio from the same state."""
-    from drivebay import _core, catalog
+    from drivebay import _core
+    from drivebay.definitions import profiles as catalog
 
     profile = catalog.load(DRIVE)
     drive = _core.VirtualDrive(profile.json(), 1)

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from drivebay.sweep import cluster, engine, plan, spec, work
-from drivebay.sweep.store import Store
+from drivebay.lab.sweep import cluster, engine, plan, spec, work
+from drivebay.lab.sweep.store import Store
 
 TABLE: dict[str, Any] = {
     "name": "scaling",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from fakes import FakeTarget, small_suite
 
-from drivebay import suites
 from drivebay.cli import main, reporting, reviewing
+from drivebay.definitions import suites
 from drivebay.results import provenance
 
 

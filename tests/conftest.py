@@ -12,7 +12,7 @@ from typing import Any
 import browsing
 import pytest
 
-from drivebay.targets import turns
+from drivebay.targets.safety import turns
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from drivebay.suites import Phase, Prepare, Stable, Suite, Test, Workload
+from drivebay.definitions.suites import Phase, Prepare, Stable, Suite, Test, Workload
 from drivebay.targets.base import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,

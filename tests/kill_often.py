@@ -21,12 +21,13 @@ from pathlib import Path
 from fakes import FakeTarget, small_suite, workload
 from real_files import fios_of
 
-from drivebay import catalog, results, review
+from drivebay import results, review
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.suites import Phase, Prepare, Suite, Test
 from drivebay.results import provenance
-from drivebay.suites import Phase, Prepare, Suite, Test
-from drivebay.targets import turns
 from drivebay.targets.base import Target
-from drivebay.targets.states import States
+from drivebay.targets.safety import turns
+from drivebay.targets.virtual.states import States
 
 TRIES_MAX = 1000
 EARLY_SHARE = 0.2
@@ -70,7 +71,7 @@ STATES = States()
 
 
 def _virtual() -> Target:
-    from drivebay.targets.virtual import VirtualTarget
+    from drivebay.targets.virtual.target import VirtualTarget
 
     return VirtualTarget(catalog.load("sm951-nvme-256"), STATES)
 
@@ -83,7 +84,7 @@ def what(kind: str, out: Path, kills: int) -> tuple[Callable[[], Target], Suite,
         return _virtual, short_tests(kills // 2 + SPARE, duration_s=2, fill_bytes=512 * MIB), 0.3
 
     def file() -> Target:
-        from drivebay.targets.fio import FioTarget
+        from drivebay.targets.fio.target import FioTarget
 
         return FioTarget(out.with_suffix(".img"))
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivebay import suites
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
-from drivebay.suites import Suite, Test, Workload
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
 from drivebay.targets.trim_verdict import Claims, Validation
 

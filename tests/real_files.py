@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from loops import sparse
 
-from drivebay.errors import DrivebayError
-from drivebay.suites import Phase, Prepare, Test, Workload
+from drivebay.common.errors import DrivebayError
+from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.targets.base import PhaseResult, Progress
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio.target import FioTarget
 
 MIB = 2**20
 GIB = 2**30

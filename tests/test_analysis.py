@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivebay import suites
 from drivebay.analysis import (
     consistency,
     figures,
@@ -25,7 +24,8 @@ from drivebay.analysis import (
 )
 from drivebay.analysis import timeline as timelines
 from drivebay.analysis.headline import comparisons_of, rows_of
-from drivebay.suites import Phase, Stable, Test, Workload
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Stable, Test, Workload
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import made_result
 import pytest
 
-from drivebay import report, results, suites
-from drivebay.errors import UserError
-from drivebay.suites import Suite
+from drivebay import report, results
+from drivebay.common.errors import UserError
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Suite
 
 ONLY = ("consistency-default", "random-read", "thermal-write")
 

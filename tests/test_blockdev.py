@@ -29,11 +29,12 @@ from loops import (
     with_signature,
 )
 
-from drivebay.errors import EnvironmentProblem, UserError
-from drivebay.suites import Phase, Prepare, Test, Workload
-from drivebay.targets import blockdev, inuse, signatures, subject
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.targets.base import Progress
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import blockdev, signatures, subject
+from drivebay.targets.safety import in_use as inuse
 
 MIB = 2**20
 SMALL = 64 * MIB

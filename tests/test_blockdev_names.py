@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from drivebay.targets import blockdev, inuse
+from drivebay.targets.safety import blockdev
+from drivebay.targets.safety import in_use as inuse
 
 
 class FakeSysfs:

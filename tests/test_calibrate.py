@@ -17,16 +17,19 @@ import numpy as np
 import pytest
 import typer.testing
 
-from drivebay import calibrate, catalog, results, review, suites
+from drivebay import results, review
 from drivebay.analysis import review as review_of
-from drivebay.calibrate import aims, chosen, given, knowledge, shorten, table, write
-from drivebay.calibrate.goals import Job
-from drivebay.calibrate.journal import Journal
-from drivebay.calibrate.parameters import Parameter, with_values
-from drivebay.catalog import Profile
 from drivebay.cli.app import app
-from drivebay.errors import DrivebayError, Interrupted, UserError
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.common.errors import DrivebayError, Interrupted, UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.profiles import Profile
+from drivebay.lab import calibrate
+from drivebay.lab.calibrate import aims, chosen, given, knowledge, shorten, table, write
+from drivebay.lab.calibrate.goals import Job
+from drivebay.lab.calibrate.journal import Journal
+from drivebay.lab.calibrate.parameters import Parameter, with_values
+from drivebay.targets.virtual.target import VirtualTarget
 
 SUITE = """
 schema_version = 1

@@ -15,14 +15,15 @@ from pydantic import ValidationError
 from real_files import MIB, file, keep_the_disk_free, load, results
 from test_analysis import bins, series
 
-from drivebay import catalog, suites
 from drivebay.analysis.figures import Measured, PhaseData
 from drivebay.analysis.measure import measure
-from drivebay.suites import Phase, Quick, Replay, Rounds, Score, Test
-from drivebay.suites.model import Workload
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Quick, Replay, Rounds, Score, Test
+from drivebay.definitions.suites.model import Workload
 from drivebay.targets import rounds
 from drivebay.targets.base import STAGES_SCHEMA, PhaseResult, Progress
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.targets.virtual.target import VirtualTarget
 
 __all__ = ["file", "keep_the_disk_free"]
 

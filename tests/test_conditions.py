@@ -11,8 +11,8 @@ from fakes import FakeTarget, small_suite
 
 from drivebay import analysis, results, review
 from drivebay.analysis.conditions import telemetry
+from drivebay.definitions.suites import Test
 from drivebay.report.conditions import conditions_of
-from drivebay.suites import Test
 from drivebay.targets.base import TELEMETRY_SCHEMA, PhaseResult, Progress
 
 ROWS = [(-0.5, "drive.temperature_c", 40.0), (0.5, "drive.temperature_c", 41.0)]

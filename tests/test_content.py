@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 
-from drivebay import catalog, suites
-from drivebay.errors import UserError
-from drivebay.suites import Content, Phase, Prepare, Test
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Content, Phase, Prepare, Test
 from drivebay.targets.base import Progress
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.targets.virtual.target import VirtualTarget
 
 __all__ = ["file", "keep_the_disk_free"]
 

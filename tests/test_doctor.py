@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from drivebay import doctor
 from drivebay.cli import complete
 from drivebay.cli.entry import run
-from drivebay.doctor import basics, drives
+from drivebay.targets import doctor
+from drivebay.targets.doctor import basics, drives
 
 
 def by_name() -> dict[str, doctor.Finding]:

@@ -18,11 +18,12 @@ import pytest
 from loops import loop, needs_root, run, sparse
 from real_files import GIB, MIB, a_test, file, keep_the_disk_free, load, results
 
-from drivebay.suites import Prepare
-from drivebay.targets import doubts, host, inuse, smart
+from drivebay.definitions.suites import Prepare
 from drivebay.targets.base import Progress
-from drivebay.targets.doubts import Ran
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.telemetry import doubts, host, smart
+from drivebay.targets.telemetry.doubts import Ran
 
 __all__ = ["file", "keep_the_disk_free"]
 

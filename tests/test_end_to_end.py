@@ -14,10 +14,12 @@ import pytest
 from test_results import content
 
 import drivebay
-from drivebay import catalog, results, review, suites
-from drivebay.errors import Interrupted
-from drivebay.targets.states import States
-from drivebay.targets.virtual import VirtualTarget
+from drivebay import results, review
+from drivebay.common.errors import Interrupted
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.targets.virtual.states import States
+from drivebay.targets.virtual.target import VirtualTarget
 
 SM951 = "sm951-ahci-512"
 

@@ -17,8 +17,9 @@ import drivebay.report
 from drivebay import results
 from drivebay.analysis import review
 from drivebay.cli.entry import run
-from drivebay.errors import UserError
-from drivebay.exchange import import_fio, query
+from drivebay.common.errors import UserError
+from drivebay.lab.fio_import.importer import import_fio
+from drivebay.lab.query import query
 
 FIO = Path(__file__).parent / "data" / "fio"
 JOBS = """\

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drivebay.errors import EnvironmentProblem
-from drivebay.suites import Stable
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.definitions.suites import Stable
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA
-from drivebay.targets.fio_parse import (
+from drivebay.targets.fio.parse import (
     Document,
     Recorder,
     bin_bounds,

@@ -23,10 +23,10 @@ from real_files import (
     refusal,
 )
 
-from drivebay.errors import EnvironmentProblem, UserError
-from drivebay.targets import storage
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.targets.base import Progress
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import storage
 
 __all__ = ["file", "keep_the_disk_free"]
 

@@ -30,11 +30,11 @@ from real_files import (
     wait_until,
 )
 
-from drivebay.errors import DrivebayError, EnvironmentProblem
-from drivebay.suites import Prepare, Stable
-from drivebay.targets import fio_tool
+from drivebay.common.errors import DrivebayError, EnvironmentProblem
+from drivebay.definitions.suites import Prepare, Stable
 from drivebay.targets.base import Cancelled, PhaseResult, Progress
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio import tool as fio_tool
+from drivebay.targets.fio.target import FioTarget
 
 __all__ = ["file", "keep_the_disk_free"]
 

@@ -25,11 +25,12 @@ from real_files import (
     results,
 )
 
-from drivebay.suites import Prepare
-from drivebay.targets import fio_job, purge
+from drivebay.definitions.suites import Prepare
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, Progress
-from drivebay.targets.fio import FioTarget
-from drivebay.targets.fio_steps import START_S
+from drivebay.targets.fio import job as fio_job
+from drivebay.targets.fio.steps import START_S
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import purge
 
 __all__ = ["file", "keep_the_disk_free"]
 

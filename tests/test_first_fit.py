@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drivebay import catalog, suites
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
 from drivebay.targets.base import Progress
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.targets.virtual.target import VirtualTarget
 
 BOUND_PERCENT = 15.0
 TRACE_BOUND_PERCENT = 30.0

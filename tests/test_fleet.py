@@ -21,12 +21,13 @@ from fakes import workload
 from loops import sparse
 from test_sweep import Watched
 
-from drivebay import results, suites
-from drivebay.errors import EnvironmentProblem, UserError
-from drivebay.suites import Phase, Suite, Test
-from drivebay.sweep import engine, fleet, plan, spec
-from drivebay.sweep.plan import Plan
-from drivebay.sweep.store import Store
+from drivebay import results
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Suite, Test
+from drivebay.lab.sweep import engine, fleet, plan, spec
+from drivebay.lab.sweep.plan import Plan
+from drivebay.lab.sweep.store import Store
 
 GIB = 2**30
 
@@ -135,7 +136,7 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
         "folder": str(tmp_path / "review"),
     }
     bay = subprocess.Popen(
-        [sys.executable, "-m", "drivebay.sweep.bay"],
+        [sys.executable, "-m", "drivebay.lab.sweep.bay"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import drivebay
 from drivebay import Device, Drive, Latencies, Trace, Workload
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from drivebay import catalog
 from drivebay.analysis import published
-from drivebay.errors import UserError
-from drivebay.paper import load_plan
-from drivebay.paper.predicates import PREDICATES
-from drivebay.paper.verdicts import compared
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.lab.validate import load_plan
+from drivebay.lab.validate.predicates import PREDICATES
+from drivebay.lab.validate.verdicts import compared
 
 TOP = Path(__file__).resolve().parent.parent
 RECORDED = json.loads((TOP / "published" / "paper-run.json").read_text())

@@ -16,9 +16,9 @@ import pytest
 from loops import loop, needs_root, run, sparse
 from simulated_erase import SECURITY
 
-from drivebay.errors import UserError
-from drivebay.targets import blockdev, erase, purge, subject
+from drivebay.common.errors import UserError
 from drivebay.targets.base import Cancelled
+from drivebay.targets.safety import blockdev, erase, purge, subject
 
 pytestmark = needs_root
 SIZE = 64 * 2**20

@@ -23,9 +23,10 @@ import pytest
 from loops import digest, loop, needs_root, sparse
 from real_files import fios_of
 
-from drivebay import results, suites
+from drivebay import results
+from drivebay.definitions import suites
 from drivebay.results import Result
-from drivebay.targets import turns
+from drivebay.targets.safety import turns
 
 GIB = 2**30
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]

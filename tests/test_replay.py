@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from drivebay import catalog, suites, traces
+from drivebay import traces
 from drivebay.analysis.storage_bench import storage_bench
 from drivebay.cli import entry
-from drivebay.errors import UserError
-from drivebay.suites import Phase, Replay, Test
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Replay, Test
 from drivebay.targets.base import PhaseResult, Progress
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.targets.virtual.target import VirtualTarget
 
 DRIVE = "sm951-nvme-256"
 

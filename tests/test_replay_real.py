@@ -21,7 +21,8 @@ import pytest
 from loops import digest, loop, mounted, needs_root, run, sparse, with_signature
 
 from drivebay.cli import entry
-from drivebay.targets import inuse, turns
+from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import turns
 
 GIB = 2**30
 MIB = 2**20

@@ -11,10 +11,10 @@ import pytest
 from real_files import GIB, file, keep_the_disk_free
 
 from drivebay.analysis.storage_bench import DEPTHS, storage_bench
-from drivebay.errors import UserError
-from drivebay.suites import Phase, Replay, Test
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Phase, Replay, Test
 from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, Cancelled, PhaseResult, Progress
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio.target import FioTarget
 
 __all__ = ["file", "keep_the_disk_free"]
 

@@ -19,12 +19,13 @@ import made_result
 import pyarrow as pa
 import pytest
 
-from drivebay import analysis, report, results, suites
+from drivebay import analysis, report, results
 from drivebay.analysis import headline
 from drivebay.analysis.measure import measure
 from drivebay.analysis.moved import gone, moved
 from drivebay.analysis.review import phases_of
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions import suites
 from drivebay.report import charts_time, prose
 from drivebay.report.entries import Run, entries
 from drivebay.report.markup import el, script_json

@@ -10,7 +10,8 @@ import made_result
 import pytest
 from browsing import Tab, barriers
 
-from drivebay import report, suites
+from drivebay import report
+from drivebay.definitions import suites
 
 
 @pytest.fixture(scope="module")

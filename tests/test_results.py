@@ -17,7 +17,7 @@ import pytest
 from fakes import FakeTarget, small_suite
 
 from drivebay import results, review
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.results import Folder, files, provenance, writing
 from drivebay.targets.base import SERIES_SCHEMA
 

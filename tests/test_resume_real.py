@@ -22,11 +22,11 @@ from fakes import FakeTarget, small_suite
 from loops import loop, mounted, needs_root, run, sparse
 
 from drivebay import results, review
+from drivebay.definitions.suites import Test
 from drivebay.results import history, provenance
-from drivebay.suites import Test
 from drivebay.targets.base import PhaseResult, Progress
-from drivebay.targets.fio import FioTarget
-from drivebay.targets.fio_job import TARGET_VARIABLE
+from drivebay.targets.fio.job import TARGET_VARIABLE
+from drivebay.targets.fio.target import FioTarget
 
 HERE = Path(__file__).parent
 CI_KILLS = {"virtual": 12, "file": 6}

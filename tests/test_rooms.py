@@ -17,61 +17,35 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = TOP / "python" / "drivebay"
 
-# What everyone may import: errors, formatting, where the project's data lies, orderly
-# ends, and how much memory there is.
-GROUND = {"errors", "units", "data", "signals", "memory"}
+# What everyone may import: errors, units, where the project's data lies, signals, memory.
+GROUND = {"common"}
 
 # Room -> rooms that it may import besides the ground.
 PYTHON_ROOMS: dict[str, set[str]] = {
-    "errors": set(),
-    "units": set(),
-    "data": set(),
-    "signals": set(),
-    "memory": set(),
+    "common": set(),
     "_core": set(),
-    "suites": set(),
+    "definitions": {"_core"},
     "traces": {"_core"},
-    "catalog": {"_core"},
-    "targets": {"_core", "catalog", "suites"},
-    "serving": {"_core", "catalog"},
-    "results": {"suites", "targets"},
-    "analysis": {"results", "suites"},
-    "report": {"analysis", "results", "suites"},
-    "review": {"analysis", "catalog", "report", "results", "suites", "targets"},
-    "bench": {"_core", "catalog", "suites", "targets"},
-    "doctor": {"_core", "catalog", "targets"},
-    "library": {"_core", "analysis", "catalog", "suites", "targets"},
-    "paper": {"analysis", "catalog", "review", "suites", "targets"},
-    "sweep": {"analysis", "catalog", "report", "results", "review", "suites", "targets"},
-    "exchange": {"analysis", "results", "suites", "targets"},
-    "calibrate": {
-        "_core",
-        "analysis",
-        "catalog",
-        "paper",
-        "results",
-        "review",
-        "suites",
-        "targets",
-    },
-    "__main__": {"cli"},
+    "targets": {"_core", "definitions"},
+    "serving": {"_core", "definitions"},
+    "results": {"definitions", "targets"},
+    "analysis": {"definitions", "results"},
+    "report": {"analysis", "definitions", "results"},
+    "review": {"analysis", "definitions", "report", "results", "targets"},
+    "library": {"_core", "analysis", "definitions", "targets"},
+    "lab": {"_core", "analysis", "definitions", "report", "results", "review", "targets"},
     "cli": {
         "analysis",
-        "bench",
-        "calibrate",
-        "catalog",
-        "exchange",
-        "doctor",
-        "paper",
+        "definitions",
+        "lab",
         "report",
         "results",
         "review",
         "serving",
-        "suites",
-        "sweep",
         "targets",
         "traces",
     },
+    "__main__": {"cli"},
 }
 
 # Crate -> crates of ours that it may name as dependencies.
@@ -227,8 +201,8 @@ def test_an_upward_import_is_found_in_every_spelling(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from drivebay.suites import Test",
-        "from drivebay import data, errors",
+        "from drivebay.definitions.suites import Test",
+        "from drivebay.common import data, errors",
         "from .schema import Manifest",
         "from . import schema",
         "import numpy as np",

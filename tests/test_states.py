@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from drivebay import suites
-from drivebay.suites import Test
-from drivebay.targets import states as kept_states
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Test
 from drivebay.targets.base import Cancelled, Progress
-from drivebay.targets.states import Prepared, States, key_of, seed_of, workers_with_states
+from drivebay.targets.virtual import states as kept_states
+from drivebay.targets.virtual.states import Prepared, States, key_of, seed_of, workers_with_states
 
 
 @dataclass

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 
-from drivebay import catalog, suites
-from drivebay.errors import UserError
-from drivebay.suites import Phase, Prepare, Quick, Steady, Test
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Prepare, Quick, Steady, Test
 from drivebay.targets.base import Progress
-from drivebay.targets.fio_parse import Recorder
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.targets.fio.parse import Recorder
+from drivebay.targets.virtual.target import VirtualTarget
 
 __all__ = ["file", "keep_the_disk_free"]
 

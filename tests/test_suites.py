@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from drivebay import suites
-from drivebay.errors import UserError
-from drivebay.suites import Prepare, Suite, Test, Workload, loader
+from drivebay.common.errors import UserError
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Prepare, Suite, Test, Workload, loader
 
 SM951_BYTES = 512_110_190_592
 

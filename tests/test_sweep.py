@@ -17,13 +17,13 @@ import fsspec
 import pyarrow.parquet as pq
 import pytest
 
-from drivebay import catalog
 from drivebay.analysis.effects import Factor, Study
-from drivebay.catalog.what_if import changed
-from drivebay.errors import EnvironmentProblem, UserError
-from drivebay.sweep import cluster, engine, outcome, plan, spec, work
-from drivebay.sweep.plan import Plan
-from drivebay.sweep.store import Store
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
+from drivebay.lab.sweep import cluster, engine, outcome, plan, spec, work
+from drivebay.lab.sweep.plan import Plan
+from drivebay.lab.sweep.store import Store
 
 SMALL = ("drive.capacity_sectors=8000000", "collection.idle.free_mb=200",
          "collection.pool_mb=20", "nand.blocks_per_plane=16")  # fmt: skip

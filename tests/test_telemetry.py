@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drivebay.errors import DrivebayError
-from drivebay.targets import inuse, sensors
-from drivebay.targets.meter import Meter
-from drivebay.targets.sensors import Sensor
-from drivebay.targets.telemetry import Phase, Telemetry, check_power
+from drivebay.common.errors import DrivebayError
+from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.telemetry import sensors
+from drivebay.targets.telemetry.meter import Meter
+from drivebay.targets.telemetry.recorder import Phase, Telemetry, check_power
+from drivebay.targets.telemetry.sensors import Sensor
 
 # A SMART log page as a drive of 330 K gives it: NVM Express Base Specification 2.0, figure 207.
 PAGE = bytearray(512)

@@ -19,9 +19,9 @@ import pytest
 from loops import loop, needs_root, run, sparse
 
 from drivebay import traces
-from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.targets.replay_real import How, RealReplay, What
-from drivebay.targets.subject import Consent
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.targets.replay.run import How, RealReplay, What
+from drivebay.targets.safety.subject import Consent
 from drivebay.traces import recording
 
 MIB = 2**20

@@ -19,7 +19,7 @@ import pytest
 
 from drivebay import traces
 from drivebay.cli.entry import run as cli_run
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 
 HERE = Path(__file__).parent
 MSR = (

@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 from loops import loop, needs_root, run, sparse
 
-from drivebay import catalog
 from drivebay.analysis.figures import Measured, PhaseData
 from drivebay.analysis.measure import measure
-from drivebay.suites import Phase, Test
-from drivebay.targets import erase, purge, subject, trim
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.suites import Phase, Test
 from drivebay.targets.base import SERIES_SCHEMA, PhaseResult, Progress, Target
-from drivebay.targets.fio import FioTarget
-from drivebay.targets.subject import Consent, Hold
+from drivebay.targets.fio import trim
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import erase, purge, subject
+from drivebay.targets.safety.subject import Consent, Hold
 from drivebay.targets.trim_verdict import STRETCH_BYTES, Claims, Validation
-from drivebay.targets.virtual import VirtualTarget
+from drivebay.targets.virtual.target import VirtualTarget
 
 SIZE = 64 * 2**20
 

@@ -10,9 +10,10 @@ import pytest
 from loops import sparse
 from real_files import GIB, a_test, keep_the_disk_free, load, wait_until
 
-from drivebay.targets import inuse, turns
 from drivebay.targets.base import Cancelled, Progress
-from drivebay.targets.fio import FioTarget
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import turns
 
 __all__ = ["keep_the_disk_free"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from drivebay import _core, catalog
+from drivebay import _core
+from drivebay.definitions import profiles as catalog
 
 
 def small(*variants: str, **changes: Any) -> _core.VirtualDrive:

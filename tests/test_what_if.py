@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from drivebay import catalog
 from drivebay.analysis.changed import changes
-from drivebay.catalog.what_if import changed
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 
 TOP = Path(__file__).resolve().parent.parent
 

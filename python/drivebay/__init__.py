@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drivebay.definitions.suites import load as load_suite
     from drivebay.library import (
         Device,
         Drive,
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
         run,
     )
     from drivebay.results import load as load_result
-    from drivebay.suites import load as load_suite
 
-    from . import calibrate as calibrate
     from . import review as review
+    from .lab import calibrate as calibrate
 
 __all__ = [
     "Device",
@@ -50,10 +50,10 @@ _LIBRARY = {
     *("drive", "run"),
 }
 _HOMES = {
-    "calibrate": ("drivebay.calibrate", None),
+    "calibrate": ("drivebay.lab.calibrate", None),
     **{name: ("drivebay.library", name) for name in _LIBRARY},
     "load_result": ("drivebay.results", "load"),
-    "load_suite": ("drivebay.suites", "load"),
+    "load_suite": ("drivebay.definitions.suites", "load"),
     "review": ("drivebay.review", None),
 }
 

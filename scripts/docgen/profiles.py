@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from docgen.markdown import code, page, plain, table
-from drivebay import catalog
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
 
 TOP = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = "sm951-ahci-512"

@@ -7,10 +7,10 @@ from docgen.markdown import page
 
 # Modules whose public names a user of the package meets, besides its own.
 MODULES = {
-    "drivebay.catalog": "Profiles of virtual drives.",
-    "drivebay.suites": "Suites and their tests, as data.",
+    "drivebay.definitions.profiles": "Profiles of virtual drives.",
+    "drivebay.definitions.suites": "Suites and their tests, as data.",
     "drivebay.results": "Result folders.",
-    "drivebay.errors": "What a user can cause.",
+    "drivebay.common.errors": "What a user can cause.",
 }
 
 

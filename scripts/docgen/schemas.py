@@ -7,8 +7,8 @@ from typing import Any
 
 from docgen.markdown import code, page, plain, table
 from docgen.models import describe, schema_text
+from drivebay.definitions.suites import Suite
 from drivebay.results.manifest import Manifest
-from drivebay.suites import Suite
 from drivebay.targets import base
 
 # The columns' units follow from their names; this says what the names leave open.
@@ -56,7 +56,7 @@ def pages() -> dict[str, str]:
 
 
 def _suite() -> str:
-    from drivebay.suites import loader
+    from drivebay.definitions.suites import loader
 
     shorthand = inspect.cleandoc(loader.__doc__ or "").split("\n\n", 1)[1]
     introduction = f"""

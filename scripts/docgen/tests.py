@@ -6,10 +6,10 @@ The words for loads and preparations are those of the reports.
 from __future__ import annotations
 
 from docgen.markdown import code, page, plain, table
-from drivebay import suites
+from drivebay.common.units import duration
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Score, Suite, Test
 from drivebay.report import words
-from drivebay.suites import Phase, Score, Suite, Test
-from drivebay.units import duration
 
 
 def pages() -> dict[str, str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 sys.path.insert(0, "/project")
 
-from drivebay.errors import DrivebayError
-from drivebay.targets import blockdev, purge, sensors, smart, subject
+from drivebay.common.errors import DrivebayError
+from drivebay.targets.safety import blockdev, purge, subject
+from drivebay.targets.telemetry import sensors, smart
 
 DEVICE = "/dev/nvme0n1"
 

@@ -10,8 +10,9 @@ import nbd_server
 import pytest
 from nbd_server import Served, served
 
-from drivebay import catalog, serving
-from drivebay.errors import UserError
+from drivebay import serving
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
 
 PATIENCE_S = 60
 MIB = 2**20

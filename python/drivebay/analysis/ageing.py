@@ -9,7 +9,7 @@ from __future__ import annotations
 from drivebay.analysis.figures import IOS, Figure, Measured, PhaseFigures, by_key
 from drivebay.analysis.groups import by_age
 from drivebay.analysis.phases import of_any_phase
-from drivebay.suites import Test
+from drivebay.definitions.suites import Test
 
 
 def ageing(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:

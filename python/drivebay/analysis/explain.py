@@ -16,7 +16,7 @@ import numpy as np
 
 from drivebay.analysis.figures import Measured, PhaseFigures
 from drivebay.analysis.stages import OverTime, StageShare, meaning, ordered
-from drivebay.suites import spoken
+from drivebay.definitions.suites import spoken
 
 WORTH_PERCENT = 10.0
 """A stage is named in a sentence from this part of the whole on."""

@@ -20,7 +20,7 @@ from drivebay.analysis import thermal as thermals
 from drivebay.analysis.rounds import RoundsFound
 from drivebay.analysis.stages import OverTime
 from drivebay.analysis.trim import Trim
-from drivebay.suites import Test, Workload
+from drivebay.definitions.suites import Test, Workload
 
 SAMPLES = "1 s samples"
 IOS = "I/Os"

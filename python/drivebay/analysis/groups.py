@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis.figures import PhaseFigures
-from drivebay.suites import Workload
+from drivebay.definitions.suites import Workload
 
 
 @dataclass(frozen=True)

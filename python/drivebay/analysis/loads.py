@@ -10,7 +10,7 @@ from dataclasses import replace
 from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key
 from drivebay.analysis.groups import by_mix
 from drivebay.analysis.phases import of_any_phase, of_phases
-from drivebay.suites import Test
+from drivebay.definitions.suites import Test
 
 
 def loads(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:

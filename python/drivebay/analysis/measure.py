@@ -27,7 +27,7 @@ from drivebay.analysis.figures import (
     by_key,
 )
 from drivebay.analysis.phases import computed, of_any_phase, of_phases
-from drivebay.suites import Test
+from drivebay.definitions.suites import Test
 
 
 def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from drivebay.analysis.figures import SD, Figure, PhaseFigures
 from drivebay.analysis.ladder import Step
-from drivebay.suites import Workload
-from drivebay.units import binary_bytes
+from drivebay.common.units import binary_bytes
+from drivebay.definitions.suites import Workload
 
 NAMES = {0: ("write", "writes"), 100: ("read", "reads")}
 

@@ -11,7 +11,7 @@ from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, power, stages, timeline
 from drivebay.analysis import storage_bench as benches
 from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseData, PhaseFigures
-from drivebay.suites import spoken
+from drivebay.definitions.suites import spoken
 
 
 def computed(phase: PhaseData) -> PhaseFigures:

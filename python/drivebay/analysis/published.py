@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from drivebay import data
+from drivebay.common import data
 
 Relation = Literal["eq", "approx", "lt", "gt", "range", "ratio_to"]
 Verdict = Literal["within", "off", "shortened", "not measured"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from drivebay.suites import Rounds
+from drivebay.definitions.suites import Rounds
 
 
 @dataclass(frozen=True)

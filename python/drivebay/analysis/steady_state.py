@@ -18,7 +18,7 @@ from drivebay.analysis.figures import (
     by_key,
 )
 from drivebay.analysis.phases import of_any_phase, of_phases
-from drivebay.suites import Test
+from drivebay.definitions.suites import Test
 
 TOO_SHORT = "the run has not one full second"
 FIRST_S = 60

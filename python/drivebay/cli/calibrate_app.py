@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from drivebay.calibrate import Calibration
+    from drivebay.lab.calibrate import Calibration
 
 EPILOG = """\b
 Examples:
@@ -108,9 +108,9 @@ def calibrate(
 
     Says what the figures cannot tell: values that only move together, and values that stay open.
     """
-    from drivebay import calibrate as room
-    from drivebay.calibrate import table
-    from drivebay.errors import EXIT_CHECK_FAILED, EXIT_DONE
+    from drivebay.common.errors import EXIT_CHECK_FAILED, EXIT_DONE
+    from drivebay.lab import calibrate as room
+    from drivebay.lab.calibrate import table
 
     found = room.fit(
         given,
@@ -136,8 +136,8 @@ def calibrate(
 
 
 def _show(found: Calibration) -> None:
-    from drivebay.calibrate import table
     from drivebay.cli import show
+    from drivebay.lab.calibrate import table
 
     show.table(table.PARAMETER_HEAD, table.parameter_rows(found), right=(1, 2, 3))
     print()

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from drivebay import data
+from drivebay.common import data
 
 SUITE = "anandtech-2015"
 

@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from drivebay import units
+from drivebay.common import units
 from drivebay.review.plan import Plan
 from drivebay.targets.base import Target
 

@@ -9,8 +9,8 @@ import sys
 import textwrap
 from dataclasses import asdict
 
-from drivebay import doctor
-from drivebay.errors import EnvironmentProblem
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.targets import doctor
 
 INDENT = " " * 11
 STYLES = {"ok": "32", "note": "33", "missing": "31"}

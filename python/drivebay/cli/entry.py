@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from drivebay.errors import (
+from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
     EXIT_DONE,
     EXIT_ENVIRONMENT,

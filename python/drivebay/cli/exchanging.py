@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.cli import show
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
 
 
 def query(sql: str, folders: Sequence[Path], *, as_json: bool, as_csv: bool) -> None:
     """Prints what the query gives: a table, JSON or CSV."""
-    from drivebay import exchange
+    from drivebay.lab.query import query as run_query
 
     if as_json and as_csv:
         raise UserError("--json and --csv are both given", "leave one of them out")
-    found = exchange.query(sql, folders)
+    found = run_query(sql, folders)
     if as_json:
         rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
         print(json.dumps(rows, indent=1, default=str))
@@ -45,9 +45,9 @@ def _cell(value: Any) -> str:
 
 def import_fio(files: Sequence[Path], out: Path, drive: str | None) -> None:
     """Makes the folder and its report."""
-    from drivebay import exchange
     from drivebay.cli import reporting
+    from drivebay.lab.fio_import.importer import import_fio as make_folder
 
-    folder = exchange.import_fio(files, out, drive=drive)
+    folder = make_folder(files, out, drive=drive)
     page = reporting.report([folder], None)
     print(f"result  {show.short(folder)}\nreport  {show.short(page)}")

@@ -15,7 +15,7 @@ from drivebay.analysis.measure import measure
 from drivebay.analysis.review import phases_of
 from drivebay.analysis.stages import meaning, ordered
 from drivebay.cli import show
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
 
 
 def explain(

@@ -6,9 +6,10 @@ import json
 from contextlib import closing
 
 from drivebay import review as engine
-from drivebay import suites, units
 from drivebay.cli import reviewing, show
-from drivebay.suites import Test
+from drivebay.common import units
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Test
 
 
 def tests(options: reviewing.Options, *, as_json: bool) -> None:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from drivebay.cli import show
-from drivebay.errors import EXIT_CHECK_FAILED
+from drivebay.common.errors import EXIT_CHECK_FAILED
 
 if TYPE_CHECKING:
-    from drivebay.paper.plan import Run
+    from drivebay.lab.validate.plan import Run
 
 
 def paper(drives: Sequence[str], rows: Sequence[str], *, as_json: bool) -> None:
     """The rows about these drives, or these rows; exits with 1 if one is out of its bounds."""
-    from drivebay.paper import judge, load_plan, run_all, table
+    from drivebay.lab.validate import judge, load_plan, run_all, table
 
     plan = load_plan().of_drives(drives).only(rows)
     found = judge(plan, run_all(plan, told=_tell))

@@ -141,7 +141,7 @@ def replay(
     On a real drive each request goes at its time, through io_uring. The trace is read once before
     anything is played, so that one that is damaged changes nothing.
     """
-    from drivebay import catalog
+    from drivebay.definitions import profiles as catalog
 
     idle_ms_max = None if keep_idle else idle_cap
     only_real: dict[str, Any] = {
@@ -178,8 +178,8 @@ def replay(
         return 0
 
     from drivebay.cli import replaying_real, reviewing
-    from drivebay.targets.replay_real import How
-    from drivebay.targets.subject import Consent
+    from drivebay.targets.replay.run import How
+    from drivebay.targets.safety.subject import Consent
 
     _refuse({"--full": full}, "a real drive or file")
     reviewing.target_factory(drive, destroy_data)  # says what DRIVE could have meant
@@ -209,7 +209,7 @@ def replay(
 
 
 def _refuse(given: dict[str, Any], kind: str) -> None:
-    from drivebay.errors import UserError
+    from drivebay.common.errors import UserError
 
     for option, value in given.items():
         if value is not None and value is not False:

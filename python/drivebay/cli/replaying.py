@@ -15,13 +15,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drivebay import units
 from drivebay.analysis.storage_bench import StorageBench, storage_bench
 from drivebay.cli.display import say
 from drivebay.cli.reviewing import target_factory
 from drivebay.cli.show import number, table
-from drivebay.errors import UserError
-from drivebay.suites import Phase, Prepare, Replay, Test
+from drivebay.common import units
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Phase, Prepare, Replay, Test
 from drivebay.targets.base import Cancelled, PhaseResult, Progress, Target
 
 REST_S = 1800.0

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from drivebay import signals, traces, units
+from drivebay import traces
 from drivebay.cli import show
 from drivebay.cli.display import LINE_EVERY_S, say
-from drivebay.errors import (
+from drivebay.common import signals, units
+from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
     EXIT_DONE,
     DrivebayError,
@@ -20,9 +21,9 @@ from drivebay.errors import (
     Interrupted,
     UserError,
 )
-from drivebay.targets.replay_figures import Replayed
-from drivebay.targets.replay_real import How, RealReplay, Survey, What
-from drivebay.targets.subject import Consent
+from drivebay.targets.replay.figures import Replayed
+from drivebay.targets.replay.run import How, RealReplay, Survey, What
+from drivebay.targets.safety.subject import Consent
 
 
 def what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from drivebay.cli import display
-from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.results import load
 
 SEVERAL = Path("drivebay-report.html")

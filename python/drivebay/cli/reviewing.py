@@ -18,15 +18,18 @@ from typing import Any
 
 import typer
 
-from drivebay import analysis, catalog, results, suites, units
+from drivebay import analysis, results
 from drivebay import review as engine
 from drivebay.analysis.changed import changes
-from drivebay.catalog.what_if import changed
 from drivebay.cli import display, reporting, show
-from drivebay.errors import DrivebayError, UserError
-from drivebay.suites import Suite, Test
+from drivebay.common import units
+from drivebay.common.errors import DrivebayError, UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.modifications import changed
+from drivebay.definitions.suites import Suite, Test
 from drivebay.targets.base import Target
-from drivebay.targets.states import States
+from drivebay.targets.virtual.states import States
 
 DEFAULT_SUITE = "anandtech-2015"
 DEFAULT_SEED = 1
@@ -170,7 +173,7 @@ def _where_it_is_now(target: dict[str, Any]) -> str:
     """What names the drive of an interrupted review: Linux may have renamed a device since."""
     drive = str(target["drive"])
     if target["kind"] == "block":
-        from drivebay.targets import blockdev
+        from drivebay.targets.safety import blockdev
 
         found = blockdev.paths_of(str(target.get("serial")), model=str(target.get("model")))
         if drive not in found and len(found) == 1:
@@ -265,13 +268,13 @@ def _original(folder: Path, made: results.Manifest) -> Path | None:
 
 
 def _virtual(profile: catalog.Profile, states: States) -> Target:
-    from drivebay.targets.virtual import VirtualTarget
+    from drivebay.targets.virtual.target import VirtualTarget
 
     return VirtualTarget(profile, states)
 
 
 def _real(path: Path, destroy_serial: str | None, more: dict[str, Any]) -> Target:
-    from drivebay.targets.fio import FioTarget
+    from drivebay.targets.fio.target import FioTarget
 
     return FioTarget(path, destroy_serial=destroy_serial, **more)
 

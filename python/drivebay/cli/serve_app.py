@@ -149,10 +149,11 @@ def serve(
     The drive answers as the model says, paced by the clock; its data is real. At the end, or on
     SIGUSR1, the server tells how late it was itself.
     """
-    from drivebay import catalog, serving
-    from drivebay.catalog.what_if import changed
+    from drivebay import serving
     from drivebay.cli import serve_show
-    from drivebay.errors import UserError
+    from drivebay.common.errors import UserError
+    from drivebay.definitions import profiles as catalog
+    from drivebay.definitions.modifications import changed
 
     if not nbd and not nvme_tcp and vfio_user is None:
         raise UserError(

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from drivebay import serving, signals, units
-from drivebay.catalog import Profile
+from drivebay import serving
 from drivebay.cli import show
 from drivebay.cli.display import say
-from drivebay.errors import EXIT_DONE, UserError
+from drivebay.common import signals, units
+from drivebay.common.errors import EXIT_DONE, UserError
+from drivebay.definitions.profiles import Profile
 
 SIZES = {"": 1, "MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivebay import units
+from drivebay.common import units
 
 if TYPE_CHECKING:
     from drivebay.analysis import Conditions, Headline
-    from drivebay.targets.blockdev import Device
+    from drivebay.targets.safety.blockdev import Device
 
 PIPE_WIDTH = 200
 NARROW = 68
@@ -22,8 +22,8 @@ NARROW = 68
 
 def drives(*, as_json: bool) -> None:
     """The catalog, and this machine's block devices with what forbids testing them."""
-    from drivebay import catalog
-    from drivebay.targets import blockdev
+    from drivebay.definitions import profiles as catalog
+    from drivebay.targets.safety import blockdev
 
     profiles = [catalog.load(name) for name in catalog.names()]
     devices = blockdev.list_devices()
@@ -144,8 +144,8 @@ def doubts(found: Conditions, *, tests: int) -> None:
 
 def run_bench() -> list[dict[str, Any]]:
     """Runs the cases with a line on stderr for each."""
-    from drivebay import bench as cases
     from drivebay.cli.display import say
+    from drivebay.lab import bench as cases
 
     return cases.run_cases(lambda line: say(f"bench: {line}"))
 

@@ -13,12 +13,12 @@ import typer
 
 from drivebay.cli import show, sweep_show
 from drivebay.cli.display import say
-from drivebay.errors import EXIT_CHECK_FAILED, UserError
+from drivebay.common.errors import EXIT_CHECK_FAILED, UserError
 
 if TYPE_CHECKING:
     from drivebay.analysis.effects import Effect, FigureEffects, Interaction
-    from drivebay.sweep.plan import Plan
-    from drivebay.sweep.store import Store
+    from drivebay.lab.sweep.plan import Plan
+    from drivebay.lab.sweep.store import Store
 
 SHOWN_PERCENT = 1.0
 """Interactions below this share of the variation are left to the page."""
@@ -36,8 +36,8 @@ def sweep(
     as_json: bool,
 ) -> None:
     """Runs a sweep, writes its report, prints the main effects; exits with 1 if runs failed."""
-    from drivebay.sweep import engine, plan, spec
-    from drivebay.sweep.store import Store
+    from drivebay.lab.sweep import engine, plan, spec
+    from drivebay.lab.sweep.store import Store
 
     if scheduler is not None and jobs is not None:
         raise UserError(
@@ -64,9 +64,9 @@ def sweep(
 
 def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) -> None:
     """The page beside the parts, and the effects on stdout."""
+    from drivebay.lab.sweep import outcome
+    from drivebay.lab.sweep.store import REPORT
     from drivebay.report import sweep_page
-    from drivebay.sweep import outcome
-    from drivebay.sweep.store import REPORT
 
     study = outcome.studied(made, store)
     page = sweep_page.render(outcome.about(made, failed), study)
@@ -130,8 +130,8 @@ def worker(
     address: str, *, jobs: int | None, only: list[str] | None, files: Sequence[Path]
 ) -> None:
     """Serves a scheduler with this host's processors and drives."""
-    from drivebay.sweep import cluster, fleet
-    from drivebay.sweep import worker as workers
+    from drivebay.lab.sweep import cluster, fleet
+    from drivebay.lab.sweep import worker as workers
 
     drives = fleet.testable(files, only)
     number = cluster.default_jobs() if jobs is None else jobs

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drivebay import traces, units
+from drivebay import traces
 from drivebay.cli.display import LINE_EVERY_S, say
 from drivebay.cli.show import number, table
+from drivebay.common import units
 
 
 def info(file: Path, *, from_: str | None, as_json: bool, png: Path | None, force: bool) -> None:

@@ -9,9 +9,10 @@ from dataclasses import asdict
 import typer
 
 from drivebay.cli.show import table
-from drivebay.errors import EXIT_CHECK_FAILED, EnvironmentProblem
-from drivebay.targets import subject, trim
-from drivebay.targets.subject import Consent, Hold
+from drivebay.common.errors import EXIT_CHECK_FAILED, EnvironmentProblem
+from drivebay.targets.fio import trim
+from drivebay.targets.safety import subject
+from drivebay.targets.safety.subject import Consent, Hold
 from drivebay.targets.trim_verdict import Validation
 
 SEED = 20150224

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from drivebay import _core
-from drivebay.catalog import core_problem
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions.profiles import core_problem
 from drivebay.library.drives import Drive, drive
 from drivebay.library.load import Trace, Workload
 from drivebay.library.result import Result

@@ -9,9 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivebay.catalog import Profile, from_document, load
-from drivebay.catalog.what_if import changed
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
+from drivebay.definitions.modifications import changed
+from drivebay.definitions.profiles import Profile, from_document, load
 
 if TYPE_CHECKING:
     from drivebay.library.device import Device

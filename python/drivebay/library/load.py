@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from drivebay.errors import UserError
-from drivebay.suites import Content, Replay
-from drivebay.targets.replay import check, core_plan
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Content, Replay
+from drivebay.targets.replay.source import check, core_plan
 
 DURATION_S = 60.0
 """Length of a load that does not say when it ends."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drivebay.analysis.latency import Histogram
-from drivebay.errors import EnvironmentProblem
+from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
 

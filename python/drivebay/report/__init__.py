@@ -11,7 +11,7 @@ from pathlib import Path
 
 from drivebay import results
 from drivebay.analysis import Review, review
-from drivebay.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.report import explain_page, site
 from drivebay.report.entries import entries
 from drivebay.report.page import render

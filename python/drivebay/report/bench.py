@@ -16,6 +16,7 @@ from typing import Any
 
 from drivebay.analysis import Measured, explain
 from drivebay.analysis.changed import changes
+from drivebay.definitions.suites import Test
 from drivebay.report import captions, kinds
 from drivebay.report.blocks import spread_words
 from drivebay.report.charts import wrapped
@@ -24,7 +25,6 @@ from drivebay.report.kinds.ladder import power_panel
 from drivebay.report.panels import Panel
 from drivebay.report.sections import PAGES, in_order, page_title
 from drivebay.report.words import number
-from drivebay.suites import Test
 
 Json = dict[str, Any]
 NAME_WIDTH = 22

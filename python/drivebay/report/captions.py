@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from drivebay.analysis import Measured, latency
 from drivebay.analysis.timeline import Spread
+from drivebay.common.units import binary_bytes
+from drivebay.definitions.suites import Phase, Test
 from drivebay.report import charts_time
 from drivebay.report.entries import SELF, Run
 from drivebay.report.markup import Child, Html, el
@@ -16,8 +18,6 @@ from drivebay.report.parts import details, table
 from drivebay.report.words import DASH, load, number, preparation, quantity, step_words
 from drivebay.report.words import kind as _kind
 from drivebay.report.words import latency as latency_words
-from drivebay.suites import Phase, Test
-from drivebay.units import binary_bytes
 
 ZERO = "The axis starts at zero."
 LOG = "Logarithmic axis, does not start at zero."

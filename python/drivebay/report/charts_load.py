@@ -11,6 +11,7 @@ import numpy as np
 
 from drivebay.analysis.ladder import Step
 from drivebay.analysis.mixes import NAMES
+from drivebay.common.units import binary_bytes
 from drivebay.report.charts import (
     Chart,
     Json,
@@ -24,7 +25,6 @@ from drivebay.report.charts import (
 from drivebay.report.entries import Run, phase_name
 from drivebay.report.markup import chart_text
 from drivebay.report.words import number
-from drivebay.units import binary_bytes
 
 
 def rate(chart_id: str, runs: Sequence[Run]) -> Chart:

@@ -9,14 +9,7 @@ from collections.abc import Sequence
 
 from drivebay.analysis.explain import Gap
 from drivebay.analysis.stages import ordered
-from drivebay.report.charts import (
-    Chart,
-    from_zero,
-    rounded,
-    row_height,
-    unit_label,
-    wrapped,
-)
+from drivebay.report.charts import Chart, from_zero, rounded, row_height, unit_label, wrapped
 from drivebay.report.entries import Run, labelled
 from drivebay.report.markup import chart_text
 from drivebay.report.themes import STAGES

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from drivebay import units
 from drivebay.analysis import Measured, Review
 from drivebay.analysis.changed import changes
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.mixes import NAMES, mix_words
+from drivebay.common import units
+from drivebay.definitions.suites import Test, spoken
 from drivebay.report.themes import SERIES
-from drivebay.suites import Test, spoken
 
 
 @dataclass(frozen=True)

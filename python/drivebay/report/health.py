@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from drivebay import units
+from drivebay.common import units
 from drivebay.report.markup import Child
 from drivebay.report.parts import table
 from drivebay.report.words import number

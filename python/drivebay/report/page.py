@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from importlib import resources
 
-from drivebay import units
+from drivebay.common import units
 from drivebay.report import specification, summary, themes
 from drivebay.report.blocks import Book
 from drivebay.report.conditions import conditions_of

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from drivebay.definitions.suites import Test
 from drivebay.report import captions, kinds
 from drivebay.report.blocks import Book, explained, facts_of, figure_bars
 from drivebay.report.entries import Entry, Run, run_differently, runs, short_title
 from drivebay.report.kinds.base import BarOf
 from drivebay.report.kinds.ladder import power_panel
 from drivebay.report.markup import Child, Html, el
-from drivebay.suites import Test
 
 PAGES = {
     "performance-consistency": "Performance consistency",

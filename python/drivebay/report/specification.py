@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from drivebay import units
 from drivebay.analysis.published import said, specification
+from drivebay.common import units
 from drivebay.report.entries import Entry
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.parts import details, table

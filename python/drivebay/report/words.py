@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from drivebay import units
-from drivebay.suites import Prepare, Test, Workload
+from drivebay.common import units
+from drivebay.definitions.suites import Prepare, Test, Workload
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"

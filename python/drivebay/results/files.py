@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 
 PARTIAL = ".partial-"
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions.suites import Suite
 from drivebay.results import files
-from drivebay.suites import Suite
 
 SCHEMA_VERSION: Literal[1] = 1
 NAME = "manifest.json"

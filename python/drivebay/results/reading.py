@@ -15,10 +15,10 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import writing
 from drivebay.results.manifest import Tool, read_manifest
-from drivebay.suites import Suite, Test, Workload
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
 from drivebay.results import files, history, manifest
 from drivebay.results.manifest import Manifest, StepEntry
 from drivebay.targets.base import (

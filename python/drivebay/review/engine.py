@@ -21,9 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from drivebay import signals
 from drivebay.analysis.changed import changes
-from drivebay.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
+from drivebay.common import signals
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
+from drivebay.definitions.suites import Suite, Test
 from drivebay.results import Folder, Manifest, StepEntry, provenance
 from drivebay.results.manifest import Tool
 from drivebay.results.writing import Taken
@@ -31,7 +32,6 @@ from drivebay.review import resume as resuming
 from drivebay.review.plan import Plan, Planned, copies_max, default_jobs, make_plan
 from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
-from drivebay.suites import Suite, Test
 from drivebay.targets.base import Cancelled, PhaseResult, Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from drivebay.analysis import Measured
 from drivebay.analysis.figures import PhaseData
 from drivebay.analysis.measure import measure
-from drivebay.suites import Test
+from drivebay.definitions.suites import Test
 from drivebay.targets.base import PhaseResult
 
 

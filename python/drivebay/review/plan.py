@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from drivebay.memory import available_bytes
-from drivebay.suites import Test
+from drivebay.common.memory import available_bytes
+from drivebay.definitions.suites import Test
 from drivebay.targets.base import Target
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Suite
 from drivebay.results import Manifest, provenance
-from drivebay.suites import Suite
 from drivebay.targets.base import Target
 
 GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})

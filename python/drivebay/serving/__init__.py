@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from drivebay import _core
-from drivebay.catalog import Profile
-from drivebay.errors import EnvironmentProblem, UserError
-from drivebay.memory import available_bytes
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.memory import available_bytes
+from drivebay.definitions.profiles import Profile
 
 T = TypeVar("T")
 Pace = Literal["sleep", "hybrid", "spin", "none"]

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from drivebay.suites import Test, Workload
+from drivebay.definitions.suites import Test, Workload
 
 SERIES_SCHEMA = pa.schema(
     [

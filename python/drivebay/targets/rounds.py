@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drivebay.suites import Phase, Test
-from drivebay.suites.steady import Window
+from drivebay.definitions.suites import Phase, Test
+from drivebay.definitions.suites.steady import Window
 from drivebay.targets.base import HISTOGRAM_SCHEMA, PhaseResult
 
 VALUES = ("iops", "latency_us", "latency_max_us")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import _core
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.traces.read import OPS, Summary, check_source, core_errors, in_order, summary_of
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drivebay import _core, units
-from drivebay.errors import UserError
+from drivebay import _core
+from drivebay.common import units
+from drivebay.common.errors import UserError
 from drivebay.traces.convert import whole_file
 from drivebay.traces.read import OPS, Described, core_errors, in_order
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from drivebay import _core
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 
 OPS = ("read", "write", "trim", "flush")
 """What the numbers in the column `op` mean."""

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from drivebay import signals
-from drivebay.errors import EnvironmentProblem, UserError
+from drivebay.common import signals
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.traces.convert import check_out, convert
 from drivebay.traces.read import Summary
 

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from drivebay import _core
-from drivebay.errors import UserError
+from drivebay.common.errors import UserError
 from drivebay.traces.convert import KINDS, kind_by_name, parquet, whole_file
 from drivebay.traces.read import Described, Summary, core_errors
 

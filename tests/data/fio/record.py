@@ -17,10 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from drivebay.targets import fio_run
 from drivebay.targets.base import Progress
-from drivebay.targets.fio_parse import Recorder
-from drivebay.targets.fio_tool import Tool
+from drivebay.targets.fio import process as fio_run
+from drivebay.targets.fio.parse import Recorder
+from drivebay.targets.fio.tool import Tool
 
 HERE = Path(__file__).resolve().parent
 JOB = """\

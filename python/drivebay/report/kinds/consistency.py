@@ -10,13 +10,7 @@ from collections.abc import Sequence
 
 from drivebay.analysis import Measured
 from drivebay.report import captions, charts_time
-from drivebay.report.blocks import (
-    LINEAR_FIRST,
-    inside_panels,
-    names_of,
-    run_key,
-    with_heat,
-)
+from drivebay.report.blocks import LINEAR_FIRST, inside_panels, names_of, run_key, with_heat
 from drivebay.report.entries import SELF, Run, short_title
 from drivebay.report.kinds.base import LOWER, BarOf, Kind
 from drivebay.report.markup import Child

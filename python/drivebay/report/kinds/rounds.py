@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivebay import units
 from drivebay.analysis import Measured
 from drivebay.analysis.figures import SMALL_BLOCK_BYTES, PhaseFigures
 from drivebay.analysis.groups import mix_name
+from drivebay.common import units
+from drivebay.definitions.suites import spoken
 from drivebay.report import captions, charts_groups
 from drivebay.report.blocks import inside_panels, names_of
 from drivebay.report.charts_groups import Group
@@ -24,7 +25,6 @@ from drivebay.report.panels import Note, Panel, panel
 from drivebay.report.parts import details, table
 from drivebay.report.words import latency as latency_words
 from drivebay.report.words import number, quantity
-from drivebay.suites import spoken
 
 MANY = 12
 """With more loads than that their latencies have no row each: the tables have them."""

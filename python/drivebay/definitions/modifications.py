@@ -1,0 +1,196 @@
+"""What-ifs as a person types them: "heatsink", "over_provisioning=25%", "link=pcie2x4".
+
+Three kinds of words: a variant that the profile names; one of the short names below, which stand
+for one or more values of the profile; or a value by its own name, `heat.ambient_c=30`, where the
+section may be left out if only one section has such a name. The core checks the changed drive.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from drivebay.common.errors import UserError
+from drivebay.definitions.profiles import WHAT_IF, Profile, from_resolved
+
+SECTOR_BYTES = 512
+SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
+OVER_PROVISIONING_PERCENT_MAX = 90.0
+EXAMPLES = "--with heatsink, --with over_provisioning=25%, --with link=pcie2x4"
+
+
+def changed(profile: Profile, words: Sequence[str]) -> Profile:
+    """The profile with all of these changes, applied in the order given.
+
+    Raises
+    ------
+    UserError
+        If a word is no change that this drive knows, or the changed drive is not possible.
+
+    >>> from drivebay.definitions.profiles import load
+    >>> drive = changed(load("sm951-ahci-512"), ["heatsink", "link=pcie2x4", "ambient_c=30"])
+    >>> drive.interface, drive.raw["heat"]["ambient_c"]["value"]
+    ('AHCI, PCIe 2.0 x4', 30)
+    """
+    for word in words:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals and name not in FLAGS:
+            profile = _variant(profile, name)
+        elif name in SHORT:
+            profile = SHORT[name](profile, value)
+        else:
+            profile = _value(profile, name, value)
+    return profile
+
+
+def _variant(profile: Profile, name: str) -> Profile:
+    if name in profile.variants:
+        return profile.with_(name)
+    known = [*profile.variants, *SHORT]
+    if name in SHORT or name in _leaves(profile):
+        raise UserError(f"--with {name}: a value is missing", f"--with {_example(profile, name)}")
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise UserError(
+        f"--with {name}: {profile.name} has no such variant; it has "
+        f"{', '.join(profile.variants) or 'none'}",
+        f"{hint}possible are, for example: {EXAMPLES}",
+    )
+
+
+def _over_provisioning(profile: Profile, value: str) -> Profile:
+    """The share of the user's capacity that is given to the drive as spare space.
+
+    As if the host left it unused: collection begins at the same amount of free flash as before,
+    and the pool that is written until then is larger by what was taken from the user.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", value)
+    percent = float(match[1]) if match else -1.0
+    if not 0 <= percent <= OVER_PROVISIONING_PERCENT_MAX:
+        raise UserError(
+            f"--with over_provisioning={value}: must be from 0% to "
+            f"{OVER_PROVISIONING_PERCENT_MAX:g}%, the share of the capacity that is left unused",
+            "--with over_provisioning=25%",
+        )
+    sectors = int(profile.raw["drive"]["capacity_sectors"]["value"])
+    kept = round(sectors * (100 - percent) / 100) // SECTOR_ALIGN * SECTOR_ALIGN
+    taken_mb = (sectors - kept) * SECTOR_BYTES / 1e6
+    pool_mb = float(profile.raw["collection"]["pool_mb"]["value"]) + taken_mb
+    values = {"drive.capacity_sectors": kept, "collection.pool_mb": pool_mb}
+    return _with(profile, values, f"over_provisioning = {percent:g} %")
+
+
+def _link(profile: Profile, value: str) -> Profile:
+    """A PCIe generation and a number of lanes."""
+    match = re.fullmatch(r"pcie\s*([1-5])(?:\.0)?\s*x(\d+)", value.lower())
+    if match is None:
+        raise UserError(
+            f"--with link={value}: must be pcieGxL, a generation from 1 to 5 and a number of lanes",
+            "--with link=pcie2x4",
+        )
+    generation, lanes = int(match[1]), int(match[2])
+    values = {"link.generation": generation, "link.lanes": lanes}
+    return _with(profile, values, f"link = PCIe {generation}.0 x{lanes}")
+
+
+def _ignore_flush(profile: Profile, value: str) -> Profile:
+    """A drive that lies: flushes and forced writes are acknowledged, but nothing is made safe."""
+    if value not in ("", "true", "false"):
+        raise UserError(
+            f"--with ignore_flush={value}: must be true or false", "--with ignore_flush"
+        )
+    lies = value != "false"
+    return _with(profile, {"buffer.ignore_flush": lies}, f"ignore_flush = {str(lies).lower()}")
+
+
+SHORT: dict[str, Callable[[Profile, str], Profile]] = {
+    "over_provisioning": _over_provisioning,
+    "link": _link,
+    "ignore_flush": _ignore_flush,
+}
+"""Short names that stand for values of the profile."""
+
+FLAGS = {"ignore_flush"}
+"""Those of them that need no value."""
+
+
+def _value(profile: Profile, name: str, given: str) -> Profile:
+    leaves = _leaves(profile)
+    paths = [path for path in leaves if path == name or path.endswith(f".{name}")]
+    if name in leaves:
+        paths = [name]
+    if len(paths) > 1:
+        raise UserError(
+            f"--with {name}: more than one section has that name: {', '.join(paths)}",
+            f"--with {paths[0]}={given}",
+        )
+    if not paths:
+        endings = {path.rpartition(".")[2]: path for path in leaves}
+        close = difflib.get_close_matches(name, [*leaves, *endings, *SHORT], n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise UserError(
+            f"--with {name}: {profile.name} has no such value",
+            f"{hint}possible are, for example: {EXAMPLES}, or any section.key=value of its profile",
+        )
+    path = paths[0]
+    value = _parsed(path, given, leaves[path])
+    try:
+        return profile.with_(**{path.replace(".", "__"): value})
+    except UserError as problem:
+        now = json.dumps(leaves[path])
+        raise UserError(
+            f"--with {path}={given}: {problem.message}", f"it is {now}: --with {path}={now}"
+        ) from None
+
+
+def _parsed(path: str, given: str, before: Any) -> Any:
+    """The value as the kind of thing that it was before."""
+    try:
+        value = json.loads(given)
+    except ValueError:
+        value = given
+    if isinstance(before, float) and type(value) is int:
+        return float(value)
+    same = type(value) is type(before) or (type(before) is int and type(value) is float)
+    if not same:
+        kind = {bool: "true or false", int: "a number", float: "a number", list: "a list, [1, 2]"}
+        raise UserError(
+            f"--with {path}={given}: must be {kind.get(type(before), 'text')}",
+            f"it is {json.dumps(before)}: --with {path}={json.dumps(before)}",
+        )
+    return value
+
+
+def _with(profile: Profile, values: Mapping[str, Any], words: str) -> Profile:
+    """Sets values whose source says in words what was asked for."""
+    raw = profile.resolved()
+    for path, value in values.items():
+        section, _, key = path.partition(".")
+        raw[section][key] = {"value": value, "source": f"{WHAT_IF}: {words}"}
+    try:
+        return from_resolved(raw)
+    except UserError as problem:
+        raise UserError(
+            f"--with {words}: {problem.message}", f"possible are, for example: {EXAMPLES}"
+        ) from None
+
+
+def _leaves(profile: Profile) -> dict[str, Any]:
+    """Every single value of the profile by its dotted path."""
+
+    def below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+        if isinstance(node, Mapping) and "value" in node:
+            yield path, node["value"]
+        elif isinstance(node, Mapping | list):
+            for key, inner in node.items() if isinstance(node, Mapping) else enumerate(node):
+                yield from below(inner, f"{path}.{key}" if path else str(key))
+
+    return dict(below({key: value for key, value in profile.raw.items() if key != "variants"}, ""))
+
+
+def _example(profile: Profile, name: str) -> str:
+    shorts = {"over_provisioning": "over_provisioning=25%", "link": "link=pcie2x4"}
+    return shorts.get(name) or f"{name}={json.dumps(_leaves(profile)[name])}"

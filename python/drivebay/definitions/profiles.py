@@ -1,0 +1,248 @@
+"""The catalog: profiles of virtual drives, from drives/*.toml or a user's file.
+
+A profile is data: every number is `{ value, source }`, units stand last in each name. What is
+allowed is checked by the core, in one place. This room must not know how a drive runs.
+
+Families: a profile may name another drive of the catalog as its `base`, and then has only what
+differs: single values and whole lists replace the base's, `without` names what it lacks. A loaded
+profile is whole; so is what results keep.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivebay import _core
+from drivebay.common import data
+from drivebay.common.errors import EnvironmentProblem, UserError
+
+WHAT_IF = "what-if, given by the user"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A checked profile of a virtual drive.
+
+    `raw` is the profile as written, with all changes applied; treat it as read-only.
+    """
+
+    name: str
+    title: str
+    capacity_bytes: int
+    memory_bytes: int
+    raw: Mapping[str, Any]
+
+    @property
+    def interface(self) -> str:
+        """Protocol and link in words, for example "AHCI, PCIe 3.0 x4" or "SATA 6 Gb/s"."""
+        link = self.raw["link"]
+        protocol = self.raw["interface"]["protocol"]["value"]
+        generation, lanes = link["generation"]["value"], link["lanes"]["value"]
+        if protocol == "sata":
+            return f"SATA {('1.5', '3', '6')[generation - 1]} Gb/s"
+        return f"{protocol.upper() if protocol == 'ahci' else 'NVMe'}, PCIe {generation}.0 x{lanes}"
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names that `with_` accepts."""
+        return tuple(self.raw.get("variants", {}))
+
+    def resolved(self) -> dict[str, Any]:
+        """A copy of the whole profile: leaves are {"value", "source"}, JSON values only."""
+        return copy.deepcopy(dict(self.raw))
+
+    def json(self) -> str:
+        """The profile as the core reads it; the same text for the same profile."""
+        return json.dumps(self.raw, sort_keys=True)
+
+    def with_(self, *variants: str, **changes: Any) -> Profile:
+        """A changed drive, for what-ifs.
+
+        Parameters
+        ----------
+        variants : names of the profile's own sets of changes, such as "heatsink".
+        changes : values by dotted name with `__` for the dot, `heat__ambient_c=35`; their source
+            becomes "what-if".
+
+        Raises
+        ------
+        UserError
+            If a name is unknown or a value is not allowed.
+
+        >>> heat = load("sm951-ahci-512").with_("heatsink", heat__ambient_c=30).raw["heat"]
+        >>> heat["resistance_k_per_w"]["value"], heat["ambient_c"]["value"]
+        (4, 30)
+        """
+        raw = self.resolved()
+        for variant in variants:
+            known = raw.get("variants", {})
+            if variant not in known:
+                raise UserError(
+                    f"variant '{variant}' is unknown for {self.name}; must be one of "
+                    f"{', '.join(known) or '(it has none)'}",
+                    _closest(variant, known) or "change single values: section.key=value",
+                )
+            for key, leaf in known[variant].items():
+                if key != "title":
+                    _set(raw, key, leaf, optional=True)
+        for key, value in changes.items():
+            _set(raw, key.replace("__", "."), {"value": value, "source": WHAT_IF})
+        return _checked(raw, where=f"{self.name} with changes")
+
+
+def names() -> tuple[str, ...]:
+    """Names of the catalog's drives, sorted.
+
+    >>> "sm951-ahci-512" in names()
+    True
+    """
+    return tuple(sorted(path.stem for path in data.path("drives").glob("*.toml")))
+
+
+def load(name_or_path: str | Path) -> Profile:
+    """A drive of the catalog, or a profile of the user's (a path ending in .toml).
+
+    Raises
+    ------
+    UserError
+        If the name is unknown, or a profile has an unknown key, a value out of range, no source.
+    EnvironmentProblem
+        If the file cannot be read.
+
+    >>> load("sm951-ahci-512").capacity_bytes
+    512110190592
+    """
+    if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
+        return _read(Path(name_or_path))
+    if name_or_path not in names():
+        raise UserError(
+            f"drive '{name_or_path}' is not in the catalog",
+            _closest(name_or_path, names()) or "list the catalog: drivebay drives",
+        )
+    return _read(data.path("drives") / f"{name_or_path}.toml")
+
+
+def from_resolved(raw: Mapping[str, Any]) -> Profile:
+    """The profile that `resolved()` gave, as a manifest keeps it."""
+    return _checked(dict(raw), where="profile")
+
+
+def from_document(document: Mapping[str, Any], *, where: str) -> Profile:
+    """The profile that a TOML file with this content would be; it may have a `base`.
+
+    Raises
+    ------
+    UserError
+        As `load`; `where` says in the message what it is.
+    """
+    return _checked(_whole(copy.deepcopy(dict(document)), where=where), where=where)
+
+
+def _read(path: Path) -> Profile:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            f"profile {path} does not exist", "list the catalog: drivebay drives"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise UserError(
+            f"profile {path} is not TOML: {e}",
+            "compare with a profile of the catalog, for example drives/sm951-ahci-512.toml",
+        ) from None
+    except OSError as e:
+        raise EnvironmentProblem(
+            f"profile {path} cannot be read: {e.strerror}", f"ls -l {path}"
+        ) from None
+    return _checked(_whole(raw, where=str(path)), where=str(path))
+
+
+def _whole(raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The profile with what it has from its base, and its base from its own."""
+    base, without = raw.pop("base", None), raw.pop("without", [])
+    if base is None:
+        return raw
+    if base not in names() or base in members:
+        raise UserError(
+            f"{where}: base '{base}' is {'its own' if base in members else 'not in the catalog'}",
+            _closest(str(base), names()) or "list the catalog: drivebay drives",
+        )
+    text = (data.path("drives") / f"{base}.toml").read_text(encoding="utf-8")
+    whole = _whole(tomllib.loads(text), where=base, members=(*members, base))
+    for dotted in without if isinstance(without, list) else [without]:
+        *path, last = str(dotted).split(".")
+        section: Any = whole
+        for key in path:
+            section = section.get(key, {})
+        if last not in section:
+            raise UserError(
+                f"{where}: without '{dotted}': the base {base} has no such section or value",
+                "names are section.key, as in the profile",
+            )
+        del section[last]
+    _lay_over(whole, raw)
+    return whole
+
+
+def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Replaces what `over` has in `base`, section by section; a leaf goes with its source."""
+    for key, value in over.items():
+        old = base.get(key)
+        if isinstance(old, dict) and isinstance(value, dict) and "value" not in value:
+            _lay_over(old, value)
+        else:
+            base[key] = value
+
+
+def _checked(raw: dict[str, Any], *, where: str) -> Profile:
+    try:
+        text = json.dumps(raw, sort_keys=True, allow_nan=True)
+        capacity_bytes, memory_bytes = _core.check_profile(text)
+    except TypeError as e:  # TOML's dates and times
+        raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
+    except _core.CoreError as e:
+        raise core_problem(e, where=where) from None
+    drive = raw["drive"]
+    return Profile(drive["name"], drive["title"], capacity_bytes, memory_bytes, raw)
+
+
+def core_problem(problem: Exception, *, where: str) -> UserError:
+    """The core's two lines, "what" and "hint: what to do", as a UserError."""
+    message, _, hint = str(problem).partition("\nhint: ")
+    return UserError(f"{where}: {message}", hint or "list the catalog: drivebay drives")
+
+
+def _set(
+    raw: dict[str, Any], dotted: str, leaf: Mapping[str, Any], *, optional: bool = False
+) -> None:
+    """Replaces the leaf at `heat.ambient_c` or `heat.throttle.0.on_c`; adds it if `optional`."""
+    *path, last = dotted.split(".")
+    node: Any = raw
+    try:
+        for key in path:
+            if optional and isinstance(node, dict):
+                node.setdefault(key, {})
+            node = node[int(key)] if isinstance(node, list) else node[key]
+        old = node.get(last, leaf) if optional and isinstance(node, dict) else node[last]
+    except (KeyError, IndexError, ValueError, TypeError):
+        raise UserError(
+            f"'{dotted}' is not a value of this profile", "names are section.key, as in the profile"
+        ) from None
+    if not (isinstance(old, dict) and "value" in old):
+        raise UserError(
+            f"'{dotted}' is not a single value", "names are section.key, as in the profile"
+        )
+    # A what-if may leave the range that was plausible for the original.
+    node[last] = dict(leaf)
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""

@@ -1,0 +1,40 @@
+"""Suites: the tests of a review as data, from suites/*.toml or a user's file.
+
+This room must not know how a target carries a test out, nor what is computed from its results.
+"""
+
+from drivebay.definitions.suites.loader import load, names, spoken
+from drivebay.definitions.suites.model import (
+    SCHEMA_VERSION,
+    Phase,
+    Prepare,
+    Quick,
+    Replay,
+    Stable,
+    Suite,
+    Test,
+    Trim,
+    Workload,
+)
+from drivebay.definitions.suites.parts import Content, Rounds, Score
+from drivebay.definitions.suites.steady import Steady
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Content",
+    "Phase",
+    "Prepare",
+    "Quick",
+    "Replay",
+    "Rounds",
+    "Score",
+    "Stable",
+    "Steady",
+    "Suite",
+    "Test",
+    "Trim",
+    "Workload",
+    "load",
+    "names",
+    "spoken",
+]

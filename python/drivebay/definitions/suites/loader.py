@@ -1,0 +1,299 @@
+"""Reads a suite's TOML file into the model, and turns every mistake into one line with a hint.
+
+The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
+"qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` (in bytes) and `read_percents`
+likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations
+("4k-r80-qd3"), and the list that comes first in the file changes slowest. One `workload` that has
+all of them itself, or one `replay`, becomes the single phase "run"; a trim-check gets its two
+phases, "written" and "discarded".
+Leaves out: includes and variables; a suite is one file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from drivebay.common import data
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites.model import Suite
+
+FILE_BYTES_MAX = 1_000_000
+PHASES_MAX = 1000
+
+
+def names() -> list[str]:
+    """The suites that come with drivebay, sorted.
+
+    >>> "quick" in names()
+    True
+    """
+    return sorted(path.stem for path in data.path("suites").glob("*.toml"))
+
+
+def load(name_or_path: str | Path) -> Suite:
+    """A suite by its name, or from a user's file (a path that ends in .toml or has a slash).
+
+    Raises
+    ------
+    UserError
+        If there is no such suite, or the file is no valid suite; names file, field and value.
+    """
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
+        return _read(Path(name_or_path))
+    if text not in names():
+        close = difflib.get_close_matches(text, names(), n=1)
+        suggestion = f"did you mean --suite {close[0]}? " if close else ""
+        raise UserError(
+            f"suite '{text}' is unknown; known are {', '.join(names())}",
+            f"{suggestion}a suite of your own is given by its path: --suite ./my-suite.toml",
+        )
+    return _read(data.path("suites") / f"{text}.toml")
+
+
+def _read(path: Path) -> Suite:
+    how = "give a suite's name or a .toml file, for example: --suite quick"
+    try:
+        if path.is_dir():
+            raise UserError(f"suite file {path} is a directory", how)
+        with path.open("rb") as file:
+            raw = file.read(FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise UserError(f"suite file {path} does not exist", how) from None
+    except OSError as problem:
+        raise UserError(f"suite file {path} cannot be read: {problem.strerror}", how) from None
+    if len(raw) > FILE_BYTES_MAX:
+        raise UserError(f"suite file {path} is over {FILE_BYTES_MAX} bytes: no suite", how)
+    try:
+        table = tomllib.loads(raw.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise UserError(
+            f"suite file {path} is not valid TOML: {_one_line(problem)}",
+            "compare it with the suites that come with drivebay, such as suites/quick.toml",
+        ) from None
+    return parse(table, where=str(path))
+
+
+def parse(table: dict[str, Any], *, where: str) -> Suite:
+    """A suite from its TOML table; `where` names it in errors.
+
+    Raises
+    ------
+    UserError
+        On the first thing that is wrong.
+    """
+    tests = table.get("tests")
+    if isinstance(tests, list):
+        table = {**table, "tests": [_expand(test, where) for test in tests]}
+    try:
+        # Through JSON, because strict validation of it takes arrays for tuples and nothing else.
+        return Suite.model_validate_json(json.dumps(table, default=str), strict=True)
+    except ValidationError as problem:
+        raise _explain(problem, table, where) from None
+
+
+class _Expanded(dict[str, Any]):
+    """A test whose phases the loader wrote; errors in them are told in the file's own terms."""
+
+    swept: Mapping[str, str] = MappingProxyType({})
+    """Fields of the workload that came from a list, and the list's key."""
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """A list that stands for a field of the workload, one phase for each value."""
+
+    key: str
+    field: str
+    label: Callable[[int], str]
+    example: str
+
+
+def _size(count: int) -> str:
+    """A size in bytes as a label.
+
+    >>> [_size(count) for count in (512, 4096, 131072, 67108864)]
+    ['512b', '4k', '128k', '64m']
+    """
+    for unit, letter in ((2**20, "m"), (2**10, "k")):
+        if count and count % unit == 0:
+            return f"{count // unit}{letter}"
+    return f"{count}b"
+
+
+_SPOKEN = {"b": "B", "k": "KiB", "m": "MiB"}
+
+
+def spoken(label: str) -> str:
+    """A label that the loader wrote, as people say it; any other stays as it is.
+
+    >>> spoken("4k-r80-qd3"), spoken("512b-r0"), spoken("r100"), spoken("c50"), spoken("degrade-1")
+    ('4 KiB, 80 % reads, QD 3', '512 B, writes', 'reads', '50 % compressible', 'degrade-1')
+    """
+    words = []
+    for part in label.split("-"):
+        if found := re.fullmatch(r"(\d+)([bkm])", part):
+            words.append(f"{found[1]} {_SPOKEN[found[2]]}")
+        elif found := re.fullmatch(r"r(\d+)", part):
+            share = {"100": "reads", "0": "writes"}
+            words.append(share.get(found[1], f"{found[1]} % reads"))
+        elif found := re.fullmatch(r"(qd|c)(\d+)", part):
+            number = found[2]
+            words.append(f"QD {number}" if found[1] == "qd" else f"{number} % compressible")
+        else:
+            return label
+    return ", ".join(words)
+
+
+SWEEPS = (
+    _Sweep("compressible_percents", "content", "c{}".format, "[0, 50, 100]"),
+    _Sweep("block_sizes", "block_bytes", _size, "[512, 4096, 131072]"),
+    _Sweep("read_percents", "read_percent", "r{}".format, "[100, 80, 60, 40, 20, 0]"),
+    _Sweep("queue_depths", "queue_depth", "qd{}".format, "[1, 2, 4, 8, 16, 32]"),
+)
+
+
+def _expand(test: Any, where: str) -> Any:
+    """The terse form of one test, spelled out."""
+    if not isinstance(test, dict):
+        return test
+    if "replay" in test and not {"workload", "phases"} & set(test):
+        kept = {key: value for key, value in test.items() if key != "replay"}
+        return _Expanded(kept, phases=[{"label": "run", "replay": test["replay"]}])
+    if test.get("kind") == "trim-check" and "phases" not in test:
+        halves = [("written", False), ("discarded", True)]
+        phases = [{"label": label, "trim": {"discard": discard}} for label, discard in halves]
+        return _Expanded(test, phases=phases)
+    name = test.get("id", "?")
+    sweeps = [sweep for sweep in SWEEPS if sweep.key in test]
+    if "workload" not in test:
+        for sweep in sweeps:
+            raise UserError(
+                f"{where}: test '{name}': {sweep.key} without a workload",
+                "add a [tests.workload] table, which all the phases share",
+            )
+        return test
+    if "phases" in test:
+        raise UserError(
+            f"{where}: test '{name}' has both 'workload' and 'phases'; one of them is allowed",
+            "keep 'workload' for a single load or a sweep, 'phases' for anything else",
+        )
+    left_out = {"workload", *(sweep.key for sweep in sweeps)}
+    full = _Expanded({key: value for key, value in test.items() if key not in left_out})
+    load = test["workload"]
+    for sweep in sweeps:
+        values = test[sweep.key]
+        if not (isinstance(values, list) and values and all(type(one) is int for one in values)):
+            raise UserError(
+                f"{where}: test '{name}': {sweep.key}: {values!r} is not allowed; must be a list "
+                "of whole numbers",
+                f"write, for example: {sweep.key} = {sweep.example}",
+            )
+        if not isinstance(load, dict) or sweep.field in load:
+            raise UserError(
+                f"{where}: test '{name}': workload must be a table without {sweep.field}, as "
+                f"{sweep.key} gives them",
+                f"remove {sweep.field} from [tests.workload]",
+            )
+    order = sorted(sweeps, key=lambda sweep: list(test).index(sweep.key))
+    combinations = [
+        dict(zip(order, values, strict=True))
+        for values in itertools.product(*(test[sweep.key] for sweep in order))
+    ]
+    if len(combinations) > PHASES_MAX:
+        raise UserError(
+            f"{where}: test '{name}': {len(combinations)} phases are too many; at most "
+            f"{PHASES_MAX}",
+            f"shorten {sweeps[0].key}",
+        )
+    full["phases"] = [
+        {
+            "label": "-".join(sweep.label(values[sweep]) for sweep in sweeps) or "run",
+            "workload": {**load, **{sweep.field: values[sweep] for sweep in sweeps}},
+        }
+        for values in combinations
+    ]
+    full.swept = {sweep.field: sweep.key for sweep in sweeps}
+    return full
+
+
+def _explain(problem: ValidationError, table: dict[str, Any], where: str) -> UserError:
+    """The first mistake in words; a key that does not exist goes before one that is missing, as it
+    is most often that one misspelt."""
+    found = problem.errors(include_url=False)
+    first = min(found, key=lambda error: error["type"] != "extra_forbidden")
+    field = _field_name(first["loc"], table)
+    kind, context = first["type"], first.get("ctx", {})
+    example = data.path("suites") / "quick.toml"
+    hint = f"a complete example to compare with is {example}"
+    if kind == "extra_forbidden":
+        missing = [str(error["loc"][-1]) for error in found if error["type"] == "missing"]
+        close = difflib.get_close_matches(str(first["loc"][-1]), missing, n=1)
+        if close:
+            hint = f"did you mean {close[0]}? {hint}"
+        return UserError(f"{where}: {field} is not a key of a suite", hint)
+    if kind == "missing":
+        return UserError(f"{where}: {field} is missing", f"add it; {hint}")
+    if kind == "value_error":
+        return UserError(f"{where}: {field}: {context['error']}", hint)
+    rule = f"must be {context['expected']}" if kind == "literal_error" else _rule(first["msg"])
+    message = f"{where}: {field}: {_short(first['input'])} is not allowed; {rule}"
+    return UserError(message, f"change {field.rsplit(': ', 1)[-1]}; {hint}")
+
+
+_WORDS = (
+    ("Input should be", "must be"),
+    ("a valid ", "a "),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "more than"),
+    ("an instance of", "a"),
+    ("a integer", "a whole number"),
+    ("a array", "a list"),
+    ("an object", "a table"),
+)
+
+
+def _rule(message: str) -> str:
+    """What is allowed, in the words of this program."""
+    for theirs, ours in _WORDS:
+        message = message.replace(theirs, ours)
+    return message[:1].lower() + message[1:]
+
+
+def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
+    """`test 'random-read': workload.block_bytes` rather than `tests.2.phases.0.workload...`."""
+    parts = list(location)
+    prefix = ""
+    if len(parts) >= 2 and parts[0] == "tests" and isinstance(parts[1], int):
+        test = table["tests"][parts[1]]
+        name = test.get("id", None) if isinstance(test, dict) else None
+        prefix = f"test '{name}': " if isinstance(name, str) else f"test {parts[1] + 1}: "
+        parts = parts[2:]
+        if isinstance(test, _Expanded) and parts[:1] == ["phases"]:
+            swept = test.swept.get(str(parts[-1]))
+            parts = [swept] if swept else parts[2:]
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return prefix + text if text else prefix.removesuffix(": ") or "the file"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _one_line(problem: Exception) -> str:
+    return " ".join(str(problem).split())

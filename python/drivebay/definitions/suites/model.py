@@ -1,0 +1,610 @@
+"""What a suite is: tests, each a preparation and some phases of load, as plain data.
+
+Sources: the parameters come from the published methods, named in every test's `source`.
+Leaves out: how a target carries a workload out (targets), and what is computed from it (analysis).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from drivebay.definitions.suites.parts import Content, Rounds, Score
+from drivebay.definitions.suites.steady import Steady
+
+SCHEMA_VERSION: Literal[1] = 1
+MIB = 2**20
+BLOCK_BYTES_MAX = 64 * MIB
+QUEUE_DEPTH_MAX = 1024
+QUEUES_MAX = 128
+DURATION_S_MAX = 30 * 24 * 3600.0
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def _is_an_id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise ValueError(
+            f"{value!r} is not allowed; must be lower-case letters and digits, joined by hyphens"
+        )
+    return value
+
+
+Id = Annotated[str, Field(max_length=60), AfterValidator(_is_an_id)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+
+
+TestKind = Literal[
+    "ageing",
+    "compression",
+    "consistency",
+    "ladder",
+    "ladders",
+    "loads",
+    "mixed",
+    "rounds",
+    "saturation",
+    "sizes",
+    "thermal",
+    "trace",
+    "trim-check",
+    "trim-write",
+]
+"""What a test's figures are computed by (`analysis.measure.KINDS`)."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class _Span(_Data):
+    """A stretch of the user's addresses: a share of the capacity, capped in bytes."""
+
+    span_percent: Annotated[float, Field(gt=0, le=100)] = 100.0
+    span_bytes: Annotated[int, Field(ge=512)] | None = None
+    span_start_percent: Percent = 0.0
+
+    @model_validator(mode="after")
+    def _ends_on_the_drive(self) -> _Span:
+        if self.span_start_percent + self.span_percent > 100.0:
+            raise ValueError(
+                "span_start_percent + span_percent is over 100; together they must be at most 100"
+            )
+        return self
+
+    def _stretch(self, capacity_bytes: int) -> tuple[int, int]:
+        start = _share(capacity_bytes, self.span_start_percent)
+        end_percent = self.span_start_percent + self.span_percent
+        end = capacity_bytes if end_percent == 100.0 else _share(capacity_bytes, end_percent)
+        length = end - start
+        return start, length if self.span_bytes is None else min(length, self.span_bytes)
+
+
+class Stable(_Data):
+    """When a phase is stable: the data rate of each of the last `window_s` seconds lies within
+    `within_percent` ((highest - lowest) / mean), and at least `min_s` seconds have passed."""
+
+    window_s: Annotated[int, Field(ge=2, le=86_400)]
+    within_percent: Annotated[float, Field(gt=0, le=100)]
+    min_s: Annotated[int, Field(ge=1, le=86_400)]
+
+
+class Workload(_Span):
+    """One closed-loop load: `queue_depth` requests are outstanding at all times, in each of
+    `queues` submission queues (NVMe).
+
+    Addresses are aligned to the block, or to 1 MiB if that is less. Random `offsets` are "uniform",
+    drawn with replacement as Iometer does; or a "permutation": each address once per pass over the
+    span, every pass in a new order, as fio does with its random map; or a "permutation-repeated":
+    all passes in the same order, as fio does with `random_generator=lfsr`. Sequential addresses
+    begin at the span's start and wrap at its end; of a mixed load reads and writes are a stream
+    "each", as fio has them, or one "shared" stream whose requests are reads or writes by chance, as
+    Iometer has it. `duration_s` is an upper bound where `until_stable` is given.
+    """
+
+    pattern: Literal["random", "sequential"]
+    offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
+    streams: Literal["each", "shared"] = "each"
+    read_percent: Annotated[int, Field(ge=0, le=100)]
+    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
+    queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+    queues: Annotated[int, Field(ge=1, le=QUEUES_MAX)] = 1
+    duration_s: Seconds
+    until_stable: Stable | None = None
+    block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
+    content: Content = Content()
+    until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _sizes_and_end_have_a_meaning(self) -> Workload:
+        most = self.block_bytes_max
+        if most is not None and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
+        if most is not None and (most <= self.block_bytes or most % self.block_bytes):
+            raise ValueError(
+                f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
+                f"({self.block_bytes}), and more"
+            )
+        if self.until_written_percent is not None and self.read_percent:
+            raise ValueError("'until_written_percent' needs read_percent = 0")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_have_a_meaning(self) -> Workload:
+        if self.offsets != "uniform" and self.pattern != "random":
+            raise ValueError("'offsets' has no meaning for a sequential load")
+        mixed = self.pattern == "sequential" and 0 < self.read_percent < 100
+        if self.streams != "each" and not mixed:
+            raise ValueError("'streams' has a meaning for mixed sequential loads only")
+        # Of several queues each would go its own way on a real drive, and they share one here.
+        if self.queues > 1 and (self.pattern, self.offsets) != ("random", "uniform"):
+            raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
+        return self
+
+    @model_validator(mode="after")
+    def _can_become_stable(self) -> Workload:
+        stable = self.until_stable
+        if stable is not None and max(stable.window_s, stable.min_s) > self.duration_s:
+            raise ValueError(
+                "until_stable.window_s and min_s must be at most duration_s, the upper bound"
+            )
+        return self
+
+    def span(self, capacity_bytes: int) -> tuple[int, int]:
+        """Start and length in bytes on a drive of this capacity; the length is a multiple of the
+        block, and 0 if not one block fits.
+
+        >>> half = Workload(pattern="random", read_percent=0, block_bytes=4096, queue_depth=1,
+        ...                 duration_s=1, span_percent=50, span_start_percent=50)
+        >>> half.span(8 * 2**20 + 512)
+        (4194304, 4194304)
+        """
+        start, length = self._stretch(capacity_bytes)
+        if length < (self.block_bytes_max or 0):
+            return start, 0
+        return start, length // self.block_bytes * self.block_bytes
+
+    def bytes_max(self, capacity_bytes: int) -> int | None:
+        """How much is written at most, in bytes, where the load says so."""
+        percent = self.until_written_percent
+        return None if percent is None else capacity_bytes * percent // 100
+
+
+class Prepare(_Span):
+    """One step before the load.
+
+    "purge" makes the drive as new (every address unwritten); "fill" writes a span sequentially in
+    128 KiB blocks, `passes` times; "rest" leaves the drive idle for `seconds`, but for at most
+    `waiting_s` where somebody has to wait for it: virtual time is free. A fill with `if_needed` is
+    skipped where the span has been written whole since the last purge; a virtual drive begins
+    every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
+    one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
+    `load` once; nothing of it is kept. "discard" trims a span, as deleting its files would.
+    """
+
+    kind: Literal["purge", "fill", "rest", "steady", "load", "discard"]
+    passes: Annotated[int, Field(ge=1, le=10)] = 1
+    content: Content = Content()
+    seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
+    if_needed: bool = False
+    load: Workload | None = None
+    until_steady: Steady | None = None
+
+    @model_validator(mode="after")
+    def _fields_fit_the_kind(self) -> Prepare:
+        allowed = {
+            "purge": {"kind"},
+            "fill": {"kind", "passes", "content", "if_needed", *_Span.model_fields},
+            "rest": {"kind", "seconds", "waiting_s"},
+            "steady": {"kind", "load", "until_steady"},
+            "load": {"kind", "load"},
+            "discard": {"kind", *_Span.model_fields},
+        }[self.kind]
+        changed = {
+            name
+            for name, field in type(self).model_fields.items()
+            if name in self.model_fields_set and getattr(self, name) != field.default
+        }
+        if foreign := sorted(changed - allowed):
+            raise ValueError(f"'{foreign[0]}' has no meaning for a {self.kind}")
+        if self.kind == "rest" and self.seconds <= 0:
+            raise ValueError("a rest needs 'seconds', more than 0")
+        if self.kind == "steady" and (self.load is None or self.load.until_stable is not None):
+            raise ValueError("a steady needs 'load', of which every round is a run, not more")
+        if self.kind == "load" and self.load is None:
+            raise ValueError("a load needs 'load', what is to be run")
+        return self
+
+    @property
+    def rounds(self) -> tuple[Workload, Steady]:
+        """The load of a "steady" and its criterion."""
+        assert self.load is not None, "checked above"
+        return self.load, self.until_steady or Steady()
+
+    def longest_s(self) -> float:
+        """Seconds that it takes at most, of a rest, a load or rounds until steady; fills are 0."""
+        if self.kind == "steady":
+            load, rule = self.rounds
+            return load.duration_s * rule.rounds_max
+        return self.seconds if self.load is None else self.load.duration_s
+
+    def span(self, capacity_bytes: int) -> tuple[int, int]:
+        """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
+        return self._stretch(capacity_bytes)
+
+
+class Replay(_Data):
+    """A trace, issued again: what docs/concepts/replay.md defines, as data.
+
+    `trace` is the name of a synthesized trace, or a file's path. Requests are due at their
+    recorded times, idle stretches cut to `idle_ms_max`, or ("dependencies") as soon as what they
+    waited for in the recording has completed. `scale` and `seed` are for synthesized ones.
+    `drive_s` is about how long it takes, for estimates.
+    """
+
+    trace: Annotated[str, Field(min_length=1, max_length=4096)]
+    scale: Annotated[float, Field(ge=1e-4, le=10)] = 1.0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    mode: Literal["recorded", "dependencies"] = "recorded"
+    idle_ms_max: Annotated[float, Field(ge=0, le=3.6e6)] | None = 25.0
+    time_percent: Annotated[int, Field(ge=1, le=10_000)] = 100
+    rule: Literal["fold", "scale"] = "fold"
+    trim: bool = False
+    drive_s: Seconds
+
+    def words(self) -> str:
+        """What is done, in a line.
+
+        >>> Replay(trace="light", drive_s=1000, scale=0.5).words()
+        'light, 0.5 of its I/Os, as recorded, idle time cut to 25 ms'
+        """
+        part = "" if self.scale == 1 else f", {self.scale:g} of its I/Os"
+        if self.mode == "dependencies":
+            return f"{self.trace}{part}, as fast as the recorded dependencies allow"
+        speed = "" if self.time_percent == 100 else f" in {self.time_percent} % of the time"
+        cut = "" if self.idle_ms_max is None else f", idle time cut to {self.idle_ms_max:g} ms"
+        return f"{self.trace}{part}, as recorded{speed}{cut}"
+
+
+class Trim(_Data):
+    """One half of a TRIM validation, as docs/concepts/real-drives.md defines it: a pattern is
+    written to three stretches, and every 4 KiB of their middle halves is read `reads` times; or,
+    with `discard`, the middle halves are discarded before, and nothing is written."""
+
+    discard: bool
+    stretch_bytes: Annotated[int, Field(ge=4 * MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
+    reads: Annotated[int, Field(ge=2, le=10)] = 3
+
+    def words(self) -> str:
+        """What is done, in a line.
+
+        >>> Trim(discard=True).words()
+        '3 stretches of 8 MiB, their middle halves discarded and read 3 times'
+        """
+        before = "discarded and " if self.discard else ""
+        size = f"3 stretches of {self.stretch_bytes // MIB} MiB"
+        return f"{size}{'' if self.discard else ' written'}, their middle halves {before}read " + (
+            f"{self.reads} times"
+        )
+
+
+TRIM_STAND_IN_S = 3.0
+"""How long one half of a TRIM validation takes, about; guess: 9,216 reads of 0.2 ms, and pauses."""
+
+
+def _a_tuple(value: Any) -> Any:
+    """A list of a file as what the model holds; pydantic's strict mode, once a validator has run
+    before it, no longer knows that it came from JSON."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Phase(_Data):
+    """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
+
+    Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
+    trace, with `trim` a half of a TRIM validation, and `workload` only a stand-in of the same
+    length for those who look at every phase: 4 KiB, queue depth 1.
+    """
+
+    label: Id
+    workload: Workload
+    replay: Replay | None = None
+    trim: Trim | None = None
+    before: Annotated[tuple[Prepare, ...], BeforeValidator(_a_tuple)] = ()
+    rest_s: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
+    waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _before_is_quiet(self) -> Phase:
+        if any(step.kind == "steady" for step in self.before):
+            raise ValueError("'before' takes no \"steady\": make it a phase, or a 'prepare'")
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stands_in(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "workload" in values:
+            return values
+        stand_in = {"pattern": "random", "block_bytes": 4096, "queue_depth": 1}
+        if replay := values.get("replay"):
+            length = replay.drive_s if isinstance(replay, Replay) else None
+            if isinstance(replay, dict):
+                length = replay.get("drive_s")
+            return {**values, "workload": {**stand_in, "read_percent": 50, "duration_s": length}}
+        if values.get("trim"):
+            reads = {"pattern": "sequential", "read_percent": 100, "duration_s": TRIM_STAND_IN_S}
+            return {**values, "workload": {**stand_in, **reads}}
+        return values
+
+
+class Quick(_Data):
+    """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
+    rests where somebody has to wait for them. A trace is not cut; it has `scale` times the I/Os.
+    Of rounds until steady there are at most `rounds_max`, which is then also their window.
+
+    With `keep_state` the drive is not purged and is filled only where needed, which saves a fill
+    on a real drive; tests whose figure depends on unwritten space must not say so.
+    """
+
+    duration_s: Seconds = 60.0
+    scale: Annotated[float, Field(ge=1e-4, le=1)] = 1.0
+    waiting_s: Annotated[float, Field(gt=0, le=3600)] = 2.0
+    metric_window_s: Seconds | None = None
+    until_stable: Stable | None = None
+    rounds_max: Annotated[int, Field(ge=2, le=100)] | None = None
+    keep_state: bool = False
+
+
+class Test(_Data):
+    """One test: prepared, then its phases one after the other without a pause.
+
+    `what_if` names how the drive differs from the one under review, in the words of `--with`, such
+    as "heatsink": a virtual drive changes by itself, a real one is changed by a person.
+    """
+
+    __test__ = False  # not a pytest class
+
+    id: Id
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    page: Id
+    kind: TestKind
+    method: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+    what_if: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
+    prepare: tuple[Prepare, ...] = ()
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    metric_window_s: Seconds | None = None
+    metric_queue_depths: tuple[int, ...] = ()
+    rounds: Rounds | None = None
+    scores: tuple[Score, ...] = ()
+    quick: Quick | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Test:
+        labels = [phase.label for phase in self.phases]
+        if len(set(labels)) != len(labels):
+            raise ValueError("two phases have the same label; labels must differ")
+        if self.kind == "consistency":
+            if len(self.phases) != 1 or self.metric_window_s is None:
+                raise ValueError("a consistency test needs one phase and 'metric_window_s'")
+            if self.metric_window_s > self.phases[0].workload.duration_s:
+                raise ValueError("metric_window_s must be at most the phase's duration_s")
+        depths = {phase.workload.queue_depth for phase in self.phases}
+        if self.kind == "ladder" and (
+            not self.metric_queue_depths or set(self.metric_queue_depths) - depths
+        ):
+            raise ValueError(
+                "a ladder needs 'metric_queue_depths', each one of its queue depths "
+                f"({', '.join(map(str, sorted(depths)))})"
+            )
+        if self.kind == "thermal" and (
+            len(self.phases) != 1 or self.phases[0].workload.until_stable is None
+        ):
+            raise ValueError("a thermal test needs one phase with 'until_stable'")
+        self._phases_fit_the_kind()
+        replays = sum(phase.replay is not None for phase in self.phases)
+        if self.kind == "trace" and replays < len(labels):
+            raise ValueError("a trace test needs a 'replay' in every phase")
+        if self.kind not in ("trace", "ageing") and replays:
+            raise ValueError(f"'replay' has no meaning for a {self.kind} test")
+        halves = [phase.trim is not None and phase.trim.discard for phase in self.phases]
+        trims = [phase.trim for phase in self.phases if phase.trim is not None]
+        if (self.kind == "trim-check") != bool(trims) or (trims and halves != [False, True]):
+            raise ValueError(
+                "a trim-check has two phases, whose 'trim' has discard = false, then true; no "
+                "other kind may have one"
+            )
+        self._rounds_and_scores_fit(set(labels))
+        if self.quick is not None:
+            self._shortened(self.quick)
+        return self
+
+    def _phases_fit_the_kind(self) -> None:
+        loads = [phase.workload for phase in self.phases]
+        if self.kind == "mixed" and (
+            len({load.read_percent for load in loads}) < len(loads)
+            or len({load.block_bytes for load in loads}) > 1
+        ):
+            raise ValueError("a mixed test needs phases of one block size and different mixes")
+        if self.kind == "sizes":
+            ways = {(load.block_bytes, load.read_percent) for load in loads}
+            if len(ways) < len(loads) or {load.read_percent for load in loads} - {0, 100}:
+                raise ValueError(
+                    "a sizes test needs phases that only read or only write, each of a block size "
+                    "of its own"
+                )
+        if self.kind == "trim-write":
+            discards = [any(s.kind == "discard" for s in phase.before) for phase in self.phases]
+            first, last = loads[0], loads[-1]
+            if len(loads) < 2 or discards[0] or not discards[-1] or first != last:
+                raise ValueError(
+                    "a trim-write test needs a first and a last phase of the same load, and a "
+                    '"discard" before the last one only'
+                )
+
+    def _rounds_and_scores_fit(self, labels: set[str]) -> None:
+        if (self.kind == "rounds") != (self.rounds is not None):
+            raise ValueError("a rounds test needs 'rounds', and no other kind may have it")
+        for name, known in [("rounds.tracked", self.rounds.tracked if self.rounds else ())] + [
+            (f"scores.{score.key}.terms", tuple(score.terms)) for score in self.scores
+        ]:
+            if foreign := sorted(set(known) - labels):
+                raise ValueError(
+                    f"{name}: {foreign[0]!r} is not allowed; must be a phase of the test: "
+                    + ", ".join(sorted(labels))
+                )
+        keys = [score.key for score in self.scores]
+        if len(set(keys)) != len(keys):
+            raise ValueError("two scores have the same key; keys must differ")
+        if self.scores and self.kind != "loads":
+            raise ValueError(f"'scores' has no meaning for a {self.kind} test")
+
+    @property
+    def rounds_max(self) -> int:
+        """How often the phases are run, at most."""
+        return 1 if self.rounds is None else self.rounds.rounds_max
+
+    def drive_seconds(self) -> float:
+        """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
+        before = sum(step.longest_s() for step in self.prepare)
+        once = sum(
+            phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
+            for phase in self.phases
+        )
+        return before + once * self.rounds_max
+
+    def _shortened(self, quick: Quick) -> Test:
+        def shorter(step: Prepare) -> Prepare:
+            if step.kind == "rest":
+                waiting_s = min(quick.waiting_s, step.waiting_s or quick.waiting_s)
+                return step.model_copy(update={"waiting_s": waiting_s})
+            if step.kind == "fill":
+                passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
+                return step.model_copy(update=passes)
+            if step.kind == "steady":
+                load, rule = step.rounds
+                load = load.model_copy(
+                    update={"duration_s": min(load.duration_s, quick.duration_s)}
+                )
+                rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
+                return step.model_copy(update={"load": load, "until_steady": rule})
+            if step.load is not None:
+                shorter_s = min(step.load.duration_s, quick.duration_s)
+                load = step.load.model_copy(update={"duration_s": shorter_s, "until_stable": None})
+                return step.model_copy(update={"load": load})
+            return step
+
+        prepare = tuple(
+            shorter(step)
+            for step in self.prepare
+            if not (step.kind == "purge" and quick.keep_state)
+        )
+        phases = []
+        for phase in self.phases:
+            if phase.replay is not None:
+                changed = {
+                    "scale": phase.replay.scale * quick.scale,
+                    "drive_s": phase.replay.drive_s * quick.scale,
+                }
+                part = Replay(**{**phase.replay.model_dump(), **changed})
+                before = tuple(map(shorter, phase.before))
+                again = {"label": phase.label, "replay": part, "before": before}
+                phases.append(Phase.model_validate(again))
+                continue
+            if phase.trim is not None:
+                phases.append(phase)
+                continue
+            load = phase.workload.model_dump()
+            load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
+            if phase.workload.until_stable is not None:
+                if quick.until_stable is None:
+                    raise ValueError("quick needs 'until_stable', as the phase has one")
+                load["until_stable"] = quick.until_stable.model_dump()
+            phases.append(
+                Phase(
+                    label=phase.label,
+                    workload=Workload(**load),
+                    before=tuple(map(shorter, phase.before)),
+                )
+            )
+        window = self.metric_window_s
+        if window is not None:
+            if quick.metric_window_s is None:
+                raise ValueError("quick needs 'metric_window_s', as the test has one")
+            window = min(window, quick.metric_window_s)
+        rounds = self.rounds
+        if rounds is not None and quick.rounds_max is not None:
+            few = min(quick.rounds_max, rounds.rounds_max)
+            rounds = rounds.model_copy(
+                update={"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
+            )
+        shorter_parts = {
+            "prepare": prepare,
+            "phases": tuple(phases),
+            "metric_window_s": window,
+            "rounds": rounds,
+        }
+        return Test(**{**dict(self), **shorter_parts, "quick": None})
+
+    def in_real_time(self) -> Test:
+        """The form for a real drive: no rest is longer than its `waiting_s`."""
+
+        def step(one: Prepare) -> Prepare:
+            if one.waiting_s is None:
+                return one
+            seconds = min(one.seconds, one.waiting_s)
+            return one.model_copy(update={"seconds": seconds, "waiting_s": None})
+
+        def part(phase: Phase) -> Phase:
+            return phase.model_copy(update={"before": tuple(map(step, phase.before))})
+
+        prepare, phases = tuple(map(step, self.prepare)), tuple(map(part, self.phases))
+        return self.model_copy(update={"prepare": prepare, "phases": phases})
+
+    def shortened(self) -> Test:
+        """The --quick form; a test without `quick` in its data stays as it is."""
+        return self if self.quick is None else self._shortened(self.quick)
+
+
+class Suite(_Data):
+    """Tests in the order of the review."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    name: Id
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    description: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+    tests: Annotated[tuple[Test, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ids_differ(self) -> Suite:
+        ids = [test.id for test in self.tests]
+        if twice := sorted({name for name in ids if ids.count(name) > 1}):
+            raise ValueError(f"two tests have the id '{twice[0]}'; ids must differ")
+        return self
+
+    def shortened(self) -> Suite:
+        """The --quick form: the same tests, every duration and window cut as their data says."""
+        return Suite(**{**dict(self), "tests": tuple(test.shortened() for test in self.tests)})
+
+    def in_real_time(self) -> Suite:
+        """The form for a real drive: no rest is longer than its `waiting_s`."""
+        return self.model_copy(update={"tests": tuple(test.in_real_time() for test in self.tests)})
+
+    def with_fitted(self, fitted: tuple[str, ...]) -> tuple[Test, ...]:
+        """The tests that a real drive can do which a person has changed so, and not otherwise."""
+        return tuple(test for test in self.tests if set(test.what_if) == set(fitted))
+
+    def selected(self, ids: tuple[str, ...]) -> Suite:
+        """Only these tests, in the suite's order."""
+        return Suite(**{**dict(self), "tests": tuple(t for t in self.tests if t.id in ids)})
+
+
+def _share(capacity_bytes: int, percent: float) -> int:
+    """A share of the capacity in bytes, rounded down to 1 MiB; exact integers throughout."""
+    thousandths = round(percent * 1000)
+    return capacity_bytes * thousandths // 100_000 // MIB * MIB

@@ -1,0 +1,110 @@
+"""Parts of a test's data with rules of their own: what is written, rounds, scores.
+
+Sources: fio's HOWTO for the contents (`buffer_compress_percentage`, `zero_buffers`); SNIA Solid
+State Storage Performance Test Specification 2.0.1 for rounds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from drivebay.definitions.suites.steady import Steady
+
+WORDS = {"random": 0, "zero": 100}
+"""What contents are called in a suite's file, and how much of them can be compressed away."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Content(_Part):
+    """What is written: "random" data, "zero"s, or `{ compressible_percent = 30 }`, in short 30.
+
+    Of partly compressible data so many percent of every 4 KiB are zeros, the rest is random. What
+    is read is what was written; on a virtual drive that compresses, reads must say what they read.
+
+    >>> Content.model_validate("zero").compressible_percent
+    100
+    """
+
+    compressible_percent: Annotated[int, Field(ge=0, le=100)] = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        if isinstance(given, str) and given in WORDS:
+            return {"compressible_percent": WORDS[given]}
+        if type(given) is int:
+            return {"compressible_percent": given}
+        if not isinstance(given, dict | Content):
+            raise ValueError(
+                f'{given!r} is not allowed; must be "random", "zero" or '
+                "{ compressible_percent = 30 }"
+            )
+        return given
+
+    def words(self) -> str:
+        """How it is called.
+
+        >>> Content(compressible_percent=30).words()
+        '30 % compressible data'
+        """
+        names = {percent: f"{name} data" for name, percent in WORDS.items()}
+        percent = self.compressible_percent
+        return names.get(percent, f"{percent} % compressible data")
+
+
+class Rounds(Steady):
+    """The phases are one round, run again and again until what is `tracked` is steady.
+
+    `tracked` are labels of phases, all of which must be steady, by their rate or by their mean
+    latency. Figures are those of the last `window_rounds` rounds together.
+    """
+
+    tracked: Annotated[tuple[str, ...], Field(min_length=1)]
+    variable: Literal["iops", "latency"] = "iops"
+
+
+class Score(_Part):
+    """Points made of several phases' data rates: a weighted sum, or a geometric mean with weights.
+
+    `terms` gives each phase's weight. Rates are in MB/s of 10^6 bytes, or in MiB/s; the result is
+    multiplied by `factor`. `source` says where formula and weights come from, or that they are
+    chosen here.
+
+    >>> half = Score(key="s", label="S", rule="sum", terms={"read": 2.0, "write": 1.0}, factor=0.5,
+    ...              source="chosen here")
+    >>> half.points({"read": 100.0, "write": 50.0})
+    125.0
+    """
+
+    key: str
+    label: Annotated[str, Field(min_length=1, max_length=60)]
+    rule: Literal["sum", "geometric-mean"]
+    terms: Annotated[dict[str, Annotated[float, Field(gt=0, le=1e6)]], Field(min_length=1)]
+    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    rate_unit: Literal["MB/s", "MiB/s"] = "MB/s"
+    source: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _key_is_a_word(self) -> Score:
+        if not self.key.isidentifier() or self.key != self.key.lower():
+            raise ValueError(f"key: {self.key!r} is not allowed; must be a word in lower case")
+        return self
+
+    def points(self, rates_mb_s: dict[str, float]) -> float | None:
+        """The score of these rates (10^6 bytes/s by phase); None where one is missing or zero."""
+        mega = 2**20 / 1e6 if self.rate_unit == "MiB/s" else 1.0
+        rates = {label: rates_mb_s.get(label, 0.0) / mega for label in self.terms}
+        if min(rates.values()) <= 0:
+            return None
+        if self.rule == "sum":
+            return self.factor * sum(weight * rates[label] for label, weight in self.terms.items())
+        product = 1.0
+        whole = sum(self.terms.values())
+        for label, weight in self.terms.items():
+            product *= rates[label] ** (weight / whole)
+        return self.factor * product

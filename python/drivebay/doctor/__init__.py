@@ -1,9 +1,0 @@
-"""The doctor: what this machine has of what drivebay can use, and how to get the rest.
-
-It looks and changes nothing. This room must not know how its findings are shown.
-"""
-
-from drivebay.doctor.finding import Finding, State
-from drivebay.doctor.look import GROUPS, everything
-
-__all__ = ["GROUPS", "Finding", "State", "everything"]

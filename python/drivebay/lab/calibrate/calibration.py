@@ -1,0 +1,117 @@
+"""What a fit found: the profile, its parameters and figures, and whether they came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from drivebay.definitions.profiles import Profile
+from drivebay.lab.calibrate.aims import Aim
+from drivebay.lab.calibrate.goals import Goal
+from drivebay.lab.calibrate.knowledge import Knowledge
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A parameter after the fit; values in the unit that its name ends with, of a list its mean.
+
+    `sd` is its standard error, `open_share` what the data leave of its range (1: all of it); both
+    None if no figure depends on it.
+    """
+
+    name: str
+    before: float
+    value: float
+    low: float
+    high: float
+    sd: float | None
+    open_share: float | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure as it was given, before the fit and after it, each test at its full length.
+
+    `error_percent` is None where the drive has no such figure; 0 where a bound holds.
+    """
+
+    name: str
+    test: str
+    label: str
+    unit: str
+    given: float
+    before: float | None
+    after: float | None
+    error_before_percent: float | None
+    error_percent: float | None
+    held: bool
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a fit found.
+
+    `profile` is the fitted drive, `text` the same as the profile's file. `trials` counts the drives
+    that were tried in this run (those of a journal are not).
+    """
+
+    profile: Profile
+    text: str
+    out: Path | None
+    parameters: tuple[Fitted, ...]
+    figures: tuple[Compared, ...]
+    knowledge: Knowledge
+    given: str
+    notes: tuple[str, ...]
+    trials: int
+    seed: int
+
+    @property
+    def recovered(self) -> bool:
+        """Whether every fitted figure came within 3 % (of published ones: within their bounds)."""
+        return all(one.ok for one in self.figures if not one.held)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether every held-out figure came within 10 %."""
+        return all(one.ok for one in self.figures if one.held)
+
+
+def compared(
+    goal: Goal, aim: Aim, before: float | None, after: float | None, *, held: bool
+) -> Compared:
+    def percent(mine: float | None) -> float | None:
+        return None if mine is None else float(100 * np.expm1(aim.error(mine)))
+
+    error = percent(after)
+    bound = goal.bound_percent(aim, held=held)
+    ok = error is not None and abs(error) <= bound
+    return Compared(
+        aim.name, aim.test, aim.label, aim.unit, aim.value, before, after, percent(before), error,
+        held, ok,
+    )  # fmt: skip
+
+
+def head(goal: Goal, known: Knowledge, figures: Sequence[Compared]) -> str:
+    """The comment above a written profile."""
+    errors = {
+        held: [
+            abs(f.error_percent) for f in figures if f.held == held and f.error_percent is not None
+        ]
+        for held in (False, True)
+    }
+    lines = [f"Fitted by drivebay calibrate to {goal.words}, beginning from {goal.base.name}."]
+    lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
+    if errors[True]:
+        lines.append(f"Held-out figures: {len(errors[True])}, {_spread(errors[True])}.")
+    return "\n".join([*lines, *known.sentences])
+
+
+def _spread(errors: Sequence[float]) -> str:
+    if not errors:
+        return "none of which the drive has"
+    return f"median error {np.median(errors):.2f} %, largest {max(errors):.2f} %"

@@ -1,0 +1,358 @@
+"""One fit from top to bottom: screen, explore, descend, see what is known, check at full length.
+
+Stages: which figure depends on which parameter is tried out first (screen). The quick tests alone
+are solved first, for the parameters that they show; then all tests for all parameters, steady state
+and heat among them. To solve is to go down by least squares; only where these end in a valley that
+is not deep enough, CMA-ES searches the whole ranges. A test whose short form is met, but not the
+test itself, is run whole from then on. At the end every test is run in the length in which it was
+measured, the held-out ones too. Parameters on which nothing depends stay as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.profiles import Profile
+from drivebay.lab.calibrate import write
+from drivebay.lab.calibrate.calibration import Calibration, Fitted, compared, head
+from drivebay.lab.calibrate.given import goal as goal_of
+from drivebay.lab.calibrate.goals import Goal, Job, fingerprint
+from drivebay.lab.calibrate.journal import Journal, Values
+from drivebay.lab.calibrate.knowledge import Knowledge, knowledge
+from drivebay.lab.calibrate.parameters import Parameter, chosen, with_values
+from drivebay.lab.calibrate.search import GOOD, Problem, derivatives, descend, explore
+from drivebay.lab.calibrate.trials import Trials
+from drivebay.review.seeds import SEED_MAX
+from drivebay.targets.virtual.states import workers_with_states
+
+TRIALS_EACH = 25
+"""Trials of the search for each parameter, unless the user says how many."""
+JOBS_MAX = 256
+QUICK_S = 60.0
+"""A test is quick if its phases take at most so many seconds of the drive's time."""
+SCREEN = 0.2
+"""How far each parameter is moved to see what depends on it, in ranges, both ways."""
+SEEN = 0.001
+"""A figure depends on a parameter if it then changes by more than this share."""
+
+
+def fit(
+    given: Path | str | Sequence[str],
+    *,
+    base: Profile | str | Path,
+    parameters: Sequence[str],
+    only: Sequence[str] = (),
+    hold: Sequence[str] = (),
+    out: Path | str | None = None,
+    trials: int | None = None,
+    jobs: int | None = None,
+    seed: int = 1,
+    resume: bool = False,
+    middle: bool = False,
+    told: Callable[[str, int], None] | None = None,
+) -> Calibration:
+    """Fits parameters of a profile to the figures of a review, or to published ones.
+
+    Parameters
+    ----------
+    given : a result folder (of a real or a virtual drive); or ids of published rows, as a list or
+        "S058,S060"; or a drive of the catalog, for all rows about it.
+    base : the profile to begin from: a catalog name, a path, or a loaded profile.
+    parameters : what to fit: dotted names, "nand.read_us"; a whole section's values that have a
+        range, "energy"; or with a range of your own, "nand.read_us=55..70". Nothing leaves its
+        range.
+    only : tests of the folder (or rows) to fit to, instead of all but traces.
+    hold : tests (or rows) to keep out of the fit, and to predict with its result.
+    out : the profile to write; beside it lies the fit's journal, NAME.journal.jsonl.
+    trials : most drives tried by the search, default 25 per parameter; derivatives take more.
+    jobs : workers, default one per processor; changes no figure.
+    seed : 0 to 2**53 - 1, of the search and of the virtual drives; the same seed, the same fit.
+    resume : go on with the journal beside `out`.
+    middle : begin in the middle of every range instead of at the profile's values, so that what
+        comes out owes nothing to them.
+    told : called with what is being done and how many drives were tried so far.
+
+    Returns
+    -------
+    Calibration
+        The fitted profile; parameters with standard errors; figures given, before and after; what
+        the data cannot tell apart (`knowledge`).
+
+    Raises
+    ------
+    UserError
+        For an unknown parameter, one without a range, a folder without usable figures, a journal of
+        another fit.
+    Interrupted
+        On SIGINT, SIGTERM or SIGHUP; `resume` goes on.
+
+    Examples
+    --------
+    >>> import drivebay
+    >>> twin = drivebay.lab.calibrate.fit(
+    ...     "results/mystery", base="sm951-ahci-512", parameters=["nand.read_us", "controller"],
+    ...     hold=["mixed-random"], out="mystery.toml")  # doctest: +SKIP
+    >>> twin.knowledge.sentences  # doctest: +SKIP
+    """
+    start = base if isinstance(base, Profile) else catalog.load(base)
+    _in_range("--trials", trials, 0, 1_000_000)
+    _in_range("--jobs", jobs, 1, JOBS_MAX)
+    _in_range("--seed", seed, 0, SEED_MAX)
+    path = None if out is None else Path(out)
+    wanted = goal_of(given, start, only=only, hold=hold, seed=seed)
+    named = chosen(start, parameters)
+    if middle:
+        named = tuple(replace(one, start=one.value(0.5)) for one in named)
+    _can_be_written(path, resume=resume)
+    journal = Journal()
+    if path is not None:
+        head = {**fingerprint(wanted, named), "search_seed": seed}
+        journal.open(Journal.beside(path), head, resume=resume)
+    elif resume:
+        raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
+    go_on = "give the same command again with --resume" if path else "give the same command again"
+    workers = jobs or workers_with_states(start.memory_bytes)
+    with contextlib.closing(journal):
+        bench = Trials(wanted, named, journal, jobs=workers, go_on=go_on)
+        return _Fit(wanted, named, bench, seed=seed, trials=trials, told=told).run(path)
+
+
+def _in_range(option: str, value: int | None, low: int, high: int) -> None:
+    if value is not None and not low <= value <= high:
+        raise UserError(
+            f"{option}: {value} is not allowed; must be from {low} to {high}", f"{option} {low}"
+        )
+
+
+def _can_be_written(path: Path | None, *, resume: bool) -> None:
+    if path is None:
+        return
+    if path.suffix != ".toml":
+        raise UserError(
+            f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
+        )
+    if path.exists() and not resume:
+        raise UserError(f"{path} exists; a profile is never overwritten", "name another --out")
+    if not path.parent.is_dir():
+        raise UserError(
+            f"folder {path.parent} does not exist", f"mkdir -p {shlex.quote(str(path.parent))}"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise EnvironmentProblem(f"{path.parent} cannot be written", f"ls -ld {path.parent}")
+
+
+class _Fit:
+    """The stages, and what they share."""
+
+    def __init__(
+        self,
+        goal: Goal,
+        parameters: tuple[Parameter, ...],
+        bench: Trials,
+        *,
+        seed: int,
+        trials: int | None,
+        told: Callable[[str, int], None] | None,
+    ) -> None:
+        self._goal, self._parameters, self._bench = goal, parameters, bench
+        self._seed, self._left = seed, trials
+        self._told = told
+        self._start: Values = tuple(one.start for one in parameters)
+
+    def run(self, out: Path | None) -> Calibration:
+        """All stages."""
+        whole = self._screened()
+        best = self._fitted(whole)
+        if long := self._misled(best):
+            self._lengthen(long)
+            whole = self._screened()
+            self._tell("whole tests")
+            best = descend(whole, best)
+        self._tell("derivatives")
+        slopes = derivatives(whole, best)
+        live = [self._parameters[i] for i in whole.live]
+        known = knowledge(
+            live,
+            [best[i] for i in whole.live],
+            [aim.name for aim in whole.aims],
+            [aim.scale for aim in whole.aims],
+            slopes,
+        )
+        blind = [p.name for i, p in enumerate(self._parameters) if i not in whole.live]
+        said = tuple(
+            f"No figure that was fitted depends on {name}: it stays as it was." for name in blind
+        )
+        known = replace(known, sentences=known.sentences + said)
+        self._tell("check at full length")
+        return self._result(best, known, whole.live, out)
+
+    def _screened(self) -> Problem:
+        """The whole problem: jobs that depend on something, parameters that something shows."""
+        self._tell("screen")
+        jobs = tuple(sorted(self._goal.tests))
+        problem = Problem(
+            self._goal,
+            self._parameters,
+            self._goal.aims,
+            jobs,
+            tuple(range(len(self._parameters))),
+            self._start,
+            self._bench,
+        )
+        centre = problem.coordinates(self._start)
+        points = [self._start]
+        for index in problem.live:
+            for sign in (-1, 1):
+                moved = centre.copy()
+                moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
+                points.append(problem.values(moved))
+        self._seen = points
+        found = self._bench.run(points, jobs)
+        first = {aim.name: self._goal.read(aim, found[0]) for aim in self._goal.aims}
+        self._moves: set[tuple[int, Job]] = set()
+        for index in problem.live:
+            for there in found[2 * index + 1 : 2 * index + 3]:
+                if not any(there.values()):
+                    continue  # no possible drive: it tells nothing
+                for aim in self._goal.aims:
+                    if _differ(first[aim.name], self._goal.read(aim, there)):
+                        self._moves |= {(index, job) for job in self._goal.jobs_of(aim)}
+        seen = {job for _, job in self._moves}
+        if not seen:
+            names = ", ".join(one.name for one in self._parameters)
+            raise UserError(
+                f"no figure depends on {names}",
+                "fit to tests that do: --only TEST; or fit other parameters",
+            )
+        aims = tuple(aim for aim in self._goal.aims if set(self._goal.jobs_of(aim)) <= seen)
+        live = tuple(sorted({index for index, _ in self._moves}))
+        return replace(problem, aims=aims, jobs=tuple(sorted(seen)), live=live)
+
+    def _fitted(self, whole: Problem) -> Values:
+        """The best values of all stages."""
+        best, quick = self._first(whole), self._quick(whole)
+        if quick is not None and quick.jobs != whole.jobs:
+            best = self._solved(quick, best, "quick tests", seed=self._seed)
+        return self._solved(whole, best, "all tests", seed=self._seed + 1)
+
+    def _first(self, problem: Problem) -> Values:
+        """The best of the places that the screen has looked at."""
+        found = problem.many(self._seen)
+        costs = [problem.cost(p, r) for p, r in zip(self._seen, found, strict=True)]
+        return min(zip(costs, self._seen, strict=True))[1]
+
+    def _solved(self, problem: Problem, first: Values, what: str, *, seed: int) -> Values:
+        """Least squares; only where they end in a valley that is not deep enough, a search over the
+        whole ranges, and again."""
+        self._tell(what)
+        best = descend(problem, first)
+        if self._off(problem, best):
+            self._tell(f"search, {what}")
+            count = TRIALS_EACH * len(problem.live) if self._left is None else self._left
+            best = descend(problem, explore(problem, best, trials=count, seed=seed))
+        return best
+
+    def _misled(self, at: Values) -> set[Job]:
+        """The tests whose short forms are met, but not they themselves at their full length: what
+        was cut off tells something of its own."""
+        self._tell("check at full length")
+        goal = self._goal
+        cut = [job for job in goal.tests if goal.tests[job] != goal.full[job]]
+        if not cut:
+            return set()
+        (found,) = self._bench.run([at], sorted(cut), full=True)
+        return {
+            job
+            for aim in goal.whole
+            for job in goal.jobs_of(aim)
+            if job in found
+            and abs(100 * np.expm1(aim.error(goal.read(aim, found))))
+            > goal.bound_percent(aim, held=False)
+        }
+
+    def _lengthen(self, jobs: set[Job]) -> None:
+        """Fits to these tests as they were measured, from now on."""
+        self._bench.lengthen(jobs)
+        goal = self._goal
+        kept = tuple(aim for aim in goal.aims if not jobs & set(goal.jobs_of(aim)))
+        added = tuple(aim for aim in goal.whole if jobs & set(goal.jobs_of(aim)))
+        self._goal = replace(
+            goal, tests={**goal.tests, **{job: goal.full[job] for job in jobs}}, aims=kept + added
+        )
+
+    def _quick(self, whole: Problem) -> Problem | None:
+        """The same with the quick tests alone, and the parameters that they show."""
+        jobs = tuple(job for job in whole.jobs if self._is_quick(job))
+        aims = tuple(aim for aim in whole.aims if set(self._goal.jobs_of(aim)) <= set(jobs))
+        if not aims:
+            return None
+        live = tuple(sorted({index for index, job in self._moves if job in jobs}))
+        return replace(whole, aims=aims, jobs=jobs, live=live)
+
+    def _is_quick(self, job: Job) -> bool:
+        test = self._goal.tests[job]
+        return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
+
+    def _off(self, problem: Problem, at: Values) -> bool:
+        residuals = problem.many([at])[0].values()
+        return sum(r * r for r in residuals) > GOOD * len(problem.aims)
+
+    def _result(
+        self, best: Values, known: Knowledge, live: tuple[int, ...], out: Path | None
+    ) -> Calibration:
+        goal = self._goal
+        jobs = sorted(goal.full)
+        before, after = self._bench.run([self._start, best], jobs, full=True)
+        figures = tuple(
+            compared(goal, aim, goal.read(aim, before), goal.read(aim, after), held=held)
+            for held, aims in ((False, goal.whole), (True, goal.held))
+            for aim in aims
+        )
+        rows = {index: place for place, index in enumerate(live)}
+        fitted = tuple(
+            Fitted(
+                one.name,
+                one.start,
+                value,
+                one.low,
+                one.high,
+                float(known.sd[rows[i]]) if i in rows else None,
+                float(known.open_share[rows[i]]) if i in rows else None,
+            )
+            for i, (one, value) in enumerate(zip(self._parameters, best, strict=True))
+        )
+        changed = [i for i in rows if best[i] != self._start[i]]
+        moved = [self._parameters[i] for i in changed]
+        source = f"fitted by drivebay calibrate, seed {self._seed}, to {goal.words}"
+        profile = with_values(goal.base, moved, [best[i] for i in changed], source=source)
+        name = write.name_of(out) if out is not None else f"{goal.base.name}-fitted"[:64]
+        content = write.text(
+            profile, [one.name for one in moved], name=name, head=head(goal, known, figures)
+        )
+        if out is not None:
+            write.save(out, content)
+            profile = catalog.load(out)
+        return Calibration(
+            profile, content, out, fitted, figures, known, goal.words, goal.notes,
+            self._bench.count, self._seed,
+        )  # fmt: skip
+
+    def _tell(self, what: str) -> None:
+        if self._told is not None:
+            told = self._told
+            self._bench.tell(lambda count: told(what, count))
+
+
+def _differ(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return abs(one - other) > SEEN * abs(one)

@@ -1,0 +1,135 @@
+"""Writes a fitted drive as a profile: a base of the catalog and what was fitted, or all of it.
+
+A profile that began as a drive of the catalog names it as its base and has only the fitted values
+(of a list of sections, such as the throttle's stages, the whole list, as the catalog wants it); one
+that began as a file of the user's is written whole. No date: the same fit writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.profiles import Profile
+from drivebay.lab.calibrate.parameters import leaf_at
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+NAME_MAX = 64
+
+
+def text(profile: Profile, fitted: Sequence[str], *, name: str, head: str) -> str:
+    """The profile as TOML.
+
+    Parameters
+    ----------
+    fitted : dotted names of the values that differ from the profile of this name in the catalog.
+    name : the new drive's.
+    head : what stands above it, without the comment's signs.
+    """
+    raw = copy.deepcopy(dict(profile.raw))
+    title = f"{raw['drive']['title']}, fitted"
+    lines = [f"# {line}".rstrip() for line in head.splitlines()] + [""]
+    if profile.name in catalog.names() and _is_catalogs(profile, fitted):
+        lines.append(f"base = {json.dumps(profile.name)}")
+        raw = _only(raw, fitted)
+        raw = {"drive": {"name": name, "title": title, **raw.pop("drive", {})}, **raw}
+    else:
+        raw["drive"] |= {"name": name, "title": title}
+    return "\n".join([*lines, *_section(raw, ())]) + "\n"
+
+
+def save(path: Path, content: str) -> None:
+    """Writes the file as a whole or not at all.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If it cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text(content, encoding="utf-8")
+        os.replace(beside, path)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{path} cannot be written: {problem.strerror}", f"ls -ld {path.parent}"
+        ) from None
+
+
+def name_of(path: Path) -> str:
+    """A drive's name from the file that it is written to.
+
+    >>> name_of(Path("My twin (2).toml"))
+    'my-twin-2'
+    """
+    name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")
+    return name[:NAME_MAX].strip("-") or "fitted"
+
+
+def _is_catalogs(profile: Profile, fitted: Sequence[str]) -> bool:
+    """Whether all but the fitted values is as in the catalog."""
+    own, theirs = profile.resolved(), catalog.load(profile.name).resolved()
+    for dotted in fitted:
+        for raw in (own, theirs):
+            leaf_at(raw, dotted).clear()
+    return own == theirs
+
+
+def _only(raw: Mapping[str, Any], fitted: Sequence[str]) -> dict[str, Any]:
+    """The fitted leaves with the sections around them, and whole lists."""
+    kept: dict[str, Any] = {}
+    for dotted in fitted:
+        node: Any = raw
+        place = kept
+        for key in (path := dotted.split(".")):
+            node = node[key]
+            if isinstance(node, list) or key == path[-1]:
+                place[key] = node
+                break
+            place = place.setdefault(key, {})
+    return kept
+
+
+def _section(raw: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    """The lines of a section: its values first, then the sections within it."""
+    inner = [(k, v) for k, v in raw.items() if not _is_value(v)]
+    for key, value in raw.items():
+        if _is_value(value):
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in inner:
+        below = (*path, _key(key))
+        if isinstance(value, list):
+            for one in value:
+                yield from ("", f"[[{'.'.join(below)}]]")
+                yield from _section(one, below)
+        else:
+            if any(map(_is_value, value.values())):
+                yield from ("", f"[{'.'.join(below)}]")
+            yield from _section(value, below)
+
+
+def _is_value(node: Any) -> bool:
+    """A leaf with its source, or a bare value; not a section nor a list of sections."""
+    if isinstance(node, Mapping):
+        return "value" in node
+    return not (isinstance(node, list) and node and isinstance(node[0], Mapping))
+
+
+def _key(key: str) -> str:
+    return key if BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items())
+        return f"{{ {pairs} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Import of fio's JSON output and logs as a result folder."""

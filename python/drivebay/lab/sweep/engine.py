@@ -1,0 +1,368 @@
+"""Runs a sweep: hands runs to workers, tries again what was lost, keeps what could not be done.
+
+The engine holds no figures: each run's worker writes its part, and answers with a few words. It
+admits as many runs as there are threads, and here as fit into memory; so a worker that dies takes
+with it only what it was at. A run that fails by itself (a drive that is not possible) is recorded
+at once; one that was lost, or failed by what may be chance (memory, storage), is tried again.
+
+Not undone on Ctrl-C: workers of a cluster that is not ours finish the run they are at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import queue
+import shlex
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from drivebay.common import signals
+from drivebay.common.errors import EnvironmentProblem, Interrupted, UserError
+from drivebay.lab.sweep import cluster as clusters
+from drivebay.lab.sweep import fleet, work
+from drivebay.lab.sweep.cluster import MEMORY, Cluster
+from drivebay.lab.sweep.plan import Plan
+from drivebay.lab.sweep.store import Store
+
+RETRIES = 2
+LOOK_EVERY_S = 0.2
+COUNT_SLOTS_EVERY_S = 5.0
+STOP_S = 90.0
+"""How long reviews of real drives have to end in when the sweep is stopped."""
+LOOKAHEAD = 64
+"""So many of the next runs are looked at for one that fits into the memory that is left."""
+
+
+class Sink(Protocol):
+    """Told how far a sweep has come, all from one thread."""
+
+    def begin(self, runs: int, done: int, slots: int) -> None:
+        """It starts: so many runs, of which some are there already."""
+        ...
+
+    def ended(self, index: int, error: str | None) -> None:
+        """A run has ended for good."""
+        ...
+
+    def warn(self, message: str) -> None:
+        """Something that stops nothing."""
+        ...
+
+    def look(self) -> None:
+        """Called five times a second."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sweep has come to; `failed` maps numbers of runs to what was wrong."""
+
+    runs: int
+    done: int
+    failed: dict[int, str]
+
+
+@dataclass
+class _Attempt:
+    index: int
+    number: int
+    memory_bytes: int
+    worker: str = ""
+
+
+@dataclass
+class _State:
+    """What is waiting, on its way, and over."""
+
+    waiting: deque[_Attempt] = field(default_factory=deque)
+    memory_bytes: int = 0
+    running: dict[Any, _Attempt] = field(default_factory=dict)
+    done: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    seen_a_part: bool = False
+
+
+def run(
+    plan: Plan,
+    store: Store,
+    sink: Sink,
+    *,
+    scheduler: str | None = None,
+    jobs: int | None = None,
+    retries: int = RETRIES,
+    resume: bool = False,
+) -> Outcome:
+    """Runs what is still to be run.
+
+    Parameters
+    ----------
+    scheduler : a Dask scheduler's address; without one, workers are begun on this machine.
+    jobs : how many of them; by default as many as there are processors.
+    retries : how often a run that was lost is tried again.
+    resume : go on with what is in the store.
+
+    Raises
+    ------
+    UserError
+        If the store holds another sweep, or one and `resume` was not said.
+    EnvironmentProblem
+        If no scheduler answers, a run needs more memory than there is, or the store cannot be
+        written or is not the workers' as well.
+    Interrupted
+        On SIGINT, SIGTERM or SIGHUP; what had ended is kept.
+    """
+    there = _opened(plan, store, resume=resume)
+    left = [index for index in range(plan.runs) if index not in there]
+    if not left:
+        sink.begin(plan.runs, len(there), 0)
+        return Outcome(plan.runs, len(there), {})
+    if plan.spec.fleet is not None and scheduler is None:
+        raise UserError(
+            "a fleet needs a cluster, whose workers have the drives: --scheduler is missing",
+            "start one with: dask scheduler; on each host: drivebay worker ADDRESS; then add: "
+            "--scheduler ADDRESS",
+        )
+    stop = threading.Event()
+    workers = min(jobs or clusters.default_jobs(), len(left))
+    with signals.heard(stop.set), clusters.opened(scheduler, workers) as cluster:
+        if plan.spec.fleet is not None:
+            fleet.must_be_there(plan.spec.fleet, clusters.resources(cluster.client))
+        sink.begin(plan.runs, len(there), sum(cluster.threads().values()))
+        state = _State()
+        crew = _Crew(plan, store, sink, cluster, retries, state)
+        crew.work(iter(left), stop)
+    if stop.is_set():
+        raise Interrupted(
+            f"interrupted; {len(store.done(plan.fingerprint)):,} of {plan.runs:,} runs have ended "
+            "and are kept",
+            "go on with the same command and --resume",
+        )
+    return Outcome(plan.runs, len(there) + state.done, state.failed)
+
+
+def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
+    """The runs that are there already; makes the store if there is none."""
+    known = store.read_manifest()
+    if known is None:
+        if not store.is_empty():
+            raise UserError(
+                f"{store.url} is not empty, and holds no sweep", "give a new place: --out DIR"
+            )
+        store.create(plan.fingerprint, plan.as_json(), plan.runs)
+        return set()
+    if known["fingerprint"] != plan.fingerprint:
+        other = known["plan"]["tool"] != dict(plan.tool)
+        why = "by another version of drivebay" if other else "from another specification"
+        raise UserError(
+            f"{store.url} holds a sweep made {why}",
+            "give a new place: --out DIR; or go back to what it was made with",
+        )
+    if not resume:
+        raise UserError(
+            f"{store.url} holds this sweep already",
+            "go on with it: add --resume; or give a new place: --out DIR",
+        )
+    return store.done(plan.fingerprint)
+
+
+def _need(plan: Plan, index: int) -> int:
+    return 0 if plan.spec.fleet is not None else plan.memory_bytes(plan.point(index))
+
+
+class _Crew:
+    """One sweep under way."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        sink: Sink,
+        cluster: Cluster,
+        retries: int,
+        state: _State,
+    ) -> None:
+        self._plan, self._store, self._sink = plan, store, sink
+        self._cluster, self._retries, self._state = cluster, retries, state
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._told: set[str] = set()
+        self._threads: dict[str, int] = {}
+        self._failed_before = store.failures(plan.fingerprint)
+        self._token = f"{plan.fingerprint}-{time.time_ns()}"
+        # A task like any other, so that its result can be had again if its worker dies.
+        text = json.dumps(plan.as_json(), sort_keys=True)
+        self._shared = cluster.client.submit(str, text, key=f"plan-{self._token}")
+
+    def work(self, left: Any, stop: threading.Event) -> None:
+        """Until nothing is left, or `stop` is set."""
+        state = self._state
+        slots, counted = 0, -COUNT_SLOTS_EVERY_S
+        more = True
+        while not stop.is_set():
+            if time.monotonic() - counted > COUNT_SLOTS_EVERY_S:
+                slots, counted = self._slots(), time.monotonic()
+            while more and len(state.waiting) < max(LOOKAHEAD, slots):
+                index = next(left, None)
+                if index is None:
+                    more = False
+                    break
+                state.waiting.append(_Attempt(index, 0, self._fitting(index)))
+            while len(state.running) < slots and (attempt := self._next()) is not None:
+                self._submit(attempt)
+            if not state.running and not state.waiting and not more:
+                return
+            with contextlib.suppress(queue.Empty):
+                self._take(self._ended.get(timeout=LOOK_EVERY_S))
+            self._sink.look()
+        self._give_up()
+
+    def _slots(self) -> int:
+        """How many runs may be under way: a fleet's drives are all waited for at once. Tells of
+        workers that are waited for."""
+        self._threads, spec = self._cluster.threads(), self._plan.spec
+        slots = sum(self._threads.values())
+        if spec.fleet is None:
+            self._tell("no workers are there: waiting for some", when=slots == 0)
+            return slots
+        there = clusters.resources(self._cluster.client)
+        for attempt in self._state.running.values():
+            drive = spec.fleet.drives[attempt.index].id
+            gone = fleet.resource(drive) not in there
+            self._tell(f"the worker of the drive {drive} is gone: waiting for it", when=gone)
+        return self._plan.runs
+
+    def _tell(self, message: str, *, when: bool) -> None:
+        """Warns once as long as it is so."""
+        if when and message not in self._told:
+            self._sink.warn(message)
+        (self._told.add if when else self._told.discard)(message)
+
+    def _give_up(self) -> None:
+        """Real drives are let go of in an orderly way; runs in virtual time are forgotten."""
+        running = self._state.running
+        if self._plan.spec.fleet is not None:
+            fleet.stop(self._cluster.client, self._token)
+            deadline = time.monotonic() + STOP_S
+            while running and time.monotonic() < deadline:
+                with contextlib.suppress(queue.Empty):
+                    running.pop(self._ended.get(timeout=LOOK_EVERY_S), None)
+        for future in list(running):
+            future.cancel()
+
+    def _fitting(self, index: int) -> int:
+        need, largest = _need(self._plan, index), self._cluster.largest_bytes
+        if largest is not None and need > largest:
+            raise EnvironmentProblem(
+                f"run {index} needs {need / 1e9:.1f} GB of memory, and a worker has at most "
+                f"{largest / 1e9:.1f} GB for runs",
+                "use fewer workers (--jobs 1), a machine with more memory, or smaller drives",
+            )
+        return need
+
+    def _next(self) -> _Attempt | None:
+        """The first of the next runs that fits into what memory is left."""
+        state, budget = self._state, self._cluster.budget_bytes
+        for place, attempt in enumerate(state.waiting):
+            if place >= LOOKAHEAD:
+                break
+            if budget is None or state.memory_bytes + attempt.memory_bytes <= budget:
+                del state.waiting[place]
+                return attempt
+        return None
+
+    def _submit(self, attempt: _Attempt) -> None:
+        plan, state = self._plan, self._state
+        key = f"run-{self._token}-{attempt.index}-{attempt.number}"
+        what: Callable[..., work.Outcome] = work.run
+        needs: dict[str, float] = {}
+        if plan.spec.fleet is not None:
+            what = functools.partial(fleet.run, stop_name=self._token)
+            needs = {fleet.resource(plan.spec.fleet.drives[attempt.index].id): 1.0}
+        elif self._cluster.asks_memory:
+            needs = {MEMORY: float(attempt.memory_bytes)}
+        attempt.worker = self._idle()
+        future = self._cluster.client.submit(
+            what,
+            self._shared,
+            self._store.url,
+            attempt.index,
+            key=key,
+            pure=False,
+            resources=needs or None,
+            # None that has to wait behind another one, and would be lost with it.
+            workers=[attempt.worker] if attempt.worker else None,
+            allow_other_workers=bool(attempt.worker),
+        )
+        state.running[future] = attempt
+        state.memory_bytes += attempt.memory_bytes
+        future.add_done_callback(self._ended.put)
+
+    def _idle(self) -> str:
+        """A worker with a thread to spare; "" where that is not ours to choose."""
+        if self._plan.spec.fleet is not None:
+            return ""
+        at_work = Counter(attempt.worker for attempt in self._state.running.values())
+        free = (name for name, threads in self._threads.items() if at_work[name] < threads)
+        return next(free, "")
+
+    def _take(self, future: Any) -> None:
+        state = self._state
+        attempt = state.running.pop(future, None)
+        if attempt is None:
+            return
+        state.memory_bytes -= attempt.memory_bytes
+        answer: work.Outcome
+        if future.status == "finished":
+            answer = future.result()
+        else:
+            problem = future.exception() if future.status == "error" else None
+            answer = {"error": _lost(problem), "again": True}
+        future.release()
+        error = answer.get("error")
+        if error is None:
+            self._must_share_the_store(attempt.index)
+            state.done += 1
+            if attempt.index in self._failed_before:
+                self._store.forget_failure(attempt.index, self._plan.fingerprint)
+            self._sink.ended(attempt.index, None)
+        elif answer.get("again") and attempt.number < self._retries:
+            self._sink.warn(f"run {attempt.index}: {error}; it is begun anew")
+            state.waiting.appendleft(
+                _Attempt(attempt.index, attempt.number + 1, attempt.memory_bytes)
+            )
+        else:
+            state.failed[attempt.index] = error
+            what = {"run": attempt.index, "error": error, "attempts": attempt.number + 1}
+            self._store.write_failure(attempt.index, self._plan.fingerprint, what)
+            self._sink.ended(attempt.index, error)
+
+    def _must_share_the_store(self, index: int) -> None:
+        """The first part is looked for from here: a folder of each worker's own is no dataset."""
+        if self._state.seen_a_part:
+            return
+        if not self._store.has_part(index, self._plan.fingerprint):
+            raise EnvironmentProblem(
+                f"a worker wrote its part to its own {self._store.url}, which is not seen here",
+                "give a place that all hosts share: --out s3://bucket/sweep or a shared folder",
+            )
+        self._state.seen_a_part = True
+
+
+def _lost(problem: BaseException | None) -> str:
+    name = type(problem).__name__
+    if name == "KilledWorker":
+        return "its worker died"
+    if problem is None:
+        return "it was lost on its way"
+    return f"{name}: {' '.join(str(problem).split())}"
+
+
+def resume_command(spec_path: str, url: str, scheduler: str | None) -> str:
+    """What a user types to go on."""
+    where = f" --scheduler {shlex.quote(scheduler)}" if scheduler else ""
+    return f"drivebay sweep {shlex.quote(spec_path)} --out {shlex.quote(url)}{where} --resume"

@@ -1,0 +1,233 @@
+"""Real drives on many hosts: a worker announces the drives of its host, each is one task there.
+
+A drive is a Dask resource, "drive:SERIAL" or "drive:/path/of/a/file", of which its worker has one;
+so its review runs where the drive is, and never twice at a time. The review itself is
+`review.engine.run` in a process of its own (`bay`), with the same target, the same safety rules and
+the same consent, the typed serial number, as `drivebay review` on that host: nothing that was
+decided elsewhere is taken for granted. A worker tests only what it announced.
+
+The review's folder grows on the worker's host, so a review that was cut short goes on there; when
+it is whole, it is copied to the sweep's store.
+
+Leaves out: drives plugged in after the worker began; start it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from drivebay import results
+from drivebay.analysis import review
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.lab.sweep import plan as plans
+from drivebay.lab.sweep import work
+from drivebay.lab.sweep.cluster import distributed
+from drivebay.lab.sweep.plan import Plan
+from drivebay.lab.sweep.spec import Fleet, FleetDrive
+from drivebay.lab.sweep.store import Store
+from drivebay.targets.safety import blockdev
+
+ANNOUNCED = "DRIVEBAY_ANNOUNCED"
+"""Environment variable of a worker: the ids of the drives that it may test, as a JSON list."""
+SCRATCH = "DRIVEBAY_SCRATCH"
+"""Environment variable of a worker: where reviews grow; by default in the folder for such files."""
+LOOK_EVERY_S = 0.5
+ASK_EVERY_S = 2.0
+
+
+def resource(drive_id: str) -> str:
+    """The Dask resource that stands for a drive.
+
+    >>> resource("S1ABNYAF123456")
+    'drive:S1ABNYAF123456'
+    """
+    return f"drive:{drive_id}"
+
+
+def testable(files: Sequence[Path], only: Sequence[str] | None) -> list[str]:
+    """Ids of what this host offers: its block devices on which nothing is mounted, held or stored,
+    and the files given.
+
+    Parameters
+    ----------
+    only : serial numbers; None for all devices that nothing speaks against.
+
+    Raises
+    ------
+    UserError
+        If a drive that was named is not there or may not be tested, or a file is none.
+    """
+    devices = blockdev.list_devices() if only is None or only else []
+    if only is None:
+        found = [one.serial for one in devices if not one.blockers and not one.signatures]
+    else:
+        found = [_free(serial, devices) for serial in only]
+    for path in files:
+        if not path.is_file():
+            raise UserError(f"--file {path}: there is no such file", f"truncate -s 4G {path}")
+        found.append(str(path.absolute()))
+    return found
+
+
+def _free(serial: str, devices: Sequence[blockdev.Device]) -> str:
+    """The serial number of a named drive; what is on it needs a word in the sweep's file."""
+    for one in devices:
+        if one.serial == serial:
+            if one.blockers:
+                raise UserError(
+                    f"--drive {serial}: {one.path} {'; '.join(one.blockers)}",
+                    "choose another drive; what forbids each is shown by: drivebay drives",
+                )
+            return serial
+    raise UserError(f"--drive {serial}: no such drive on this host", "see: drivebay drives")
+
+
+def must_be_there(fleet: Fleet, announced: Mapping[str, float]) -> None:
+    """Raises if no worker announces one of the drives: its review would wait for ever."""
+    there = sorted(name.removeprefix("drive:") for name in announced if name.startswith("drive:"))
+    for drive in fleet.drives:
+        if drive.id not in there:
+            raise EnvironmentProblem(
+                f"no worker announces the drive {drive.id}; announced are "
+                f"{', '.join(there) or 'none'}",
+                "on its host: drivebay worker ADDRESS; what forbids a drive is shown there by: "
+                "drivebay drives",
+            )
+        if announced[resource(drive.id)] > 1:
+            raise EnvironmentProblem(
+                f"more than one worker announces the drive {drive.id}",
+                "run one worker for each host; give files names that differ between hosts",
+            )
+
+
+def stop(client: Any, name: str) -> None:
+    """Tells the reviews under way to end."""
+    with contextlib.suppress(OSError, TimeoutError):
+        distributed().Event(name, client=client).set()
+
+
+def run(plan_json: str, url: str, index: int, *, stop_name: str) -> work.Outcome:
+    """Reviews one drive of the fleet here; never raises, as `work.run`."""
+    begun = time.monotonic()
+    answer: work.Outcome = {"index": index}
+    try:
+        plan = plans.from_json(plan_json)
+        assert plan.spec.fleet is not None, "a fleet's task"
+        drive = plan.spec.fleet.drives[index]
+        folder = _reviewed(plan, drive, stop_name)
+        store = Store(url)
+        store.upload(folder, f"reviews/{_slug(drive.id)}", last="manifest.json")
+        table = _table(plan, index, drive, folder, time.monotonic() - begun)
+        store.write_part(index, plan.fingerprint, table)
+    except DrivebayError as problem:
+        answer |= {"error": f"{problem.message} ({problem.hint})", "again": False}
+    except Exception as problem:
+        text = " ".join(str(problem).split())
+        answer |= {"error": f"{type(problem).__name__}: {text}", "again": True}
+    return {**answer, "wall_s": time.monotonic() - begun}
+
+
+def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
+    """Runs the review, or goes on with it, in a process of its own; the result folder."""
+    if drive.id not in json.loads(os.environ.get(ANNOUNCED, "[]")):
+        raise UserError(
+            f"this worker has not announced the drive {drive.id}", "start it with that drive"
+        )
+    base = Path(os.environ.get(SCRATCH) or Path(tempfile.gettempdir()) / "drivebay-fleet")
+    folder = base / plan.fingerprint / _slug(drive.id)
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    order = {
+        "path": drive.file or _path_of(str(drive.serial)),
+        "destroy_serial": drive.destroy_data,
+        "overwrite_signature": drive.overwrite_signature,
+        "suite": plan.whole_suite().model_dump(mode="json"),
+        "quick": plan.spec.quick,
+        "seed": plan.spec.seed_list[0],
+        "folder": str(folder),
+    }
+    bay = subprocess.Popen(
+        [sys.executable, "-m", "drivebay.lab.sweep.bay"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert bay.stdin is not None and bay.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        bay.stdin.write(json.dumps(order) + "\n")
+        bay.stdin.flush()
+    asked = time.monotonic()
+    try:
+        while bay.poll() is None:
+            time.sleep(LOOK_EVERY_S)
+            if time.monotonic() - asked > ASK_EVERY_S:
+                asked = time.monotonic()
+                if _told_to_stop(stop_name):
+                    bay.stdin.close()
+                    bay.wait()
+    finally:
+        with contextlib.suppress(OSError):
+            bay.stdin.close()  # whatever happened here: the review ends, in an orderly way
+        bay.wait()
+    try:
+        answer = json.loads(bay.stdout.read())
+    except ValueError:
+        raise RuntimeError(f"the review ended without an answer, exit code {bay.returncode}") from (
+            None
+        )
+    if "error" in answer:
+        raise UserError(answer["error"], answer["hint"])
+    return folder
+
+
+def _told_to_stop(name: str) -> bool:
+    with contextlib.suppress(OSError, TimeoutError, ValueError):
+        dask = distributed()
+        return bool(dask.Event(name, client=dask.get_client()).is_set())
+    return False
+
+
+def _path_of(serial: str) -> str:
+    """Where the drive is now; names change from boot to boot."""
+    found = [one.path for one in blockdev.list_devices(look_inside=False) if one.serial == serial]
+    if len(found) != 1:
+        raise UserError(
+            f"{len(found)} drives of this host have the serial number {serial}",
+            "see: drivebay drives",
+        )
+    return found[0]
+
+
+def _table(plan: Plan, index: int, drive: FleetDrive, folder: Path, wall_s: float) -> Any:
+    """A row for each test of the review."""
+    found = review(results.load(folder))
+    rows = []
+    for test_id, measured in found.tests.items():
+        known = {
+            "run": index,
+            "drive": drive.id,
+            "suite": plan.suite,
+            "test": test_id,
+            "seed": plan.spec.seed_list[0],
+        }
+        rows.append((known, measured))
+    return work.as_table(plan, rows, {"wall_s": wall_s, "cpu_s": None})
+
+
+def _slug(drive_id: str) -> str:
+    """A folder's name for a drive.
+
+    >>> _slug("/mnt/a/disk 1.img")
+    'mnt-a-disk-1.img'
+    """
+    return re.sub(r"[^A-Za-z0-9._]+", "-", drive_id).strip("-.") or "drive"

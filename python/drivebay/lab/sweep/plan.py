@@ -1,0 +1,252 @@
+"""What a sweep's file comes to: numbered runs, each worked out from its number alone.
+
+Runs are numbered as (point, drive, test, seed), the seed changing fastest, so that a sweep that was
+stopped has whole points first. Everything that a worker needs is in the plan, resolved: it reads no
+file of the user's. All points share their seeds, so that two of them differ by their parameters and
+not by the draw (common random numbers).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
+from drivebay.definitions.suites import Suite, Test, Workload
+from drivebay.lab.sweep.spec import RUNS_MAX, Scalar, Spec, tests_of
+from drivebay.results import provenance
+from drivebay.targets.virtual.target import VirtualTarget
+
+CHECKED_MAX = 2_000
+"""Up to so many points are all checked before the start; of more so many, spread evenly."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: what is run on what. `drive` and `test` are places in the plan's lists."""
+
+    index: int
+    drive: int
+    test: int
+    values: Mapping[str, Scalar]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A resolved sweep; `profiles` are whole, `tests` as they are run."""
+
+    spec: Spec
+    suite: str
+    tests: tuple[Test, ...]
+    profiles: tuple[catalog.Profile, ...]
+    tool: Mapping[str, Any]
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are; of a fleet, how many drives."""
+        if self.spec.fleet is not None:
+            return len(self.spec.fleet.drives)
+        return self.points * len(self.profiles) * len(self.tests) * len(self.spec.seed_list)
+
+    @functools.cached_property
+    def points(self) -> int:
+        """How many points of the parameters there are."""
+        if self.spec.design.points is not None:
+            return self.spec.design.points
+        return math.prod(len(one.values or ()) for one in self.spec.parameters)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """What all figures depend on, as 16 hexadecimal digits: the plan and the tool."""
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as JSON values; `from_json` reads it again."""
+        return {
+            "spec": self.spec.model_dump(mode="json", by_alias=True, exclude_unset=True),
+            "suite": self.suite,
+            "tests": [test.model_dump(mode="json") for test in self.tests],
+            "profiles": [profile.resolved() for profile in self.profiles],
+            "tool": dict(self.tool),
+        }
+
+    def point(self, index: int) -> Point:
+        """The run of this number, from 0."""
+        seeds = self.spec.seed_list
+        rest, seed = divmod(index, len(seeds))
+        rest, test = divmod(rest, len(self.tests))
+        number, drive = divmod(rest, len(self.profiles))
+        return Point(index, drive, test, self.values(number), seeds[seed])
+
+    def values(self, number: int) -> dict[str, Scalar]:
+        """The parameters' values at a point of the design."""
+        found: dict[str, Scalar] = {}
+        if self.spec.design.kind == "grid":
+            for one in reversed(self.spec.parameters):
+                assert one.values is not None, "checked by the spec"
+                number, place = divmod(number, len(one.values))
+                found[one.name] = one.values[place]
+            return {one.name: found[one.name] for one in self.spec.parameters}
+        for share, one in zip(self._shares[number].tolist(), self.spec.parameters, strict=True):
+            if one.values is not None:
+                found[one.name] = one.values[min(int(share * len(one.values)), len(one.values) - 1)]
+                continue
+            assert one.low is not None and one.high is not None, "checked by the spec"
+            if one.scale == "log":
+                value = one.low * (one.high / one.low) ** share
+            else:
+                value = one.low + (one.high - one.low) * share
+            found[one.name] = round(value) if one.whole else float(f"{value:.9g}")
+        return found
+
+    @functools.cached_property
+    def _shares(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The design in the unit cube, one row for each point; drawn from the first seed."""
+        points, width = self.points, len(self.spec.parameters)
+        random = np.random.default_rng([self.spec.seed_list[0], points, width])
+        if self.spec.design.kind == "random":
+            return random.random((points, width))
+        # As scipy.stats.qmc does it, whose import takes every worker 3 s of processor time.
+        places = np.tile(np.arange(points)[:, None], (1, width))
+        return (random.permuted(places, axis=0) + random.random((points, width))) / points
+
+    def profile(self, point: Point) -> catalog.Profile:
+        """The drive of a run, changed as its parameters say.
+
+        Raises
+        ------
+        UserError
+            If the changed drive is not possible.
+        """
+        words = [
+            word
+            for one in self.spec.parameters
+            if (word := one.word(point.values[one.name])) is not None
+        ]
+        return _changed(self.profiles[point.drive], tuple(words))
+
+    def test(self, point: Point) -> Test:
+        """The test of a run, its load changed as its parameters say.
+
+        Raises
+        ------
+        UserError
+            If the changed load is not possible.
+        """
+        test = self.tests[point.test]
+        fields = {
+            one.load: point.values[one.name] for one in self.spec.parameters if one.load is not None
+        }
+        if not fields:
+            return test
+        try:
+            phases = tuple(
+                phase.model_copy(
+                    update={"workload": Workload(**{**phase.workload.model_dump(), **fields})}
+                )
+                for phase in test.phases
+            )
+            depths = {phase.workload.queue_depth for phase in phases}
+            kept = tuple(one for one in test.metric_queue_depths if one in depths)
+            metric = kept or tuple(sorted(depths)) if test.metric_queue_depths else ()
+            changes = {"phases": phases, "metric_queue_depths": metric, "quick": None}
+            return Test(**{**dict(test), **changes})
+        except ValidationError as problem:
+            text = " ".join(problem.errors(include_url=False)[0]["msg"].split())
+            given = ", ".join(f"{key} = {value}" for key, value in fields.items())
+            raise UserError(
+                f"test {test.id} with {given}: {text}", "change the parameter's values"
+            ) from None
+
+    def memory_bytes(self, point: Point) -> int:
+        """What the run takes of a machine's memory, about."""
+        return VirtualTarget(self.profile(point)).memory_bytes
+
+    def check(self) -> None:
+        """Makes sure that the runs can be done, before the first begins.
+
+        Raises
+        ------
+        UserError
+            On the first that cannot.
+        """
+        if self.runs > RUNS_MAX:
+            raise UserError(
+                f"{self.spec.name}: {self.runs:,} runs are too many; at most {RUNS_MAX:,}",
+                'use fewer values, or a Latin hypercube: [design] kind = "latin-hypercube"',
+            )
+        for index in self._checked():
+            point = self.point(index)
+            VirtualTarget(self.profile(point)).check((self.test(point),))
+
+    def _checked(self) -> Iterator[int]:
+        each = len(self.spec.seed_list)
+        step = max(1, math.ceil(self.runs / each / CHECKED_MAX))
+        return itertools.islice(range(0, self.runs, each), 0, None, step)
+
+    def whole_suite(self) -> Suite:
+        """The tests as one suite, as a fleet's drives are reviewed."""
+        return Suite(
+            name=self.suite,
+            title=self.spec.title or self.spec.name,
+            description=f"Tests of {self.suite}, as the sweep {self.spec.name} runs them.",
+            source=f"the suite {self.suite}",
+            tests=self.tests,
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _changed_cached(text: str, words: tuple[str, ...]) -> catalog.Profile:
+    return changed(catalog.from_resolved(json.loads(text)), words)
+
+
+def _changed(profile: catalog.Profile, words: tuple[str, ...]) -> catalog.Profile:
+    return _changed_cached(profile.json(), words) if words else profile
+
+
+def make(spec: Spec, *, where: str) -> Plan:
+    """Resolves a sweep: drives and tests are looked up and checked.
+
+    Raises
+    ------
+    UserError
+        If a drive, a change or a test is unknown or not possible.
+    """
+    suite, tests = tests_of(spec, where=where)
+    try:
+        profiles = tuple(changed(catalog.load(name), spec.with_) for name in spec.drives)
+        titles = [profile.name for profile in profiles]
+        if len(set(titles)) < len(titles):
+            raise UserError("drives: two have the same name", "give each drive once")
+        plan = Plan(spec, suite, tests, profiles, provenance.tool())
+        if spec.fleet is None:
+            plan.check()
+        return plan
+    except UserError as problem:  # what-ifs are told as the command line has them
+        message, hint = (text.replace("--with ", "") for text in (problem.message, problem.hint))
+        raise UserError(f"{where}: {message}", hint) from None
+
+
+@functools.lru_cache(maxsize=4)
+def from_json(text: str) -> Plan:
+    """The plan that `as_json` gave, as a worker gets it."""
+    raw = json.loads(text)
+    return Plan(
+        spec=Spec.model_validate_json(json.dumps(raw["spec"])),
+        suite=raw["suite"],
+        tests=tuple(Test.model_validate(test) for test in raw["tests"]),
+        profiles=tuple(catalog.from_resolved(profile) for profile in raw["profiles"]),
+        tool=raw["tool"],
+    )

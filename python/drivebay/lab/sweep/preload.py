@@ -1,0 +1,16 @@
+"""Loaded by each worker process when it begins: Ctrl-C on the terminal is for the sweep to hear,
+and the imports that every run needs are made before the first one."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from typing import Any
+
+import drivebay.lab.sweep.work  # noqa: F401
+
+
+def dask_setup(_worker: Any) -> None:
+    """Called by Dask in the worker's main thread."""
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,342 @@
+"""What a user writes to ask for a sweep: drives, tests, parameters, a design, seeds; TOML, checked.
+
+Sources: designs as in Santner, Williams, Notz, The Design and Analysis of Computer Experiments (2nd
+ed. 2018, ch. 5): full grids, random points, Latin hypercubes (McKay, Beckman, Conover 1979).
+Leaves out: fractional designs and sequential ones, which choose points by what came out so far.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from drivebay.common.errors import UserError
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Prepare, Workload
+from drivebay.definitions.suites.model import Id
+
+FILE_BYTES_MAX = 1_000_000
+PARAMETERS_MAX = 20
+POINTS_MAX = 100_000
+RUNS_MAX = 1_000_000
+SEED_MAX = 2**53 - 1
+EXAMPLE = "docs/concepts/sweeps.md has examples to copy"
+RESERVED = frozenset(
+    {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}
+)
+"""Columns that every part has; no parameter may be called so."""
+
+Scalar = bool | int | float | str
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Parameter(_Data):
+    """One thing that is varied: a what-if of the drive, or a field of the load.
+
+    `change` is a word as `drivebay review --with` takes it, with {} where the value goes; without
+    {} it is there or not, and its values are false and true. It may be left out where the name is
+    itself a value of the profile. `load` names a field of the phases' workload. The values are
+    listed, or lie between `low` and `high`, evenly or (`scale = "log"`) evenly in their logarithm;
+    `whole` rounds them.
+    """
+
+    name: Name
+    change: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    load: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    values: Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=1000)] | None = None
+    low: float | None = None
+    high: float | None = None
+    scale: Literal["linear", "log"] = "linear"
+    whole: bool = False
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Parameter:
+        if self.name in RESERVED:
+            raise ValueError(f"name: '{self.name}' is a column of every sweep; choose another")
+        if self.change is not None and self.load is not None:
+            raise ValueError("'change' and 'load' are both given; one of them is allowed")
+        if self.load is not None and self.load not in Workload.model_fields:
+            close = difflib.get_close_matches(self.load, list(Workload.model_fields), n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(f"load: '{self.load}' is not a field of a workload{meant}")
+        ranged = self.low is not None and self.high is not None
+        if (self.values is not None) == ranged or (self.low is None) != (self.high is None):
+            raise ValueError("give either 'values' or both 'low' and 'high'")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError(f"low: {self.low:g} must be less than high: {self.high:g}")
+        if self.scale == "log" and (self.low is None or self.low <= 0):
+            raise ValueError("scale = \"log\" needs 'low', more than 0")
+        if self.values is not None and len(set(map(repr, self.values))) < len(self.values):
+            raise ValueError("values: one is given twice; they must differ")
+        if self.values is not None and len({_kind(one) for one in self.values}) > 1:
+            raise ValueError("values: must all be numbers, all texts, or true and false")
+        if self.is_flag and not (self.values and all(type(one) is bool for one in self.values)):
+            raise ValueError(
+                f"change: '{self.change}' has no {{}} for a value, so values must be [false, true]"
+            )
+        return self
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether its change is a word that is there or not."""
+        return self.change is not None and "{}" not in self.change
+
+    def word(self, value: Scalar) -> str | None:
+        """The what-if for a value; None where there is nothing to change.
+
+        >>> Parameter(name="spare", change="over_provisioning={}%", values=(0, 7)).word(7)
+        'over_provisioning=7%'
+        >>> Parameter(name="cooled", change="heatsink", values=(False, True)).word(False)
+        """
+        if self.load is not None:
+            return None
+        if self.is_flag:
+            return self.change if value else None
+        text = json.dumps(value) if not isinstance(value, str) else value
+        return (self.change or f"{self.name}={{}}").replace("{}", text)
+
+
+def _kind(value: Scalar) -> str:
+    return {bool: "bool", str: "text"}.get(type(value), "number")
+
+
+class Design(_Data):
+    """Which points of the parameters are run: all combinations of their values ("grid"), or so many
+    `points`, drawn at random or as a Latin hypercube."""
+
+    kind: Literal["grid", "random", "latin-hypercube"] = "grid"
+    points: Annotated[int, Field(ge=1, le=POINTS_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _points_fit(self) -> Design:
+        if (self.kind == "grid") == (self.points is not None):
+            raise ValueError("a grid has no 'points'; a random one and a Latin hypercube need them")
+        return self
+
+
+class FleetDrive(_Data):
+    """A real drive, wherever in the cluster it is: a block device by its serial number, or a file.
+
+    `destroy_data` is the serial number once more, typed, as consent to lose everything on it.
+    """
+
+    serial: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    destroy_data: str | None = None
+    overwrite_signature: bool = False
+    file: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _has_consent(self) -> FleetDrive:
+        if (self.serial is None) == (self.file is None):
+            raise ValueError("give either 'serial' or 'file'")
+        if self.file is not None and (self.destroy_data or self.overwrite_signature):
+            raise ValueError("'destroy_data' and 'overwrite_signature' have no meaning for a file")
+        if self.file is not None and not self.file.startswith("/"):
+            raise ValueError(f"file: '{self.file}' must be a whole path, as on the drive's host")
+        if self.serial is not None and self.destroy_data != self.serial:
+            raise ValueError(
+                "destroy_data must be the serial number once more, as consent to lose all data "
+                f"on the drive {self.serial}"
+            )
+        return self
+
+    @property
+    def id(self) -> str:
+        """What its worker announces it as: the serial number, or the file's path."""
+        return str(self.serial or self.file)
+
+
+class Fleet(_Data):
+    """Real drives to be reviewed, each as one task on the host that has it."""
+
+    drives: Annotated[tuple[FleetDrive, ...], Field(min_length=1)]
+
+
+class Spec(_Data):
+    """The whole file. `drives` are names of the catalog or paths of profiles, `with` changes that
+    all runs have; `suite` and `tests` say what is run, or `workload` after `prepare`. `seeds` is a
+    list, or how many, counted from 1. With a `fleet` the drives are real ones, and reviewed."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+    )
+
+    schema_version: Literal[1] = 1
+    name: Id
+    title: Annotated[str, Field(min_length=1, max_length=120)] | None = None
+    drives: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    with_: Annotated[tuple[str, ...], Field(alias="with")] = ()
+    suite: str | None = None
+    tests: tuple[str, ...] = ()
+    quick: bool = False
+    workload: Workload | None = None
+    prepare: tuple[Prepare, ...] = (Prepare(kind="fill"),)
+    parameters: Annotated[tuple[Parameter, ...], Field(max_length=PARAMETERS_MAX)] = ()
+    design: Design = Design()
+    seeds: (
+        Annotated[int, Field(ge=1, le=10_000)]
+        | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)]
+    ) = 1
+    fleet: Fleet | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Spec:
+        if (self.fleet is not None) == bool(self.drives):
+            raise ValueError("give either 'drives' or a [fleet]")
+        if (self.suite is None) == (self.workload is None):
+            raise ValueError("give either 'suite' or a [workload]")
+        if self.workload is not None and (self.tests or self.quick):
+            raise ValueError("'tests' and 'quick' have a meaning with 'suite' only")
+        if self.fleet is not None and (self.parameters or self.with_):
+            raise ValueError("a fleet's drives are real and cannot be changed: no parameters")
+        if self.fleet is not None and len(self.seed_list) > 1:
+            raise ValueError("seeds: a fleet's drives are reviewed once, with one seed")
+        if self.fleet is not None and self.workload is not None:
+            raise ValueError("a fleet runs a 'suite', not a [workload]")
+        names = [one.name for one in self.parameters]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two parameters have the name '{twice[0]}'; names must differ")
+        if self.design.kind == "grid":
+            for one in self.parameters:
+                if one.values is None:
+                    raise ValueError(f"parameter '{one.name}': a grid needs 'values'")
+        if len(set(self.seed_list)) < len(self.seed_list):
+            raise ValueError("seeds: one is given twice; they must differ")
+        return self
+
+    @property
+    def seed_list(self) -> tuple[int, ...]:
+        """The seeds, counted out."""
+        return tuple(range(1, self.seeds + 1)) if isinstance(self.seeds, int) else self.seeds
+
+
+def load(path: Path) -> Spec:
+    """A sweep's file.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read or is no valid sweep; names file, field and value.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as problem:
+        raise UserError(
+            f"sweep file {path} cannot be read: {problem.strerror}",
+            f"give a .toml file: drivebay sweep my-sweep.toml; {EXAMPLE}",
+        ) from None
+    try:
+        if len(raw) > FILE_BYTES_MAX:
+            raise ValueError(f"it is over {FILE_BYTES_MAX} bytes")
+        table = tomllib.loads(raw.decode("utf-8"))
+    except ValueError as problem:
+        text = " ".join(str(problem).split())
+        raise UserError(f"sweep file {path} is not valid TOML: {text}", EXAMPLE) from None
+    return parse(table, where=str(path))
+
+
+def parse(table: dict[str, Any], *, where: str) -> Spec:
+    """A sweep from its TOML table; `where` names it in errors.
+
+    Raises
+    ------
+    UserError
+        On the first thing that is wrong.
+    """
+    try:
+        return Spec.model_validate_json(json.dumps(table, default=str))
+    except ValidationError as problem:
+        raise _explain(problem, where) from None
+
+
+def _explain(problem: ValidationError, where: str) -> UserError:
+    """The first mistake in words; an unknown key goes first, as it is most often one misspelt."""
+    found = problem.errors(include_url=False)
+    first = min(found, key=lambda error: error["type"] != "extra_forbidden")
+    field = _field(first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = [one.alias or name for name, one in Spec.model_fields.items()]
+        known += [*Parameter.model_fields, *Design.model_fields, *FleetDrive.model_fields]
+        close = difflib.get_close_matches(str(first["loc"][-1]), known, n=1)
+        hint = f"did you mean {close[0]}? {EXAMPLE}" if close else EXAMPLE
+        return UserError(f"{where}: {field} is not a key of a sweep", hint)
+    if first["type"] == "missing":
+        return UserError(f"{where}: {field} is missing", f"add it; {EXAMPLE}")
+    if first["type"] == "value_error":
+        inside = f"{field}: " if field else ""
+        return UserError(f"{where}: {inside}{first['ctx']['error']}", EXAMPLE)
+    rule = first["msg"].replace("Input should be", "must be")
+    rule = rule[:1].lower() + rule[1:]
+    given = repr(first["input"])
+    given = given if len(given) <= 60 else given[:57] + "..."
+    return UserError(f"{where}: {field}: {given} is not allowed; {rule}", f"change it; {EXAMPLE}")
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    """`parameters[1].low`; pydantic's names of a union's members are left out."""
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        elif part in ("int", "float", "bool", "str") or "[" in part:
+            continue
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
+    """The suite's name and the tests that the sweep runs; `quick` is applied, but for a fleet,
+    where the review does it.
+
+    Raises
+    ------
+    UserError
+        If there is no such suite or test, or a test has no short form.
+    """
+    if spec.workload is not None:
+        return "workload", (_only(spec.workload, spec.prepare),)
+    suite = suites.load(str(spec.suite))
+    known = [test.id for test in suite.tests]
+    for name in spec.tests:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise UserError(
+                f"{where}: tests: suite {suite.name} has no test '{name}'; it has "
+                + ", ".join(known),
+                f"did you mean {close[0]}?"
+                if close
+                else f"see: drivebay review --list --suite {suite.name}",
+            )
+    chosen = suite.selected(spec.tests) if spec.tests else suite
+    for test in chosen.tests:
+        if spec.quick and test.quick is None:
+            raise UserError(
+                f"{where}: quick: test {test.id} of suite {suite.name} has no short form",
+                "name the tests that have one in 'tests', or leave quick out",
+            )
+    short = spec.quick and spec.fleet is None
+    return suite.name, (chosen.shortened() if short else chosen).tests
+
+
+def _only(workload: Workload, prepare: tuple[Prepare, ...]) -> suites.Test:
+    return suites.Test(
+        id="workload",
+        title="One workload",
+        page="workload",
+        kind="loads",
+        method="the workload of the sweep's file",
+        source="the sweep's file",
+        prepare=prepare,
+        phases=(suites.Phase(label="run", workload=workload),),
+    )

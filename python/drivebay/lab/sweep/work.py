@@ -1,0 +1,147 @@
+"""What a worker does for one run: make the drive, run the test, compute the figures, keep the part.
+
+A run depends on the plan and its number alone: the same as `drivebay review DRIVE --only TEST` with
+the run's seed and changes. Only wall time, memory and host differ from time to time.
+Peak memory (proc(5): VmHWM, begun anew by clear_refs) and processor time are those of the process,
+interpreter and libraries with it; with several runs in one process they are those of all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from drivebay.analysis.figures import Figure, Measured
+from drivebay.common.errors import DrivebayError
+from drivebay.lab.sweep import plan as plans
+from drivebay.lab.sweep.plan import Plan, Point
+from drivebay.lab.sweep.spec import RESERVED
+from drivebay.lab.sweep.store import Store
+from drivebay.review.measured import measured
+from drivebay.review.seeds import step_seed
+from drivebay.targets.base import Progress
+from drivebay.targets.virtual.target import VirtualTarget
+
+Outcome = dict[str, Any]
+"""What a worker answers: "index", "wall_s", and of a run that failed "error" and "again": whether
+trying once more may help."""
+
+
+def run(plan_json: str, url: str, index: int) -> Outcome:
+    """One run of the plan, kept at `url`; never raises, as not every error survives its journey."""
+    begun = time.monotonic()
+    answer: Outcome = {"index": index}
+    try:
+        plan = plans.from_json(plan_json)
+        Store(url).write_part(index, plan.fingerprint, row(plan, plan.point(index)))
+    except DrivebayError as problem:
+        answer |= {"error": f"{problem.message} ({problem.hint})", "again": False}
+    except Exception as problem:
+        text = " ".join(str(problem).split())
+        answer |= {"error": f"{type(problem).__name__}: {text}", "again": True}
+    return {**answer, "wall_s": time.monotonic() - begun}
+
+
+def row(plan: Plan, point: Point) -> pa.Table:
+    """Runs one run and returns its part."""
+    _forget_peak()
+    begun, cpu = time.monotonic(), time.process_time()
+    test = plan.test(point)
+    profile = plan.profile(point)
+    with contextlib.closing(VirtualTarget(profile)) as target:
+        target.check((test,))
+        target.expect((test,), seed=point.seed, copies_max=0)
+        seed = step_seed(point.seed, test.id)
+        phases = target.run_test(test, seed=seed, progress=Progress())
+    found = measured(test, phases)
+    known: dict[str, Any] = {
+        "run": point.index,
+        "drive": plan.profiles[point.drive].name,
+        "suite": plan.suite,
+        "test": test.id,
+        "seed": point.seed,
+        **point.values,
+    }
+    cost = {"wall_s": time.monotonic() - begun, "cpu_s": time.process_time() - cpu}
+    return as_table(plan, [(known, found)], cost)
+
+
+def as_table(
+    plan: Plan,
+    rows: list[tuple[dict[str, Any], Measured]],
+    seconds: Mapping[str, float | None],
+) -> pa.Table:
+    """Rows of a part: what was run, its figures, what it cost (`seconds`: wall_s, cpu_s).
+
+    Figures' labels, units and whether they are main ones stand in the schema's metadata, under
+    "drivebay", by test and column.
+    """
+    names = {one.name for one in plan.spec.parameters}
+    labels: dict[str, dict[str, Any]] = {}
+    made = []
+    for known, found in rows:
+        figures = {_column(key, names): one for key, one in found.figures.items()}
+        main = {_column(key, names) for key in found.main}
+        labels[str(known["test"])] = {
+            key: [one.label, one.unit, key in main] for key, one in figures.items()
+        }
+        made.append((known, figures))
+    columns = list(dict.fromkeys(key for _, figures in made for key in figures))
+    fields = [
+        pa.field("run", pa.int64()),
+        *(pa.field(name, pa.string()) for name in ("drive", "suite", "test")),
+        pa.field("seed", pa.int64()),
+        *(pa.field(one.name, _type(one)) for one in plan.spec.parameters),
+        *(pa.field(name, pa.float64()) for name in columns),
+        pa.field("wall_s", pa.float64()),
+        pa.field("cpu_s", pa.float64()),
+        pa.field("peak_memory_bytes", pa.int64()),
+        pa.field("host", pa.string()),
+    ]
+    cost = {**seconds, "peak_memory_bytes": _peak_bytes(), "host": platform.node()}
+    listed = [{**known, **_values(figures), **cost} for known, figures in made]
+    metadata = {"drivebay": json.dumps({"labels": labels}, sort_keys=True)}
+    return pa.Table.from_pylist(listed, schema=pa.schema(fields, metadata=metadata))
+
+
+def _column(key: str, parameters: set[str]) -> str:
+    """A figure's column: a word that SQL takes as it is, and no parameter's.
+
+    >>> _column("latency_p99.9", set()), _column("rate", {"rate"})
+    ('latency_p99_9', 'rate_figure')
+    """
+    word = key.replace(".", "_").replace("-", "_")
+    return f"{word}_figure" if word in parameters | RESERVED else word
+
+
+def _values(figures: Mapping[str, Figure]) -> dict[str, float | None]:
+    return {key: one.value for key, one in figures.items()}
+
+
+def _type(parameter: Any) -> pa.DataType:
+    """Numbers are doubles, so that all parts agree."""
+    some = parameter.values[0] if parameter.values is not None else 0.0
+    if isinstance(some, bool):
+        return pa.bool_()
+    return pa.string() if isinstance(some, str) else pa.float64()
+
+
+def _forget_peak() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_bytes() -> int | None:
+    """The most memory that this process has held since, None where the kernel does not say."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return None

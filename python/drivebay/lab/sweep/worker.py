@@ -1,0 +1,96 @@
+"""A host's workers for a scheduler somewhere: its processors for virtual drives, its real drives.
+
+Every run of a virtual drive has a process of its own, which says how much memory it has for it. The
+host's drives belong to one more process, with a thread for each and no memory for virtual runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.lab.sweep.cluster import (
+    CONNECT_S,
+    MEMORY,
+    PRELOAD,
+    QUIET,
+    deaf,
+    distributed,
+    memory_budget,
+)
+from drivebay.lab.sweep.fleet import ANNOUNCED, resource
+
+
+def serve(address: str, *, jobs: int, drives: Sequence[str], told: Callable[[str], None]) -> None:
+    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone.
+
+    Parameters
+    ----------
+    jobs : how many runs of virtual drives at once; 0 for none.
+    drives : ids of the real drives to announce, see `fleet.testable`.
+    told : given a line when all is ready.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If no scheduler answers at the address.
+    """
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    asyncio.run(_serve(address, jobs, drives, told))
+
+
+async def _serve(
+    address: str, jobs: int, drives: Sequence[str], told: Callable[[str], None]
+) -> None:
+    share = memory_budget(jobs) // jobs if jobs else 0
+    common: dict[str, Any] = {
+        "memory_limit": 0,
+        "preload": [PRELOAD],
+        "silence_logs": logging.CRITICAL,
+        "dashboard": False,
+    }
+    wanted = [
+        distributed().Nanny(address, nthreads=1, resources={MEMORY: float(share)}, **common)
+        for _ in range(jobs)
+    ]
+    if drives:
+        has = {resource(one): 1.0 for one in drives}
+        env = {ANNOUNCED: json.dumps(list(drives))}
+        wanted.append(
+            distributed().Nanny(address, nthreads=len(drives), resources=has, env=env, **common)
+        )
+    await _must_answer(address)
+    with deaf():
+        workers = await asyncio.gather(*wanted)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    told(f"worker: {jobs} runs at once, {share / 1e9:.1f} GB each; drives: "
+         f"{', '.join(drives) or 'none'}")  # fmt: skip
+    ends = [asyncio.create_task(one.finished()) for one in workers]
+    ends.append(asyncio.create_task(stop.wait()))
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    told("worker: stopping")
+    for one in workers:
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            await one.close(timeout=5)
+
+
+async def _must_answer(address: str) -> None:
+    try:
+        comm = await distributed().comm.connect(address, timeout=CONNECT_S)
+        await comm.close()
+    except (OSError, ValueError, TimeoutError) as problem:
+        text = " ".join(str(problem).split())
+        raise EnvironmentProblem(
+            f"{address}: no scheduler answers there: {text}",
+            "start one with: dask scheduler, and give the address that it prints",
+        ) from None

@@ -1,0 +1,172 @@
+"""Which published row is compared with what, and the runs that this takes.
+
+Source: published/paper.toml, whose head explains the keys. A run is a drive of the catalog (with
+variants) and a test; tests are those of the suites, some cut to what their figure needs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.analysis import published
+from drivebay.analysis.published import Published
+from drivebay.common import data
+from drivebay.common.errors import UserError
+from drivebay.definitions import suites
+from drivebay.definitions.suites import Phase, Replay, Test
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """A test of published/paper.toml on a drive, for example sm951-ahci-512+heatsink."""
+
+    drive: str
+    test: str
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The drive's variants."""
+        return tuple(self.drive.split("+")[1:])
+
+    @property
+    def profile(self) -> str:
+        """Its name in the catalog."""
+        return self.drive.partition("+")[0]
+
+    @classmethod
+    def of(cls, text: str) -> Run:
+        """From "DRIVE/TEST".
+
+        >>> Run.of("xp941-512/heavy-full").test
+        'heavy-full'
+        """
+        drive, _, test = text.partition("/")
+        return cls(drive, test)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published row and what it is compared with.
+
+    One of these is given: `value`, a measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this
+    one; `change`: their difference in percent); `predicate` with its `runs`; `catalog`, a value of
+    the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can answer.
+    `factor` turns units; `bound` is the number that printed words stand for.
+    """
+
+    published: Published
+    value: str = ""
+    over: str = ""
+    change: str = ""
+    factor: float = 1.0
+    predicate: str = ""
+    runs: tuple[str, ...] = ()
+    catalog: str = ""
+    ratio: str = ""
+    bound: float | None = None
+    not_covered: str = ""
+    conflict: str = ""
+    fitted: bool = False
+    note: str = ""
+
+    @property
+    def needs(self) -> tuple[Run, ...]:
+        """The runs that it takes."""
+        figures = [text.rpartition("/")[0] for text in (self.value, self.over, self.change) if text]
+        return tuple(Run.of(text) for text in (*figures, *self.runs))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows in the order of figures.csv, and the tests by their name in paper.toml."""
+
+    rows: tuple[Row, ...]
+    tests: Mapping[str, Test]
+
+    def of_drives(self, drives: Sequence[str]) -> Plan:
+        """Only the rows about these drives, or all.
+
+        Raises
+        ------
+        UserError
+            If nothing was published about one of them.
+        """
+        known = sorted({row.published.drive for row in self.rows})
+        for drive in drives:
+            if drive not in known:
+                raise UserError(
+                    f"nothing was published about '{drive}'; there are rows about "
+                    f"{', '.join(known)}",
+                    "leave the names out for all rows: drivebay paper",
+                )
+        rows = tuple(row for row in self.rows if not drives or row.published.drive in drives)
+        return Plan(rows, self.tests)
+
+    def only(self, ids: Sequence[str]) -> Plan:
+        """Only the rows with these ids, or all."""
+        known = {row.published.id for row in self.rows}
+        for name in ids:
+            if name not in known:
+                raise UserError(
+                    f"--row {name}: there is no such row", "ids are as in the table: S058"
+                )
+        return Plan(tuple(r for r in self.rows if not ids or r.published.id in ids), self.tests)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run that some row takes, once."""
+        return tuple(sorted({run for row in self.rows for run in row.needs}))
+
+
+def load_plan() -> Plan:
+    """The rows of published/paper.toml, in the order of figures.csv."""
+    with (data.path("published") / "paper.toml").open("rb") as file:
+        table = tomllib.load(file)
+    tests = {name: _test(name, entry) for name, entry in table["tests"].items()}
+    entries = {entry["id"]: entry for entry in table["row"]}
+    rows = []
+    for name, figure in published.figures().items():
+        if name not in entries:  # a drive of which only its maker's data sheet was published
+            continue
+        entry = {key: value for key, value in entries[name].items() if key != "id"}
+        entry["runs"] = tuple(entry.get("runs", ()))
+        rows.append(Row(figure, **entry))
+    return Plan(tuple(rows), tests)
+
+
+def _test(name: str, entry: Mapping[str, Any]) -> Test:
+    """The suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth; loads
+    before them cut to `load_seconds`, traces to `scale`."""
+    suite = suites.load(entry["suite"])
+    test = next(test for test in suite.tests if test.id == entry.get("test", name))
+    phases = tuple(
+        _cut(phase, entry)
+        for phase in test.phases
+        if "phases" not in entry or phase.label in entry["phases"]
+    )
+    prepare = tuple(
+        step
+        if step.load is None or "load_seconds" not in entry
+        else step.model_copy(
+            update={"load": step.load.model_copy(update={"duration_s": entry["load_seconds"]})}
+        )
+        for step in test.prepare
+    )
+    return test.model_copy(update={"phases": phases, "prepare": prepare})
+
+
+def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:
+    if phase.replay is not None:
+        scale = entry.get("scale", 1.0)
+        changed = {"scale": scale, "drive_s": phase.replay.drive_s * scale}
+        part = Replay(**{**phase.replay.model_dump(), **changed})
+        return Phase.model_validate({"label": phase.label, "replay": part})
+    seconds = min(entry.get("seconds", phase.workload.duration_s), phase.workload.duration_s)
+    load, label = {"duration_s": seconds}, phase.label
+    if depth := entry.get("queue_depth"):
+        load["queue_depth"], label = depth, f"qd{depth}"
+    workload = phase.workload.model_copy(update=load)
+    return phase.model_copy(update={"workload": workload, "label": label})

@@ -1,0 +1,127 @@
+"""A figure of a run by its name, and a drive's profile answering for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drivebay.analysis import Measured
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.profiles import Profile
+from drivebay.lab.validate.plan import Run
+
+Runs = Mapping[Run, Measured]
+
+
+class NotReached(Exception):
+    """A figure that its run has not: a rate that never fell, for example; says why."""
+
+
+def figure(runs: Runs, text: str) -> float:
+    """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
+    `power` (W, mean of the first phase),
+    `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
+    `highest_ios` (IOPS), `wall_h`.
+
+    Raises
+    ------
+    NotReached
+        If it could not be computed.
+    """
+    name, _, key = text.rpartition("/")
+    found = runs[Run.of(name)]
+    rates = [phase.step.rate_mb_s for phase in found.phases]
+    kind, at, label = key.partition("@")
+    if at:
+        step = next(phase.step for phase in found.phases if phase.label == label)
+        return step.iops if kind == "iops" else step.rate_mb_s
+    if key == "power":
+        power = found.phases[0].step.power
+        assert power is not None, "a virtual drive reports its power"
+        return power.mean
+    if key == "highest":
+        return max(rates)
+    if key == "mean":
+        return sum(rates) / len(rates)
+    if key in ("highest_r100", "highest_r0"):
+        share = int(key.removeprefix("highest_r"))
+        return max(p.step.rate_mb_s for p in found.phases if p.workload.read_percent == share)
+    if key == "highest_ios":
+        return max(phase.step.iops for phase in found.phases)
+    if key == "wall_h":
+        return figure(runs, f"{name}/wall_s") / 3600
+    value = found.figures[key].value
+    if value is None:
+        raise NotReached(found.figures[key].note or "not measured")
+    return value
+
+
+def leaf(profile: Profile, dotted: str) -> Any:
+    """A value of the profile at "power.device.0.power_mw", or one that follows from several:
+    `capacity_gb`, `interface`, `die_gbit`, `spare_percent`, `link_mb_per_s`, `link_efficiency`."""
+    if dotted in DERIVED:
+        return DERIVED[dotted](profile)
+    node: Any = profile.raw
+    for key in dotted.split("."):
+        node = node[int(key)] if isinstance(node, list) else node[key]
+    return node["value"]
+
+
+def _die_gbit(profile: Profile) -> float:
+    return _die_bytes(profile) * 8 / 2**30
+
+
+def _die_bytes(profile: Profile) -> int:
+    nand = profile.raw["nand"]
+    parts = ("planes", "blocks_per_plane", "pages_per_block", "page_kib")
+    size = 1024
+    for part in parts:
+        size *= nand[part]["value"]
+    return size
+
+
+def _spare_percent(profile: Profile) -> float:
+    nand = profile.raw["nand"]
+    blocks = nand["blocks_per_plane"]["value"]
+    dies = nand["channels"]["value"] * nand["dies_per_channel"]["value"]
+    usable = _die_bytes(profile) * dies * (blocks - nand["bad_superblocks"]["value"]) / blocks
+    return float(100 * (usable / profile.capacity_bytes - 1))
+
+
+def _lanes_gb_per_s(profile: Profile) -> float:
+    """PCIe 2: 5 GT/s, 8b/10b; 3: 8 GT/s, 128b/130b (PCI Express base specification)."""
+    link = profile.raw["link"]
+    lane = {2: 5.0 * 0.8, 3: 8.0 * 128 / 130}[link["generation"]["value"]]
+    return float(lane / 8 * link["lanes"]["value"])
+
+
+def _efficiency(profile: Profile) -> float:
+    link = profile.raw["link"]
+    payload = link["payload_bytes"]["value"]
+    coded = {2: 0.8, 3: 128 / 130}[link["generation"]["value"]]
+    return float(100 * coded * payload / (payload + link["packet_overhead_bytes"]["value"]))
+
+
+def _same_parts(profile: Profile) -> str:
+    """Whether the NVMe model of the same size has the same flash, controller, buffer and heat."""
+    twin = catalog.load(profile.name.replace("ahci", "nvme"))
+    parts = ("nand", "controller", "buffer", "energy", "heat", "collection")
+    differ = [part for part in parts if twin.raw[part] != profile.raw[part]]
+    return f"differ in {', '.join(differ)}" if differ else "identical"
+
+
+DERIVED: dict[str, Callable[[Profile], Any]] = {
+    "same_parts": _same_parts,
+    "capacity_gb": lambda profile: profile.capacity_bytes / 1e9,
+    "interface": lambda profile: profile.interface,
+    "die_gbit": _die_gbit,
+    "spare_percent": _spare_percent,
+    "link_mb_per_s": lambda p: 1e3 * 8.0 * 4 / 8 * _efficiency(p) / 100,
+    "link_efficiency": _efficiency,
+    "lanes_gb_per_s": _lanes_gb_per_s,
+    "l12_uw_per_lane": lambda p: (
+        1e3
+        * (leaf(p, "power.device.0.power_mw") + leaf(p, "power.link.0.power_mw"))
+        / leaf(p, "link.lanes")
+    ),
+}

@@ -1,0 +1,1 @@
+"""Files and block devices as targets, tested with fio."""

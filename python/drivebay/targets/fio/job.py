@@ -1,0 +1,161 @@
+"""What fio is told: one job file per phase or fill.
+
+Sources: fio's HOWTO; the options below behave alike from 3.25 to 3.41 (checked).
+The job names its target by the environment variable DRIVEBAY_TARGET, so that a path with a colon
+or a space needs no quoting, and so that a kept job file can be run again by hand:
+`DRIVEBAY_TARGET=/dev/nvme0n1 fio qd4.fio`.
+
+Leaves out: everything that does I/O. Nothing here lets fio create, extend or shrink a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from drivebay.definitions.suites import Content, Workload
+
+TARGET_VARIABLE = "DRIVEBAY_TARGET"
+FILL_BLOCK_BYTES = 131_072
+FILL_QUEUE_DEPTH = 32
+RANDOM = Content()
+
+# New random data for every write: nothing to compress or to deduplicate. fio makes it between one
+# write and the next, 0.9 us per 4 KiB (measured): it holds one job to 4.6 GB/s, and takes a quarter
+# off 128 KiB writes at queue depth 1 on a drive of 1.5 GB/s. So larger writes, where measured,
+# reuse random buffers and only stamp each sector anew: no two sectors are equal, and 89 % cannot be
+# compressed (measured). A load that also reads needs the refill: its buffers hold what was read.
+_REFILL = "refill_buffers=1\n"
+_STAMP = "scramble_buffers=1\n"
+REFILL_UP_TO_BYTES = 16_384
+# Of every chunk so much is zeros and the rest random; a chunk is what drives compress by itself.
+COMPRESS_CHUNK_BYTES = 4096
+
+_COMMON = f"""\
+[global]
+filename=${{{TARGET_VARIABLE}}}
+# Past the page cache; the file must exist and keeps its size.
+direct=1
+allow_file_create=0
+fallocate=none
+# One process, so that stopping it stops everything.
+thread=1
+# Without this, fio before 3.39 ignores randseed and draws the same addresses in every phase.
+randrepeat=0
+# One latency, from submission to completion.
+lat_percentiles=1
+clat_percentiles=0
+slat_percentiles=0
+"""
+
+
+# How random addresses are drawn. fio's bitmap is emptied when a pass is over and the draws go on,
+# so each pass has an order of its own; its shift register begins every pass at the same seed.
+_OFFSETS = {
+    "uniform": "norandommap=1\nrandom_generator=tausworthe64\n",
+    "permutation": "norandommap=0\nrandom_generator=tausworthe64\n",
+    "permutation-repeated": "norandommap=0\nrandom_generator=lfsr\n",
+}
+
+
+def phase_seed(seed: int, label: str) -> int:
+    """A seed of its own for each phase, so that no two draw the same addresses; 0 to 2**62.
+
+    >>> phase_seed(1, "qd1") == phase_seed(1, "qd2")
+    False
+    """
+    digest = hashlib.sha256(f"{seed}/{label}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 2
+
+
+def phase_job(
+    workload: Workload, *, label: str, start: int, length: int, engine: str, seed: int
+) -> str:
+    """The job file of a phase on the `length` bytes from `start` on, for its whole duration."""
+    milliseconds = max(1, round(workload.duration_s * 1000))
+    return (
+        _COMMON
+        + f"ioengine={engine}\n"
+        + f"randseed={phase_seed(seed, label)}\n"
+        + f"\n[{label}]\n"
+        + _direction(workload)
+        + _OFFSETS[workload.offsets]
+        + _sizes(workload)
+        + f"iodepth={workload.queue_depth}\n"
+        + _queues(workload)
+        + f"offset={start}\n"
+        + f"size={length}\n"
+        + f"time_based=1\nruntime={milliseconds}ms\n"
+    )
+
+
+def _queues(workload: Workload) -> str:
+    """Several threads, each on processors of its own, so that the kernel gives each its queue."""
+    if workload.queues == 1:
+        return ""
+    processors = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    return (
+        f"numjobs={workload.queues}\ngroup_reporting=1\n"
+        f"cpus_allowed={processors}\ncpus_allowed_policy=split\n"
+    )
+
+
+def fill_job(
+    *,
+    label: str,
+    start: int,
+    length: int,
+    engine: str,
+    seed: int,
+    content: Content = RANDOM,
+) -> str:
+    """The job file that writes every byte from `start` on once, in sequence, and flushes."""
+    return (
+        _COMMON
+        + f"ioengine={engine}\n"
+        + f"randseed={phase_seed(seed, label)}\n"
+        + f"\n[{label}]\n"
+        + "rw=write\n"
+        + _data(content, refill=True)
+        + f"bs={FILL_BLOCK_BYTES}\n"
+        + f"iodepth={FILL_QUEUE_DEPTH}\n"
+        + f"offset={start}\n"
+        + f"size={length}\n"
+        + "end_fsync=1\n"
+    )
+
+
+def probe_job(*, engine: str) -> str:
+    """A single read, to see whether this engine works on this target."""
+    return _COMMON + f"ioengine={engine}\n\n[probe]\nrw=read\nbs=4096\niodepth=1\nsize=4096\n"
+
+
+def _direction(workload: Workload) -> str:
+    random = workload.pattern == "random"
+    if workload.read_percent == 100:
+        return "rw=randread\n" if random else "rw=read\n"
+    if workload.read_percent == 0:
+        small = workload.block_bytes <= REFILL_UP_TO_BYTES
+        data = _data(workload.content, refill=small)
+        return ("rw=randwrite\n" if random else "rw=write\n") + data
+    mix = "rw=randrw\n" if random else "rw=readwrite\n"
+    data = _data(workload.content, refill=True)
+    return mix + f"rwmixread={workload.read_percent}\n" + data
+
+
+def _sizes(workload: Workload) -> str:
+    """One size, or uniform multiples of the smaller up to the larger, aligned to the smaller."""
+    if workload.block_bytes_max is None:
+        return f"bs={workload.block_bytes}\n"
+    return f"bsrange={workload.block_bytes}-{workload.block_bytes_max}\n"
+
+
+def _data(content: Content, *, refill: bool) -> str:
+    """What is written; `refill` makes all of it anew for every write."""
+    percent = content.compressible_percent
+    if percent == 100:
+        return "zero_buffers=1\n" + _REFILL
+    if percent > 0:
+        chunks = f"buffer_compress_chunk={COMPRESS_CHUNK_BYTES}\n"
+        return f"buffer_compress_percentage={percent}\n" + chunks + _REFILL
+    return _REFILL if refill else _STAMP

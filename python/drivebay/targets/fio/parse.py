@@ -1,0 +1,355 @@
+"""fio's JSON+ output, turned into counts, one-second series and latency histograms.
+
+Sources: fio's own output, recorded with 3.25, 3.33, 3.39 and 3.41 (tests/data/fio); the bins are
+those of fio's stat.h: 64 linear steps in every power of two, exact below 128 ns.
+
+How the seconds are made: fio is asked for its cumulative figures at every full second of the job
+(see fio_run), so a second is the difference of two exact counts. What the asking misses the second
+by (1 ms as a rule) is corrected by interpolating the cumulative counts, which keeps their sum
+exact. fio's own logs are not used: averaged ones drop the last second and shift the others, and
+complete ones cost too much.
+
+Leaves out: fio's percentiles (taken from merged histograms later), slat and clat (the latency here
+is fio's "lat", from the submission to the completion as the host sees it).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.definitions.suites import Stable
+from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+
+OLDEST = (3, 25)
+NEWEST = (3, 41)
+EARLY_ROUND_MS = 50
+"""A round's end is known from an answer this much before it, as a second's is."""
+STALL_MS = 250
+"""fio answers within a few ms, unless no I/O completes at all; then it answers when one does."""
+
+Document = dict[str, Any]
+Direction = Literal["read", "write"]
+DIRECTIONS: tuple[Direction, ...] = ("read", "write")
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """The version in what `fio --version` prints.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If it is no version of fio, or one whose output drivebay does not know how to read.
+
+    >>> parse_version("fio-3.39-14-gd9f1")
+    (3, 39)
+    """
+    found = re.match(r"fio-(\d+)\.(\d+)", text.strip())
+    if found is None:
+        raise EnvironmentProblem(
+            f"fio calls itself {text.strip()[:60]!r}, which is no version of fio",
+            "apt install fio",
+        )
+    version = int(found[1]), int(found[2])
+    if version < OLDEST or version[0] != OLDEST[0]:
+        raise EnvironmentProblem(
+            f"fio {version[0]}.{version[1]} is not known; its output can be read from "
+            f"{OLDEST[0]}.{OLDEST[1]} on, up to the last version {OLDEST[0]}",
+            f"install fio {NEWEST[0]}.{NEWEST[1]} or another one in that range",
+        )
+    return version
+
+
+def documents(lines: Iterable[str]) -> Iterator[Document]:
+    """The JSON documents in fio's output, one after the other, without the text between them.
+
+    >>> list(documents(["fio: terminating on signal 15\\n", "{\\n", '"jobs" : []\\n', "}\\n"]))
+    [{'jobs': []}]
+    """
+    held: list[str] = []
+    for line in lines:
+        if line.startswith("{"):
+            held = []
+        elif not held:
+            continue
+        held.append(line)
+        if line.rstrip().endswith("}") and line.startswith(("{", "}")):
+            try:
+                document = json.loads("".join(held))
+            except json.JSONDecodeError:
+                continue
+            held = []
+            if isinstance(document, dict):
+                yield document
+
+
+def bin_bounds(middle_ns: int) -> tuple[int, int]:
+    """Low (inclusive) and high (exclusive) end of the bin that fio names by its middle.
+
+    >>> bin_bounds(100), bin_bounds(129), bin_bounds(2_932_736)
+    ((100, 101), (128, 130), (2916352, 2949120))
+    """
+    if middle_ns < 128:
+        return middle_ns, middle_ns + 1
+    step_bits = middle_ns.bit_length() - 7
+    low = middle_ns >> step_bits << step_bits
+    return low, low + (1 << step_bits)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One direction's cumulative figures: completed I/Os, their bytes and latency."""
+
+    ios: int
+    bytes: int
+    latency_ns_sum: float
+    latency_ns_max: int
+    bins: Mapping[int, int]
+
+
+def side(document: Document, direction: Direction) -> Side:
+    """One direction of the document's only job.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If a figure is missing, as in the output of an unknown version.
+    """
+    try:
+        part = document["jobs"][0][direction]
+        latency = part["lat_ns"]
+        ios = int(latency["N"])
+        bins = {int(key): int(count) for key, count in latency.get("bins", {}).items() if count}
+        mean = float(latency["mean"])
+        return Side(ios, int(part["io_bytes"]), mean * ios, int(latency["max"]), bins)
+    except (KeyError, IndexError, TypeError, ValueError) as problem:
+        raise _unreadable(document, f"{direction}: {problem}") from None
+
+
+def runtime_ms(document: Document) -> int:
+    """Milliseconds since the job began; fio adds up those of threads that it reports as one."""
+    try:
+        job = document["jobs"][0]
+        threads = int(job.get("job options", {}).get("numjobs", 1))
+        return int(job["job_runtime"]) // threads
+    except (KeyError, IndexError, TypeError, ValueError) as problem:
+        raise _unreadable(document, f"job_runtime: {problem}") from None
+
+
+def has_begun(document: Document) -> bool:
+    """Whether an I/O has completed. Before, fio's clock of the job is not to be trusted: it is set
+    anew when the job's thread begins."""
+    return any(side(document, direction).ios for direction in DIRECTIONS)
+
+
+def job_error(document: Document) -> int:
+    """The errno of what made the job fail; 0 if nothing did."""
+    jobs = document.get("jobs")
+    return int(jobs[0].get("error", 0)) if jobs else 0
+
+
+def checked_total(document: Document) -> dict[Direction, Side]:
+    """Both directions of the last document, after making sure that they add up.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If the bins do not sum to the I/Os, or fio's two counts of them differ.
+    """
+    total = {direction: side(document, direction) for direction in DIRECTIONS}
+    for direction, figures in total.items():
+        issued = int(document["jobs"][0][direction]["total_ios"])
+        in_bins = sum(figures.bins.values())
+        if not issued == figures.ios == in_bins:
+            raise _unreadable(
+                document,
+                f"{direction}: {issued} I/Os, {figures.ios} latencies, {in_bins} in bins differ",
+            )
+    return total
+
+
+def _unreadable(document: Document, detail: str) -> EnvironmentProblem:
+    version = document.get("fio version", "fio of unknown version")
+    return EnvironmentProblem(
+        f"the output of {version} cannot be read: {detail}",
+        f"use a fio between {OLDEST[0]}.{OLDEST[1]} and {NEWEST[0]}.{NEWEST[1]}: fio --version",
+    )
+
+
+@dataclass(frozen=True)
+class Point:
+    """Cumulative counts `ms` milliseconds after the job's start.
+
+    `latency_ns_max` is that of the stretch since the point before, 0 without I/O: exact where it is
+    the highest of the whole job so far, else the upper end of its bin (at most 1.6 % too high).
+    """
+
+    ms: int
+    reads: int
+    writes: int
+    latency_ns_sum: float
+    latency_ns_max: int
+
+
+@dataclass
+class Recorder:
+    """Collects fio's documents of one job and keeps little of each.
+
+    `zero_s` is when the job's clock began, on this process's monotonic clock.
+    """
+
+    points: list[Point] = field(default_factory=lambda: [Point(0, 0, 0, 0.0, 0)])
+    total: dict[Direction, Side] = field(default_factory=dict)
+    latest_bytes: int = 0
+    zero_s: float = 0.0
+    latest_bytes_per_s: float = 0.0
+    _seen: dict[Direction, Side] = field(default_factory=dict)
+
+    def add(self, document: Document, *, asked_ms: int | None = None) -> None:
+        """Take a document in; `asked_ms` is the second's end that it was asked for.
+
+        An answer that comes late tells of a stall: nothing completed since it was asked for.
+        """
+        now = {direction: side(document, direction) for direction in DIRECTIONS}
+        ms = runtime_ms(document)
+        done = now["read"].bytes + now["write"].bytes
+        seconds = max(1, ms - self.duration_ms) / 1000
+        self.latest_bytes_per_s = (done - self.latest_bytes) / seconds
+        self.latest_bytes = done
+        if asked_ms is not None and ms - asked_ms > STALL_MS:
+            self._append(asked_ms, now)
+        self._append(ms, now)
+
+    def finish(self, document: Document) -> None:
+        """Take the last document in: from now on `total` holds the exact figures."""
+        self.total = checked_total(document)
+        self._append(max(1, runtime_ms(document)), self.total)
+
+    @property
+    def duration_ms(self) -> int:
+        """The job's length so far."""
+        return self.points[-1].ms
+
+    def _append(self, ms: int, now: dict[Direction, Side]) -> None:
+        highest = max(self._highest_new(direction, now[direction]) for direction in DIRECTIONS)
+        if ms <= self.points[-1].ms and len(self.points) > 1:
+            highest = max(highest, self.points.pop().latency_ns_max)
+        self._seen = now
+        self.points.append(
+            Point(
+                max(ms, self.points[-1].ms + 1),
+                now["read"].ios,
+                now["write"].ios,
+                now["read"].latency_ns_sum + now["write"].latency_ns_sum,
+                highest,
+            )
+        )
+
+    def _highest_new(self, direction: Direction, now: Side) -> int:
+        before = self._seen.get(direction, Side(0, 0, 0.0, 0, {}))
+        if now.latency_ns_max > before.latency_ns_max:
+            return now.latency_ns_max
+        grown = [key for key, count in now.bins.items() if count > before.bins.get(key, 0)]
+        return min(bin_bounds(max(grown))[1] - 1, now.latency_ns_max) if grown else 0
+
+    def is_stable(self, rule: Stable) -> bool:
+        """Whether the rule holds for the last full seconds; needs the blocks to be of one size."""
+        full = (self.duration_ms + 50) // 1000
+        if full < max(rule.min_s, rule.window_s):
+            return False
+        rates = (self._differences("reads") + self._differences("writes"))[:full]
+        window = rates[-rule.window_s :]
+        mean = float(window.mean())
+        return mean > 0 and float(window.max() - window.min()) <= mean * rule.within_percent / 100
+
+    def rates_per_round(self, round_s: float) -> list[float]:
+        """I/Os per second of each whole round so far."""
+        rounds = int((self.duration_ms + EARLY_ROUND_MS) / 1000 / round_s)
+        ends = np.arange(rounds + 1, dtype=np.float64) * round_s * 1000
+        at = np.array([point.ms for point in self.points], dtype=np.float64)
+        done = np.array([point.reads + point.writes for point in self.points], dtype=np.float64)
+        rates: list[float] = (np.diff(np.interp(ends, at, done)) / round_s).tolist()
+        return rates
+
+    def _ends(self) -> npt.NDArray[np.int64]:
+        """Ends of the seconds in ms. The rest after the last full second is a row of its own from
+        half a second on; a shorter rest (I/Os in flight at the end) belongs to the row before."""
+        rows = max(1, (self.duration_ms + 500) // 1000)
+        ends = np.arange(1, rows + 1, dtype=np.int64) * 1000
+        ends[-1] = self.duration_ms
+        return ends
+
+    def _cumulative(self, of: str) -> npt.NDArray[np.float64]:
+        at = np.array([point.ms for point in self.points], dtype=np.float64)
+        values = np.array([getattr(point, of) for point in self.points], dtype=np.float64)
+        inner: npt.NDArray[np.float64] = np.interp(self._ends(), at, values)
+        return inner
+
+    def _differences(self, of: str) -> npt.NDArray[np.int64]:
+        return _steps(np.rint(self._cumulative(of)).astype(np.int64))
+
+    def series(self) -> pa.Table:
+        """The one-second series; the sums over its rows are the exact totals."""
+        ends = self._ends()
+        reads, writes = self._differences("reads"), self._differences("writes")
+        ios = reads + writes
+        latency = np.diff(self._cumulative("latency_ns_sum"), prepend=0.0)
+        highest = self._highest_per_row(ends)
+        busy = ios > 0
+        unknown = [None] * len(ends)
+        columns = {
+            "second": np.arange(len(ends), dtype=np.int32),
+            "reads": reads,
+            "writes": writes,
+            "read_bytes": self._bytes(reads, "read"),
+            "write_bytes": self._bytes(writes, "write"),
+            "latency_ns_mean": pa.array(latency / np.maximum(ios, 1), mask=~busy),
+            "latency_ns_max": pa.array(highest, mask=~busy | (highest == 0)),
+            "temperature_c": unknown,
+            "power_w": unknown,
+            "throttle_stage": unknown,
+        }
+        return pa.table(columns, schema=SERIES_SCHEMA)
+
+    def _bytes(self, ios: npt.NDArray[np.int64], direction: Direction) -> npt.NDArray[np.int64]:
+        """Bytes of each row: all I/Os have one size, so they follow the counts."""
+        total = self.total[direction]
+        if total.ios == 0:
+            return np.zeros_like(ios)
+        cumulative = np.cumsum(ios).astype(np.float64) * (total.bytes / total.ios)
+        return _steps(np.rint(cumulative).astype(np.int64))
+
+    def _highest_per_row(self, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        highest = np.zeros(len(ends), dtype=np.int64)
+        for before, point in zip(self.points, self.points[1:], strict=False):
+            row = min(int(np.searchsorted(ends, (before.ms + point.ms) // 2)), len(ends) - 1)
+            highest[row] = max(highest[row], point.latency_ns_max)
+        return highest
+
+    def histogram(self) -> pa.Table:
+        """Exact counts per direction and bin, in rising order."""
+        rows = []
+        for direction in DIRECTIONS:
+            total = self.total[direction]
+            for middle, count in sorted(total.bins.items()):
+                low, high = bin_bounds(middle)
+                if middle == max(total.bins):  # fio's last bin holds all above 17 s
+                    high = max(high, total.latency_ns_max + 1)
+                rows.append((direction, low, high, count))
+        named = [dict(zip(HISTOGRAM_SCHEMA.names, row, strict=True)) for row in rows]
+        return pa.Table.from_pylist(named, schema=HISTOGRAM_SCHEMA)
+
+
+def _steps(cumulative: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """What each value adds to the one before; the first one to 0."""
+    steps = cumulative.copy()
+    steps[1:] -= cumulative[:-1]
+    return steps

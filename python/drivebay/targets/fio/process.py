@@ -1,0 +1,293 @@
+"""One fio process: started, asked for its figures every second, stopped, waited for.
+
+Sources: fio's HOWTO (SIGUSR1 prints the running figures); measured here with 3.25 to 3.41: the
+answer comes 1 ms after the signal and costs 1 ms of a helper thread. `--status-interval=1` prints
+the same, but at seconds of its own (0.9 s, 1.9 s after the job's start): each of ours would mix two
+of its, and the spread over the seconds would come out 10 % too small.
+
+fio runs in its own session, so that Ctrl-C reaches drivebay only, which then stops it; the kernel
+sends it SIGTERM if drivebay dies; with `thread=1` it has no children of its own.
+
+Leaves out: what the figures mean (fio_parse) and what fio is told (fio_job).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import io
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import IO
+
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.targets.base import Progress
+from drivebay.targets.fio.job import TARGET_VARIABLE
+from drivebay.targets.fio.parse import (
+    Document,
+    Recorder,
+    documents,
+    has_begun,
+    job_error,
+    runtime_ms,
+)
+from drivebay.targets.fio.tool import ARGUMENTS, Tool, first_line
+
+STOPPED_EXIT_CODE = 128
+POLL_S = 0.25
+FIRST_ASK_S = 0.05
+SHORTEST_S = 0.3
+NEVER = float("inf")
+ANSWER_S = 0.001
+ANSWER_MAX_S = 0.05
+"""How long an answer takes: at first, and at most; learnt in between."""
+EARLY_MS = 50
+"""An answer this much before a second's end serves as that second's."""
+KEPT_LEVEL = 2
+KEPT_BUFFER_BYTES = 2**16
+"""An answer's 46 KB packed: 0.4 ms so; 8.8 ms line by line at gzip's own level 9 (measured)."""
+KILL_AFTER_S = 60.0
+"""An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
+
+# The shell's `exec` with one thing more: "send me SIGTERM when my parent dies" (prctl 1). A
+# preexec_fn would run Python between fork and exec, which may hang in a program with threads.
+_EXEC = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); "
+    "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+class Fio:
+    """A running fio; leaving the `with` block stops it, however that happens."""
+
+    def __init__(self, fio: str, job: str, target_fd: int) -> None:
+        target = f"/proc/{os.getpid()}/fd/{target_fd}"
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by _artefacts)
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _EXEC, str(os.getpid()), fio, *ARGUMENTS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.stderr,
+            env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: target},
+            cwd="/",
+            text=True,
+            start_new_session=True,
+        )
+        self.answers: queue.SimpleQueue[tuple[float, Document | None]] = queue.SimpleQueue()
+        self.stdout = tempfile.TemporaryFile()  # noqa: SIM115 (likewise)
+        self._stopping = False
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
+            stdin.write(job)  # a pipe breaks if fio has ended; then stderr says why
+        self._reader = threading.Thread(
+            target=self._read, args=(self.process.stdout,), daemon=True, name="fio-output"
+        )
+        self._reader.start()
+
+    def _read(self, stdout: IO[str]) -> None:
+        with (
+            gzip.GzipFile("", "wb", KEPT_LEVEL, self.stdout, mtime=0) as packed,
+            io.BufferedWriter(packed, KEPT_BUFFER_BYTES) as kept,
+        ):
+
+            def lines() -> Iterator[str]:
+                for line in stdout:
+                    kept.write(line.encode())
+                    yield line
+
+            for document in documents(lines()):
+                self.answers.put((time.monotonic(), document))
+        self.answers.put((time.monotonic(), None))
+
+    def can_be_asked(self) -> bool:
+        """Whether fio has set up its handler; before that, SIGUSR1 would end it."""
+        try:
+            with open(f"/proc/{self.process.pid}/status") as status:
+                caught = next(line for line in status if line.startswith("SigCgt:"))
+        except (OSError, StopIteration):
+            return False
+        return bool(int(caught.split()[1], 16) >> (signal.SIGUSR1 - 1) & 1)
+
+    def ask(self) -> None:
+        """Have fio print its figures so far."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> None:
+        """Have fio end soon and print its final figures."""
+        self._stopping = True
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether we have told it to stop."""
+        return self._stopping
+
+    def answer(self, timeout_s: float) -> tuple[float, Document | None] | None:
+        """The next document and when it came; None in its place at the end of the output; None
+        alone if nothing came in time."""
+        try:
+            return self.answers.get(timeout=max(0.0, timeout_s))
+        except queue.Empty:
+            return None
+
+    def __enter__(self) -> Fio:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        try:
+            self.process.wait(KILL_AFTER_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def run(
+    tool: Tool,
+    job: str,
+    target_fd: int,
+    *,
+    name: str,
+    shown_target: str,
+    progress: Progress,
+    each_second: Callable[[Recorder], bool],
+    asks_until_ms: Callable[[Recorder], float],
+    on_start: Callable[[int], None] | None = None,
+) -> tuple[Recorder, dict[str, bytes]]:
+    """Run a job to its end, or until `each_second` says that it is enough.
+
+    Parameters
+    ----------
+    target_fd : our open descriptor of the file or device: fio opens exactly what it refers to,
+        whatever has become of the path.
+    name : what the kept files are called.
+    each_second : called after every answer; True stops the job.
+    asks_until_ms : from this point of the job on no more answers are asked for, as a fio that is
+        asked while it ends may crash (seen in all versions). Called with what is known so far.
+    on_start : called with fio's process number.
+
+    Raises
+    ------
+    Cancelled
+        If asked to stop; fio has ended by then.
+    EnvironmentProblem
+        If fio fails, with its first line of complaint.
+    """
+    recorder = Recorder()
+    last: Document | None = None
+    asked_ms, answer_s = 0, ANSWER_S
+    waiting = False
+    zero = time.monotonic()  # of the job's clock, as far as we know
+    next_ask = zero + FIRST_ASK_S if asks_until_ms(recorder) > 1000 * SHORTEST_S else NEVER
+    with Fio(tool.path, job, target_fd) as running:
+        if on_start is not None:
+            on_start(running.process.pid)
+        while True:
+            progress.check()
+            now = time.monotonic()
+            if now >= next_ask and not waiting and not running.stopped:
+                if (now - zero) * 1000 >= asks_until_ms(recorder) and asked_ms:
+                    next_ask = NEVER
+                elif running.can_be_asked():
+                    running.ask()
+                    waiting = True
+                else:
+                    next_ask = now + FIRST_ASK_S
+            got = running.answer(POLL_S if waiting else min(POLL_S, next_ask - now))
+            if got is None:
+                continue
+            came, document = got
+            if document is None:
+                break
+            answers_ms = asked_ms if waiting and asked_ms else None
+            last, waiting = document, False
+            if running.stopped:
+                continue
+            if not answers_ms and not has_begun(document):
+                next_ask = came + FIRST_ASK_S
+                continue
+            ms = runtime_ms(document)
+            recorder.add(document, asked_ms=answers_ms)
+            if answers_ms:
+                answer_s += (ms - answers_ms) / 2000
+                answer_s = min(max(answer_s, 0.0), ANSWER_MAX_S)
+            asked_ms = ((ms + EARLY_MS) // 1000 + 1) * 1000
+            zero = came - answer_s - ms / 1000
+            next_ask = zero + asked_ms / 1000
+            if each_second(recorder):
+                running.stop()
+            elif asked_ms >= asks_until_ms(recorder):
+                next_ask = NEVER
+        exit_code = running.process.wait()
+        stopped = running.stopped
+    artefacts = _artefacts(running, tool, job, name, shown_target, exit_code, last)
+    allowed = (0, STOPPED_EXIT_CODE) if stopped else (0,)
+    if exit_code not in allowed or last is None or job_error(last) != 0:
+        raise _failure(artefacts[f"{name}.stderr.txt"], exit_code, last)
+    recorder.finish(last)
+    recorder.zero_s = zero
+    return recorder, artefacts
+
+
+def _artefacts(
+    running: Fio,
+    tool: Tool,
+    job: str,
+    name: str,
+    shown_target: str,
+    exit_code: int,
+    last: Document | None,
+) -> dict[str, bytes]:
+    def whole(kept: IO[bytes]) -> bytes:
+        with kept:
+            kept.seek(0)
+            return kept.read()
+
+    arguments = " ".join(ARGUMENTS)
+    target = shlex.quote(shown_target.replace(":", "\\:"))  # a colon would part two file names
+    return {
+        f"{name}.fio": job.encode(),
+        f"{name}.command.txt": (
+            f"{TARGET_VARIABLE}={target} {tool.path} {arguments} < {name}.fio\n".encode()
+        ),
+        f"{name}.json": json.dumps(last, indent=1).encode(),
+        f"{name}.stdout.gz": whole(running.stdout),
+        f"{name}.stderr.txt": whole(running.stderr),
+        f"{name}.exit-code.txt": f"{exit_code}\n".encode(),
+        "fio-version.txt": f"{tool.version}\n".encode(),
+    }
+
+
+def _failure(stderr: bytes, exit_code: int, last: Document | None) -> EnvironmentProblem:
+    reason = first_line(stderr.decode(errors="replace"))
+    error = 0 if last is None else job_error(last)
+    if error == errno.ENOSPC or os.strerror(errno.ENOSPC) in reason:
+        return EnvironmentProblem(
+            "the file system of the tested file is full", "free some space: df -h"
+        )
+    if error and reason == "no reason given":
+        reason = os.strerror(error)
+    return EnvironmentProblem(
+        f"fio failed (exit code {exit_code}): {reason}", "look for the cause with: dmesg | tail"
+    )

@@ -1,0 +1,460 @@
+"""The steps of one test on a real drive: purge, fill and rest, then the phases, through fio.
+
+Fills and phases are one fio process each, so that each can be watched, stopped and blamed by
+itself; the 0.3 s between two phases are idle. Every step leaves its record among the artefacts of
+the test's first phase.
+
+Leaves out: what goes on around them (surroundings).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from drivebay.common.errors import DrivebayError, EnvironmentProblem
+from drivebay.common.units import duration
+from drivebay.definitions.suites import Content, Phase, Prepare, Replay, Test, Trim, Workload
+from drivebay.targets import rounds
+from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio import job as fio_job
+from drivebay.targets.fio import process as fio_run
+from drivebay.targets.fio import trim_phase
+from drivebay.targets.fio.parse import Recorder
+from drivebay.targets.fio.tool import Tool
+from drivebay.targets.fio.trim import Check
+from drivebay.targets.replay import phase as replay_phase
+from drivebay.targets.safety.erase import EraseError
+from drivebay.targets.safety.purge import discard, purge
+from drivebay.targets.safety.subject import Hold
+from drivebay.targets.telemetry.surroundings import Surroundings
+
+START_S = 0.5
+"""A fio process takes this long beside its job (measured: 0.25 to 0.45 s)."""
+PURGE_S = 2.0
+FIRST_GUESS_BYTES_PER_S = 400e6
+"""Fill rate until one was measured on this target; only for the time shown."""
+ASKED_FILL_BYTES = 2**31
+"""A shorter fill may be over before its first answer."""
+ENOUGH = 0.98
+"""A phase that ends by itself before this share of its duration is no result."""
+
+
+@dataclass
+class Written:
+    """What we know of the target's contents: which stretches were filled since the last purge, and
+    how fast that went."""
+
+    stretches: list[tuple[int, int]] = field(default_factory=list)
+    bytes_per_s: float = FIRST_GUESS_BYTES_PER_S
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether every byte from `start` to before `end` was filled.
+
+        >>> Written([(0, 10), (20, 30), (5, 20)]).covers(2, 30)
+        True
+        >>> Written([(0, 10), (20, 30)]).covers(2, 30)
+        False
+        """
+        at = start
+        for low, high in sorted(self.stretches):
+            if low <= at < high:
+                at = high
+        return at >= end
+
+
+def fill_span(step: Prepare, capacity_bytes: int) -> tuple[int, int]:
+    """Where a fill begins and ends: the step's stretch, widened to whole blocks of the fill; the
+    capacity is a multiple of them."""
+    start, length = step.span(capacity_bytes)
+    block = fio_job.FILL_BLOCK_BYTES
+    return start // block * block, -(-(start + length) // block) * block
+
+
+def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[float]:
+    """Wall-clock seconds that each preparation and phase is likely to take, at the longest."""
+
+    def of_step(step: Prepare) -> float:
+        if step.kind == "rest":
+            return step.seconds
+        if step.kind in ("purge", "discard"):
+            return PURGE_S
+        if step.load is not None:
+            return START_S + step.longest_s()
+        start, end = fill_span(step, capacity_bytes)
+        if step.if_needed and written.covers(start, end):
+            return 0.0
+        return START_S + step.passes * (end - start) / written.bytes_per_s
+
+    once: list[float] = []
+    for phase in test.phases:
+        once += [of_step(step) for step in phase.before]
+        once.append(START_S + phase.workload.duration_s)
+    return [of_step(step) for step in test.prepare] + once * test.rounds_max
+
+
+class Parts:
+    """Where a test is among its parts, for the display."""
+
+    def __init__(self, seconds: list[float], progress: Progress) -> None:
+        self.progress = progress
+        self._seconds = seconds
+        self._index = -1
+        self._what = ""
+
+    def begin(self, what: str) -> None:
+        """The next part begins."""
+        self._index += 1
+        self._what = what
+        self.at(0.0)
+
+    def at(self, seconds: float, **figures: float) -> None:
+        """So many seconds of the part are done; raises `Cancelled` when asked to stop."""
+        self.progress.check()
+        done = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
+        self.progress.report(self._what, done, sum(self._seconds), **figures)
+
+    def share(self, share: float, **figures: float) -> None:
+        """This share of the part (0 to 1) is done."""
+        self.at(share * self._seconds[self._index], **figures)
+
+
+def _not_purged(record: dict[str, Any]) -> str:
+    if not record["supported"]:
+        return "the storage was not purged, as it offers no way: it is as full as it was before"
+    still = record["marks"] - record["marks_gone"]
+    return (
+        f"the purge by {record['method']} did not work: {still} of {record['marks']} marks can "
+        "still be read"
+    )
+
+
+@dataclass
+class Steps:
+    """One test, being run; `run` is the whole of it."""
+
+    tool: Tool
+    hold: Hold
+    written: Written
+    seed: int
+    parts: Parts
+    surroundings: Surroundings
+    own_erases: bool
+    artefacts: dict[str, bytes] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    trim: Check | None = None
+
+    def run(self, test: Test) -> list[PhaseResult]:
+        """Prepare and run all phases.
+
+        Raises
+        ------
+        Cancelled
+            When asked to stop; fio has ended by then.
+        DrivebayError
+            If a step fails or the target may no longer be written.
+        """
+        records = []
+        for number, step in enumerate(test.prepare, start=1):
+            self.parts.begin(step.kind)
+            record = self._prepare(step, f"prepare-{number}-{step.kind}")
+            records.append({**step.model_dump(exclude_defaults=True), **record})
+        self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
+        if test.rounds is not None:
+            return self.surroundings.finish(self._rounds(test))
+        results = [self._begin(phase) for phase in test.phases]
+        results[0].metrics.update(self.metrics)
+        return self.surroundings.finish(results)
+
+    def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
+        """A phase, after its rest; `number` counts the rounds of the test's phases."""
+        for place, step in enumerate(phase.before, start=1):
+            self.parts.begin(step.kind)
+            name = f"before-{phase.label}-{place}-{step.kind}"
+            record = self._prepare(step, name)
+            kept = {**step.model_dump(exclude_defaults=True), **record}
+            self.artefacts[f"{name}.json"] = json.dumps(kept, indent=1).encode()
+        self.parts.begin(phase.label)
+        result = self._phase(phase, number)
+        self.artefacts = {}
+        return result
+
+    def _rounds(self, test: Test) -> list[PhaseResult]:
+        results = rounds.run(test, self._begin)
+        count, steady = (results[0].metrics[f"steady_{name}"] for name in ("rounds", "reached"))
+        if not steady:
+            self.surroundings.doubt(f"steady state was not reached in {count:.0f} rounds")
+        return results
+
+    def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
+        if step.kind == "rest":
+            return self._rest(step.seconds)
+        if step.kind == "purge":
+            return self._purge()
+        if step.kind == "steady":
+            return self._steady(step, name)
+        if step.load is not None:
+            return self._load(step.load, name)
+        if step.kind == "discard":
+            return self._discard(step)
+        start, end = fill_span(step, self.hold.subject.capacity_bytes)
+        if step.if_needed and self.written.covers(start, end):
+            return {"skipped": "every byte was written since the last purge"}
+        begun = time.monotonic()
+        for number in range(1, step.passes + 1):
+            done = (number - 1) / step.passes
+            self._fill(
+                start,
+                end,
+                f"{name}-{number}",
+                content=step.content,
+                done_before=done,
+                share=1 / step.passes,
+            )
+        seconds = time.monotonic() - begun
+        self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
+        self.written.stretches.append((start, end))
+        return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
+
+    def _discard(self, step: Prepare) -> dict[str, Any]:
+        start, length = step.span(self.hold.subject.capacity_bytes)
+        self.written.stretches = []
+        try:
+            discard(self.hold, start, length, self.parts.share)
+        except EraseError as problem:
+            self.surroundings.doubt(f"nothing was discarded: {problem}")
+            return {"supported": False}
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self.hold.subject.given}: discarding failed: {problem.strerror}",
+                "look for the cause with: dmesg | tail",
+            ) from None
+        return {"supported": True, "start": start, "bytes": length}
+
+    def _rest(self, seconds: float) -> dict[str, Any]:
+        begun = time.monotonic()
+        while (passed := time.monotonic() - begun) < seconds:
+            self.parts.at(passed)
+            time.sleep(min(0.1, seconds - passed))
+        return {}
+
+    def _until(
+        self, is_over: Callable[[Recorder], bool], load: Workload, name: str, seed: int
+    ) -> Recorder:
+        """Runs a load for its duration, or until `is_over`, which is asked every second."""
+        start, length = load.span(self.hold.subject.capacity_bytes)
+        engine = self.tool.engine
+        job = fio_job.phase_job(
+            load, label=name, start=start, length=length, engine=engine, seed=seed
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            rate = so_far.latest_bytes_per_s
+            seconds = so_far.duration_ms / 1000
+            self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
+            return is_over(so_far)
+
+        return self._fio(job, name, each_second, lambda _: load.duration_s * 1000 - 250)
+
+    def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
+        """One long run, looked at after every round of it."""
+        load, rule = step.rounds
+        whole = load.model_copy(update={"duration_s": step.longest_s()})
+
+        def is_steady(so_far: Recorder) -> bool:
+            window = rule.window(so_far.rates_per_round(load.duration_s))
+            return window is not None and window.steady
+
+        recorder = self._until(is_steady, whole, name, self.seed)
+        rates = recorder.rates_per_round(load.duration_s)
+        window = rule.window(rates)
+        if window is None:
+            raise EnvironmentProblem(
+                f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
+                "see whether something else stopped it: dmesg | tail",
+            )
+        self.metrics = {
+            "steady_rounds": float(len(rates)),
+            "steady_reached": float(window.steady),
+        }
+        if not window.steady:
+            self.surroundings.doubt(
+                f"steady state was not reached in {len(rates)} rounds: the last "
+                f"{rule.window_rounds} range over {window.range_percent:.0f} % of their mean and "
+                f"slope by {window.slope_percent:.0f} %"
+            )
+        return {
+            "rounds_iops": [round(rate, 1) for rate in rates],
+            "range_percent": round(window.range_percent, 2),
+            "slope_percent": round(window.slope_percent, 2),
+            "steady": window.steady,
+        }
+
+    def _load(self, load: Workload, name: str) -> dict[str, Any]:
+        """One load, of which only how much it moved is kept."""
+        most = load.bytes_max(self.hold.subject.capacity_bytes)
+
+        def is_all(so_far: Recorder) -> bool:
+            return most is not None and so_far.latest_bytes >= most
+
+        recorder = self._until(is_all, load, name, self.seed)
+        moved = recorder.total["read"].bytes + recorder.total["write"].bytes
+        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
+
+    def _purge(self) -> dict[str, Any]:
+        self.written.stretches = []
+        try:
+            record = purge(
+                self.hold, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
+            )
+            if record["marks_gone"] != record["marks"]:
+                self.surroundings.doubt(_not_purged(record))
+            return record
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self.hold.subject.given}: purging failed: {problem.strerror}",
+                "look for the cause with: dmesg | tail",
+            ) from None
+
+    def _fill(
+        self,
+        start: int,
+        end: int,
+        name: str,
+        *,
+        content: Content,
+        done_before: float,
+        share: float,
+    ) -> None:
+        length = end - start
+        job = fio_job.fill_job(
+            label=name,
+            start=start,
+            length=length,
+            engine=self.tool.engine,
+            seed=self.seed,
+            content=content,
+        )
+
+        def each_second(so_far: Recorder) -> bool:
+            done = done_before + share * so_far.latest_bytes / length
+            self.parts.share(done, data_bytes_per_s=so_far.latest_bytes_per_s)
+            return False
+
+        def asks_until_ms(so_far: Recorder) -> float:
+            if so_far.latest_bytes == 0:
+                return math.inf if length >= ASKED_FILL_BYTES else 0
+            rate = max(1.0, so_far.latest_bytes_per_s)
+            left_ms = (length - so_far.latest_bytes) / rate * 1000
+            return so_far.duration_ms + left_ms - 3000
+
+        total = self._fio(job, name, each_second, asks_until_ms).total
+        if total["write"].bytes != length:
+            raise EnvironmentProblem(
+                f"{name}: {total['write'].bytes} of {length} bytes were written",
+                "look for the cause with: dmesg | tail",
+            )
+
+    def _phase(self, phase: Phase, number: int = 0) -> PhaseResult:
+        if phase.replay is not None:
+            return self._replay(phase, phase.replay)
+        if phase.trim is not None:
+            return self._trim(phase, phase.trim)
+        load = phase.workload
+        most = load.bytes_max(self.hold.subject.capacity_bytes)
+        seed = self.seed if number == 0 else fio_job.phase_seed(self.seed, f"round {number}")
+
+        def is_over(so_far: Recorder) -> bool:
+            if most is not None and so_far.latest_bytes >= most:
+                return True
+            return load.until_stable is not None and so_far.is_stable(load.until_stable)
+
+        self.surroundings.begin_phase()
+        recorder = self._until(is_over, load, phase.label, seed)
+        seconds = recorder.duration_ms / 1000
+        to_the_end = load.until_stable is None and most is None
+        if to_the_end and seconds < load.duration_s * ENOUGH:
+            raise EnvironmentProblem(
+                f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",
+                "see whether something else stopped it: dmesg | tail",
+            )
+        read, write = recorder.total["read"], recorder.total["write"]
+        result = PhaseResult(
+            label=phase.label,
+            workload=load,
+            duration_s=seconds,
+            reads=read.ios,
+            writes=write.ios,
+            read_bytes=read.bytes,
+            write_bytes=write.bytes,
+            series=recorder.series(),
+            histogram=recorder.histogram(),
+            artefacts=self.artefacts,
+        )
+        return self.surroundings.end_phase(result, recorder.zero_s)
+
+    def _replay(self, phase: Phase, load: Replay) -> PhaseResult:
+        """A trace: not through fio, whose replay is wrong before 3.36."""
+        self.surroundings.begin_phase()
+        result, zero = replay_phase.play(
+            phase,
+            load,
+            self.hold,
+            seed=self.seed,
+            progress=self.parts.progress,
+            at=self.parts.at,
+            doubt=self.surroundings.doubt,
+        )
+        self.hold.fd(to_write=False)  # the file's size must be as it was
+        if load.trim:
+            self.written.stretches = []
+        kept = replace(result, artefacts=self.artefacts | result.artefacts)
+        return self.surroundings.end_phase(kept, zero)
+
+    def _trim(self, phase: Phase, half: Trim) -> PhaseResult:
+        """A half of a validation: not through fio, as every block is read raw and compared."""
+        if self.trim is None:
+            size, reads = half.stretch_bytes, half.reads
+            self.trim = Check(self.hold, seed=self.seed, stretch_bytes=size, reads=reads)
+        check = self.trim
+        with trim_phase.errors_told(self.hold.subject.given):
+            if half.discard:
+                self.written.stretches = []
+                check.discard()
+            else:
+                check.write()
+            self.surroundings.begin_phase()
+            result, zero = trim_phase.read(phase, check, self.parts.share)
+            kept = self.surroundings.end_phase(replace(result, artefacts=self.artefacts), zero)
+            if half.discard:
+                self.surroundings.say(trim=check.judged().record())
+        return kept
+
+    def _fio(
+        self,
+        job: str,
+        name: str,
+        each_second: Callable[[Recorder], bool],
+        asks_until_ms: Callable[[Recorder], float],
+    ) -> Recorder:
+        try:
+            recorder, artefacts = fio_run.run(
+                self.tool,
+                job,
+                self.hold.fd(to_write=True),
+                name=name,
+                shown_target=self.hold.subject.path,
+                progress=self.parts.progress,
+                each_second=each_second,
+                asks_until_ms=asks_until_ms,
+                on_start=self.surroundings.watch,
+            )
+        except DrivebayError as problem:
+            raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
+        self.artefacts |= artefacts
+        self.hold.fd(to_write=False)  # fio must have left the file's size alone
+        return recorder

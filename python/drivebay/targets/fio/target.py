@@ -1,0 +1,204 @@
+"""A real file or block device under test, driven by fio.
+
+A file target never leaves its file, never grows or shrinks it, and needs no further word. A block
+device is written only if nothing speaks against it and its serial number was named. fio opens the
+very file or device that was examined, through our descriptor of it.
+
+Leaves out: how it is done (fio_steps), what may be tested (subject, blockdev).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any, Literal
+
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Test
+from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.fio.job import TARGET_VARIABLE
+from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
+from drivebay.targets.fio.tool import Tool, working_tool
+from drivebay.targets.replay import source as replay
+from drivebay.targets.safety import subject, turns
+from drivebay.targets.safety.in_use import drive_below, orphans
+from drivebay.targets.telemetry.recorder import check_power
+from drivebay.targets.telemetry.surroundings import Surroundings
+
+PURGES = ("auto", "discard")
+ORPHANS_S = 15.0
+
+
+class FioTarget:
+    """A regular file or a block device, as `Target`.
+
+    Parameters
+    ----------
+    path : the file, the device, or a symbolic link to one.
+    destroy_serial : the serial number that the user typed to allow everything on a block device
+        to be destroyed; of no meaning for a file.
+    overwrite_signature : whether partition tables and file systems on the device may go, too.
+    purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
+    power : where the drive's power is measured: a hwmon sensor's name or a meter's CSV file.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        If there is nothing at `path` that could be tested.
+    """
+
+    kind: Literal["virtual", "file", "block"]
+    name: str
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        destroy_serial: str | None = None,
+        overwrite_signature: bool = False,
+        purge: str = "auto",
+        power: str | None = None,
+    ) -> None:
+        if purge not in PURGES:
+            raise UserError(
+                f"--purge: {purge!r} is not allowed; must be {' or '.join(PURGES)}",
+                "leave it out for the strongest erase that the drive offers",
+            )
+        self._subject = subject.find(os.fspath(path))
+        self._consent = subject.Consent(destroy_serial, overwrite_signature)
+        self._purge = purge
+        self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
+        self._turn = contextlib.ExitStack()
+        self._waited_s = 0.0
+        self._hold: subject.Hold | None = None
+        self._tool: Tool | None = None
+        self._written = Written()
+        self.kind = self._subject.kind
+        self.name = self._subject.name
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Size of the file or device, rounded down to 1 MiB."""
+        return self._subject.capacity_bytes
+
+    def identity(self) -> dict[str, Any]:
+        """What is known of the file or device and of the storage below; JSON values."""
+        known = self._subject.identity()
+        if self.kind == "block" and self._consent.overwrite_signature:
+            known["overwrite_signature"] = True
+        if self._power is not None:
+            known["power"] = self._power
+        if self._purge != PURGES[0]:
+            known["purge"] = self._purge
+        return known
+
+    def check(self, tests: tuple[Test, ...]) -> None:
+        """Raise if these tests must not or cannot run here; writes nothing."""
+        if self._hold is None:
+            _wait_for_orphans()
+            writes = any(_writes(test) for test in tests)
+            subject.check(self._subject, consent=self._consent, will_write=writes)
+        check_power(self._power)
+        for test in tests:
+            self._check_spans(test)
+            for phase in test.phases:
+                if phase.replay is not None:
+                    replay.check(phase.replay, where=test.id)
+        self._tool = working_tool(self._subject.path, shown=self._subject.given)
+
+    def estimate_s(self, test: Test) -> float:
+        """Wall-clock seconds that the test is likely to take, phases at their longest."""
+        return sum(seconds_of_parts(test, self.capacity_bytes, self._written))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Nothing to speak of: the drive is real."""
+        return 0
+
+    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
+        """Of no meaning here: a real drive's state cannot be kept."""
+
+    def claim(self, test: Test) -> bool:
+        """Always: one test runs at a time."""
+        return True
+
+    def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
+        """Prepare and run all phases; raises `Cancelled` when asked to stop, with fio ended."""
+        progress.check()
+        if self._tool is None:
+            self.check((test,))
+        assert self._tool is not None, "found by check"
+        if self._hold is None:
+            self._take_turn(progress)
+            try:
+                self._hold = subject.Hold(self._subject, consent=self._consent)
+            except BaseException:
+                self._turn.close()
+                raise
+        parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
+        with Surroundings(self._hold.subject, power=self._power) as surroundings:
+            if self._waited_s >= 1:
+                surroundings.say(waited_for_turn_s=round(self._waited_s, 1))
+            own = self._purge == "auto"
+            steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
+            return steps.run(test)
+
+    def _take_turn(self, progress: Progress) -> None:
+        """Wait until nobody tests a drive that shares a bottleneck with this one."""
+        subject.refuse_if_held(self._subject)
+        drive = drive_below(self._subject.storage_number)
+
+        def waiting(words: str) -> None:
+            progress.check()
+            progress.report(words, 0.0, 1.0)
+
+        turn = turns.turn(drive, self._subject.given, waiting)
+        self._waited_s = self._turn.enter_context(turn)
+
+    def close(self) -> None:
+        """Let go of the file or device. fio never outlives the call that started it."""
+        self._turn.close()
+        if self._hold is not None:
+            self._hold.close()
+            self._hold = None
+
+    def _check_spans(self, test: Test) -> None:
+        least = self._subject.logical_block_bytes
+        loads = [step.load for step in test.prepare if step.load is not None]
+        for load in [*loads, *(phase.workload for phase in test.phases)]:
+            if load.streams == "shared":
+                raise UserError(
+                    f"test {test.id}: workload.streams: 'shared' is not allowed on "
+                    f"{self._subject.given}; must be 'each': fio keeps a place for reads and one "
+                    "for writes",
+                    f"change it in the suite, or leave the test out: --skip {test.id}",
+                )
+            _, length = load.span(self.capacity_bytes)
+            if load.block_bytes % least:
+                raise UserError(
+                    f"test {test.id}: workload.block_bytes: {load.block_bytes} is not allowed on "
+                    f"{self._subject.given}; must be a multiple of {least}",
+                    f"leave the test out: --skip {test.id}",
+                )
+            if length == 0:
+                raise UserError(
+                    f"test {test.id}: not one block fits into its span of {self._subject.given}",
+                    "use a larger file or device",
+                )
+
+
+def _wait_for_orphans() -> None:
+    """A fio of a drivebay that was killed ends by itself, with its last I/O; give it a moment."""
+    deadline = time.monotonic() + ORPHANS_S
+    while orphans(TARGET_VARIABLE) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _writes(test: Test) -> bool:
+    steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
+    loads = [step.load for step in steps if step.load is not None]
+    loads += [phase.workload for phase in test.phases]
+    fills = any(step.kind == "fill" for step in steps)
+    fills = fills or any(phase.trim is not None for phase in test.phases)
+    return fills or any(load.read_percent < 100 for load in loads)

@@ -1,0 +1,227 @@
+"""TRIM validation: write a known pattern, discard a part of it, read raw what is there.
+
+Sources: the method of AnandTech's SM951 review (CyberShadow's trimcheck: a unique pattern is
+written, deleted, and its blocks read raw); what a device claims of reads after a discard: NVM
+Express NVM Command Set 1.0, Identify Namespace, DLFEAT; ATA/ATAPI Command Set 4, IDENTIFY DEVICE
+words 69 and 169, as hdparm(8) shows them. A file's hole reads as zeros by fallocate(2).
+
+The pattern lies at both ends and in the middle. Its outer quarters are not discarded and must stay.
+Reads go past the page cache, several times, with a descriptor of their own each time.
+
+Leaves out: whether the drive uses the freed blocks (that shows in write rates), and NVMe drives'
+answers to reads of deallocated blocks with an error (DULBE), which show as a failed read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from drivebay.targets.safety.erase import EraseError, bus_of, program
+from drivebay.targets.safety.in_use import SYS_BLOCK, read
+from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
+from drivebay.targets.safety.subject import Hold
+from drivebay.targets.trim_verdict import READS, STRETCH_BYTES, Claims, Reads, Validation, starts
+
+BETWEEN_READS_S = 0.5
+"""Before every later round of reads; guess: gives a drive that trims lazily the time to."""
+
+Step = Callable[[float], None]
+
+
+@dataclass
+class Timed:
+    """Reads one after the other: when each ended (monotonic clock, seconds), and how long each
+    took (ns; this process's share of a few µs is in it)."""
+
+    ended_s: list[float] = field(default_factory=list)
+    took_ns: list[int] = field(default_factory=list)
+
+
+class Check:
+    """A validation on the file or device that is held: `write`, `read`, `discard`, `read` and
+    `judged`, in this order. It overwrites three stretches.
+
+    Both times the same blocks are read equally often, so that their times may be compared.
+    """
+
+    def __init__(
+        self,
+        hold: Hold,
+        *,
+        seed: int,
+        stretch_bytes: int = STRETCH_BYTES,
+        reads: int = READS,
+        pause_s: float = BETWEEN_READS_S,
+    ) -> None:
+        self._hold = hold
+        self._seed = seed
+        self._stretch = stretch_bytes
+        self._reads = reads
+        self._pause_s = pause_s
+        self._starts = starts(hold.subject.capacity_bytes, stretch_bytes)
+        quarter = stretch_bytes // 4
+        self._inner = self._places(quarter, 3 * quarter)
+        self._outer = self._places(0, quarter) + self._places(3 * quarter, stretch_bytes)
+        self._claimed: Claims | None = None
+        self._why_not = ""
+        self._found: list[list[bytes]] = []
+
+    def _places(self, begin: int, end: int) -> list[int]:
+        return [
+            place
+            for start in self._starts
+            for place in range(start + begin, start + end, MARK_BYTES)
+        ]
+
+    def write(self) -> None:
+        """Write the pattern, and make sure that it is there.
+
+        Raises
+        ------
+        OSError
+            If reading or writing fails, or what was written cannot be read back.
+        DrivebayError
+            If it may not be written any more.
+        """
+        with DirectIo(self._hold.fd(to_write=True)) as direct:
+            for place in self._places(0, self._stretch):
+                direct.write(place, mark_of(self._seed, place))
+        os.fsync(self._hold.fd(to_write=True))
+        if self._lost(self._outer) or self._lost(self._inner):
+            raise OSError(5, "what was written cannot be read back")
+
+    def discard(self) -> None:
+        """Discard the middle halves; that none is offered is told by `read`. Raises as `write`."""
+        quarter = self._stretch // 4
+        self._claimed = claims(self._hold)
+        try:
+            for start in self._starts:
+                discard(self._hold, start + quarter, 2 * quarter, lambda _: None)
+        except EraseError as problem:
+            self._why_not = str(problem)
+
+    def read(self, step: Step = lambda _: None) -> Timed:
+        """Read the middle halves, and time it. Raises as `write`."""
+        timed = Timed()
+        self._found = []
+        for number in range(self._reads):
+            step(number / self._reads)
+            time.sleep(self._pause_s if number else 0.0)
+            self._found.append(_read(self._hold, self._inner, timed))
+        return timed
+
+    def judged(self) -> Validation:
+        """What the reads after the discard have given. Raises as `write`."""
+        assert self._claimed is not None, "discarded before"
+        first, *later = self._found
+        pairs = zip(first, self._inner, strict=True)
+        old = [now == mark_of(self._seed, place) for now, place in pairs]
+        return Validation(
+            claims=self._claimed,
+            offered=not self._why_not,
+            why_not=self._why_not,
+            blocks=len(self._inner),
+            old_blocks=sum(old),
+            reads_after=_in_words(first, old),
+            deterministic=all(again == first for again in later),
+            neighbours_intact=not self._lost(self._outer),
+        )
+
+    def _lost(self, places: list[int]) -> int:
+        """How many blocks do not bear the pattern."""
+        found = _read(self._hold, places, Timed())
+        return sum(
+            now != mark_of(self._seed, place) for now, place in zip(found, places, strict=True)
+        )
+
+
+def validate(hold: Hold, *, seed: int, pause_s: float = BETWEEN_READS_S) -> Validation:
+    """A whole `Check`, without timing reads before; raises as its parts do."""
+    check = Check(hold, seed=seed, pause_s=pause_s)
+    check.write()
+    check.discard()
+    check.read()
+    return check.judged()
+
+
+def _read(hold: Hold, places: list[int], timed: Timed) -> list[bytes]:
+    found = []
+    with DirectIo(hold.fd(to_write=False)) as direct:
+        for place in places:
+            begun = time.perf_counter_ns()
+            found.append(direct.read(place))
+            timed.took_ns.append(time.perf_counter_ns() - begun)
+            timed.ended_s.append(time.monotonic())
+    return found
+
+
+def _in_words(found: list[bytes], old: list[bool]) -> Reads:
+    kinds: set[Reads] = {
+        "old data"
+        if is_old
+        else "zeros"
+        if block.count(0) == len(block)
+        else "ones"
+        if block.count(0xFF) == len(block)
+        else "other"
+        for block, is_old in zip(found, old, strict=True)
+    }
+    return kinds.pop() if len(kinds) == 1 else "mixed"
+
+
+def claims(hold: Hold) -> Claims:
+    """What the file system or device says of discards, without trying one."""
+    device = hold.subject.device
+    if device is None:
+        return Claims(True, "zeros", True, "fallocate(2)")
+    queue = SYS_BLOCK / device.name / "queue"
+    discards = int(read(queue / "discard_max_bytes") or 0) > 0
+    bus = bus_of(device)
+    if bus == "nvme":
+        return _nvme_claims(device.path, discards)
+    if bus == "sata":
+        return _ata_claims(device.path, discards)
+    if device.interface == "loop":
+        return Claims(discards, "zeros" if discards else None, discards or None, "loop driver")
+    return Claims(discards, None, None, "the kernel's queue limits")
+
+
+def _nvme_claims(path: str, discards: bool) -> Claims:
+    said = _said("nvme", "id-ns", path, "--output-format=json")
+    try:
+        behaviour = int(json.loads(said)["dlfeat"]) & 0b111
+    except (ValueError, KeyError, TypeError):
+        return Claims(discards, None, None, "the kernel's queue limits")
+    if behaviour in (1, 2):
+        kind: Literal["zeros", "ones"] = "zeros" if behaviour == 1 else "ones"
+        return Claims(discards, kind, True, "DLFEAT")
+    return Claims(discards, None, None, "DLFEAT: not reported")
+
+
+def _ata_claims(path: str, discards: bool) -> Claims:
+    said = _said("hdparm", "-I", path)
+    if "Deterministic read ZEROs after TRIM" in said:
+        return Claims(discards, "zeros", True, "RZAT")
+    if "Deterministic read data after TRIM" in said:
+        return Claims(discards, None, True, "DRAT")
+    source = "neither DRAT nor RZAT" if said else "the kernel's queue limits"
+    return Claims(discards, None, None, source)
+
+
+def _said(name: str, *arguments: str) -> str:
+    path = program(name)
+    if path is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [path, *arguments], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

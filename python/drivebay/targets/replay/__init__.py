@@ -1,0 +1,1 @@
+"""Replay of block traces on virtual and real targets."""

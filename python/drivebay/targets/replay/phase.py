@@ -1,0 +1,147 @@
+"""A suite's trace on a real drive: the phase of a test, played and put into the house's tables.
+
+The drive is held by the test already. What made the figures suspect (late or failed requests) is
+said in sentences; the figures in full are kept beside the result, in `replay.json`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.definitions.suites import Phase, Replay
+from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.targets.replay import source as replay
+from drivebay.targets.replay.figures import Replayed
+from drivebay.targets.replay.run import How, Job, What
+from drivebay.targets.safety.subject import Hold
+
+LOOK_EVERY_S = 0.25
+LATE_SHARE = 0.01
+"""From this share of late requests on the machine, not the drive, is part of what was measured."""
+
+
+def job_of(load: Replay, *, seed: int) -> Job:
+    """What the core is asked to play."""
+    source = replay.core_source(load)
+    if "synth" in source:
+        what = What(synth=load.trace, scale=load.scale, seed=load.seed)
+    else:
+        what = What(file=Path(load.trace))
+    idle = load.idle_ms_max
+    how = How(
+        mode=load.mode,
+        idle_max_s=None if idle is None else idle / 1000,
+        time_percent=load.time_percent,
+        rule=load.rule,
+        trim=load.trim,
+        seed=seed,
+    )
+    return Job(what, how)
+
+
+def play(
+    phase: Phase,
+    load: Replay,
+    hold: Hold,
+    *,
+    seed: int,
+    progress: Progress,
+    at: Callable[..., None],
+    doubt: Callable[[str], None],
+) -> tuple[PhaseResult, float]:
+    """The phase's result, and when it began on this process's monotonic clock.
+
+    Parameters
+    ----------
+    at : told how many seconds are done, with figures.
+    doubt : told what makes the figures suspect.
+
+    Raises
+    ------
+    Cancelled
+        When asked to stop; nothing is out by then.
+    UserError, EnvironmentProblem
+        If the trace is damaged, or the replay cannot begin or ends early.
+    """
+    job = job_of(load, seed=seed)
+    progress.on_cancel(job.watch.stop)
+    job.survey()
+    progress.check()
+    with _told(job, at):
+        done = job.play(hold.subject, hold.fd(to_write=True))
+    zero = time.monotonic() - done.figures["length_s"]
+    progress.check()
+    if done.ended != "complete":
+        raise EnvironmentProblem(
+            f"{phase.label}: the replay ended early: {done.reason or done.ended}",
+            "look for the cause with: dmesg | tail",
+        )
+    for sentence in doubts(done):
+        doubt(sentence)
+    figures = done.figures
+    return (
+        PhaseResult(
+            label=phase.label,
+            workload=phase.workload,
+            duration_s=figures["wall_s"],
+            reads=figures["reads"],
+            writes=figures["writes"],
+            read_bytes=figures["read_bytes"],
+            write_bytes=figures["written_bytes"],
+            series=done.series,
+            histogram=done.histogram,
+            metrics=replay.metrics(done.columns),
+            artefacts={"replay.json": json.dumps(figures, indent=1).encode()},
+        ),
+        zero,
+    )
+
+
+def doubts(done: Replayed) -> Iterator[str]:
+    """What makes a replay's figures suspect, in sentences."""
+    figures = done.figures
+    own = figures["late"] - figures["late_queue_full"]
+    if figures["issued"] and own / figures["issued"] > LATE_SHARE:
+        yield (
+            f"{own:,} of {figures['issued']:,} requests were issued late because of this machine, "
+            f"the latest by {figures['lateness_us_max'] / 1e3:.1f} ms; latencies include it"
+        )
+    for failure in figures["failures"]:
+        yield f"{failure['count']:,} x {failure['op']} failed with {failure['error']}"
+    if figures["unanswered"]:
+        yield f"{figures['unanswered']:,} requests never came back"
+
+
+@contextlib.contextmanager
+def _told(job: Job, at: Callable[..., None]) -> Iterator[None]:
+    """Tells how far the replay is, from another thread, until it ends."""
+    over = threading.Event()
+
+    def tell() -> None:
+        seconds_before, done_before, moved_before = 0.0, 0, 0
+        while not over.wait(LOOK_EVERY_S):
+            elapsed_ns, done, moved, _late, _failed = job.watch.look()
+            seconds = elapsed_ns / 1e9
+            if (passed := seconds - seconds_before) < LOOK_EVERY_S / 2:
+                continue
+            rates = {
+                "iops": (done - done_before) / passed,
+                "data_bytes_per_s": (moved - moved_before) / passed,
+            }
+            seconds_before, done_before, moved_before = seconds, done, moved
+            with contextlib.suppress(Cancelled):  # the core has been told as well
+                at(seconds, **rates)
+
+    thread = threading.Thread(target=tell, name="drivebay-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,276 @@
+"""Erases that a drive offers itself: NVMe Format and Sanitize, ATA secure erase.
+
+Sources: NVM Express Base Specification 2.0 (Identify Controller: OACS bit 1, FNA bits 0 and 1,
+SANICAP; Sanitize Status log: SPROG, SSTAT); ATA/ATAPI Command Set 4, security feature set, as
+hdparm(8) shows it. By the programs nvme-cli and hdparm, which the field trusts with it.
+
+Only this namespace may lose its data: what would erase others of the drive, too, is not offered.
+An erase that has begun cannot be stopped; whoever asks to stop has to wait for it.
+
+Leaves out: cryptographic erase where a real one is offered, TCG Opal, drives behind USB and RAID
+controllers, which have been bricked by it (nvme-cli issues 84, 600, 2677; the hdparm wiki).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.targets.safety.blockdev import Device
+from drivebay.targets.safety.in_use import SYS_BLOCK, read
+from drivebay.targets.safety.signatures import ADMIN_PATH
+
+PASSWORD = "drivebay"
+"""Set for an ATA secure erase, which clears it; a drive that lost power in between still has it."""
+FORMAT_S = 20.0
+SANITIZE_S = 120.0
+"""guess: how long these take; for the time shown only."""
+ASK_S = 30.0
+POLL_S = 0.5
+COMMAND_MAX_MS = 4 * 3600 * 1000
+
+Step = Callable[[float], None]
+
+
+class EraseError(Exception):
+    """An erase that was begun, or asked for, and did not work; the words say why."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One erase that the drive says it can do; `erase` returns when it is done. It is given the
+    drive's path at that time: an erase before it may have moved the drive."""
+
+    method: str
+    erase: Callable[[str, Step], None]
+
+
+@dataclass(frozen=True)
+class NotOffered:
+    """One erase that cannot be used here, and why."""
+
+    method: str
+    why: str
+
+
+def bus_of(device: Device) -> str:
+    """How the drive is commanded: "nvme", "sata", or "" for neither."""
+    if device.name.startswith("nvme"):
+        return "nvme"
+    return "sata" if device.interface == "SATA" else ""
+
+
+def ways(device: Device) -> list[Way | NotOffered]:
+    """The drive's own erases, the strongest first."""
+    bus = bus_of(device)
+    if bus == "nvme":
+        return list(_nvme_ways(device))
+    return [_ata_way(device)] if bus == "sata" else []
+
+
+def _nvme_ways(device: Device) -> Iterator[Way | NotOffered]:
+    tool = program("nvme")
+    methods = ("NVMe Format (user data erase)", "NVMe Sanitize (block erase)")
+    if tool is None:
+        for method in methods:
+            yield NotOffered(method, "nvme is not installed: apt install nvme-cli")
+        return
+    try:
+        controller = _json(tool, "id-ctrl", device.path, "--output-format=json")
+        namespace = _json(tool, "id-ns", device.path, "--output-format=json")
+        _wait_for_sanitize(tool, device.path, lambda _: None)
+        able, whole = int(controller.get("oacs", 0)), int(controller.get("fna", 0))
+        sanitizes = int(controller.get("sanicap", 0))
+        layout = int(namespace["flbas"]) & 0x0F
+    except (EraseError, KeyError, TypeError, ValueError) as problem:
+        for method in methods:
+            yield NotOffered(method, f"the drive cannot be asked: {problem}")
+        return
+    others = _other_namespaces(device.name)
+    shared = f"it would erase other namespaces, too: {', '.join(others)}"
+    if not able >> 1 & 1:
+        yield NotOffered(methods[0], "the drive does not offer it (OACS)")
+    elif others and whole & 0b11:
+        yield NotOffered(methods[0], shared)
+    else:
+
+        def form(path: str, step: Step) -> None:
+            keep = [f"--lbaf={layout}", "--ses=1", "--force", f"--timeout={COMMAND_MAX_MS}"]
+            _slowly([tool, "format", path, *keep], FORMAT_S, step)
+
+        yield Way(methods[0], form)
+    if not sanitizes >> 1 & 1:
+        yield NotOffered(methods[1], "the drive does not offer it (SANICAP)")
+    elif others:
+        yield NotOffered(methods[1], shared)
+    else:
+
+        def sanitize(path: str, step: Step) -> None:
+            _slowly([tool, "sanitize", path, "--sanact=2"], ASK_S, lambda _: None)
+            _wait_for_sanitize(tool, path, step)
+
+        yield Way(methods[1], sanitize)
+
+
+def _other_namespaces(name: str) -> list[str]:
+    """Other namespaces of the same NVMe drive that are attached here."""
+    own = re.match(r"nvme\d+", name)
+    serial = read(SYS_BLOCK / name / "device/serial")
+    return [
+        entry.name
+        for entry in sorted(SYS_BLOCK.iterdir())
+        if own
+        and entry.name.startswith("nvme")
+        and entry.name != name
+        and not (entry / "partition").exists()
+        and read(entry / "hidden") != "1"
+        and read(entry / "device/serial") == serial
+    ]
+
+
+def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
+    """Until no sanitize is under way, ours or one that a killed review had begun.
+
+    Raises
+    ------
+    EraseError
+        If the last one failed.
+    """
+    begun = time.monotonic()
+    while True:
+        done = _asked([tool, "sanitize-log", path, "--raw-binary"])
+        if done.returncode != 0 or len(done.stdout) < 4:
+            return  # a drive without the log cannot be at it
+        progress, status = struct.unpack_from("<HH", done.stdout)
+        if status & 0b111 == 3:
+            raise EraseError("the drive says that the sanitize has failed")
+        if status & 0b111 != 2:
+            return
+        step(max(progress / 65536, min(0.99, (time.monotonic() - begun) / SANITIZE_S)))
+        time.sleep(POLL_S)
+
+
+def _ata_way(device: Device) -> Way | NotOffered:
+    method = "ATA secure erase"
+    tool = program("hdparm")
+    if tool is None:
+        return NotOffered(method, "hdparm is not installed: apt install hdparm")
+    try:
+        said = _text(tool, "-I", device.path)
+    except EraseError as problem:
+        return NotOffered(method, f"the drive cannot be asked: {problem}")
+    able, seconds = ata_security(said)
+    if isinstance(able, str):
+        return NotOffered(method, able)
+    password = ["--user-master", "u"]
+
+    def erase(path: str, step: Step) -> None:
+        _text(tool, *password, "--security-set-pass", PASSWORD, path)
+        try:
+            _slowly([tool, *password, "--security-erase", PASSWORD, path], seconds, step)
+        except EraseError:
+            _asked([tool, *password, "--security-disable", PASSWORD, path])
+            raise
+        able, _ = ata_security(_text(tool, "-I", path))
+        if isinstance(able, str):
+            raise EraseError(f"after the erase: {able}")
+
+    return Way(method, erase)
+
+
+def ata_security(said: str) -> tuple[bool | str, float]:
+    """What `hdparm -I` says of secure erase: True or what speaks against it, and its seconds."""
+    _, found, section = said.partition("Security:")
+    lines = [" ".join(line.split()) for line in section.splitlines()]
+    minutes = re.search(r"(\d+)min for SECURITY ERASE", section)
+    seconds = float(minutes[1]) * 60 if minutes else SANITIZE_S
+    if not found or "supported" not in lines:
+        return "the drive does not offer it", seconds
+    if "frozen" in lines:
+        return (
+            "the firmware has frozen it; suspend the machine and wake it: rtcwake -m mem",
+            seconds,
+        )
+    if "locked" in lines or "enabled" in lines:
+        return (
+            f"the drive has a password; if a purge was cut short, it is {PASSWORD!r}: hdparm "
+            f"--security-disable {PASSWORD}",
+            seconds,
+        )
+    return True, seconds
+
+
+def program(name: str) -> str | None:
+    """Where a program of the administrator is, None if it is not installed."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
+
+
+def _asked(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ASK_S,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise EraseError(str(problem)) from None
+
+
+def _text(*command: str) -> str:
+    done = _asked(list(command))
+    if done.returncode != 0:
+        raise EraseError(_words(done.stderr + done.stdout, done.returncode))
+    return done.stdout.decode(errors="replace")
+
+
+def _json(*command: str) -> dict[str, Any]:
+    try:
+        table = json.loads(_text(*command))
+    except ValueError:
+        raise EraseError(f"{' '.join(command[1:2])} gave no JSON") from None
+    if not isinstance(table, dict):
+        raise EraseError(f"{' '.join(command[1:2])} gave no JSON object")
+    return table
+
+
+def _slowly(command: list[str], expected_s: float, step: Step) -> None:
+    """Run a command that must not be stopped; `step` may raise, but only once it has ended."""
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # Ctrl-C is for drivebay
+    )
+    stop: BaseException | None = None
+    while process.poll() is None:
+        try:
+            process.wait(POLL_S)
+        except subprocess.TimeoutExpired:
+            try:
+                step(min(0.99, (time.monotonic() - begun) / expected_s))
+            except BaseException as asked:
+                stop = asked
+                process.wait()
+    output, _ = process.communicate()
+    if process.returncode != 0:
+        raise EraseError(_words(output, process.returncode))
+    if stop is not None:
+        raise stop
+
+
+def _words(output: bytes, code: int) -> str:
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
+    return lines[0] if lines else f"exit code {code}"

@@ -1,0 +1,186 @@
+"""Purge: have the storage forget everything in the span, and see whether it has.
+
+Sources: fallocate(2) for files; BLKDISCARD of linux/fs.h for block devices; the drive's own erases
+(erase); reading back because erases that do not erase are a known complaint (nvme-cli issues 84,
+600, 2677).
+A file gets a hole as large as itself; whether the drive below hears of it depends on the file
+system (mount option discard). A device is purged by the strongest erase that it offers, else by a
+discard of all its blocks. Marks written before tell afterwards whether the old data is still there;
+if it is, the next way is tried, and the record says all that was.
+
+Leaves out: whether unreachable copies remain in the flash; only what can be read is looked at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from drivebay.targets.safety import erase
+from drivebay.targets.safety.erase import EraseError, NotOffered, Way
+from drivebay.targets.safety.subject import Hold
+
+MARK_BYTES = 4096
+MARKS = 16
+CHUNK_BYTES = 2**30
+_PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
+_BLKDISCARD = 0x1277
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS)
+
+
+def purge(
+    hold: Hold, *, own_erases: bool, seed: int, step: Callable[[float], None]
+) -> dict[str, Any]:
+    """Purge the file or device that is held.
+
+    `own_erases` allows a device's own (NVMe Format and so on) besides discarding. `step` is called
+    with the share done (0 to 1), and may raise to stop. The device may have moved afterwards:
+    `hold` has followed it.
+
+    Returns
+    -------
+    A record for the result: `method` (None if nothing worked), `supported`, `marks`, `marks_gone`
+    (None if not supported), `reads_after` ("zeros", "ones", "other") and `tried`: each way with its
+    `outcome` ("not offered", "failed", "done") and `why`. Marks that are still there after a
+    supported purge mean that the storage did not forget.
+
+    Raises
+    ------
+    OSError
+        If reading, writing or discarding fails.
+    DrivebayError
+        If the device may no longer be written, or is gone after an erase.
+    """
+    device = hold.subject.device
+    ways: list[Way | NotOffered] = []
+    if device is not None and own_erases:
+        ways += erase.ways(device)
+    ways.append(_discarding(hold))
+    tried: list[dict[str, Any]] = []
+    last: dict[str, Any] = {"method": None, "supported": False, "marks": MARKS, "marks_gone": None}
+    for way in ways:
+        if isinstance(way, NotOffered):
+            tried.append({"method": way.method, "outcome": "not offered", "why": way.why})
+            continue
+        marks = _write_marks(hold.fd(to_write=True), hold.subject.capacity_bytes, seed)
+        try:
+            hold.fd(to_write=True)  # looked at once more, right before
+            way.erase(hold.subject.path, step)
+        except EraseError as problem:
+            tried.append({"method": way.method, "outcome": "failed", "why": str(problem)})
+            hold.after_reset()
+            continue
+        with DirectIo(hold.after_reset()) as direct:
+            found = [direct.read(place) for place in marks]
+        gone = sum(now != mark for now, mark in zip(found, marks.values(), strict=True))
+        tried.append({"method": way.method, "outcome": "done", "marks_gone": gone})
+        last = {
+            "method": way.method,
+            "supported": True,
+            "marks": MARKS,
+            "marks_gone": gone,
+            "reads_after": _in_a_word(b"".join(found)),
+        }
+        if gone == MARKS:
+            break
+    return {**last, "tried": tried}
+
+
+def _write_marks(fd: int, capacity_bytes: int, seed: int) -> dict[int, bytes]:
+    marks = {place: mark_of(seed, place) for place in mark_places(capacity_bytes)}
+    with DirectIo(fd) as direct:
+        for place, mark in marks.items():
+            direct.write(place, mark)
+    os.fsync(fd)
+    return marks
+
+
+def _in_a_word(data: bytes) -> str:
+    """What was read: "zeros", "ones" (every byte 0xFF) or "other"."""
+    if data.count(0) == len(data):
+        return "zeros"
+    return "ones" if data.count(0xFF) == len(data) else "other"
+
+
+def _discarding(hold: Hold) -> Way:
+    kind = hold.subject.kind
+    method = "fallocate(PUNCH_HOLE)" if kind == "file" else "ioctl(BLKDISCARD)"
+    return Way(method, lambda _path, step: discard(hold, 0, hold.subject.capacity_bytes, step))
+
+
+def discard(hold: Hold, start: int, length: int, step: Callable[[float], None]) -> None:
+    """Discard a stretch of the file or device that is held.
+
+    Raises
+    ------
+    EraseError
+        If it offers no discard.
+    """
+    fd, done = hold.fd(to_write=True), 0
+    while done < length:
+        step(done / length)
+        part = min(CHUNK_BYTES, length - done)
+        try:
+            _discard(fd, hold.subject.kind, start + done, part)
+        except OSError as problem:
+            if problem.errno not in _UNSUPPORTED or done > 0:
+                raise
+            raise EraseError(f"not supported here ({problem.strerror})") from None
+        done += part
+    os.fsync(fd)
+
+
+def mark_places(capacity_bytes: int) -> list[int]:
+    """Offsets of the marks: spread evenly, with the first and the last 4 KiB.
+
+    >>> mark_places(2**20)[0], mark_places(2**20)[-1], len(mark_places(2**20))
+    (0, 1044480, 16)
+    """
+    last = capacity_bytes // MARK_BYTES - 1
+    return [last * index // (MARKS - 1) * MARK_BYTES for index in range(MARKS)]
+
+
+def mark_of(seed: int, place: int) -> bytes:
+    """4 KiB that no other place and no other seed has."""
+    return struct.pack("<QQ", seed & 2**64 - 1, place) * (MARK_BYTES // 16)
+
+
+def _discard(fd: int, kind: str, start: int, length: int) -> None:
+    if kind == "block":
+        fcntl.ioctl(fd, _BLKDISCARD, struct.pack("QQ", start, length))
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    if libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, start, length) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class DirectIo:
+    """Reads and writes of 4 KiB past the page cache, through an O_DIRECT descriptor of our own."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+        self._page = mmap.mmap(-1, MARK_BYTES)  # aligned to the page, as O_DIRECT wants it
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write one mark."""
+        self._page[:] = data
+        os.pwritev(self._fd, [self._page], offset)
+
+    def read(self, offset: int) -> bytes:
+        """Read 4 KiB."""
+        os.preadv(self._fd, [self._page], offset)
+        return bytes(self._page)
+
+    def __enter__(self) -> DirectIo:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+        self._page.close()

@@ -1,0 +1,347 @@
+"""The file or block device under test: what it is, whether it may be tested, holding on to it.
+
+Sources: open(2) for O_DIRECT and O_EXCL, flock(2).
+A file needs no further word, as nothing outside it is ever touched, but nobody else may be using
+it. A device needs the word of `blockdev.refuse_unless_free`. Both are looked at before anything
+is touched, when they are taken, and before every step, and must still be the same.
+
+Leaves out: what is done with them (fio_steps).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import stat
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.units import binary_bytes, si_bytes
+from drivebay.targets.safety import blockdev, storage
+from drivebay.targets.safety import in_use as inuse
+
+MIB = 2**20
+SMALLEST_BYTES = 2**30
+RETURN_S = 60.0
+"""How long a drive may take to come back after a reset; guess: NVMe allows 127 s, most need 5."""
+_BLKRRPART = 0x125F
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was found at a path; `device` is None for a file.
+
+    `given` is the path as the user wrote it, for messages; `path` is where it leads. `inode` is
+    the device and inode number of the file or node, and the device that a node stands for.
+    """
+
+    given: str
+    path: str
+    kind: Literal["file", "block"]
+    inode: tuple[int, int, int]
+    size_bytes: int
+    device: blockdev.Device | None
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Size rounded down to 1 MiB: what is tested; the rest stays untouched."""
+        return self.size_bytes // MIB * MIB
+
+    @property
+    def name(self) -> str:
+        """A file's name, a drive's model."""
+        device = self.device
+        if device is None:
+            return os.path.basename(self.path)
+        if device.interface == "loop":
+            return f"loop-{os.path.basename(device.serial)}"
+        return device.model or f"{device.interface}-{device.serial or device.name}"
+
+    @property
+    def storage_number(self) -> int:
+        """Number of the block device that holds the data."""
+        return self.inode[0] if self.device is None else self.inode[2]
+
+    @property
+    def logical_block_bytes(self) -> int:
+        """The smallest block that can be read or written directly."""
+        return int(storage.block_facts(self.storage_number).get("logical_block_bytes") or 512)
+
+    def identity(self) -> dict[str, Any]:
+        """What is known of it and of the storage below; JSON values, nothing that renames itself
+        at the next boot except `path`."""
+        below = storage.block_facts(self.storage_number)
+        facts: dict[str, Any] = {
+            "kind": self.kind,
+            "path": self.path,
+            "size_bytes": self.size_bytes,
+        }
+        if self.device is not None:
+            return facts | {"model": self.device.model, "serial": self.device.serial, **below}
+        return facts | storage.mount_facts(self.path) | {"storage": below}
+
+
+def find(path: str) -> Subject:
+    """What is at the path, links followed; a file or block device, or an error.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        If there is nothing, or something else, or it may not be looked at.
+    """
+    real = os.path.realpath(path)
+    try:
+        status = os.stat(real)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: there is no such file or device",
+            f"make a file to test: truncate -s 4G {shlex.quote(path)}; devices: drivebay drives",
+        ) from None
+    except PermissionError:
+        raise EnvironmentProblem(
+            f"{path}: no permission to look at it", "run as its owner, or as root"
+        ) from None
+    except OSError as problem:
+        raise UserError(
+            f"{path}: {problem.strerror}", "name a file, or a device: drivebay drives"
+        ) from None
+    inode = (status.st_dev, status.st_ino, status.st_rdev)
+    if stat.S_ISBLK(status.st_mode):
+        device = blockdev.inspect(real, look_inside=False)
+        return Subject(path, real, "block", inode, device.capacity_bytes, device)
+    if stat.S_ISREG(status.st_mode):
+        return Subject(path, real, "file", inode, status.st_size, None)
+    inside = os.path.join(path, "drivebay.img") if stat.S_ISDIR(status.st_mode) else "FILE"
+    what = "is a directory" if stat.S_ISDIR(status.st_mode) else "is a special file"
+    raise UserError(
+        f"{path} {what}; must be a regular file or a block device",
+        f"make a file to test: truncate -s 4G {shlex.quote(inside)}; devices: drivebay drives",
+    )
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the user typed to allow a block device's data to be destroyed: its serial number, and
+    whether partition tables and file systems on it may go, too."""
+
+    serial: str | None = None
+    overwrite_signature: bool = False
+
+
+def check(subject: Subject, *, consent: Consent, will_write: bool, direct: bool = True) -> None:
+    """Whether the subject may and can be tested, past the page cache if `direct`; writes nothing.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        With what speaks against it.
+    """
+    if subject.device is None:
+        _check_file(subject, will_write=will_write)
+    else:
+        _check_device(subject, consent, held=False, look_inside=True)
+    if subject.capacity_bytes < SMALLEST_BYTES:
+        raise UserError(
+            f"{subject.given}: {si_bytes(subject.size_bytes)} is too small; must be at least "
+            f"{binary_bytes(SMALLEST_BYTES)}",
+            f"make it larger: truncate -s 4G {shlex.quote(subject.given)}"
+            if subject.device is None
+            else "choose another device: drivebay drives",
+        )
+    if direct:
+        _check_direct(subject)
+
+
+def _check_file(subject: Subject, *, will_write: bool) -> None:
+    if not os.access(subject.path, os.R_OK | os.W_OK):
+        raise EnvironmentProblem(
+            f"{subject.given}: no permission to read and write it",
+            f"run as its owner, or: chmod u+rw {shlex.quote(subject.given)}",
+        )
+    _refuse_busy_file(subject)
+    status, disk = os.stat(subject.path), os.statvfs(subject.path)
+    missing = subject.capacity_bytes - status.st_blocks * 512 - disk.f_bavail * disk.f_frsize
+    if will_write and missing > 0:
+        raise EnvironmentProblem(
+            f"{subject.given}: {si_bytes(missing)} of free space are missing for the whole file to "
+            "be written",
+            f"free some space, or use a smaller file: df -h {shlex.quote(subject.given)}",
+        )
+
+
+def _refuse_busy_file(subject: Subject) -> None:
+    users = [f"/dev/{name}" for name in inuse.loops_over(subject.path)]
+    users += inuse.writers(subject.path)
+    if users:
+        raise UserError(
+            f"{subject.given} is in use by {', '.join(users)}",
+            "stop that first, or test another file: truncate -s 4G FILE",
+        )
+
+
+def _check_device(subject: Subject, consent: Consent, *, held: bool, look_inside: bool) -> None:
+    before = subject.device
+    assert before is not None, "a block device"
+    now = blockdev.inspect(subject.path, held=held, look_inside=look_inside)
+    for what in ("number", "serial", "model", "capacity_bytes", "sequence"):
+        if getattr(before, what) != getattr(now, what):
+            raise UserError(
+                f"{subject.path} is no longer the same device: its {what} was "
+                f"{getattr(before, what)}, is {getattr(now, what)}",
+                "look which drive it is now: drivebay drives",
+            )
+    blockdev.refuse_unless_free(
+        now, consent.serial, overwrite_signature=consent.overwrite_signature
+    )
+
+
+def _check_direct(subject: Subject) -> None:
+    try:
+        os.close(os.open(subject.path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC))
+    except PermissionError:
+        raise EnvironmentProblem(
+            f"{subject.given}: no permission to write it", "run as root: sudo drivebay review ..."
+        ) from None
+    except OSError as problem:
+        where = "driver"
+        if subject.device is None:
+            where = f"file system ({storage.mount_facts(subject.path)['filesystem']})"
+        raise EnvironmentProblem(
+            f"{subject.given}: its {where} refuses O_DIRECT ({problem.strerror}); memory would be "
+            "measured instead of the drive",
+            "use a file on ext4, XFS or btrfs, or a block device: drivebay drives",
+        ) from None
+
+
+def refuse_if_held(subject: Subject) -> None:
+    """Raise at once if another drivebay has this very file or device; nothing is kept open."""
+    if subject.device is not None:
+        return  # found out by inspecting it: an exclusive open
+    fd = os.open(subject.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _held_by_another(subject) from None
+    finally:
+        os.close(fd)
+
+
+def _held_by_another(subject: Subject) -> UserError:
+    return UserError(
+        f"{subject.given} is being tested by another drivebay",
+        "wait for it to end, or use another file",
+    )
+
+
+class Hold:
+    """The subject, taken for ourselves until `close`: a device exclusively, a file by a lock.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        If it may no longer be tested, or another drivebay has it.
+    """
+
+    def __init__(self, subject: Subject, *, consent: Consent) -> None:
+        self.subject = subject
+        self._consent = consent
+        self._written = False
+        if subject.device is not None:
+            _check_device(subject, consent, held=False, look_inside=True)
+        else:
+            _refuse_busy_file(subject)
+        self._fd = self._open()
+
+    def _open(self) -> int:
+        subject = self.subject
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if subject.device is not None else 0)
+        try:
+            self._fd = os.open(subject.path, flags)
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{subject.given}: cannot be opened for writing: {problem.strerror}",
+                "see what forbids it with: drivebay drives",
+            ) from None
+        try:
+            if subject.device is None:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return self.fd(to_write=False)
+        except BlockingIOError:
+            os.close(self._fd)
+            raise _held_by_another(subject) from None
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def fd(self, *, to_write: bool) -> int:
+        """Our descriptor, after making sure that all is still as it was; call it before each step.
+
+        What a device bears is not searched again after our own first write: random data may look
+        like a signature, and nobody else can have written while we hold it.
+        """
+        subject, status = self.subject, os.fstat(self._fd)
+        size = os.lseek(self._fd, 0, os.SEEK_END)
+        if (status.st_dev, status.st_ino, status.st_rdev) != subject.inode or (
+            size != subject.size_bytes
+        ):
+            raise UserError(
+                f"{subject.given} is no longer what it was when the review began",
+                "see what else uses it, then begin again",
+            )
+        if subject.device is not None:
+            _check_device(subject, self._consent, held=True, look_inside=not self._written)
+        self._written = self._written or to_write
+        return self._fd
+
+    def after_reset(self, wait_s: float = RETURN_S) -> int:
+        """Find the device again after a command that may have reset it, as names move then.
+
+        The same drive is known by its serial number, model, world-wide name and size, wherever the
+        kernel has put it. If it is still attached as before, nothing changes; else it is examined
+        anew, all but its signatures (we have just erased it), and taken again.
+
+        Raises
+        ------
+        UserError, EnvironmentProblem
+            If it does not come back in time, or may no longer be tested.
+        """
+        before = self.subject.device
+        if before is None:
+            return self.fd(to_write=True)
+        deadline = time.monotonic() + wait_s
+        while (now := _found_again(before)) is None:
+            if time.monotonic() > deadline:
+                raise EnvironmentProblem(
+                    f"{self.subject.path}: the drive {before.model} with serial number "
+                    f"{before.serial!r} has not come back after a reset",
+                    "look for the cause with: dmesg | tail; a power cycle may help",
+                )
+            time.sleep(0.2)
+        if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
+            os.close(self._fd)
+            self.subject = replace(find(now.path), given=self.subject.given)
+            self._written = True
+            _check_device(self.subject, self._consent, held=False, look_inside=False)
+            self._fd = self._open()
+        return self.fd(to_write=True)
+
+    def close(self) -> None:
+        """Let go of it; the kernel forgets the partitions that were overwritten."""
+        if self.subject.device is not None and self._written:
+            with contextlib.suppress(OSError):  # EINVAL: no partitions here
+                fcntl.ioctl(self._fd, _BLKRRPART)
+        os.close(self._fd)
+
+
+def _found_again(before: blockdev.Device) -> blockdev.Device | None:
+    """The one device that is the same drive; None if there is none (yet), or more than one."""
+    now = [
+        device
+        for device in blockdev.list_devices(look_inside=False)
+        if device.is_same_drive(before)
+    ]
+    return now[0] if len(now) == 1 else None

@@ -1,0 +1,1 @@
+"""What is recorded beside a test on a real drive: sensors, SMART, host, power meter, warnings."""

@@ -1,0 +1,122 @@
+"""Doubts: what makes a figure of a real drive suspect, in sentences for the result.
+
+Pure functions of what was recorded. Each sentence names the numbers that it comes from. The limits
+are ours: where they say `guess:`, they are set so that a clean run on an idle machine says nothing.
+Prompted by what users of other tools report: KDiskMark issues 107, 136, 137, 154 (page cache,
+compression, encryption).
+
+Leaves out: judging. A doubt does not void a figure; a reader decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.common.units import si_bytes
+
+LINK_SLACK = 1.02
+"""A rate may pass the link's by this: a second's end is known to 1 ms or so."""
+MISSING_SHARE = 0.9
+"""guess: less than this share of the bytes having reached the device means a cache."""
+OTHERS_SHARE = {"block": 0.02, "file": 0.10}
+"""guess: other I/O up to this share of our own; a file's file system writes its own records."""
+OTHERS_BYTES = 16 * 2**20
+OTHERS_CPU_PERCENT = 10.0
+"""guess: of all processors together, used by anything but fio and drivebay."""
+FIO_CPU_PERCENT = 95.0
+"""Of one core: from here on the host limits the rate, not the drive."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One phase, as it went: bytes by fio's count and by the kernel's of the device below."""
+
+    label: str
+    read_bytes: int
+    write_bytes: int
+    highest_bytes_per_s: float
+    device_read_bytes: int | None
+    device_write_bytes: int | None
+
+
+def of_settings(
+    host: dict[str, Any], link: dict[str, Any] | None, identity: dict[str, Any]
+) -> Iterator[str]:
+    """Doubts known before anything runs."""
+    storage = identity if identity.get("kind") == "block" else identity.get("storage", {})
+    if host.get("virtual_machine"):
+        yield (
+            f"this is a virtual machine ({host['virtual_machine']}): its host's storage, cache and "
+            "load are measured, too"
+        )
+    if host.get("cpu_governor") not in (None, "performance"):
+        yield (
+            f"the CPU governor is {host['cpu_governor']}: latency at low queue depths has the "
+            "clock's rise in it"
+        )
+    if link is not None and link["below_possible"]:
+        yield (
+            f"the drive's {link['kind']} link runs at {link['now']}, and could at "
+            f"{link['possible']}"
+        )
+    if identity.get("filesystem") in ("zfs", "bcachefs") or "compress" in str(
+        identity.get("mount_options")
+    ):
+        yield f"the file system ({identity.get('filesystem')}) may compress what is written"
+    if identity.get("filesystem") in ("overlay", "tmpfs", "nfs", "nfs4", "cifs", "9p", "fuse"):
+        yield f"the file system is {identity['filesystem']}: no drive alone is measured"
+    mapped = storage.get("device_mapper")
+    if mapped:
+        what = "encrypted (dm-crypt)" if mapped == "CRYPT" else f"behind device-mapper ({mapped})"
+        yield f"the storage is {what}: its CPU time is in every figure"
+    if storage.get("backing_file_past_page_cache") is False:
+        yield "the loop device does not bypass the page cache: memory is measured with the drive"
+    if storage.get("rotational"):
+        yield "the kernel takes the storage for a rotating disk"
+
+
+def of_phase(ran: Ran, kind: str, link: dict[str, Any] | None) -> Iterator[str]:
+    """Doubts about one phase."""
+    if link is not None and ran.highest_bytes_per_s > link["bytes_per_s"] * LINK_SLACK:
+        yield (
+            f"{ran.label}: {si_bytes(ran.highest_bytes_per_s)}/s is more than the {link['kind']} "
+            f"link carries ({si_bytes(link['bytes_per_s'])}/s): a cache or a compression before it"
+        )
+    for way, ours, device in (
+        ("read", ran.read_bytes, ran.device_read_bytes),
+        ("written", ran.write_bytes, ran.device_write_bytes),
+    ):
+        if device is None:
+            continue
+        more = device - ours
+        if ours > OTHERS_BYTES and device < ours * MISSING_SHARE:
+            yield (
+                f"{ran.label}: {si_bytes(ours)} were {way}, but only {si_bytes(device)} reached "
+                "the device: page cache, compression, or stretches without data"
+            )
+        elif more > OTHERS_BYTES and more > (ran.read_bytes + ran.write_bytes) * OTHERS_SHARE[kind]:
+            yield f"{ran.label}: {si_bytes(more)} of other I/O were {way} on the device meanwhile"
+
+
+def of_telemetry(
+    cpu_percent: float | None,
+    own_percent: float | None,
+    fio_percent: float | None,
+    cpus: int,
+    telemetry: dict[str, Any],
+    throttled: float | None,
+) -> Iterator[str]:
+    """Doubts about the whole test. `cpu_percent` is of all processors, the two others of one."""
+    ours = ((own_percent or 0.0) + (fio_percent or 0.0)) / max(1, cpus)
+    if cpu_percent is not None and cpu_percent - ours > OTHERS_CPU_PERCENT:
+        yield f"other programs used {cpu_percent - ours:.0f} % of the host's processors"
+    if fio_percent is not None and fio_percent > FIO_CPU_PERCENT:
+        yield (
+            f"fio used {fio_percent:.0f} % of a core: the host limits the rate, not the drive alone"
+        )
+    if telemetry["missed_seconds"]:
+        yield f"{telemetry['missed_seconds']} seconds have no telemetry: the host was held up"
+    if throttled:
+        yield "the drive slowed itself down for heat (its own counters)"

@@ -1,0 +1,152 @@
+"""The machine under a real review: what may explain, or bend, a figure.
+
+Sources: Linux's sysfs ABI (cpufreq, iommu, PCI links), proc(5), systemd's container interface
+(/run/systemd/container). What this machine does not show is None.
+
+Leaves out: firmware settings (C-states of the BIOS, PCIe bifurcation) that Linux cannot see.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from drivebay.targets.safety.in_use import PROC, SYS_BLOCK, read
+
+SYS = Path("/sys")
+_LANE_BYTES_PER_S = {
+    # Payload per lane after line coding: 8b/10b to 5 GT/s, 128b/130b to 32 GT/s, then FLITs.
+    2.5: 250e6,
+    5.0: 500e6,
+    8.0: 8e9 * 128 / 130 / 8,
+    16.0: 16e9 * 128 / 130 / 8,
+    32.0: 32e9 * 128 / 130 / 8,
+    64.0: 64e9 * 242 / 256 / 8,
+}
+SATA_BYTES_PER_S = {"1.5 Gbps": 150e6, "3.0 Gbps": 300e6, "6.0 Gbps": 600e6}
+
+
+def facts() -> dict[str, Any]:
+    """What is so on this machine now; JSON values."""
+    cpu0 = SYS / "devices/system/cpu/cpu0/cpufreq"
+    return {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel_options": _telling_options(),
+        "cpu_governor": read(cpu0 / "scaling_governor") or None,
+        "cpu_energy_preference": read(cpu0 / "energy_performance_preference") or None,
+        "cpus_usable": len(os.sched_getaffinity(0)),
+        "iommu": _iommu(),
+        "virtual_machine": _virtual_machine(),
+        "container": _container(),
+        "pcie_aspm_policy": _chosen(read(SYS / "module/pcie_aspm/parameters/policy")),
+        "nvme_power_latency_max_us": read(
+            SYS / "module/nvme_core/parameters/default_ps_max_latency_us"
+        )
+        or None,
+        "load_1min": os.getloadavg()[0],
+    }
+
+
+def _telling_options() -> list[str]:
+    """Options of the kernel's command line that change what is measured."""
+    keys = ["mitigations", "iommu", "intel_iommu", "amd_iommu", "isolcpus", "nohz_full", "idle"]
+    keys += ["pcie_aspm", "processor.max_cstate", "intel_idle.max_cstate", "cpuidle.off"]
+    words = read(PROC / "cmdline").split()
+    return [word for word in words if word.partition("=")[0] in keys or "nvme" in word]
+
+
+def _iommu() -> str | None:
+    units = sorted(entry.name for entry in _entries(SYS / "class/iommu"))
+    if not units:
+        return "off" if (SYS / "class/iommu").exists() else None
+    return f"on ({', '.join(units[:4])})"
+
+
+def _virtual_machine() -> str | None:
+    """Which hypervisor this machine runs on; None on bare metal."""
+    flags = read(PROC / "cpuinfo")[:20_000]
+    names = [read(SYS / "hypervisor/type")]
+    names += [read(SYS / f"class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]
+    known = " ".join(name for name in names if name)
+    if re.search(r"^flags\s*:.*\bhypervisor\b", flags, re.MULTILINE):
+        return known or "unknown hypervisor"
+    return known if re.search(r"QEMU|KVM|VMware|VirtualBox|Xen", known) else None
+
+
+def _container() -> str | None:
+    for path, name in (("/.dockerenv", "docker"), ("/run/.containerenv", "podman")):
+        if Path(path).exists():
+            return name
+    return read(Path("/run/systemd/container")) or None
+
+
+def link(name: str) -> dict[str, Any] | None:
+    """How the drive with this kernel name is attached: speeds and what they carry at most.
+
+    Returns
+    -------
+    {"kind", "now", "possible", "bytes_per_s", "bytes_per_s_possible", "below_possible"}; None where
+    no link is known (virtual devices). `bytes_per_s` counts line coding, not packets' headers.
+    """
+    folder = (SYS_BLOCK / name).resolve()
+    for above in (folder, *folder.parents):
+        if (above / "current_link_speed").exists():
+            return _pcie(above) if "/nvme" in str(folder) else _sata(folder)
+        if above.name == "devices":
+            break
+    return _sata(folder)
+
+
+def _pcie(pci: Path) -> dict[str, Any] | None:
+    def side(which: str) -> tuple[float, int] | None:
+        speed = re.match(r"[\d.]+", read(pci / f"{which}_link_speed"))
+        width = read(pci / f"{which}_link_width")
+        return (float(speed[0]), int(width)) if speed and width.isdigit() else None
+
+    now, drive = side("current"), side("max")
+    if now is None or drive is None or now[0] not in _LANE_BYTES_PER_S:
+        return None
+    rate = _LANE_BYTES_PER_S[now[0]] * now[1]
+    possible = _LANE_BYTES_PER_S.get(drive[0], _LANE_BYTES_PER_S[now[0]]) * drive[1]
+    return {
+        "kind": "PCIe",
+        "now": f"{now[0]:g} GT/s x{now[1]}",
+        "possible": f"{drive[0]:g} GT/s x{drive[1]}",
+        "bytes_per_s": rate,
+        "bytes_per_s_possible": possible,
+        "below_possible": now[0] < drive[0] or now[1] < drive[1],
+    }
+
+
+def _sata(folder: Path) -> dict[str, Any] | None:
+    port = re.search(r"/ata(\d+)/", f"{folder}/")
+    if port is None:
+        return None
+    speeds = SYS / f"class/ata_link/link{port[1]}"
+    now, limit = read(speeds / "sata_spd"), read(speeds / "hw_sata_spd_limit")
+    if now not in SATA_BYTES_PER_S:
+        return None
+    possible = SATA_BYTES_PER_S.get(limit, SATA_BYTES_PER_S[now])
+    return {
+        "kind": "SATA",
+        "now": now,
+        "possible": limit or now,
+        "bytes_per_s": SATA_BYTES_PER_S[now],
+        "bytes_per_s_possible": possible,
+        "below_possible": SATA_BYTES_PER_S[now] < possible,
+    }
+
+
+def _chosen(text: str) -> str | None:
+    found = re.search(r"\[(\S+)\]", text)
+    return found[1] if found else text or None
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []

@@ -1,0 +1,137 @@
+"""Power from a CSV file that a meter is writing, joined to the phases by the time of day.
+
+The file has a header. Its time is in the column "time" or "timestamp": seconds or milliseconds
+since 1970, or ISO 8601 (local time where no zone is given). Its power is in "power_w" or
+"power_mw", or the product of "voltage_v" and "current_a". Other columns do not matter. Only what
+was added since the last look is read.
+
+Leaves out: any difference between the meter's clock and this host's. Effect: such a difference
+moves the power against the load by as much.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+
+GAP_S = 3.0
+"""Between two readings further apart the power is not known; guess: meters log each second."""
+MILLISECONDS_FROM = 1e11
+"""Larger times are milliseconds: as seconds, it is the year 5138."""
+EXAMPLE = "write a header, for example: time,power_w"
+
+
+class Meter:
+    """The readings of a meter's file, oldest first.
+
+    Raises
+    ------
+    UserError
+        If it has no header with a time and a power.
+    EnvironmentProblem
+        If it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._times: list[float] = []
+        self._watts: list[float] = []
+        self._header: list[str] = []
+        self.lines_refused = 0
+        try:
+            with path.open("rb") as file:
+                first = file.readline()
+                self._offset = file.tell()
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"--power: {path} cannot be read: {problem.strerror}",
+                "have the meter write it before the review begins",
+            ) from None
+        words = next(csv.reader([first.decode(errors="replace")]), [])
+        self._header = [word.strip().lower() for word in words]
+        known = set(self._header)
+        self._time = next((name for name in ("time", "timestamp") if name in known), "")
+        power = known & {"power_w", "power_mw"} or {"voltage_v", "current_a"} <= known
+        if not self._time or not power:
+            raise UserError(
+                f"--power: the header of {path} has no time and power; it is {words!r}", EXAMPLE
+            )
+
+    def read_on(self) -> None:
+        """Take in what was added; a last line without its end is left for the next time."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                added = file.read()
+        except OSError:
+            return
+        whole = added[: added.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        rows = csv.DictReader(io.StringIO(whole.decode(errors="replace")), self._header)
+        for row in rows:
+            try:
+                at, watts = _seconds(row[self._time]), _watts(row)
+            except (KeyError, TypeError, ValueError):
+                self.lines_refused += 1
+                continue
+            if self._times and at < self._times[-1]:
+                self.lines_refused += 1
+                continue
+            self._times.append(at)
+            self._watts.append(watts)
+
+    @property
+    def latest(self) -> float:
+        """Time of the last reading in seconds since 1970; 0 without any."""
+        return self._times[-1] if self._times else 0.0
+
+    def forget_before(self, at: float) -> None:
+        """Drop the readings before this time, but for the last of them."""
+        keep = max(0, int(np.searchsorted(self._times, at)) - 1)
+        del self._times[:keep], self._watts[:keep]
+
+    def per_second(self, start: float, seconds: int) -> npt.NDArray[np.float64]:
+        """Mean watts of each second from `start` (seconds since 1970) on; NaN where unknown."""
+        ends = start + np.arange(seconds + 1)
+        times, watts = np.array(self._times), np.array(self._watts)
+        mean = np.full(seconds, np.nan)
+        if len(times) < 2:
+            return mean
+        inside = np.searchsorted(times, ends)
+        for second in range(seconds):
+            low, high = inside[second], inside[second + 1]
+            if high > low:
+                mean[second] = watts[low:high].mean()
+            elif 0 < low < len(times) and times[low] - times[low - 1] <= GAP_S:
+                mean[second] = np.interp(ends[second] + 0.5, times, watts)
+        return mean
+
+
+def _seconds(text: str) -> float:
+    try:
+        at = float(text)
+    except ValueError:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    if not at > 0:
+        raise ValueError(text)
+    return at / 1000 if at > MILLISECONDS_FROM else at
+
+
+def _watts(row: dict[str, str]) -> float:
+    if "power_w" in row:
+        watts = float(row["power_w"])
+    elif "power_mw" in row:
+        watts = float(row["power_mw"]) / 1000
+    else:
+        watts = float(row["voltage_v"]) * float(row["current_a"])
+    if not -1e6 < watts < 1e6:
+        raise ValueError(watts)
+    return watts

@@ -1,0 +1,303 @@
+"""What can be read once a second without a program: temperature, throttling, CPU, power.
+
+Sources: Linux's sysfs ABI (hwmon, cpufreq, thermal_throttle, block stat) and proc_stat(5); for NVMe
+throttling the SMART log page, NVM Express Base Specification 2.0 figure 207, fetched by the admin
+passthrough ioctl of linux/nvme_ioctl.h, as a process of nvme-cli per second would cost more than
+all the rest. Each source is found once and then read through an open descriptor.
+
+Leaves out: sensors behind drivers that are not loaded (SATA temperature needs drivetemp), which are
+named as absent; a machine's other drives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivebay.common.errors import UserError
+from drivebay.targets.safety.in_use import SYS_BLOCK, read
+
+HWMON = Path("/sys/class/hwmon")
+CPU = Path("/sys/devices/system/cpu")
+PROC_STAT = Path("/proc/stat")
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+SMART_LOG_BYTES = 512
+_ADMIN_COMMAND = 0xC0484E41  # _IOWR('N', 0x41, struct nvme_passthru_cmd of 72 bytes)
+_GET_LOG_PAGE = 0x02
+POLICIES_MAX = 16
+"""CPU frequencies read per second at most; guess: each may have to wake a core."""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A source that is not there, and why, as far as it is known."""
+
+    source: str
+    why: str
+
+
+class Sensor:
+    """One or more figures that are read together; `read` returns {} when they cannot be."""
+
+    def __init__(
+        self, source: str, read: Callable[[], dict[str, float]], close: Callable[[], None]
+    ) -> None:
+        self.source = source
+        self.read = read
+        self.close = close
+
+
+class Attribute:
+    """A file of sysfs or /proc, kept open."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def text(self, length: int = 4096) -> bytes:
+        """What it says now."""
+        return os.pread(self._fd, length, 0)
+
+    def number(self) -> float:
+        """What it says now, as a number."""
+        return float(self.text())
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
+
+
+def _of_file(source: str, name: str, path: Path, scale: float) -> Sensor:
+    attribute = Attribute(path)
+    return Sensor(source, lambda: {name: attribute.number() * scale}, attribute.close)
+
+
+def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], list[Absent]]:
+    """Sensors of the drive with this kernel name ("nvme0n1", "sda"): temperature and throttling.
+
+    `control_path` is the NVMe controller's or namespace's node, to be asked for its throttling.
+    """
+    sensors: list[Sensor] = []
+    absent: list[Absent] = []
+    temperature = _drive_temperature(name)
+    if temperature is None:
+        hint = "; try: modprobe drivetemp" if name.startswith("sd") else ""
+        absent.append(Absent("drive temperature", f"no hwmon sensor belongs to {name}{hint}"))
+    else:
+        source = f"drive temperature ({temperature})"
+        sensors.append(_of_file(source, "drive.temperature_c", temperature, 1e-3))
+    if not name.startswith("nvme"):
+        absent.append(Absent("drive throttling", f"{name} is no NVMe drive, which alone count it"))
+        return sensors, absent
+    try:
+        sensors.append(_nvme_throttling(control_path or f"/dev/{name}"))
+    except PermissionError:
+        absent.append(Absent("drive throttling", "asking an NVMe drive needs root"))
+    except OSError as problem:
+        absent.append(Absent("drive throttling", f"its SMART log cannot be read: {problem}"))
+    return sensors, absent
+
+
+def _drive_temperature(name: str) -> Path | None:
+    folder = SYS_BLOCK / name
+    for pattern in ("device/hwmon*", "device/hwmon/hwmon*", "device/device/hwmon/hwmon*"):
+        for hwmon in sorted(folder.glob(pattern)):
+            if (hwmon / "temp1_input").exists():
+                return hwmon / "temp1_input"
+    return None
+
+
+def nvme_smart_log(fd: int) -> bytes:
+    """The SMART / Health Information log page of an NVMe device, 512 bytes.
+
+    Raises
+    ------
+    OSError
+        If the device refuses, or is none.
+    """
+    page = ctypes.create_string_buffer(SMART_LOG_BYTES)
+    dwords = SMART_LOG_BYTES // 4 - 1
+    command = bytearray(72)
+    struct.pack_into("<BxxxI", command, 0, _GET_LOG_PAGE, 0xFFFFFFFF)
+    # At 16: address of metadata, address of data, their lengths; at 40: cdw10.
+    struct.pack_into("<QQII", command, 16, 0, ctypes.addressof(page), 0, SMART_LOG_BYTES)
+    struct.pack_into("<I", command, 40, 0x02 | dwords << 16)
+    status = fcntl.ioctl(fd, _ADMIN_COMMAND, command)
+    if status != 0:
+        raise OSError(5, f"the drive answers with status {status:#x}")
+    return page.raw
+
+
+def decode_smart_log(page: bytes) -> dict[str, float]:
+    """Temperature and throttling in a SMART log page.
+
+    Times are seconds, transitions counts, since the drive was made; 0 where it does not count.
+    """
+    kelvin = int.from_bytes(page[1:3], "little")
+    warning, critical = struct.unpack_from("<II", page, 192)
+    light, heavy, light_s, heavy_s = struct.unpack_from("<IIII", page, 216)
+    return {
+        "drive.composite_temperature_c": kelvin - 273.0,
+        "drive.warning_temperature_min": float(warning),
+        "drive.critical_temperature_min": float(critical),
+        "drive.throttle_light_count": float(light),
+        "drive.throttle_heavy_count": float(heavy),
+        "drive.throttle_light_s": float(light_s),
+        "drive.throttle_heavy_s": float(heavy_s),
+    }
+
+
+def _nvme_throttling(path: str) -> Sensor:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    before: dict[str, float] = {}
+
+    def now() -> dict[str, float]:
+        values = decode_smart_log(nvme_smart_log(fd))
+        if before:
+
+            def grew(kind: str) -> bool:
+                names = (f"drive.throttle_{kind}_s", f"drive.throttle_{kind}_count")
+                return any(values[key] > before[key] for key in names)
+
+            values["drive.throttle_stage"] = 2.0 if grew("heavy") else 1.0 if grew("light") else 0.0
+        before.update(values)
+        return values
+
+    try:
+        now()
+    except BaseException:
+        os.close(fd)
+        raise
+    return Sensor("drive throttling (NVMe SMART log)", now, lambda: os.close(fd))
+
+
+def of_host() -> tuple[list[Sensor], list[Absent]]:
+    """Sensors of this machine: CPU time, interrupts, frequency, temperature, thermal limits."""
+    sensors: list[Sensor] = []
+    absent: list[Absent] = []
+    try:
+        sensors.append(_cpu_time())
+    except OSError as problem:
+        absent.append(Absent("host CPU and interrupts", str(problem)))
+    several = (
+        ("host CPU frequency", "host.cpu_mhz", _frequencies(), 1e-3, max),
+        ("host CPU temperature", "host.cpu_temperature_c", _cpu_temperatures(), 1e-3, max),
+        ("host thermal limits", "host.cpu_throttle_count", _throttle_counters(), 1.0, sum),
+    )
+    for source, name, paths, scale, together in several:
+        attributes = _opened(paths)
+        if attributes:
+            sensors.append(_joined(source, name, attributes, scale, together))
+        else:
+            absent.append(Absent(source, "this kernel or virtual machine does not show it"))
+    return sensors, absent
+
+
+def _frequencies() -> list[Path]:
+    return sorted(CPU.glob("cpufreq/policy*/scaling_cur_freq"))[:POLICIES_MAX]
+
+
+def _cpu_temperatures() -> list[Path]:
+    names = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
+    return [
+        hwmon / "temp1_input" for hwmon in sorted(HWMON.glob("*")) if read(hwmon / "name") in names
+    ]
+
+
+def _throttle_counters() -> list[Path]:
+    return sorted(CPU.glob("cpu[0-9]*/thermal_throttle/package_throttle_count"))[:POLICIES_MAX]
+
+
+def _opened(paths: Iterable[Path]) -> list[Attribute]:
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found.append(Attribute(path))
+    return found
+
+
+def _joined(
+    source: str,
+    name: str,
+    attributes: list[Attribute],
+    scale: float,
+    together: Callable[[Iterable[float]], float],
+) -> Sensor:
+    def close() -> None:
+        for attribute in attributes:
+            attribute.close()
+
+    return Sensor(
+        source, lambda: {name: together(one.number() for one in attributes) * scale}, close
+    )
+
+
+def _cpu_time() -> Sensor:
+    """Busy share of all processors and interrupts, between two readings."""
+    attribute = Attribute(PROC_STAT)
+    seen: list[tuple[float, float, float, float]] = []
+
+    def now() -> dict[str, float]:
+        text = attribute.text(2**20)
+        ticks = [int(word) for word in text[: text.index(b"\n")].split()[1:9]]
+        total, idle = float(sum(ticks)), float(ticks[3] + ticks[4])
+        at = text.index(b"\nintr ") + 6
+        interrupts = float(text[at : text.index(b" ", at)])
+        seen.append((time.monotonic(), total, idle, interrupts))
+        if len(seen) < 2:
+            return {}
+        before = seen.pop(0)
+        took_s = max(1e-3, seen[0][0] - before[0])
+        spent = max(1.0, total - before[1])
+        return {
+            "host.cpu_percent": 100 * (1 - (idle - before[2]) / spent),
+            "host.interrupts_per_s": (interrupts - before[3]) / took_s,
+        }
+
+    now()
+    return Sensor("host CPU and interrupts (/proc/stat)", now, attribute.close)
+
+
+def of_power(name: str) -> Sensor:
+    """A power sensor of sysfs hwmon by its name ("ina226", "hwmon3") or its folder's path.
+
+    Raises
+    ------
+    UserError
+        If there is none of that name, or several.
+    """
+    sensors = power_sensors()
+    found = [path for path in sensors if name in (read(path.parent / "name"), path.parent.name)]
+    found += [path for path in sensors if name in (str(path), str(path.parent))]
+    if len(found) != 1:
+        known = ", ".join(f"{read(path.parent / 'name')} ({path.parent.name})" for path in sensors)
+        count = f"{len(found)} power sensors are" if found else "no power sensor is"
+        raise UserError(
+            f"--power: {count} called {name!r}; this machine has {known or 'none'}",
+            "name one by its hwmonN, or give a CSV file with the columns time and power_w",
+        )
+    return _of_file(f"drive power ({found[0]})", "drive.power_w", found[0], 1e-6)
+
+
+def power_sensors() -> list[Path]:
+    """The power readings of hwmon, in microwatts, of INA2xx and the like."""
+    return sorted(HWMON.glob("hwmon*/power[0-9]*_input"))
+
+
+def io_bytes(number: int) -> tuple[int, int] | None:
+    """Bytes read and written by the device with this number since boot, as the kernel counts them;
+    None where it counts none (network file systems)."""
+    fields = read(Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/stat")).split()
+    return (int(fields[2]) * 512, int(fields[6]) * 512) if len(fields) > 6 else None
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has used, in seconds; 0 if it is gone."""
+    fields = read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS if len(fields) > 12 else 0.0

@@ -1,0 +1,190 @@
+"""SMART before and after a test: what the drive says of its health, through nvme-cli or smartctl.
+
+Sources: nvme-smart-log(1) and smartctl(8), both as JSON; the names of nvme-cli's fields are those
+of 1.x and 2.x (`data_units_written`, in 1000 units of 512 bytes), smartctl's those of its JSON
+format 1.
+
+Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers number them freely.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.targets.safety.signatures import ADMIN_PATH
+
+TIMEOUT_S = 20
+DATA_UNIT_BYTES = 512_000
+_NVME_FIELDS = {
+    "percent_used": "percentage_used",
+    "percentage_used": "percentage_used",
+    "avail_spare": "available_spare_percent",
+    "available_spare": "available_spare_percent",
+    "data_units_read": "data_units_read",
+    "data_units_written": "data_units_written",
+    "host_read_commands": "host_reads",
+    "host_reads": "host_reads",
+    "host_write_commands": "host_writes",
+    "host_writes": "host_writes",
+    "controller_busy_time": "controller_busy_min",
+    "power_cycles": "power_cycles",
+    "power_on_hours": "power_on_h",
+    "unsafe_shutdowns": "unsafe_shutdowns",
+    "media_errors": "media_errors",
+    "num_err_log_entries": "error_log_entries",
+    "critical_warning": "critical_warning",
+    "warning_temp_time": "warning_temperature_min",
+    "critical_comp_time": "critical_temperature_min",
+    "thm_temp1_trans_count": "throttle_light_count",
+    "thm_temp2_trans_count": "throttle_heavy_count",
+    "thm_temp1_total_time": "throttle_light_s",
+    "thm_temp2_total_time": "throttle_heavy_s",
+}
+
+
+@dataclass(frozen=True)
+class Smart:
+    """One reading: by which program, the figures in our names, and its JSON as it came."""
+
+    source: str
+    figures: dict[str, float]
+    raw: bytes
+
+
+def read(name: str) -> Smart | str:
+    """The SMART data of the drive with this kernel name, or why there is none."""
+    ways = [
+        ("nvme", ["smart-log", f"/dev/{name}", "--output-format=json"], nvme_figures),
+        ("smartctl", ["--json=c", "--all", f"/dev/{name}"], smartctl_figures),
+    ]
+    complaints = []
+    for program, arguments, figures_of in ways if name.startswith("nvme") else ways[1:]:
+        path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
+        if path is None:
+            complaints.append(f"{program} is not installed")
+            continue
+        answer = _asked(path, arguments)
+        if isinstance(answer, str):
+            complaints.append(f"{program}: {answer}")
+            continue
+        raw, table = answer
+        if figures := figures_of(table):
+            return Smart(program, figures, raw)
+        complaints.append(f"{program}: {_complaint_of(table)}")
+    return "; ".join(complaints)
+
+
+def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | str:
+    try:
+        done = subprocess.run(
+            [path, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        table = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError) as problem:
+        return str(problem)
+    except ValueError:
+        words = done.stderr.decode(errors="replace").split("\n")[0].strip()
+        return words or f"no JSON, exit code {done.returncode}"
+    return (done.stdout, table) if isinstance(table, dict) else "no JSON object"
+
+
+def nvme_figures(table: dict[str, Any]) -> dict[str, float]:
+    """nvme-cli's JSON in our names; {} if it has no SMART log."""
+    found = {
+        ours: float(table[theirs])
+        for theirs, ours in _NVME_FIELDS.items()
+        if isinstance(table.get(theirs), int | float)
+    }
+    if isinstance(table.get("temperature"), int | float) and found:
+        found["temperature_c"] = float(table["temperature"]) - 273
+    for way in ("read", "written"):
+        if (units := found.pop(f"data_units_{way}", None)) is not None:
+            found[f"{way}_bytes"] = units * DATA_UNIT_BYTES
+    return found
+
+
+def smartctl_figures(table: dict[str, Any]) -> dict[str, float]:
+    """smartctl's JSON in our names; {} if the drive told nothing."""
+    nvme = table.get("nvme_smart_health_information_log")
+    if isinstance(nvme, dict):
+        celsius = nvme.get("temperature")
+        rest = nvme_figures({key: value for key, value in nvme.items() if key != "temperature"})
+        return rest | ({"temperature_c": float(celsius)} if celsius is not None else {})
+    found: dict[str, float] = {}
+    rows = table.get("ata_smart_attributes", {}).get("table", [])
+    for row in rows if isinstance(rows, list) else []:
+        name = str(row.get("name", "")).lower()
+        if isinstance(value := row.get("raw", {}).get("value"), int):
+            found[f"attribute_{row.get('id')}_{name}"] = float(value)
+    for keys, name in (
+        (("temperature", "current"), "temperature_c"),
+        (("power_on_time", "hours"), "power_on_h"),
+        (("power_cycle_count",), "power_cycles"),
+    ):
+        inner: Any = table
+        for key in keys:
+            inner = inner.get(key) if isinstance(inner, dict) else None
+        if isinstance(inner, int | float) and found:
+            found[name] = float(inner)
+    return found
+
+
+def virtual_figures(health: dict[str, Any]) -> dict[str, float]:
+    """A virtual drive's health log (`_core.VirtualDrive.health`) in the same names; times exact.
+
+    Beyond the log: throttle_s in any stage, and waf, as vendors' own logs tell them.
+    """
+    stages = dict(zip(("light", "heavy"), health["throttling"], strict=False))
+    found = {
+        "temperature_c": health["temperature_c"],
+        "available_spare_percent": health["available_spare_percent"],
+        "percentage_used": health["percentage_used"],
+        "read_bytes": health["data_units_read"] * DATA_UNIT_BYTES,
+        "written_bytes": health["data_units_written"] * DATA_UNIT_BYTES,
+        "host_reads": health["host_reads"],
+        "host_writes": health["host_writes"],
+        "controller_busy_min": health["busy_s"] / 60,
+        "power_cycles": health["power_cycles"],
+        "power_on_h": health["power_on_s"] / 3600,
+        "unsafe_shutdowns": health["unsafe_shutdowns"],
+        "media_errors": health["media_errors"],
+        "warning_temperature_min": health["warning_temperature_s"] / 60,
+        "critical_temperature_min": health["critical_temperature_s"] / 60,
+        **{f"throttle_{name}_count": count for name, (count, _) in stages.items()},
+        **{f"throttle_{name}_s": seconds for name, (_, seconds) in stages.items()},
+        "throttle_s": sum(seconds for _, seconds in health["throttling"]),
+        "waf": health["waf"],
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _complaint_of(table: dict[str, Any]) -> str:
+    messages = table.get("smartctl", {}).get("messages", [])
+    words = [str(message.get("string")) for message in messages if isinstance(message, dict)]
+    return words[0] if words else str(table.get("error", "the drive tells no SMART data"))
+
+
+def compared(before: Smart | str, after: Smart | str) -> dict[str, Any]:
+    """Both readings for the result, and by how much each figure grew."""
+    if isinstance(before, str) or isinstance(after, str):
+        return {"absent": before if isinstance(before, str) else str(after)}
+    grew = {
+        name: after.figures[name] - value
+        for name, value in before.figures.items()
+        if name in after.figures and after.figures[name] != value
+    }
+    return {
+        "source": after.source,
+        "before": before.figures,
+        "after": after.figures,
+        "grew": grew,
+    }

@@ -1,0 +1,131 @@
+"""What goes on around a test of a real drive: telemetry, SMART, the host, other I/O, and doubts.
+
+One `Surroundings` per test: begun before its preparation, told of every phase, and asked in the end
+for the test's conditions. Without root, or on a file, it finds less and says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drivebay.targets.base import PhaseResult
+from drivebay.targets.safety.in_use import drive_below
+from drivebay.targets.safety.subject import Subject
+from drivebay.targets.telemetry import doubts, host, sensors, smart
+from drivebay.targets.telemetry.recorder import Telemetry
+
+MEASURED = {
+    "temperature_c": ("drive.temperature_c", "drive.composite_temperature_c"),
+    "power_w": ("drive.power_w",),
+    "throttle_stage": ("drive.throttle_stage",),
+}
+"""Columns of the series, and the readings that fill them, the first that there is."""
+
+
+class Surroundings:
+    """Watches one test; begin it with `with`."""
+
+    def __init__(self, subject: Subject, *, power: str | None) -> None:
+        self._kind = subject.kind
+        self._identity = subject.identity()
+        self._number = subject.storage_number
+        self._drive = drive_below(self._number)
+        self._link = host.link(self._drive) if self._drive else None
+        self._telemetry = Telemetry(self._drive, power=power)
+        self._smart_before: smart.Smart | str = "not asked yet"
+        self._counted: tuple[int, int] | None = None
+        self._ran: list[doubts.Ran] = []
+        self._more: dict[str, Any] = {}
+        self._more_doubts: list[str] = []
+
+    def __enter__(self) -> Surroundings:
+        self._host = host.facts()
+        self._smart_before = self._smart()
+        self._telemetry.__enter__()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._telemetry.__exit__(*problem)
+
+    def _smart(self) -> smart.Smart | str:
+        return smart.read(self._drive) if self._drive else "no block device is known below"
+
+    def watch(self, pid: int) -> None:
+        """fio has begun with this process number."""
+        self._telemetry.watch(pid)
+
+    def doubt(self, sentence: str) -> None:
+        """Something else that makes the test's figures suspect."""
+        self._more_doubts.append(sentence)
+
+    def say(self, **conditions: Any) -> None:
+        """Something else that the test's conditions should tell."""
+        self._more.update(conditions)
+
+    def begin_phase(self) -> None:
+        """A phase is about to run."""
+        self._counted = sensors.io_bytes(self._number)
+
+    def end_phase(self, result: PhaseResult, zero: float) -> PhaseResult:
+        """The phase, with its readings in the series and beside it; `zero` is when it began."""
+        before, after = self._counted, sensors.io_bytes(self._number)
+        read = after[0] - before[0] if before and after else None
+        written = after[1] - before[1] if before and after else None
+        rates = pc.add(result.series["read_bytes"], result.series["write_bytes"])
+        whole = rates[:-1] if len(rates) > 1 else rates[:0]  # the last second may be longer
+        highest = float(pc.max(whole).as_py() or 0)
+        self._ran.append(
+            doubts.Ran(result.label, result.read_bytes, result.write_bytes, highest, read, written)
+        )
+        phase = self._telemetry.of_phase(zero, len(result.series))
+        series = result.series
+        for name, readings in MEASURED.items():
+            columns = [phase.column(reading) for reading in readings]
+            column = next((c for c in columns if any(v is not None for v in c)), columns[0])
+            index = series.schema.get_field_index(name)
+            field = series.schema.field(index)
+            whole_steps = [None if v is None else round(v) for v in column]
+            values = whole_steps if name == "throttle_stage" else column
+            series = series.set_column(index, field, pa.array(values, field.type))
+        return replace(result, series=series, telemetry=phase.table())
+
+    def finish(self, results: list[PhaseResult]) -> list[PhaseResult]:
+        """The test's phases, the first of them with the test's conditions."""
+        after = self._smart()
+        telemetry = self._telemetry.conditions()
+        conditions: dict[str, Any] = {
+            "host": self._host,
+            "link": self._link,
+            "telemetry": telemetry,
+            "smart": smart.compared(self._smart_before, after),
+            "device_io": [asdict(ran) for ran in self._ran],
+            "doubts": list(self._doubts(telemetry)),
+            **self._more,
+        }
+        kept = {
+            f"smart-{when}.json": reading.raw
+            for when, reading in (("before", self._smart_before), ("after", after))
+            if isinstance(reading, smart.Smart)
+        }
+        first, *rest = results
+        first = replace(first, conditions=conditions, artefacts=first.artefacts | kept)
+        return [first, *rest]
+
+    def _doubts(self, telemetry: dict[str, Any]) -> Iterator[str]:
+        yield from self._more_doubts
+        yield from doubts.of_settings(self._host, self._link, self._identity)
+        for ran in self._ran:
+            yield from doubts.of_phase(ran, self._kind, self._link)
+        yield from doubts.of_telemetry(
+            self._telemetry.mean("host.cpu_percent"),
+            self._telemetry.mean("harness.cpu_percent"),
+            self._telemetry.mean("fio.cpu_percent"),
+            self._host["cpus_usable"],
+            telemetry,
+            self._telemetry.mean("drive.throttle_stage"),
+        )
