@@ -10,13 +10,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from drivebay.definitions.suites import Phase, Prepare, Stable, Suite, Test, Workload
-from drivebay.targets.base import (
-    HISTOGRAM_SCHEMA,
-    SERIES_SCHEMA,
-    STAGES_SCHEMA,
-    PhaseResult,
-    Progress,
-)
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
+from drivebay.targets.base import Progress
 
 SLICE_S = 0.005
 

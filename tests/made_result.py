@@ -19,7 +19,7 @@ from drivebay.definitions import suites
 from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
 from drivebay.targets.trim_verdict import Claims, Validation
 
 COUNTS = ("reads", "writes", "read_bytes", "write_bytes")

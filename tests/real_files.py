@@ -13,7 +13,8 @@ from loops import sparse
 
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload
-from drivebay.targets.base import PhaseResult, Progress
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
 
 MIB = 2**20

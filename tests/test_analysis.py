@@ -26,7 +26,7 @@ from drivebay.analysis import timeline as timelines
 from drivebay.analysis.headline import comparisons_of, rows_of
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Stable, Test, Workload
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA
 
 
 def series(

@@ -21,8 +21,9 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Quick, Replay, Rounds, Score, Test
 from drivebay.definitions.suites.model import Workload
+from drivebay.results.records import STAGES_SCHEMA, PhaseResult
 from drivebay.targets import rounds
-from drivebay.targets.base import STAGES_SCHEMA, PhaseResult, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
 __all__ = ["file", "keep_the_disk_free"]

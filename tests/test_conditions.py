@@ -13,7 +13,8 @@ from drivebay import analysis, results, review
 from drivebay.analysis.conditions import telemetry
 from drivebay.definitions.suites import Test
 from drivebay.report.conditions import conditions_of
-from drivebay.targets.base import TELEMETRY_SCHEMA, PhaseResult, Progress
+from drivebay.results.records import TELEMETRY_SCHEMA, PhaseResult
+from drivebay.targets.base import Progress
 
 ROWS = [(-0.5, "drive.temperature_c", 40.0), (0.5, "drive.temperature_c", 41.0)]
 

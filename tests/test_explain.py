@@ -13,7 +13,7 @@ from drivebay import analysis, results
 from drivebay.analysis import explain, stages
 from drivebay.analysis.explain import Explained, Load
 from drivebay.analysis.stages import StageShare
-from drivebay.targets.base import STAGES_SCHEMA
+from drivebay.results.records import STAGES_SCHEMA
 
 
 def load(label: str, depth: int, **us: float) -> Load:

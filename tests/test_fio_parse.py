@@ -15,7 +15,7 @@ import pytest
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Stable
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA
 from drivebay.targets.fio.parse import (
     Document,
     Recorder,

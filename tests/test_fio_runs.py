@@ -32,7 +32,8 @@ from real_files import (
 
 from drivebay.common.errors import DrivebayError, EnvironmentProblem
 from drivebay.definitions.suites import Prepare, Stable
-from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.fio import tool as fio_tool
 from drivebay.targets.fio.target import FioTarget
 

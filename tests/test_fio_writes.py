@@ -26,7 +26,8 @@ from real_files import (
 )
 
 from drivebay.definitions.suites import Prepare
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, Progress
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+from drivebay.targets.base import Progress
 from drivebay.targets.fio import job as fio_job
 from drivebay.targets.fio.steps import START_S
 from drivebay.targets.fio.target import FioTarget

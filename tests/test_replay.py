@@ -14,7 +14,8 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Replay, Test
-from drivebay.targets.base import PhaseResult, Progress
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
 DRIVE = "sm951-nvme-256"

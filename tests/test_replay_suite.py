@@ -13,7 +13,8 @@ from real_files import GIB, file, keep_the_disk_free
 from drivebay.analysis.storage_bench import DEPTHS, storage_bench
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Phase, Replay, Test
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, Cancelled, PhaseResult, Progress
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, PhaseResult
+from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.fio.target import FioTarget
 
 __all__ = ["file", "keep_the_disk_free"]

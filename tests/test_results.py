@@ -19,7 +19,7 @@ from fakes import FakeTarget, small_suite
 from drivebay import results, review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.results import Folder, files, provenance, writing
-from drivebay.targets.base import SERIES_SCHEMA
+from drivebay.results.records import SERIES_SCHEMA
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from loops import loop, mounted, needs_root, run, sparse
 from drivebay import results, review
 from drivebay.definitions.suites import Test
 from drivebay.results import history, provenance
-from drivebay.targets.base import PhaseResult, Progress
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.fio.target import FioTarget
 

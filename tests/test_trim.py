@@ -17,7 +17,8 @@ from drivebay.analysis.figures import Measured, PhaseData
 from drivebay.analysis.measure import measure
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.suites import Phase, Test
-from drivebay.targets.base import SERIES_SCHEMA, PhaseResult, Progress, Target
+from drivebay.results.records import SERIES_SCHEMA, PhaseResult
+from drivebay.targets.base import Progress, Target
 from drivebay.targets.fio import trim
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import erase, purge, subject

@@ -8,8 +8,8 @@ from typing import Any
 from docgen.markdown import code, page, plain, table
 from docgen.models import describe, schema_text
 from drivebay.definitions.suites import Suite
+from drivebay.results import records
 from drivebay.results.manifest import Manifest
-from drivebay.targets import base
 
 # The columns' units follow from their names; this says what the names leave open.
 COLUMNS = {
@@ -35,13 +35,13 @@ COLUMNS = {
 }
 
 TABLES = {
-    "series.parquet": (base.SERIES_SCHEMA, "each second of each phase"),
+    "series.parquet": (records.SERIES_SCHEMA, "each second of each phase"),
     "histogram.parquet": (
-        base.HISTOGRAM_SCHEMA,
+        records.HISTOGRAM_SCHEMA,
         "latencies of each phase, in bins; merge these, never percentiles",
     ),
-    "stages.parquet": (base.STAGES_SCHEMA, "where the time went; virtual drives only"),
-    "telemetry.parquet": (base.TELEMETRY_SCHEMA, "sensors of drive and host; real drives only"),
+    "stages.parquet": (records.STAGES_SCHEMA, "where the time went; virtual drives only"),
+    "telemetry.parquet": (records.TELEMETRY_SCHEMA, "sensors of drive and host; real drives only"),
 }
 
 
@@ -93,7 +93,7 @@ The manifest as [JSON Schema](manifest.schema.json)."""
         rows.insert(0, (code("phase"), "string", COLUMNS["phase"]))
         body += f"### {code(name)}\n\n{words[0].upper()}{words[1:]}.\n\n"
         body += table(("Column", "Type", "What it is"), rows)
-    phase = inspect.cleandoc(base.PhaseResult.__doc__ or "").split("\n\n", 1)[1]
+    phase = inspect.cleandoc(records.PhaseResult.__doc__ or "").split("\n\n", 1)[1]
     body += f"## A phase's figures\n\nIn `step.json`, one for each phase.\n\n{plain(phase)}\n\n"
     body += "## The manifest\n\n" + describe(Manifest, level=3)
     return page("Results", introduction, body)

@@ -33,7 +33,7 @@ SMALL_BLOCK_BYTES = 8192
 
 @dataclass(frozen=True)
 class PhaseData:
-    """One phase as the result folder has it; tables follow the schemas of `targets.base`, and
+    """One phase as the result folder has it; tables follow the schemas of `results.records`, and
     `conditions` are those of the whole test."""
 
     label: str

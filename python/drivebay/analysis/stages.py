@@ -114,7 +114,7 @@ def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
 
     Parameters
     ----------
-    stages : columns as in `drivebay.targets.base.STAGES_SCHEMA`.
+    stages : columns as in `drivebay.results.records.STAGES_SCHEMA`.
     ios : float array, shape (n,): I/Os completed in each full second of the phase.
     """
     n = len(ios)

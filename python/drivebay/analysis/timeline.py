@@ -68,7 +68,7 @@ def from_table(series: pa.Table, duration_s: float) -> Timeline:
 
     Parameters
     ----------
-    series : columns as in `drivebay.targets.base.SERIES_SCHEMA`; rows in any order. Without any
+    series : columns as in `drivebay.results.records.SERIES_SCHEMA`; rows in any order. Without any
         nothing is known of single seconds: there are no samples.
     duration_s : how long the phase ran.
     """

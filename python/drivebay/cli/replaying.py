@@ -22,7 +22,8 @@ from drivebay.cli.show import number, table
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Phase, Prepare, Replay, Test
-from drivebay.targets.base import Cancelled, PhaseResult, Progress, Target
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Cancelled, Progress, Target
 
 REST_S = 1800.0
 WAIT_S = 0.2

@@ -2,7 +2,7 @@
 
     runs       one row per test of a result: what was tested, and how
     figures    one row per figure of a test: value, unit, spread, samples
-    series     one row per second of a phase (targets.base.SERIES_SCHEMA)
+    series     one row per second of a phase (results.records.SERIES_SCHEMA)
     histogram  one row per latency bin (HISTOGRAM_SCHEMA)
     stages     where the time went, of virtual drives (STAGES_SCHEMA)
     telemetry  sensors, of real ones (TELEMETRY_SCHEMA)
@@ -27,7 +27,12 @@ from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.common.errors import UserError
 from drivebay.results import Result
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, TELEMETRY_SCHEMA
+from drivebay.results.records import (
+    HISTOGRAM_SCHEMA,
+    SERIES_SCHEMA,
+    STAGES_SCHEMA,
+    TELEMETRY_SCHEMA,
+)
 
 SERIES = {
     "series": SERIES_SCHEMA,

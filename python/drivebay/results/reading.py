@@ -70,23 +70,23 @@ class Step:
 
     def series(self, phase: str | None = None) -> Any:
         """A pyarrow.Table with one row per second: `phase` and the columns of
-        `targets.base.SERIES_SCHEMA`; only one phase's rows if `phase` is its label."""
+        `results.records.SERIES_SCHEMA`; only one phase's rows if `phase` is its label."""
         return self._table("series.parquet", phase)
 
     def histogram(self, phase: str | None = None) -> Any:
         """A pyarrow.Table with one row per latency bin: `phase` and the columns of
-        `targets.base.HISTOGRAM_SCHEMA`."""
+        `results.records.HISTOGRAM_SCHEMA`."""
         return self._table("histogram.parquet", phase)
 
     def stages(self, phase: str | None = None) -> Any | None:
-        """Where the time went, per second and stage (`targets.base.STAGES_SCHEMA`); None for a
+        """Where the time went, per second and stage (`results.records.STAGES_SCHEMA`); None for a
         real drive."""
         if not (self.folder / "stages.parquet").exists():
             return None
         return self._table("stages.parquet", phase)
 
     def telemetry(self, phase: str | None = None) -> Any | None:
-        """What sensors of the drive and the host said (`targets.base.TELEMETRY_SCHEMA`); None for a
+        """What sensors of the drive and the host said (`records.TELEMETRY_SCHEMA`); None for a
         virtual drive, whose temperature and power are in the series."""
         if not (self.folder / "telemetry.parquet").exists():
             return None

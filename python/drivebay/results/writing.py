@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from drivebay.common.errors import UserError
 from drivebay.results import files, history, manifest
 from drivebay.results.manifest import Manifest, StepEntry
-from drivebay.targets.base import (
+from drivebay.results.records import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
     STAGES_SCHEMA,

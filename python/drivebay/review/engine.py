@@ -27,12 +27,13 @@ from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupte
 from drivebay.definitions.suites import Suite, Test
 from drivebay.results import Folder, Manifest, StepEntry, provenance
 from drivebay.results.manifest import Tool
+from drivebay.results.records import PhaseResult
 from drivebay.results.writing import Taken
 from drivebay.review import resume as resuming
 from drivebay.review.plan import Plan, Planned, copies_max, default_jobs, make_plan
 from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
-from drivebay.targets.base import Cancelled, PhaseResult, Progress, Target
+from drivebay.targets.base import Cancelled, Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")
 JOBS_MAX = 256

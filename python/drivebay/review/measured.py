@@ -8,7 +8,7 @@ from drivebay.analysis import Measured
 from drivebay.analysis.figures import PhaseData
 from drivebay.analysis.measure import measure
 from drivebay.definitions.suites import Test
-from drivebay.targets.base import PhaseResult
+from drivebay.results.records import PhaseResult
 
 
 def measured(test: Test, phases: Iterable[PhaseResult]) -> Measured:

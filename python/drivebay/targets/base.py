@@ -8,67 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-import pyarrow as pa
-
-from drivebay.definitions.suites import Test, Workload
-
-SERIES_SCHEMA = pa.schema(
-    [
-        ("second", pa.int32()),
-        ("reads", pa.int64()),
-        ("writes", pa.int64()),
-        ("read_bytes", pa.int64()),
-        ("write_bytes", pa.int64()),
-        ("latency_ns_mean", pa.float64()),
-        ("latency_ns_max", pa.int64()),
-        ("temperature_c", pa.float64()),
-        ("power_w", pa.float64()),
-        ("throttle_stage", pa.int32()),
-    ]
-)
-HISTOGRAM_SCHEMA = pa.schema(
-    [
-        ("direction", pa.string()),
-        ("low_ns", pa.int64()),
-        ("high_ns", pa.int64()),
-        ("count", pa.int64()),
-    ]
-)
-TELEMETRY_SCHEMA = pa.schema(
-    [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
-)
-STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
-
-
-@dataclass(frozen=True)
-class PhaseResult:
-    """One phase's figures.
-
-    `series`, `histogram` and `stages` follow the schemas above; `stages` is None where the target
-    cannot see inside (real drives). `metrics` holds what only this target knows, for example
-    `{"waf": 7.4}`; `artefacts` maps file names to bytes to be kept with the result. `telemetry` has
-    what sensors of the drive and the host said, at seconds from the phase's start (negative before
-    it), None where there are none. `conditions`, of a test's first phase, says under which
-    conditions the whole test ran; JSON values.
-    """
-
-    label: str
-    workload: Workload
-    duration_s: float
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    series: pa.Table
-    histogram: pa.Table
-    stages: pa.Table | None = None
-    metrics: dict[str, float] = field(default_factory=dict)
-    artefacts: dict[str, bytes] = field(default_factory=dict)
-    telemetry: pa.Table | None = None
-    conditions: dict[str, Any] = field(default_factory=dict)
+from drivebay.definitions.suites import Test
+from drivebay.results.records import PhaseResult
 
 
 class Cancelled(Exception):

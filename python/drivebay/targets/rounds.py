@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from drivebay.definitions.suites import Phase, Test
 from drivebay.definitions.suites.steady import Window
-from drivebay.targets.base import HISTOGRAM_SCHEMA, PhaseResult
+from drivebay.results.records import HISTOGRAM_SCHEMA, PhaseResult
 
 VALUES = ("iops", "latency_us", "latency_max_us")
 """What is kept of every round of a phase, as the metric `round_N_VALUE`; N counts from 1."""

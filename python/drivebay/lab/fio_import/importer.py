@@ -20,7 +20,7 @@ from drivebay.lab.fio_import import logs as fio_logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of, options_in_words, size_of, workload_of
 from drivebay.results import Folder, Manifest, StepEntry, provenance
 from drivebay.results.manifest import Tool
-from drivebay.targets.base import SERIES_SCHEMA, PhaseResult
+from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 
 FILE_BYTES_MAX = 256 * 2**20
 AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay.lab.fio_import.jobs import DIRECTIONS, Job
-from drivebay.targets.base import SERIES_SCHEMA
+from drivebay.results.records import SERIES_SCHEMA
 
 WINDOW_MS_MAX = 1000
 LEAST, MOST = 0.8, 1.05

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Stable
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA
 
 OLDEST = (3, 25)
 NEWEST = (3, 41)

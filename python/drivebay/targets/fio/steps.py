@@ -19,8 +19,9 @@ from typing import Any
 from drivebay.common.errors import DrivebayError, EnvironmentProblem
 from drivebay.common.units import duration
 from drivebay.definitions.suites import Content, Phase, Prepare, Replay, Test, Trim, Workload
+from drivebay.results.records import PhaseResult
 from drivebay.targets import rounds
-from drivebay.targets.base import PhaseResult, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.fio import job as fio_job
 from drivebay.targets.fio import process as fio_run
 from drivebay.targets.fio import trim_phase

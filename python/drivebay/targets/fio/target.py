@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Test
-from drivebay.targets.base import PhaseResult, Progress
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio.tool import Tool, working_tool

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA, PhaseResult
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, PhaseResult
 from drivebay.targets.fio.trim import Check, Step, Timed
 from drivebay.targets.trim_verdict import BLOCK_BYTES
 

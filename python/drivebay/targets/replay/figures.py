@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from drivebay.targets.base import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Replayed:
 
     `ended` is "complete", "time", "stopped", "failures" or "broken", then with a `reason`.
     `figures` are JSON values, with their units in their names. `series` and `histogram` follow the
-    schemas of `targets.base`; `columns` are those that `targets.replay.metrics` takes.
+    schemas of `results.records`; `columns` are those that `targets.replay.metrics` takes.
     """
 
     ended: str

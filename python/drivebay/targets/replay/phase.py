@@ -15,7 +15,8 @@ from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase, Replay
-from drivebay.targets.base import Cancelled, PhaseResult, Progress
+from drivebay.results.records import PhaseResult
+from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.replay import source as replay
 from drivebay.targets.replay.figures import Replayed
 from drivebay.targets.replay.run import How, Job, What

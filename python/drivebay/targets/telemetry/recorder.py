@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivebay.targets.base import TELEMETRY_SCHEMA
+from drivebay.results.records import TELEMETRY_SCHEMA
 from drivebay.targets.telemetry import sensors
 from drivebay.targets.telemetry.meter import Meter
 from drivebay.targets.telemetry.sensors import Absent, Sensor

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drivebay.targets.base import PhaseResult
+from drivebay.results.records import PhaseResult
 from drivebay.targets.safety.in_use import drive_below
 from drivebay.targets.safety.subject import Subject
 from drivebay.targets.telemetry import doubts, host, sensors, smart

@@ -22,15 +22,9 @@ from drivebay.common.errors import UserError
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, core_problem
 from drivebay.definitions.suites import Content, Phase, Prepare, Test, Workload
+from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
 from drivebay.targets import rounds
-from drivebay.targets.base import (
-    HISTOGRAM_SCHEMA,
-    SERIES_SCHEMA,
-    STAGES_SCHEMA,
-    Cancelled,
-    PhaseResult,
-    Progress,
-)
+from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.replay import source as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
