@@ -1,6 +1,6 @@
-"""Writes the table of docs/fidelity.md from a recorded run of `drivebay paper --json`.
+"""Writes the table of docs/fidelity.md from a recorded run of `drivebay validate --json`.
 
-    drivebay paper --json > published/paper-run.json
+    drivebay validate --json > published/validation-run.json
     python scripts/fidelity.py
 
 The table stands between two marks in the page; the words around it are written by hand. A test
@@ -16,7 +16,7 @@ from drivebay.lab.validate import table
 
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"
-RECORDED = TOP / "published" / "paper-run.json"
+RECORDED = TOP / "published" / "validation-run.json"
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
 

@@ -408,12 +408,12 @@ def explain(
 @app.command(
     epilog="""\b
 Examples:
-  drivebay paper                            every published row, some minutes
-  drivebay paper xp941-512                  the rows about one drive
-  drivebay paper --row S061 --row S064      these rows
-  drivebay paper --json > paper.json"""
+  drivebay validate                            every published row, some minutes
+  drivebay validate xp941-512                  the rows about one drive
+  drivebay validate --row S061 --row S064      these rows
+  drivebay validate --json > validation.json"""
 )
-def paper(
+def validate(
     drives: Annotated[
         list[str] | None,
         typer.Argument(
@@ -435,9 +435,9 @@ def paper(
     5 % for printed figures, 10 % for rounded ones and ratios; bounds and shapes must hold. Exit
     code 1 if a row is not.
     """
-    from drivebay.cli import papering
+    from drivebay.cli import validating
 
-    papering.paper(drives or [], rows or [], as_json=as_json)
+    validating.validate(drives or [], rows or [], as_json=as_json)
 
 
 @app.command(

@@ -2,7 +2,7 @@
 these figures cannot tell.
 
 Data: the ranges are the profiles' own, published figures and what they are compared with are those
-of `drivebay paper`. This room must not know how a test is run, nor how its figures are computed.
+of `drivebay validate`. This room must not know how a test is run, nor how its figures are computed.
 Read in this order: `fitting.py`, `parameters.py`, `aims.py`, `goals.py`, `folder.py`, `rows.py`,
 `shorten.py`, `trials.py`, `journal.py`, `search.py`, `knowledge.py`, `calibration.py`, `write.py`.
 """

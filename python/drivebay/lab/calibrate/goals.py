@@ -23,7 +23,7 @@ Figures = Mapping[str, float | None]
 
 @dataclass(frozen=True, order=True)
 class Job:
-    """A test on a drive; `drive` is "" for the fitted one, else as in published/paper.toml."""
+    """A test on a drive; `drive` is "" for the fitted one, else as in published/validation.toml."""
 
     drive: str
     test: str

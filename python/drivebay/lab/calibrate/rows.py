@@ -1,4 +1,4 @@
-"""Published rows as a goal: the runs of `drivebay paper` that they are compared with.
+"""Published rows as a goal: the runs of `drivebay validate` that they are compared with.
 
 The drives of a family take the values that they have from the fitted one, and keep their own. Rows
 in words, about a difference in percent, or about a shape or rank are no aims.
@@ -78,7 +78,7 @@ class OfRows(Goal):
         return value / (over[0] if over else 1.0) * row.factor
 
     def bound_percent(self, aim: Aim, *, held: bool) -> float:
-        """That of `drivebay paper`."""
+        """That of `drivebay validate`."""
         return _bound_percent(self._row(aim))
 
     def _row(self, aim: Aim) -> Row:
@@ -133,7 +133,9 @@ def of_rows(
             f"leave it out; it says: {wanted[refused[0]].published.text}",
         )
     if not set(aims) - set(hold):
-        raise UserError("no published row has a figure to fit to", "rows are as in: drivebay paper")
+        raise UserError(
+            "no published row has a figure to fit to", "rows are as in: drivebay validate"
+        )
     jobs = {name: [Job(run.drive, run.test) for run in wanted[name].needs] for name in aims}
     fitted = {job: plan.tests[job.test] for name in aims if name not in hold for job in jobs[name]}
     full = {job: plan.tests[job.test] for name in aims for job in jobs[name]}

@@ -1,7 +1,7 @@
 """Which published row is compared with what, and the runs that this takes.
 
-Source: published/paper.toml, whose head explains the keys. A run is a drive of the catalog (with
-variants) and a test; tests are those of the suites, some cut to what their figure needs.
+Source: published/validation.toml, whose head explains the keys. A run is a drive of the catalog
+(with variants) and a test; tests are those of the suites, some cut to what their figure needs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from drivebay.definitions.suites import Phase, Replay, Test
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """A test of published/paper.toml on a drive, for example sm951-ahci-512+heatsink."""
+    """A test of published/validation.toml on a drive, for example sm951-ahci-512+heatsink."""
 
     drive: str
     test: str
@@ -81,7 +81,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows in the order of figures.csv, and the tests by their name in paper.toml."""
+    """Rows in the order of figures.csv, and the tests by their name in validation.toml."""
 
     rows: tuple[Row, ...]
     tests: Mapping[str, Test]
@@ -100,7 +100,7 @@ class Plan:
                 raise UserError(
                     f"nothing was published about '{drive}'; there are rows about "
                     f"{', '.join(known)}",
-                    "leave the names out for all rows: drivebay paper",
+                    "leave the names out for all rows: drivebay validate",
                 )
         rows = tuple(row for row in self.rows if not drives or row.published.drive in drives)
         return Plan(rows, self.tests)
@@ -122,8 +122,8 @@ class Plan:
 
 
 def load_plan() -> Plan:
-    """The rows of published/paper.toml, in the order of figures.csv."""
-    with (data.path("published") / "paper.toml").open("rb") as file:
+    """The rows of published/validation.toml, in the order of figures.csv."""
+    with (data.path("published") / "validation.toml").open("rb") as file:
         table = tomllib.load(file)
     tests = {name: _test(name, entry) for name, entry in table["tests"].items()}
     entries = {entry["id"]: entry for entry in table["row"]}

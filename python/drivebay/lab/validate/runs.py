@@ -91,7 +91,7 @@ class _Crew:
         if self._errors:
             raise self._errors[0]
         if stop.is_set():
-            raise Interrupted("interrupted", "begin again: drivebay paper")
+            raise Interrupted("interrupted", "begin again: drivebay validate")
 
     def _cancel(self) -> None:
         with self._mutex:

@@ -1,4 +1,4 @@
-"""The table of `drivebay paper`: JSON for scripts, text for people, Markdown for the docs."""
+"""The table of `drivebay validate`: JSON for scripts, text for people, Markdown for the docs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivebay.lab.validate.plan import load_plan
-from drivebay.lab.validate.verdicts import Paper, Verdict
+from drivebay.lab.validate.verdicts import Validation, Verdict
 
 RELATIONS = {
     "approx": "about ",
@@ -18,18 +18,18 @@ RELATIONS = {
 }
 
 
-def as_json(paper: Paper) -> dict[str, Any]:
+def as_json(validation: Validation) -> dict[str, Any]:
     """Rows, summary and what is not covered; numbers to six digits, so that it can be kept."""
-    median = paper.median_abs_error_pct
+    median = validation.median_abs_error_pct
     return {
-        "rows": [_row(verdict) for verdict in paper.verdicts],
+        "rows": [_row(verdict) for verdict in validation.verdicts],
         "summary": {
-            "n": len(paper.verdicts),
-            "ok": paper.ok,
+            "n": len(validation.verdicts),
+            "ok": validation.ok,
             "median_abs_error_pct": None if median is None else round(median, 3),
         },
         "not_covered": [
-            {"id": row.published.id, "why": row.not_covered} for row in paper.not_covered
+            {"id": row.published.id, "why": row.not_covered} for row in validation.not_covered
         ],
     }
 
@@ -63,11 +63,11 @@ def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def lines(paper: Paper) -> list[tuple[str, ...]]:
+def lines(validation: Validation) -> list[tuple[str, ...]]:
     """Columns for a terminal: id, drive, test, metric, published, reproduced, error, verdict."""
     notes = {row.published.id: row for row in load_plan().rows}
     found: list[tuple[str, ...]] = []
-    for row in as_json(paper)["rows"]:
+    for row in as_json(validation)["rows"]:
         known = notes[row["id"]]
         verdict = "ok" if row["ok"] else "conflict" if known.conflict else "off"
         found.append(
@@ -80,7 +80,7 @@ def lines(paper: Paper) -> list[tuple[str, ...]]:
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """The table of docs/fidelity.md, from what `drivebay paper --json` printed."""
+    """The table of docs/fidelity.md, from what `drivebay validate --json` printed."""
     notes = {row.published.id: row for row in load_plan().rows}
     out = [
         "| | drive | test | figure | published | reproduced | error | |",

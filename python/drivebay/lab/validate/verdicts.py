@@ -30,7 +30,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Paper:
+class Validation:
     """All verdicts, and the rows that no model can answer."""
 
     verdicts: tuple[Verdict, ...]
@@ -48,10 +48,10 @@ class Paper:
         return statistics.median(errors) if errors else None
 
 
-def judge(plan: Plan, runs: Runs) -> Paper:
+def judge(plan: Plan, runs: Runs) -> Validation:
     """Compares every row of the plan with the runs."""
     verdicts = tuple(_verdict(row, runs) for row in plan.rows if not row.not_covered)
-    return Paper(verdicts, tuple(row for row in plan.rows if row.not_covered))
+    return Validation(verdicts, tuple(row for row in plan.rows if row.not_covered))
 
 
 def _verdict(row: Row, runs: Runs) -> Verdict:

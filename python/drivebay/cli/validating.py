@@ -1,4 +1,4 @@
-"""`drivebay paper`: runs what the published rows ask for, and prints the table."""
+"""`drivebay validate`: runs what the published rows ask for, and prints the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from drivebay.lab.validate.plan import Run
 
 
-def paper(drives: Sequence[str], rows: Sequence[str], *, as_json: bool) -> None:
+def validate(drives: Sequence[str], rows: Sequence[str], *, as_json: bool) -> None:
     """The rows about these drives, or these rows; exits with 1 if one is out of its bounds."""
     from drivebay.lab.validate import judge, load_plan, run_all, table
 

@@ -1,7 +1,7 @@
 """What was published beside what comes out: the recorded run, its page, a part run again.
 
-The whole run takes minutes; `published/paper-run.json` keeps one. Here a few rows that take seconds
-are run again and must come within 1 % of what was recorded, with the same verdict.
+The whole run takes minutes; `published/validation-run.json` keeps one. Here a few rows that take
+seconds are run again and must come within 1 % of what was recorded, with the same verdict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from drivebay.lab.validate.predicates import PREDICATES
 from drivebay.lab.validate.verdicts import compared
 
 TOP = Path(__file__).resolve().parent.parent
-RECORDED = json.loads((TOP / "published" / "paper-run.json").read_text())
+RECORDED = json.loads((TOP / "published" / "validation-run.json").read_text())
 AGAIN = ("S001", "S002", "S008", "S017", "S045", "S054", "S100", "S109", "S148")
 
 
@@ -45,14 +45,14 @@ def test_the_page_has_the_recorded_table() -> None:
     script = runpy.run_path(str(TOP / "scripts" / "fidelity.py"))
     page = (TOP / "docs" / "fidelity.md").read_text()
     assert page == script["page_with_table"](
-        page, (TOP / "published" / "paper-run.json").read_text()
+        page, (TOP / "published" / "validation-run.json").read_text()
     )
 
 
 def test_rows_run_again_are_as_recorded() -> None:
     rows = [word for name in AGAIN for word in ("--row", name)]
     program = "from drivebay.cli import main; main()"
-    command = [sys.executable, "-c", program, "paper", "--json", *rows]
+    command = [sys.executable, "-c", program, "validate", "--json", *rows]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=250)
     assert done.returncode in (0, 1), done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
