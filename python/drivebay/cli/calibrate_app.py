@@ -24,7 +24,7 @@ Examples:
 \b
 Exit codes: 0 every figure came within its bound (3 %, held-out ones 10 %; published ones as in
 drivebay validate); 1 one did not, the profile is written all the same; 2 wrong usage; 130
-interrupted, --resume goes on. What the ranges and the sentences mean: docs/concepts/calibration.md."""
+interrupted, --resume goes on. More in docs/concepts/calibration.md."""
 
 
 def calibrate(
