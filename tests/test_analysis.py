@@ -26,7 +26,12 @@ from drivebay.analysis import timeline as timelines
 from drivebay.analysis.headline import comparisons_of, rows_of
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Stable, Test, Workload
-from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA
+from drivebay.results.records import (
+    HISTOGRAM_SCHEMA,
+    SERIES_SCHEMA,
+    STAGES_SCHEMA,
+    PhaseResult,
+)
 
 
 def series(
@@ -283,7 +288,7 @@ def consistency_test() -> Test:
 
 
 def measured(ios: list[int]) -> figures.Measured:
-    data = figures.PhaseData(
+    data = PhaseResult(
         label="run",
         workload=load(),
         duration_s=float(len(ios)),
@@ -359,7 +364,7 @@ def test_a_thermal_test_that_never_throttles_says_so() -> None:
             ),
         ),
     )
-    data = figures.PhaseData(
+    data = PhaseResult(
         "run", load(), 20.0, 0, 20, 0, 20, series([9] * 20), bins([("write", 1, 2, 20)])
     )
     found = measure.measure(test, [data])
@@ -413,7 +418,7 @@ def test_a_replays_figures_and_littles_law() -> None:
         tables = (series([9, 9, 9]), bins([("write", 1, 2, 9)]))
         load = test.phases[0].workload
         metrics = {**BENCH, **changes}
-        data = figures.PhaseData("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
+        data = PhaseResult("run", load, 3.0, 0, 30, 0, 30, *tables, metrics=metrics)
         return measure.measure(test, [data])
 
     found = measured().figures
@@ -424,14 +429,14 @@ def test_a_replays_figures_and_littles_law() -> None:
     assert "time was lost" in measured(outstanding_mean=3.1).figures["outstanding"].note
 
 
-def a_phase(label: str, load: Workload, ios: int, **more: Any) -> figures.PhaseData:
+def a_phase(label: str, load: Workload, ios: int, **more: Any) -> PhaseResult:
     """Three seconds with so many I/Os in each."""
     reads = 3 * ios if load.read_percent else 0
     writes = 0 if reads else 3 * ios
     size = load.block_bytes
     tables = (series([ios] * 3, block=size), bins([("write", 1, 2, 3 * ios)]))
     counts = (reads, writes, reads * size, writes * size)
-    return figures.PhaseData(label, load, 3.0, *counts, *tables, **more)
+    return PhaseResult(label, load, 3.0, *counts, *tables, **more)
 
 
 def test_mixes_are_averaged_and_the_worst_is_named() -> None:
@@ -487,7 +492,7 @@ def test_power_is_the_mean_over_all_phases_and_the_highest_reading() -> None:
         for p, peak in zip(test.phases, peaks, strict=True)
     ]
 
-    def drawing(*watts: list[float | None]) -> list[figures.PhaseData]:
+    def drawing(*watts: list[float | None]) -> list[PhaseResult]:
         return [
             replace(one, series=one.series.set_column(8, "power_w", pa.array(power, pa.float64())))
             for one, power in zip(data, watts, strict=True)
@@ -508,7 +513,7 @@ def test_mapped_figures_exist_in_the_suite() -> None:
         tests = {test.id: test for test in suites.load(mapped.suite).tests}
         test = tests[mapped.test]
         data = [
-            figures.PhaseData(
+            PhaseResult(
                 phase.label,
                 phase.workload,
                 3.0,

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from real_files import MIB, file, keep_the_disk_free, load, results
 from test_analysis import bins, series
 
-from drivebay.analysis.figures import Measured, PhaseData
+from drivebay.analysis.figures import Measured
 from drivebay.analysis.measure import measure
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
@@ -44,12 +44,12 @@ def a_test(kind: str, phases: Sequence[Phase], **more: Any) -> Test:
     )
 
 
-def data(label: str, work: Workload, ios: Sequence[int], **metrics: float) -> PhaseData:
+def data(label: str, work: Workload, ios: Sequence[int], **metrics: float) -> PhaseResult:
     """A phase of one second per number, all reads or all writes by the load's mix."""
     read = work.read_percent == 100
     total = sum(ios)
     columns = series(list(ios), mean_ns=[1000.0] * len(ios))
-    return PhaseData(
+    return PhaseResult(
         label=label,
         workload=work,
         duration_s=float(len(ios)),
@@ -200,8 +200,7 @@ def test_latency_may_be_what_is_tracked() -> None:
 def test_figures_of_rounds_are_those_of_the_window() -> None:
     test = rounds_test()
     (part,) = results_of(test, FALLING)
-    fields = {name: getattr(part, name) for name in PhaseData.__dataclass_fields__}
-    found = measure(test, [PhaseData(**fields)])
+    found = measure(test, [part])
     assert found.rounds is not None
     (tracked,) = found.rounds.tracked
     last = np.array(FALLING[-5:], dtype=float)
@@ -301,7 +300,7 @@ def test_the_gain_of_compression_is_that_of_the_ends() -> None:
     assert found.main == ("gain_write",)
 
 
-def replayed(label: str, busy_s: float) -> tuple[Phase, PhaseData]:
+def replayed(label: str, busy_s: float) -> tuple[Phase, PhaseResult]:
     """A replay of 1,000 I/Os of 4 KiB in so many seconds of busy time."""
     phase = Phase.model_validate({"label": label, "replay": Replay(trace="light", drive_s=10)})
     metrics = {"busy_s": busy_s, "wall_s": 10.0, "latency_ns_sum": 1e9, "outstanding_mean": 1.0}

@@ -23,7 +23,6 @@ from drivebay import analysis, report, results
 from drivebay.analysis import headline
 from drivebay.analysis.measure import measure
 from drivebay.analysis.moved import gone, moved
-from drivebay.analysis.review import phases_of
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.report import charts_time, prose
@@ -379,7 +378,7 @@ def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) ->
     folder = made_result.make(tmp_path / "more", only=("thermal-write",))
     made = results.load(folder)
     step = made.step("thermal-write")
-    data = phases_of(step)
+    data = step.phases()
     column = pa.array(range(data[0].series.num_rows), pa.int64())
     more = replace(data[0], series=data[0].series.append_column("warning_count", column))
     measured = measure(step.test, [more])
@@ -392,7 +391,7 @@ def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) ->
 def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
     whole = made_result.make(tmp_path / "whole", only=("thermal-write",))
     step = results.load(whole).step("thermal-write")
-    cut = [replace(phase, duration_s=100.0) for phase in phases_of(step)]
+    cut = [replace(phase, duration_s=100.0) for phase in step.phases()]
     one = analysis.review(results.load(whole))
     cool = replace(one, tests={"thermal-write": measure(step.test, cut)})
     ((title, before, after),) = gone(one, cool)

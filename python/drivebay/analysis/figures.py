@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import pyarrow as pa
 
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
@@ -29,25 +26,6 @@ SLOW_MS = (10, 100)
 """The reviews' limits: the share of I/Os slower than these."""
 SMALL_BLOCK_BYTES = 8192
 """Up to this size a load is known by its IOPS, above it by its data rate."""
-
-
-@dataclass(frozen=True)
-class PhaseData:
-    """One phase as the result folder has it; tables follow the schemas of `results.records`, and
-    `conditions` are those of the whole test."""
-
-    label: str
-    workload: Workload
-    duration_s: float
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    series: pa.Table
-    histogram: pa.Table
-    stages: pa.Table | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

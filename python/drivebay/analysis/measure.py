@@ -22,15 +22,15 @@ from drivebay.analysis.figures import (
     SMALL_BLOCK_BYTES,
     Figure,
     Measured,
-    PhaseData,
     PhaseFigures,
     by_key,
 )
 from drivebay.analysis.phases import computed, of_any_phase, of_phases
 from drivebay.definitions.suites import Test
+from drivebay.results.records import PhaseResult
 
 
-def measure(test: Test, phases: Sequence[PhaseData]) -> Measured:
+def measure(test: Test, phases: Sequence[PhaseResult]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
     known = tuple(computed(phase) for phase in phases)
     measured = KINDS.get(test.kind, _any_kind)(test, known)

@@ -10,11 +10,12 @@ import pyarrow as pa
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, power, stages, timeline
 from drivebay.analysis import storage_bench as benches
-from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseData, PhaseFigures
+from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseFigures
 from drivebay.definitions.suites import spoken
+from drivebay.results.records import PhaseResult
 
 
-def computed(phase: PhaseData) -> PhaseFigures:
+def computed(phase: PhaseResult) -> PhaseFigures:
     seconds = timeline.from_table(phase.series, phase.duration_s)
     counts = latency.from_table(phase.histogram)
     total = phase.reads + phase.writes

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from drivebay.analysis import headline as headlines
 from drivebay.analysis import published
 from drivebay.analysis.changed import changes
-from drivebay.analysis.figures import Measured, PhaseData
+from drivebay.analysis.figures import Measured
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import measure
-from drivebay.results import Result, Step
+from drivebay.results import Result
 
 
 @dataclass(frozen=True)
@@ -70,40 +67,13 @@ def review(result: Result) -> Review:
     UserError
         If a step's files cannot be read.
     """
-    tests = {step.id: measure(step.test, phases_of(step)) for step in result.done}
+    tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     return Review(result, tests, published_drive(result))
 
 
 def headline(result: Result) -> list[Headline]:
     """The short table of a review: main figures, the published ones beside them."""
     return list(review(result).headline)
-
-
-def phases_of(step: Step) -> list[PhaseData]:
-    """A finished step's phases with their tables."""
-    series, histogram, stages = step.series(), step.histogram(), step.stages()
-    conditions = step.conditions()
-
-    def rows(table: pa.Table, label: str) -> pa.Table:
-        return table.filter(pc.field("phase") == label)
-
-    return [
-        PhaseData(
-            label=phase.label,
-            workload=phase.workload,
-            duration_s=phase.duration_s,
-            reads=phase.reads,
-            writes=phase.writes,
-            read_bytes=phase.read_bytes,
-            write_bytes=phase.write_bytes,
-            series=rows(series, phase.label),
-            histogram=rows(histogram, phase.label),
-            stages=None if stages is None else rows(stages, phase.label),
-            metrics=phase.metrics,
-            conditions=conditions,
-        )
-        for phase in step.phases()
-    ]
 
 
 def published_drive(result: Result) -> str | None:

@@ -12,7 +12,6 @@ from drivebay import results
 from drivebay.analysis import explain as explaining
 from drivebay.analysis.explain import Explained
 from drivebay.analysis.measure import measure
-from drivebay.analysis.review import phases_of
 from drivebay.analysis.stages import meaning, ordered
 from drivebay.cli import show
 from drivebay.common.errors import UserError
@@ -69,7 +68,7 @@ def _explained(folder: Path, test: str) -> Explained:
             f"test {test} of {folder} has no figures: it is {step.state}",
             f"go on with: drivebay review --resume {folder}",
         )
-    found = explaining.explain(measure(step.test, phases_of(step)))
+    found = explaining.explain(measure(step.test, step.phases()))
     if not found.loads:
         raise UserError(
             f"{folder}: nobody can see into a real drive, so there is nothing to explain",

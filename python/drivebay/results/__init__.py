@@ -4,7 +4,8 @@ This room must not know how a test is run or what is computed from it.
 """
 
 from drivebay.results.manifest import SCHEMA_VERSION, Manifest, StepEntry, read_manifest
-from drivebay.results.reading import PhaseFigures, Result, Step, load
+from drivebay.results.reading import Result, Step, load
+from drivebay.results.records import PhaseResult
 from drivebay.results.writing import Damage, Folder
 
 __all__ = [
@@ -12,7 +13,7 @@ __all__ = [
     "Damage",
     "Folder",
     "Manifest",
-    "PhaseFigures",
+    "PhaseResult",
     "Result",
     "Step",
     "StepEntry",

@@ -13,26 +13,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import writing
 from drivebay.results.manifest import Tool, read_manifest
-
-
-@dataclass(frozen=True)
-class PhaseFigures:
-    """The totals of one phase; `metrics` has what only that kind of target knows."""
-
-    label: str
-    workload: Workload
-    duration_s: float
-    reads: int
-    writes: int
-    read_bytes: int
-    write_bytes: int
-    metrics: dict[str, float]
+from drivebay.results.records import PhaseResult
 
 
 @dataclass(frozen=True)
@@ -60,13 +48,26 @@ class Step:
         """True if the test ran to its end."""
         return self.state == "done"
 
-    def phases(self) -> tuple[PhaseFigures, ...]:
-        """The totals of its phases, in the order they ran."""
-        table = json.loads(self._file("step.json").read_bytes())
-        return tuple(
-            PhaseFigures(**{**phase, "workload": Workload.model_validate(phase["workload"])})
-            for phase in table["phases"]
-        )
+    def phases(self) -> list[PhaseResult]:
+        """Its phases as the target gave them, without the target's own files; the first one has the
+        test's conditions."""
+        document = json.loads(self._file("step.json").read_bytes())
+        tables = {
+            "series": self.series(),
+            "histogram": self.histogram(),
+            "stages": self.stages(),
+            "telemetry": self.telemetry(),
+        }
+        conditions = document.get("conditions", {})
+        found = []
+        for phase in document["phases"]:
+            phase["workload"] = Workload.model_validate(phase["workload"])
+            own: dict[str, Any] = {
+                name: None if table is None else _rows(table, phase["label"]).drop_columns("phase")
+                for name, table in tables.items()
+            }
+            found.append(PhaseResult(**phase, **own, conditions={} if found else conditions))
+        return found
 
     def series(self, phase: str | None = None) -> Any:
         """A pyarrow.Table with one row per second: `phase` and the columns of
@@ -105,12 +106,16 @@ class Step:
 
     def _table(self, name: str, phase: str | None) -> Any:
         table = pq.read_table(self._file(name))
-        return table if phase is None else table.filter(pa.compute.field("phase") == phase)
+        return table if phase is None else _rows(table, phase)
 
     def _file(self, name: str) -> Path:
         if not self.done:
             raise ValueError(f"test '{self.id}' has not been run: its state is {self.state}")
         return self.folder / name
+
+
+def _rows(table: pa.Table, phase: str) -> pa.Table:
+    return table.filter(pc.field("phase") == phase)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from drivebay.analysis.measure import measure
 from drivebay.common import signals
 from drivebay.common.errors import DrivebayError, Interrupted, UserError
 from drivebay.definitions.suites import Test
 from drivebay.lab.calibrate.goals import Figures, Goal, Job
 from drivebay.lab.calibrate.journal import Journal, Values
 from drivebay.lab.calibrate.parameters import Parameter
-from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.virtual.states import Kept, key_of
@@ -189,7 +189,7 @@ class _Worker:
                 f"with {self._words(point)}: {problem.message}",
                 "narrow the range: --fit NAME=LOW..HIGH; or leave the test out: --only",
             ) from None
-        return self._goal.keep(job, measured(test, phases))
+        return self._goal.keep(job, measure(test, phases))
 
     def _at(self, job: Job, point: Values, tests: Sequence[Test]) -> VirtualTarget:
         profile = self._goal.profile(job, self._parameters, point)

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from drivebay.analysis import Measured
+from drivebay.analysis.measure import measure
 from drivebay.common import signals
 from drivebay.common.errors import Interrupted
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Plan, Run
-from drivebay.review.measured import measured
 from drivebay.review.seeds import step_seed
 from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.virtual.states import Kept, key_of, workers_with_states
@@ -133,7 +133,7 @@ class _Crew:
             self._progress.add(progress)
         target.check((test,))
         phases = target.run_test(test, seed=step_seed(SEED, test.id), progress=progress)
-        found = measured(test, phases)
+        found = measure(test, phases)
         with self._mutex:
             self._progress.discard(progress)
             self.done[run] = found
