@@ -1,10 +1,8 @@
 //! Commands at and beyond the edges of a drive: refused by what is wrong with them, and without effect.
 
-mod support;
-
+use crate::support::Profile;
 use drivebay_drive::{DeviceError, Io, Op};
 use drivebay_units::{Lpn, Nanos};
-use support::Profile;
 
 const SECTORS: u64 = 1_000_215_216;
 const OPS: [Op; 3] = [Op::Read, Op::Write, Op::Trim];

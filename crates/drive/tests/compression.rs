@@ -4,11 +4,9 @@
 //! every page written takes r of a slot: write amplification is r A(alpha / r), A being the closed form
 //! of `formula.rs` for slots over user pages alpha.
 
-mod support;
-
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Stage};
 use drivebay_units::{Nanos, Rng};
-use support::{Profile, at_depth, one_by_one, page};
 
 fn compressing(profile: Profile, unit_bytes: f64) -> Profile {
     profile.section("compression", &[("unit_bytes", unit_bytes)])

@@ -4,11 +4,9 @@
 //! (FIFO: Menon 1995, Xiang and Kurkoski 2012; greedy: Desnoyers 2012; d-choices: Van Houdt 2013,
 //! values of the mean field as in docs/concepts/model.md). Bandwidths: the narrowest of link, channels, dies.
 
-mod support;
-
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Stage};
 use drivebay_units::{Nanos, Rng};
-use support::{Profile, at_depth, one_by_one, page};
 
 /// Lambert's W on the principal branch, for -1/e < x < 0: Newton from a series start.
 fn lambert_w(x: f64) -> f64 {

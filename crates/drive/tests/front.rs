@@ -1,10 +1,8 @@
 //! Host, interface and link against what can be computed by hand.
 
-mod support;
-
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
-use support::{Profile, at_depth, one_by_one, page};
 
 const BLOCK: u64 = 131_072;
 const BLOCKS: u64 = 2048;

@@ -4,12 +4,10 @@
 //! Each case takes a small drive with all optional sections and replaces, removes or adds some of its
 //! leaves. Half of the new values are just inside or outside of what is usual, half are nonsense.
 
-mod support;
-
+use crate::support::Profile;
 use drivebay_drive::{Device, DeviceError, Io, Op, Spec};
 use drivebay_units::{Nanos, Rng};
 use proptest::prelude::*;
-use support::Profile;
 use toml::Value;
 
 /// Drives with bigger maps are checked, but not run.

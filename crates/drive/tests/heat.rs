@@ -1,11 +1,9 @@
 //! The heat network, its throttling and its sensor against closed forms.
 
-mod support;
-
+use crate::support::{Profile, at_depth};
 use drivebay_drive::{Device, Io, Op, Spec};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
-use support::{Profile, at_depth};
 
 /// Three nodes: controller and flash on the module.
 fn network() -> Profile {

@@ -1,10 +1,8 @@
 //! Collection in idle time: free space comes back while nothing is asked, and the next burst is fast.
 
-mod support;
-
+use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Device, Op, Spec, Stage};
 use drivebay_units::{Nanos, Rng};
-use support::{Profile, at_depth, page};
 
 const USER: u64 = 14_000;
 

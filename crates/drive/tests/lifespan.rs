@@ -1,11 +1,9 @@
 //! Host writes split by lifespan: less write amplification where pages differ in temperature, none the more
 //! where they do not; beside a naive simulation that knows each page's time of writing exactly.
 
-mod support;
-
+use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Op, Spec};
 use drivebay_units::Rng;
-use support::{Profile, one_by_one, page};
 
 const BLOCKS: u32 = 1024;
 const PAGES: u32 = 64;

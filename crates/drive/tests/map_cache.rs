@@ -1,10 +1,8 @@
 //! The map's cache against what can be computed by hand: hit rates, latencies, write amplification.
 
-mod support;
-
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, MapTraffic, Op, Stage};
 use drivebay_units::{Nanos, Rng};
-use support::{Profile, at_depth, one_by_one, page};
 
 /// Pages of the part of the drive that the tests use: 1,024 translation pages.
 const PAGES: u64 = 1 << 20;

@@ -27,20 +27,16 @@
 //! - Not compared: partial pages, trim, flush, heat, sleep, several queues, a map cache, errors, a shared
 //!   frontier, other policies than greedy.
 
-#[path = "oracle/flash.rs"]
 mod flash;
-#[path = "oracle/map.rs"]
 mod map;
-#[path = "oracle/sim.rs"]
 mod sim;
-mod support;
 
 use std::fmt::Write as _;
 
+use crate::support::{Profile, closed_loop};
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::Rng;
 use sim::Oracle;
-use support::{Profile, closed_loop};
 
 /// A 99th percentile on a step of the distribution is one side of it or the other by chance: it counts
 /// as met between the quantiles so many thousandths below and above. Four times the sampling error.

@@ -1,10 +1,8 @@
 //! SLC, MLC, TLC and QLC: every page type takes its own time, in programming order.
 
-mod support;
-
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Stage};
 use drivebay_units::Nanos;
-use support::{Profile, at_depth, one_by_one, page};
 
 /// tPROG in microseconds, pages in programming order. Figures of the literature, rounded: SLC 200 (data
 /// sheets of 34 nm SLC), MLC as the SM951's profile, TLC and QLC `guess:` with means near 660 and 2,000.

@@ -1,11 +1,9 @@
 //! Sleep, energy and the health log against what can be computed by hand.
 
-mod support;
-
+use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
-use support::{Profile, one_by_one, page};
 
 /// The SM951 with NVMe firmware in a computer that lets it sleep.
 fn laptop() -> Profile {

@@ -4,13 +4,11 @@
 //! erased. After a cut, each page must read as a version that was written to it, and not an older one
 //! than the last that was flushed, written with FUA, or read back after an earlier cut.
 
-mod support;
-
 use std::collections::HashMap;
 
+use crate::support::Profile;
 use drivebay_drive::{Counters, Device, Io, Op};
 use drivebay_units::{Lpn, Nanos, Rng, Slot};
-use support::Profile;
 
 const USER: u64 = 1024;
 const CUTS: u64 = 3000;

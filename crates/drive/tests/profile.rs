@@ -1,9 +1,7 @@
 //! Bad profiles: an error that names the field, says what is allowed, and has a hint; never a panic.
 
-mod support;
-
+use crate::support::{PROFILE, Profile};
 use drivebay_drive::Spec;
-use support::{PROFILE, Profile};
 
 fn refusal(text: &str) -> String {
     Spec::from_toml(text).map(|_| ()).expect_err("this profile must be refused").to_string()

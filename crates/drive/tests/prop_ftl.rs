@@ -3,14 +3,12 @@
 //! The naive layer places, collects (greedy, whole victims) and trims by the same rules and must agree
 //! on the slot of every page after every operation.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::support::Profile;
 use drivebay_drive::{Io, Op};
 use drivebay_units::{Lpn, Nanos};
 use proptest::prelude::*;
-use support::Profile;
 
 const BLOCKS: u32 = 23;
 const PAGES: u32 = 16;

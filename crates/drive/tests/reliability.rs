@@ -3,12 +3,10 @@
 //! The expected shares are computed here from the profile's numbers with the standard library and plain
 //! sums; nothing is shared with the model. Counts must lie within four standard deviations.
 
-mod support;
-
+use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage};
 use drivebay_units::{Lpn, Nanos, Rng};
 use proptest::prelude::*;
-use support::{Profile, one_by_one, page};
 
 /// Probability that one of the codewords of 4 KiB has more wrong bits than are corrected: exact binomial
 /// sums, mean over pages whose rates spread lognormally (trapezoids).

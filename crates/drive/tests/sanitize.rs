@@ -1,10 +1,8 @@
 //! Sanitize and Format: their times, what they do to map, wear and queue, and zeros after them.
 
-mod support;
-
+use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Device, Io, Op, Sanitize};
 use drivebay_units::{Lpn, Nanos};
-use support::{Profile, at_depth, page};
 
 const USER: u64 = 1024;
 

@@ -4,11 +4,9 @@
 //! Times of the drive here, per program of a die (two planes, 32 KiB): 200 us with one bit per cell, 600 us
 //! on average with three. Folding 32 KiB takes a die 2 x 25 us of reads and 600 us of programs.
 
-mod support;
-
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
-use support::{Profile, at_depth, one_by_one, page};
 
 /// Bytes that the four dies program at once.
 const ROW: f64 = 4.0 * 2.0 * 16_384.0;

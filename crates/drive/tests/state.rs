@@ -4,11 +4,9 @@
 //! drive is copied, saved and restored; then all go on with the same requests. Wrong states are refused
 //! or harmless.
 
-mod support;
-
+use crate::support::Profile;
 use drivebay_drive::{Completion, Device, DeviceError, Health, Io, Op, StateError};
 use drivebay_units::{Nanos, Rng};
-use support::Profile;
 
 const USER: u64 = 1024;
 

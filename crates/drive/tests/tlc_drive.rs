@@ -2,11 +2,9 @@
 //!
 //! The data sheet's depth of 32 is that of each of four workers.
 
-mod support;
-
+use crate::support::{at_depth, page};
 use drivebay_drive::{Device, Io, Op, Spec};
 use drivebay_units::{Nanos, Rng};
-use support::{at_depth, page};
 
 const PROFILE: &str = include_str!("../../../drives/970-evo-plus-1tb.toml");
 

@@ -1,10 +1,8 @@
 //! Wear levelling: erases stay together although half of the data never changes, at the price of copies.
 
-mod support;
-
+use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Device, Op};
 use drivebay_units::Rng;
-use support::{Profile, one_by_one, page};
 
 const BLOCKS: u32 = 120;
 const PAGES: u32 = 32;

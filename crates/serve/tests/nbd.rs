@@ -1,7 +1,5 @@
 //! A whole server in one process: a client of a few lines speaks NBD with it over a unix socket.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -9,12 +7,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::support::spec;
 use drivebay_drive::Device;
 use drivebay_serve::nbd::{Connection, Export, Stream};
 use drivebay_serve::{
     Address, Engine, EventLoop, Fault, Handle, Limits, Listener, Loss, Pace, Post, Session, Store,
 };
-use support::spec;
 use tempfile::TempDir;
 
 const SECTORS: u64 = 8192;

@@ -1,14 +1,12 @@
 //! NVMe over TCP, driven by a host of our own, without sockets and without waiting: any order of
 //! commands leaves the data that an obvious model of the drive has, and any bytes leave it standing.
 
-mod nvme_host;
-
+use crate::nvme_host::{self, Host, NQN, Rig};
 use drivebay_serve::Loss;
 use drivebay_wire::nvme::{
     Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, Pdu, SmartLog,
     Sqe, Status, encode,
 };
-use nvme_host::{Host, NQN, Rig};
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
 

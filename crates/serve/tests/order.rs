@@ -3,14 +3,12 @@
 //! A fuzzer found it: a command that waited for its turn at the flash core while the next one was accepted
 //! at a later time was served with the link's time before the drive's, which the model does not allow.
 
-mod support;
-
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{request, spec};
 use drivebay_drive::Device;
 use drivebay_serve::{Engine, Op, Pace, Status, Store};
-use support::{request, spec};
 
 #[test]
 fn a_turn_that_has_passed_is_served_before_the_next_request_is_accepted() {

@@ -1,11 +1,9 @@
 //! Whatever a client says, the connection answers, waits or ends: no panic, no memory without bound.
 //! The quick form of the fuzz target `nbd_session`.
 
-mod support;
-
+use crate::support::spec;
 use drivebay_serve::probe::Probe;
 use proptest::prelude::*;
-use support::spec;
 
 /// A request whose fields are mostly near what is allowed.
 fn request() -> impl Strategy<Value = Vec<u8>> {

@@ -3,13 +3,11 @@
 //!
 //! The reference keeps by sector the versions that may come back; it shares no code with the store.
 
-mod support;
-
 use std::collections::HashMap;
 
+use crate::support::{drain, engine, request};
 use drivebay_serve::{Engine, Loss, Op, Status};
 use drivebay_units::{Lpn, Rng, SECTOR_BYTES, Slot};
-use support::{drain, engine, request};
 
 const SECTORS: u64 = 2048;
 const SECTOR: usize = SECTOR_BYTES as usize;

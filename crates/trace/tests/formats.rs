@@ -1,11 +1,9 @@
 //! Each format on a few lines, detected and named; then every kind of dirt, refused with its place or
 //! left out and counted.
 
-mod support;
-
+use crate::support::{ordered, raw, reader, request};
 use drivebay_trace::Op::{Flush, Read, Trim, Write};
 use drivebay_trace::{Op, TraceError};
-use support::{ordered, raw, reader, request};
 
 type Row = (u64, Op, u64, u64, u32, Option<u64>);
 

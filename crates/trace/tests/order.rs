@@ -1,10 +1,8 @@
 //! Both orders against the standard library's stable sort, and what each can and cannot do.
 
-mod support;
-
+use crate::support::{drain, reader, request};
 use drivebay_trace::{Kind, Order, Request, Trace, TraceError, Writer};
 use proptest::prelude::*;
-use support::{drain, reader, request};
 
 fn csv(requests: &[Request]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), Kind::Csv).expect("in memory");

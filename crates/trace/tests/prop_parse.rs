@@ -1,11 +1,9 @@
 //! No bytes make a parser panic, loop or take memory; what is written is read back the same.
 
-mod support;
-
+use crate::support::{drain, ordered, reader};
 use drivebay_trace::{Format, Kind, Op, Order, Request, Stats, Trace, Writer};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
-use support::{drain, ordered, reader};
 
 /// Pieces of all formats, so that random lines come close to real ones.
 const PIECES: &[&str] = &[

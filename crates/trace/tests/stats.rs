@@ -1,13 +1,11 @@
 //! The statistics against a naive reference, and against figures worked out by hand.
 
-mod support;
-
 use std::collections::HashSet;
 
+use crate::support::request;
 use drivebay_trace::Op::{Flush, Read, Trim, Write};
 use drivebay_trace::{Info, Op, Request, STREAMS, Stats};
 use proptest::prelude::*;
-use support::request;
 
 fn info(requests: &[Request]) -> Info {
     let mut stats = Stats::default();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use drivebay_drive::{Io, Op, Spec};
 
-use crate::flash::{Die, Wish};
-use crate::map::{HOST, Map};
+use super::flash::{Die, Wish};
+use super::map::{HOST, Map};
 
 /// Number of a request.
 type Id = usize;

@@ -1,7 +1,5 @@
 //! Small drives for tests: the catalog's profile with other numbers in it.
 
-#![allow(dead_code)]
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

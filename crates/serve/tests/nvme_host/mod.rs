@@ -2,8 +2,6 @@
 //!
 //! Bytes go straight into the server's state machine; time is the drive's own, unpaced.
 
-#![allow(dead_code, reason = "each test uses its part")]
-
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

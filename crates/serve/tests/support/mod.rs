@@ -1,5 +1,4 @@
 //! A small drive and a store for tests.
-#![allow(dead_code, missing_docs)]
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::{Done, Engine, Op, Pace, Request, SessionId, Store};

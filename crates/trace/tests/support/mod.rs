@@ -1,5 +1,4 @@
 //! What the tests share: reading from memory, and short requests.
-#![allow(dead_code, missing_docs)]
 
 use std::io::Cursor;
 

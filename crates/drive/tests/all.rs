@@ -1,0 +1,24 @@
+//! The drive's model, tested from outside: every file is a module of this one binary, which compiles and links once.
+
+mod commands;
+mod compression;
+mod formula;
+mod front;
+mod fuzz_profile;
+mod heat;
+mod idle;
+mod lifespan;
+mod map_cache;
+mod oracle;
+mod page_types;
+mod power;
+mod power_cut;
+mod profile;
+mod prop_ftl;
+mod reliability;
+mod sanitize;
+mod slc_cache;
+mod state;
+mod support;
+mod tlc_drive;
+mod wear;

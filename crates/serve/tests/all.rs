@@ -1,0 +1,11 @@
+//! The protocols and the engine, tested from outside, as one binary.
+
+mod ahci_pci;
+mod nbd;
+mod nvme_host;
+mod nvme_pci;
+mod nvme_tcp;
+mod order;
+mod prop_nbd;
+mod prop_power;
+mod support;
