@@ -12,7 +12,7 @@ from typing import Any
 import browsing
 import pytest
 
-from drivebay.targets.safety import turns
+from drivebay.targets.safety import locks
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -26,7 +26,7 @@ def signals_arrive() -> None:
 def locks_of_our_own() -> Iterator[None]:
     """A folder for the lock files of drivebay's turns, as long as the tests run."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(os.environ, turns.DIRECTORY_VARIABLE, folder)
+        patch.setitem(os.environ, locks.DIRECTORY_VARIABLE, folder)
         yield
 
 

@@ -26,7 +26,7 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.suites import Phase, Prepare, Suite, Test
 from drivebay.results import provenance
 from drivebay.targets.base import Target
-from drivebay.targets.safety import turns
+from drivebay.targets.safety import locks
 from drivebay.targets.virtual.states import States
 
 TRIES_MAX = 1000
@@ -125,7 +125,7 @@ def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
     """Kills and resumes; the exit code is 1 if a child failed by itself."""
     provenance.git_commit = lambda: None  # type: ignore[assignment]
     # Other people's reviews of drives nearby are not to be waited for.
-    os.environ.setdefault(turns.DIRECTORY_VARIABLE, str(out.parent))
+    os.environ.setdefault(locks.DIRECTORY_VARIABLE, str(out.parent))
     draw = random.Random(seed)
     _, suite, longest_s = what(kind, out, kills_wanted or 0)
     for kills in range(TRIES_MAX):

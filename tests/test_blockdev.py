@@ -33,8 +33,7 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import blockdev, signatures, subject
-from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import blockdev, in_use, signatures, target_device
 
 MIB = 2**20
 SMALL = 64 * MIB
@@ -99,7 +98,7 @@ def content(file: Path) -> str:
 def backing_file(device: str) -> Path | None:
     """The file that has a loop device's bytes, or a partition's of it; None if it is detached."""
     loop_name = device.removeprefix("/dev/").partition("p1")[0]
-    file = Path(inuse.read(inuse.SYS_BLOCK / loop_name / "loop/backing_file"))
+    file = Path(in_use.read(in_use.SYS_BLOCK / loop_name / "loop/backing_file"))
     if file == Path():
         return None
     return backing_file(str(file)) if str(file).startswith("/dev/") else file
@@ -309,14 +308,14 @@ def test_devices_that_this_system_needs(tmp_path: Path, monkeypatch: pytest.Monk
     with loop(backing, "--partscan") as device, partition(device) as part:
         fstab = tmp_path / "fstab"
         fstab.write_text(f"# {device} /old\n{part}\t/spare\\040disk ext4 noauto 0 0\n")
-        monkeypatch.setattr(inuse, "FSTAB", fstab)
+        monkeypatch.setattr(in_use, "FSTAB", fstab)
         words = refusal(device, str(backing))
         assert f"has a partition, {part}, that is named in {fstab} for /spare disk" in words
         fstab.write_text("tmpfs /tmp tmpfs\nUUID=none / ext4\n\n")
         proc = tmp_path / "proc"
         (proc / "self").mkdir(parents=True)
         (proc / "cmdline").write_text(f"quiet root={device} ro")
-        monkeypatch.setattr(inuse, "PROC", proc)
+        monkeypatch.setattr(in_use, "PROC", proc)
         assert "named on the kernel's command line (root=)" in refusal(device, str(backing))
 
 
@@ -328,23 +327,27 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
     old = run("losetup", "--find", "--show", str(first))
     new = ""
     try:
-        found = subject.find(old)
-        hold = subject.Hold(found, consent=subject.Consent(str(first)))
-        assert os.fstat(hold.after_reset()).st_rdev == found.inode[2], "not moved: kept"
-        hold.close()
-        hold = subject.Hold(found, consent=subject.Consent(str(first)))
-        os.close(hold._fd)  # as a device that vanishes; the kernel keeps a loop while it is open
+        found = target_device.find(old)
+        handle = target_device.ExclusiveHandle(
+            found, permission=target_device.OverwritePermission(str(first))
+        )
+        assert os.fstat(handle.after_reset()).st_rdev == found.inode[2], "not moved: kept"
+        handle.close()
+        handle = target_device.ExclusiveHandle(
+            found, permission=target_device.OverwritePermission(str(first))
+        )
+        os.close(handle._fd)  # as a device that vanishes; the kernel keeps a loop while it is open
         run("losetup", "--detach", old)
         run("losetup", old, str(other))
         with pytest.raises(EnvironmentProblem, match="has not come back"):
-            hold.after_reset(wait_s=0.3)
+            handle.after_reset(wait_s=0.3)
         new = run("losetup", "--find", "--show", str(first))
-        hold._fd = os.open(os.devnull, os.O_RDONLY)
-        fd = hold.after_reset()
-        assert hold.subject.path == new != old
+        handle._fd = os.open(os.devnull, os.O_RDONLY)
+        fd = handle.after_reset()
+        assert handle.target.path == new != old
         assert os.fstat(fd).st_rdev == os.stat(new).st_rdev
         os.pwrite(fd, b"written", 0)
-        hold.close()
+        handle.close()
     finally:
         for device in (old, new):
             if device:
@@ -483,12 +486,12 @@ def test_without_root_nothing_can_be_examined(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SMALL)
     program = (
         "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "from drivebay.targets import blockdev\n"
+        "from drivebay.targets.safety import blockdev\n"
         "print(*blockdev.inspect(sys.argv[1]).blockers, sep='; ')"
     )
     with loop(backing) as device:
         # Imported before the rights are given up: the checkout may not be readable without them.
-        program = f"from drivebay.targets import blockdev\n{program}"
+        program = f"from drivebay.targets.safety import blockdev\n{program}"
         words = run(sys.executable, "-c", program, device)
     assert "no permission" in words
 

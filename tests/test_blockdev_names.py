@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from drivebay.targets.safety import blockdev
-from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import blockdev, in_use
 
 
 class FakeSysfs:
@@ -44,7 +43,7 @@ class FakeSysfs:
 def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSysfs:
     fake = FakeSysfs(tmp_path / "sys")
     monkeypatch.setattr(blockdev, "SYS_BLOCK", fake.blocks)
-    monkeypatch.setattr(inuse, "SYS_BLOCK", fake.blocks)
+    monkeypatch.setattr(in_use, "SYS_BLOCK", fake.blocks)
     return fake
 
 
@@ -79,8 +78,8 @@ def test_nvme(sysfs: FakeSysfs, multipath: bool) -> None:
     nvme(sysfs, multipath=multipath)
     expected = ("Samsung SSD 970 EVO 1TB", "S467NX0K123456A", "NVMe, 8.0 GT/s PCIe x4")
     assert named("nvme0n1") == named("nvme0n2") == named("nvme0n1p1") == expected
-    assert inuse.partitions("nvme0n1") == ["nvme0n1p1"]
-    assert inuse.partitions("nvme0n2") == []
+    assert in_use.partitions("nvme0n1") == ["nvme0n1p1"]
+    assert in_use.partitions("nvme0n2") == []
     assert blockdev._twins("nvme0n1") == [], "namespaces share a serial, but are not the same"
 
 

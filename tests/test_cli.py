@@ -195,8 +195,8 @@ def test_review_json_is_all_that_stdout_has(tmp_path: Path) -> None:
     done = run("review", "fake", "--json", "--only", "random-read", cwd=tmp_path, program=FAKED)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert set(summary) == {"result", "report", "headline", "doubts", "interruptions"}
-    assert (summary["doubts"], summary["interruptions"]) == ([], {})
+    assert set(summary) == {"result", "report", "headline", "warnings", "interruptions"}
+    assert (summary["warnings"], summary["interruptions"]) == ([], {})
     assert Path(summary["result"]) == tmp_path / "drivebay-results" / "fake-drive-small-1"
     assert {row["test_id"] for row in summary["headline"]} == {"random-read"}
 

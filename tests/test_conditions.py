@@ -1,4 +1,4 @@
-"""The conditions of a whole review, from its folder: doubts once, with the tests they are about."""
+"""The conditions of a whole review, from its folder: each validity warning once, with its tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Watched(FakeTarget):
         first, *rest = super().run_test(test, seed=seed, progress=progress)
         hot = test.id == "thermal-write"
         conditions: dict[str, Any] = {
-            "doubts": ["virtual", "hot"] if hot else ["virtual"],
+            "warnings": ["virtual", "hot"] if hot else ["virtual"],
             "telemetry": {
                 "read": ["drive temperature"],
                 "absent": [{"source": "drive power", "why": "no sensor here"}],
@@ -45,9 +45,9 @@ def test_conditions_of_a_review(tmp_path: Path) -> None:
     result = results.load(out)
     found = analysis.conditions(result)
     tests = tuple(test.id for test in small_suite().tests)
-    assert found.doubts == (
-        analysis.Doubt("virtual", tests),
-        analysis.Doubt("hot", ("thermal-write",)),
+    assert found.warnings == (
+        analysis.ValidityWarning("virtual", tests),
+        analysis.ValidityWarning("hot", ("thermal-write",)),
     )
     assert found.absent == {"drive power": "no sensor here"}
     assert (found.seconds, found.missed_seconds) == (40, 1)

@@ -111,7 +111,7 @@ def test_what_fio_printed_comes_back_and_the_report_and_bench_take_it(
     rates = query("SELECT sum(count) FROM histogram WHERE phase = 'mix'", [folder]).rows[0][0]
     assert rates == mix["read"]["total_ios"] + mix["write"]["total_ios"]
     assert (step.folder / "raw" / "plus.json").exists()
-    assert "clat" in " ".join(step.conditions()["doubts"])
+    assert "clat" in " ".join(step.conditions()["warnings"])
     bench = drivebay.report.write_bench(
         [folder, made_result.make(tmp_path / "other", suite="quick")], tmp_path / "bench"
     )
@@ -130,8 +130,8 @@ def test_plain_json_has_its_percentiles_and_says_what_is_rough(
     found = measured.steps[0].percentiles_us
     assert found[99.0] is not None
     assert found[99.0] * 1e3 == pytest.approx(said["99.000000"], rel=0.016)
-    doubts = " ".join(step.conditions()["doubts"])
-    assert "rough" in doubts and "no logs were found" in doubts
+    warnings = " ".join(step.conditions()["warnings"])
+    assert "rough" in warnings and "no logs were found" in warnings
     # Nothing is known of single seconds, so nothing is shown of them.
     assert measured.steps[0].rate is None and step.series().num_rows == 0
     assert "plain" in drivebay.report.write([folder]).read_text()

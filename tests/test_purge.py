@@ -18,7 +18,7 @@ from simulated_erase import SECURITY
 
 from drivebay.common.errors import UserError
 from drivebay.targets.base import Cancelled
-from drivebay.targets.safety import blockdev, erase, purge, subject
+from drivebay.targets.safety import blockdev, erase, purge, target_device
 
 pytestmark = needs_root
 SIZE = 64 * 2**20
@@ -50,12 +50,14 @@ class Simulated:
 
     def purge(self, step: Callable[[float], None] = lambda _: None, own: bool = True) -> Any:
         """The purge's record; the loop holds marks of an old owner before it."""
-        found = subject.find(self.device)
-        hold = subject.Hold(found, consent=subject.Consent(str(self.backing)))
+        found = target_device.find(self.device)
+        handle = target_device.ExclusiveHandle(
+            found, permission=target_device.OverwritePermission(str(self.backing))
+        )
         try:
-            return purge.purge(hold, own_erases=own, seed=1, step=step)
+            return purge.purge(handle, own_erases=own, seed=1, step=step)
         finally:
-            hold.close()
+            handle.close()
 
 
 @pytest.fixture
@@ -171,18 +173,18 @@ def test_a_drive_that_moves_while_it_is_formatted(
     other.write_bytes(b"precious" * (SIZE // 8))
     drive.be(oacs=2, fails=["format"], sanicap=2)
     moved: list[str] = []
-    after_reset = subject.Hold.after_reset
+    after_reset = target_device.ExclusiveHandle.after_reset
 
-    def moves(hold: subject.Hold, wait_s: float = 5.0) -> int:
+    def moves(handle: target_device.ExclusiveHandle, wait_s: float = 5.0) -> int:
         if not moved:
-            os.close(hold._fd)
+            os.close(handle._fd)
             run("losetup", "--detach", drive.device)
             run("losetup", drive.device, str(other))
             moved.append(run("losetup", "--find", "--show", str(drive.backing)))
-            hold._fd = os.open(os.devnull, os.O_RDONLY)
-        return after_reset(hold, wait_s)
+            handle._fd = os.open(os.devnull, os.O_RDONLY)
+        return after_reset(handle, wait_s)
 
-    monkeypatch.setattr(subject.Hold, "after_reset", moves)
+    monkeypatch.setattr(target_device.ExclusiveHandle, "after_reset", moves)
     try:
         record = drive.purge()
     finally:

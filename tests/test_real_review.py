@@ -26,7 +26,7 @@ from real_files import fios_of
 from drivebay import results
 from drivebay.definitions import suites
 from drivebay.results import Result
-from drivebay.targets.safety import turns
+from drivebay.targets.safety.locks import DIRECTORY_VARIABLE
 
 GIB = 2**30
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
@@ -40,10 +40,10 @@ class Review(threading.Thread):
     def __init__(self, number: signal.Signals, out: Path, drive: str, *word: str) -> None:
         super().__init__()
         self.number, self.out, self.drive, self.word = number, out, drive, word
-        # Both are on one disk, so in earnest they would be tested in turn.
-        locks = out.with_name(f"{out.name}-locks")
-        locks.mkdir()
-        self.environment = {**ENVIRONMENT, turns.DIRECTORY_VARIABLE: str(locks)}
+        # Both are on one disk, so they would wait for one another.
+        own_locks = out.with_name(f"{out.name}-locks")
+        own_locks.mkdir()
+        self.environment = {**ENVIRONMENT, DIRECTORY_VARIABLE: str(own_locks)}
         self.exit_code, self.stderr, self.kept = -1, "", ["", ""]
         self.fios: list[int] = []
         self.fios_ended = False

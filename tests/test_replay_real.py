@@ -21,8 +21,7 @@ import pytest
 from loops import digest, loop, mounted, needs_root, run, sparse, with_signature
 
 from drivebay.cli import entry
-from drivebay.targets.safety import in_use as inuse
-from drivebay.targets.safety import turns
+from drivebay.targets.safety import in_use, locks
 
 GIB = 2**30
 MIB = 2**20
@@ -262,11 +261,11 @@ def test_through_the_page_cache_is_said(reads: Path, file: Path) -> None:
 def test_a_replay_waits_for_a_review_of_the_same_drive(
     reads: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drive = inuse.drive_below(file.stat().st_dev)
+    drive = in_use.drive_below(file.stat().st_dev)
     if drive is None:
         pytest.skip("no drive is known below the temporary folder")
     with contextlib.ExitStack() as review:
-        review.enter_context(turns.turn(drive, "other.img", lambda _words: None))
+        review.enter_context(locks.drive_lock(drive, "other.img", lambda _words: None))
         waits = []
 
         def rest(_seconds: float) -> None:

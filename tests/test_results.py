@@ -18,7 +18,7 @@ from fakes import FakeTarget, small_suite
 
 from drivebay import results, review
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.results import Folder, files, provenance, writing
+from drivebay.results import SCHEMA_VERSION, Folder, files, provenance, writing
 from drivebay.results.records import SERIES_SCHEMA
 
 
@@ -92,7 +92,7 @@ def test_manifest_has_no_time_of_day_and_a_stable_form(made: Path) -> None:
     table = manifest_of(made)
     assert raw == files.json_bytes(table), "keys sorted, a newline at the end"
     assert set(table) == {"schema", "tool", "suite", "quick", "seed", "target", "host", "steps"}
-    assert table["schema"] == 1 and table["target"]["drive"] == "fake-drive"
+    assert table["schema"] == SCHEMA_VERSION and table["target"]["drive"] == "fake-drive"
     assert set(table["tool"]) == {"version", "git_commit"}
     assert b"time" not in raw and b"pid" not in raw
     events = [json.loads(line) for line in (made / "log.jsonl").read_text().splitlines()]
@@ -201,8 +201,11 @@ def test_a_damaged_step_is_named_and_run_again(
         (lambda f: (f / "manifest.json").write_text("[]"), "not a manifest of drivebay"),
         (lambda f: (f / "manifest.json").write_text('{"name": "x"}'), "not a manifest"),
         (lambda f: (f / "manifest.json").unlink(), "has no manifest.json"),
-        (lambda f: change(f, lambda m: m.update(schema=2)), "schema 2, made by a newer"),
-        (lambda f: change(f, lambda m: m.update(schema=0)), "schema 0, made by an older"),
+        (
+            lambda f: change(f, lambda m: m.update(schema=SCHEMA_VERSION + 1)),
+            "schema 3, made by a newer",
+        ),
+        (lambda f: change(f, lambda m: m.update(schema=1)), "schema 1, made by an older"),
         (lambda f: change(f, lambda m: m.pop("seed")), "seed: Field required"),
         (lambda f: change(f, lambda m: m.update(colour=1)), "colour"),
         (lambda f: change(f, lambda m: m["steps"].pop()), "steps are not the suite's tests"),

@@ -160,7 +160,7 @@ class Noting(FakeTarget):
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         first, *rest = super().run_test(test, seed=seed, progress=progress)
-        return [replace(first, conditions={"doubts": ["a doubt"]}), *rest]
+        return [replace(first, conditions={"warnings": ["a warning"]}), *rest]
 
 
 class Warned(review.Silent):
@@ -198,7 +198,7 @@ def test_a_reboot_is_told_from_a_kill(tmp_path: Path, monkeypatch: pytest.Monkey
             kept = [line for line in lines if '"step_failed"' not in line]
             (out / "log.jsonl").write_text("".join(kept) + '{"event": "cut o')
     conditions = results.load(out).steps[0].conditions()
-    assert conditions["doubts"] == ["a doubt"]
+    assert conditions["warnings"] == ["a warning"]
     assert [cut["host_rebooted"] for cut in conditions["interruptions"]] == [True, False]
     assert conditions["precondition_established_again"] == "purge, fill"
     assert "interruptions" not in results.load(out).steps[1].conditions()

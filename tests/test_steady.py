@@ -121,7 +121,9 @@ def test_rounds_on_a_file(file: Path, percent: float, reached: bool, rounds: set
     assert found.metrics["steady_rounds"] == len(record["rounds_iops"])
     assert len(record["rounds_iops"]) in rounds and min(record["rounds_iops"]) > 0
     said = [
-        doubt for doubt in found.conditions["doubts"] if "steady state was not reached" in doubt
+        warning
+        for warning in found.conditions["warnings"]
+        if "steady state was not reached" in warning
     ]
     assert len(said) == (0 if reached else 1)
     job = found.artefacts["prepare-1-steady.fio"].decode()

@@ -293,7 +293,7 @@ def test_a_store_is_any_place_that_fsspec_opens_and_parts_are_whole(
     with pytest.raises(EnvironmentProblem, match="--out nonesuch://x"):
         Store("nonesuch://x")
     (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "manifest.json").write_text('{"schema": 1, "steps": []}')
+    (tmp_path / "c" / "manifest.json").write_text('{"schema": 2, "steps": []}')
     with pytest.raises(UserError, match="not a sweep"):
         Store(str(tmp_path / "c")).read_manifest()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from drivebay.common.errors import DrivebayError
-from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import in_use
 from drivebay.targets.telemetry import sensors
 from drivebay.targets.telemetry.meter import Meter
 from drivebay.targets.telemetry.recorder import Phase, Telemetry, check_power
@@ -42,7 +42,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     put(sys / "devices/system/cpu/cpufreq/policy0/scaling_cur_freq", "3500000\n")
     put(sys / "devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", "5\n")
     put(tmp_path / "stat", stat(busy=100, idle=100, interrupts=1000))
-    for module in (sensors, inuse):
+    for module in (sensors, in_use):
         monkeypatch.setattr(module, "SYS_BLOCK", sys / "class/block")
     monkeypatch.setattr(sensors, "HWMON", hwmon)
     monkeypatch.setattr(sensors, "CPU", sys / "devices/system/cpu")

@@ -21,7 +21,7 @@ from loops import loop, needs_root, run, sparse
 from drivebay import traces
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.targets.replay.run import How, RealReplay, What
-from drivebay.targets.safety.subject import Consent
+from drivebay.targets.safety.target_device import OverwritePermission
 from drivebay.traces import recording
 
 MIB = 2**20
@@ -101,7 +101,7 @@ def test_every_read_is_recorded_once_and_in_its_place(
     # And played again, on another file.
     target = str(sparse(tmp_path / "target.img", 64 * MIB))
     how = How(mode="dependencies", only_reads=True)
-    again = RealReplay(What(file=out), how, target, consent=Consent())
+    again = RealReplay(What(file=out), how, target, permission=OverwritePermission())
     again.check()
     figures = again.play().figures
     assert (figures["reads"], figures["read_bytes"]) == (2000, 2000 * 4096)

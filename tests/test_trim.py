@@ -20,8 +20,8 @@ from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.base import Progress, Target
 from drivebay.targets.fio import trim
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import erase, purge, subject
-from drivebay.targets.safety.subject import Consent, Hold
+from drivebay.targets.safety import erase, purge, target_device
+from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission
 from drivebay.targets.trim_verdict import STRETCH_BYTES, Claims, Validation
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -29,17 +29,17 @@ SIZE = 64 * 2**20
 
 
 @contextlib.contextmanager
-def held(path: str, serial: str | None = None) -> Iterator[Hold]:
-    hold = Hold(subject.find(path), consent=Consent(serial))
+def held(path: str, serial: str | None = None) -> Iterator[ExclusiveHandle]:
+    handle = ExclusiveHandle(target_device.find(path), permission=OverwritePermission(serial))
     try:
-        yield hold
+        yield handle
     finally:
-        hold.close()
+        handle.close()
 
 
 def validated(path: str, serial: str | None = None) -> Validation:
-    with held(path, serial) as hold:
-        return trim.validate(hold, seed=3, pause_s=0.01)
+    with held(path, serial) as handle:
+        return trim.validate(handle, seed=3, pause_s=0.01)
 
 
 @needs_root
@@ -117,11 +117,11 @@ def test_reads_that_change_and_a_discard_that_takes_too_much(
     reads: list[int] = []
     read = trim._read
 
-    def changes(hold: Hold, places: list[int], timed: trim.Timed) -> list[bytes]:
+    def changes(handle: ExclusiveHandle, places: list[int], timed: trim.Timed) -> list[bytes]:
         reads.append(1)
         if len(reads) in (3, 4, 5):  # after one of the outer parts and one of the inner
             return [os.urandom(4096)] * len(places)
-        return read(hold, places, timed)
+        return read(handle, places, timed)
 
     monkeypatch.setattr(trim, "_read", changes)
     found = validated(str(file))
@@ -167,8 +167,8 @@ def test_claims(
     monkeypatch.setattr(trim, "bus_of", lambda _: bus)
     assert erase.program("nvme") == str(tmp_path / "nvme")
     backing = sparse(tmp_path / "disk.img", SIZE)
-    with loop(backing) as device, held(device, str(backing)) as hold:
-        claims = trim.claims(hold)
+    with loop(backing) as device, held(device, str(backing)) as handle:
+        claims = trim.claims(handle)
     assert (claims.reads_after, claims.deterministic) == expected
     assert claims.discards
 

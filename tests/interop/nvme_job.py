@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, "/project")
 
 from drivebay.common.errors import DrivebayError
-from drivebay.targets.safety import blockdev, purge, subject
+from drivebay.targets.safety import blockdev, purge, target_device
 from drivebay.targets.telemetry import sensors, smart
 
 DEVICE = "/dev/nvme0n1"
@@ -55,9 +55,11 @@ def main() -> None:
         blockdev.refuse_unless_free(blockdev.inspect(DEVICE), "another serial")
     except DrivebayError as problem:
         say("refused", message=problem.message)
-    hold = subject.Hold(subject.find(DEVICE), consent=subject.Consent(device.serial))
-    record = purge.purge(hold, own_erases=True, seed=1, step=lambda _: None)
-    hold.close()
+    handle = target_device.ExclusiveHandle(
+        target_device.find(DEVICE), permission=target_device.OverwritePermission(device.serial)
+    )
+    record = purge.purge(handle, own_erases=True, seed=1, step=lambda _: None)
+    handle.close()
     with open(DEVICE, "rb") as disk:
         left = 0
         while block := disk.read(2**20):

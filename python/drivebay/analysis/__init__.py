@@ -4,18 +4,18 @@ This room must not know how a test was run, how a result is stored beyond readin
 figure is shown. Floats are used freely here; percentiles are never averaged, histograms are merged.
 """
 
-from drivebay.analysis.conditions import Conditions, Doubt, conditions
+from drivebay.analysis.conditions import Conditions, ValidityWarning, conditions
 from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.review import Review, headline, review
 
 __all__ = [
     "Conditions",
-    "Doubt",
     "Figure",
     "Headline",
     "Measured",
     "Review",
+    "ValidityWarning",
     "conditions",
     "headline",
     "review",

@@ -1,4 +1,4 @@
-"""Under which conditions a real drive's tests ran: doubts, interruptions, telemetry, in few words.
+"""Under which conditions a real drive's tests ran: validity warnings, interruptions, telemetry.
 
 Everything comes from the result's steps; a virtual drive has none of it. The series of telemetry
 are tidied for charts: one list of (second, value) per reading.
@@ -14,7 +14,7 @@ from drivebay.results import Result, Step
 
 
 @dataclass(frozen=True)
-class Doubt:
+class ValidityWarning:
     """One sentence that makes figures suspect, and the tests that it is about."""
 
     sentence: str
@@ -29,7 +29,7 @@ class Conditions:
     why it is not there; `missed_seconds` is over all tests.
     """
 
-    doubts: tuple[Doubt, ...]
+    warnings: tuple[ValidityWarning, ...]
     interruptions: dict[str, int]
     absent: dict[str, str]
     read: tuple[str, ...]
@@ -50,7 +50,7 @@ def conditions(result: Result) -> Conditions:
     host: dict[str, Any] = {}
     for step in result.done:
         found = step.conditions()
-        for sentence in found.get("doubts", []):
+        for sentence in found.get("warnings", []):
             tests[sentence].append(step.id)
         if cut_short := found.get("interruptions"):
             interruptions[step.id] = len(cut_short)
@@ -62,7 +62,7 @@ def conditions(result: Result) -> Conditions:
         link = found.get("link") or link
         host = found.get("host") or host
     return Conditions(
-        doubts=tuple(Doubt(sentence, tuple(ids)) for sentence, ids in tests.items()),
+        warnings=tuple(ValidityWarning(sentence, tuple(ids)) for sentence, ids in tests.items()),
         interruptions=interruptions,
         absent=absent,
         read=tuple(read),

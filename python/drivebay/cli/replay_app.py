@@ -118,7 +118,7 @@ def replay(
         typer.Option(
             metavar="SERIAL",
             show_default=False,
-            help="For a block device: its serial number, typed, as consent to lose all its data.",
+            help="For a block device: its serial number: allows all its data to be overwritten.",
         ),
     ] = None,
     overwrite_signature: Annotated[
@@ -179,7 +179,7 @@ def replay(
 
     from drivebay.cli import replaying_real, reviewing
     from drivebay.targets.replay.run import How
-    from drivebay.targets.safety.subject import Consent
+    from drivebay.targets.safety.target_device import OverwritePermission
 
     _refuse({"--full": full}, "a real drive or file")
     reviewing.target_factory(drive, destroy_data)  # says what DRIVE could have meant
@@ -202,7 +202,7 @@ def replay(
         replaying_real.what(trace, from_=from_, scale=scale, seed=trace_seed),
         how,
         drive,
-        consent=Consent(destroy_data, overwrite_signature),
+        permission=OverwritePermission(destroy_data, overwrite_signature),
         out=out,
         as_json=as_json,
     )

@@ -23,7 +23,7 @@ from drivebay.common.errors import (
 )
 from drivebay.targets.replay.figures import Replayed
 from drivebay.targets.replay.run import How, RealReplay, Survey, What
-from drivebay.targets.safety.subject import Consent
+from drivebay.targets.safety.target_device import OverwritePermission
 
 
 def what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:
@@ -56,16 +56,22 @@ def what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:
 
 
 def replay(
-    trace: What, how: How, drive: str, *, consent: Consent, out: Path | None, as_json: bool
+    trace: What,
+    how: How,
+    drive: str,
+    *,
+    permission: OverwritePermission,
+    out: Path | None,
+    as_json: bool,
 ) -> int:
     """Plays, prints the figures, and returns the exit code."""
-    run = RealReplay(trace, how, drive, consent=consent)
+    run = RealReplay(trace, how, drive, permission=permission)
     if out is not None and out.exists():
         raise UserError(f"--out: {out} exists already", "take another name")
     found = run.job.survey()
     _announce(run, found, run.check())
     with (
-        run.turn(_say_once()),
+        run.lock(_say_once()),
         signals.heard(run.job.watch.stop),
         _progress(run, found),
     ):
@@ -156,7 +162,7 @@ def _say_once() -> Callable[[str], None]:
 
 
 def _announce(run: RealReplay, found: Survey, notes: list[str]) -> None:
-    target = run.subject
+    target = run.target
     size = units.si_bytes(target.size_bytes)
     if not run.job.writes:
         say(f"reads   {target.path}: {size}; its content is not changed")

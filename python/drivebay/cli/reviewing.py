@@ -75,13 +75,13 @@ def review(options: Options, *, as_json: bool) -> None:
             "report": str(page),
             **({"beside_original": str(both)} if both else {}),
             "headline": [asdict(figure) for figure in figures],
-            "doubts": [asdict(doubt) for doubt in found.doubts],
+            "warnings": [asdict(warning) for warning in found.warnings],
             "interruptions": found.interruptions,
         }
         print(json.dumps(summary, indent=1))
     else:
         show.headline(figures)
-        show.doubts(found, tests=len(made.done))
+        show.validity_warnings(found, tests=len(made.done))
         print(f"result  {show.short(folder)}\nreport  {show.short(page)}")
         if both is not None:
             print(f"beside  {show.short(both)}")

@@ -129,16 +129,16 @@ def _headline_narrow(figures: Sequence[Headline]) -> None:
     print()
 
 
-def doubts(found: Conditions, *, tests: int) -> None:
+def validity_warnings(found: Conditions, *, tests: int) -> None:
     """What makes the figures of a real drive suspect, and how often a test was cut short."""
-    for doubt in found.doubts:
-        everywhere = len(doubt.test_ids) == tests
-        where = "" if everywhere else f" ({', '.join(doubt.test_ids)})"
-        print(f"doubt   {doubt.sentence}{where}")
+    for warning in found.warnings:
+        everywhere = len(warning.test_ids) == tests
+        where = "" if everywhere else f" ({', '.join(warning.test_ids)})"
+        print(f"warning {warning.sentence}{where}")
     for test_id, count in found.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
         print(f"note    {test_id} was cut short {times} and begun anew, prepared as at first")
-    if found.doubts or found.interruptions:
+    if found.warnings or found.interruptions:
         print()
 
 

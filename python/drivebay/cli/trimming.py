@@ -11,8 +11,8 @@ import typer
 from drivebay.cli.show import table
 from drivebay.common.errors import EXIT_CHECK_FAILED, EnvironmentProblem
 from drivebay.targets.fio import trim
-from drivebay.targets.safety import subject
-from drivebay.targets.safety.subject import Consent, Hold
+from drivebay.targets.safety import target_device
+from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission
 from drivebay.targets.trim_verdict import Validation
 
 SEED = 20150224
@@ -20,12 +20,12 @@ SEED = 20150224
 
 def check_trim(drive: str, serial: str | None, overwrite_signature: bool, *, as_json: bool) -> None:
     """Validate, print, and exit with 1 if TRIM does not do what it should."""
-    consent = Consent(serial, overwrite_signature)
-    found = subject.find(drive)
-    subject.check(found, consent=consent, will_write=False)
-    with contextlib.closing(Hold(found, consent=consent)) as hold:
+    permission = OverwritePermission(serial, overwrite_signature)
+    found = target_device.find(drive)
+    target_device.check(found, permission=permission, will_write=False)
+    with contextlib.closing(ExclusiveHandle(found, permission=permission)) as handle:
         try:
-            result = trim.validate(hold, seed=SEED)
+            result = trim.validate(handle, seed=SEED)
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{drive}: TRIM cannot be validated: {problem.strerror}",

@@ -1,4 +1,4 @@
-"""Under which conditions a real drive was tested: doubts first, then interruptions and sensors.
+"""Under which conditions a real drive was tested: validity warnings, interruptions, sensors.
 
 The sentences were written when the test ran; here they are shown as text, never as markup.
 """
@@ -18,11 +18,11 @@ def conditions_of(result: Result) -> list[Child]:
         return []
     found = conditions(result)
     body: list[Child] = []
-    if found.doubts:
+    if found.warnings:
         body.append(el("h3", "What makes these figures suspect"))
         items = [
-            el("li", doubt.sentence, _where(doubt.test_ids, len(result.done)))
-            for doubt in found.doubts
+            el("li", warning.sentence, _where(warning.test_ids, len(result.done)))
+            for warning in found.warnings
         ]
         body.append(el("ul", items))
     rows: list[list[Child]] = []

@@ -17,7 +17,7 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.suites import Suite
 from drivebay.results import files
 
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION: Literal[2] = 2
 NAME = "manifest.json"
 
 
@@ -52,7 +52,7 @@ class Manifest(_Data):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    schema_version: Annotated[Literal[1], Field(alias="schema")] = SCHEMA_VERSION
+    schema_version: Annotated[Literal[2], Field(alias="schema")] = SCHEMA_VERSION
     tool: Tool
     suite: Suite
     quick: bool

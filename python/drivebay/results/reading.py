@@ -59,7 +59,7 @@ class Step:
             "telemetry": self.telemetry(),
         }
         conditions = document.get("conditions", {})
-        found = []
+        found: list[PhaseResult] = []
         for phase in document["phases"]:
             phase["workload"] = Workload.model_validate(phase["workload"])
             own: dict[str, Any] = {
@@ -95,7 +95,7 @@ class Step:
 
     def conditions(self) -> dict[str, Any]:
         """Under which conditions the test ran on a real drive: the keys "host", "drive",
-        "telemetry", "smart", "interruptions" and "doubts", as far as they are known; and "trim",
+        "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and "trim",
         what a TRIM validation found; else {}."""
         table: dict[str, Any] = json.loads(self._file("step.json").read_bytes())
         return dict(table.get("conditions", {}))

@@ -2,7 +2,7 @@
 
 Each file becomes a test, each of its jobs a phase. The original lies in the step's folder raw/.
 Nothing is made up: without logs there are no seconds, so no spread and no course over time; what is
-known only roughly is told as a doubt.
+known only roughly is told as a warning.
 """
 
 from __future__ import annotations
@@ -112,12 +112,12 @@ def _one(
         label = _fresh(_slug(job.name), labels)
         phases.append(_phase(job, label, thread, path))
         thread += max(1, job.threads)
-    doubts = sorted({doubt for job in jobs for doubt in job.doubts})
+    warnings = sorted({warning for job in jobs for warning in job.warnings})
     together = {job.group for job in jobs}
     if len(together) < len(jobs):
-        doubts.append("some of the jobs ran at the same time (without stonewall)")
+        warnings.append("some of the jobs ran at the same time (without stonewall)")
     first = phases[0]
-    first.conditions.update({"doubts": doubts})
+    first.conditions.update({"warnings": warnings})
     first.artefacts[path.name] = path.read_bytes()
     version = document.get("fio version", "fio")
     test = Test(
@@ -136,7 +136,7 @@ def _one(
 def _phase(job: Job, label: str, thread: int, path: Path) -> PhaseResult:
     seconds = fio_logs.series(job, thread, path.parent)
     if seconds is None:
-        job.doubts.add(WITHOUT_LOGS)
+        job.warnings.add(WITHOUT_LOGS)
     read, write = job.sides["read"], job.sides["write"]
     mean = job.latency_ns_mean
     return PhaseResult(

@@ -43,14 +43,14 @@ class Side:
 
 @dataclass
 class Job:
-    """A job and its clones (numjobs): the options in force, both directions, what is doubtful."""
+    """A job and its clones (numjobs): the options in force, both directions, what is uncertain."""
 
     name: str
     group: int
     options: Options
     threads: int = 0
     sides: dict[str, Side] = field(default_factory=lambda: {one: Side() for one in DIRECTIONS})
-    doubts: set[str] = field(default_factory=set)
+    warnings: set[str] = field(default_factory=set)
 
     @property
     def duration_s(self) -> float:
@@ -131,12 +131,12 @@ def _add(job: Job, side: Side, said: Mapping[str, Any]) -> None:
     side.latency_ns_max = max(side.latency_ns_max, int(known.get("max", 0)))
     of_all = bool(total.get("bins") or total.get("percentile"))
     if not of_all and (done.get("bins") or done.get("percentile")):
-        job.doubts.add("latency percentiles are of the completion part alone (fio's clat)")
+        job.warnings.add("latency percentiles are of the completion part alone (fio's clat)")
     source = total if of_all else done
     bins = {int(value): int(count) for value, count in (source.get("bins") or {}).items()}
     if not bins and source.get("percentile"):
         bins = _from_percentiles(source["percentile"], ios, int(source.get("max", 0)))
-        job.doubts.add(
+        job.warnings.add(
             "latencies are known by fio's list of percentiles only: shares over a limit are rough"
         )
     for value, count in bins.items():

@@ -41,7 +41,7 @@ def look() -> Iterator[Finding]:
     )
     yield _sensors()
     yield _devices()
-    yield _surroundings()
+    yield _environment()
     yield _tracefs()
 
 
@@ -122,7 +122,7 @@ def _devices() -> Finding:
     return Finding(REAL, "block devices", "ok", found, needed_for)
 
 
-def _surroundings() -> Finding:
+def _environment() -> Finding:
     """What bends figures of real drives on this machine, if anything."""
     needed_for = "figures of real drives that mean the drive"
     facts = host.facts()
@@ -134,11 +134,11 @@ def _surroundings() -> Finding:
     if facts["cpu_governor"] not in (None, "performance"):
         found.append(f"CPU governor {facts['cpu_governor']}")
     if not found:
-        return Finding(REAL, "surroundings", "ok", "nothing that bends figures", needed_for)
-    advice = "results name what bends them as doubts"
+        return Finding(REAL, "environment", "ok", "nothing that bends figures", needed_for)
+    advice = "each result lists what affects its figures as validity warnings"
     if "CPU governor" in found[-1]:
         advice += "; governor: cpupower frequency-set -g performance"
-    return Finding(REAL, "surroundings", "note", ", ".join(found), needed_for, advice)
+    return Finding(REAL, "environment", "note", ", ".join(found), needed_for, advice)
 
 
 def _tracefs() -> Finding:

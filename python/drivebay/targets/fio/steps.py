@@ -4,7 +4,7 @@ Fills and phases are one fio process each, so that each can be watched, stopped 
 itself; the 0.3 s between two phases are idle. Every step leaves its record among the artefacts of
 the test's first phase.
 
-Leaves out: what goes on around them (surroundings).
+Leaves out: what goes on around them (environment).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from drivebay.targets.fio.trim import Check
 from drivebay.targets.replay import phase as replay_phase
 from drivebay.targets.safety.erase import EraseError
 from drivebay.targets.safety.purge import discard, purge
-from drivebay.targets.safety.subject import Hold
-from drivebay.targets.telemetry.surroundings import Surroundings
+from drivebay.targets.safety.target_device import ExclusiveHandle
+from drivebay.targets.telemetry.environment import Environment
 
 START_S = 0.5
 """A fio process takes this long beside its job (measured: 0.25 to 0.45 s)."""
@@ -139,11 +139,11 @@ class Steps:
     """One test, being run; `run` is the whole of it."""
 
     tool: Tool
-    hold: Hold
+    handle: ExclusiveHandle
     written: Written
     seed: int
     parts: Parts
-    surroundings: Surroundings
+    environment: Environment
     own_erases: bool
     artefacts: dict[str, bytes] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -166,10 +166,10 @@ class Steps:
             records.append({**step.model_dump(exclude_defaults=True), **record})
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
         if test.rounds is not None:
-            return self.surroundings.finish(self._rounds(test))
+            return self.environment.finish(self._rounds(test))
         results = [self._begin(phase) for phase in test.phases]
         results[0].metrics.update(self.metrics)
-        return self.surroundings.finish(results)
+        return self.environment.finish(results)
 
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
@@ -188,7 +188,7 @@ class Steps:
         results = rounds.run(test, self._begin)
         count, steady = (results[0].metrics[f"steady_{name}"] for name in ("rounds", "reached"))
         if not steady:
-            self.surroundings.doubt(f"steady state was not reached in {count:.0f} rounds")
+            self.environment.warn(f"steady state was not reached in {count:.0f} rounds")
         return results
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Steps:
             return self._load(step.load, name)
         if step.kind == "discard":
             return self._discard(step)
-        start, end = fill_span(step, self.hold.subject.capacity_bytes)
+        start, end = fill_span(step, self.handle.target.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
         begun = time.monotonic()
@@ -222,16 +222,16 @@ class Steps:
         return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
 
     def _discard(self, step: Prepare) -> dict[str, Any]:
-        start, length = step.span(self.hold.subject.capacity_bytes)
+        start, length = step.span(self.handle.target.capacity_bytes)
         self.written.stretches = []
         try:
-            discard(self.hold, start, length, self.parts.share)
+            discard(self.handle, start, length, self.parts.share)
         except EraseError as problem:
-            self.surroundings.doubt(f"nothing was discarded: {problem}")
+            self.environment.warn(f"nothing was discarded: {problem}")
             return {"supported": False}
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{self.hold.subject.given}: discarding failed: {problem.strerror}",
+                f"{self.handle.target.given}: discarding failed: {problem.strerror}",
                 "look for the cause with: dmesg | tail",
             ) from None
         return {"supported": True, "start": start, "bytes": length}
@@ -247,7 +247,7 @@ class Steps:
         self, is_over: Callable[[Recorder], bool], load: Workload, name: str, seed: int
     ) -> Recorder:
         """Runs a load for its duration, or until `is_over`, which is asked every second."""
-        start, length = load.span(self.hold.subject.capacity_bytes)
+        start, length = load.span(self.handle.target.capacity_bytes)
         engine = self.tool.engine
         job = fio_job.phase_job(
             load, label=name, start=start, length=length, engine=engine, seed=seed
@@ -283,7 +283,7 @@ class Steps:
             "steady_reached": float(window.steady),
         }
         if not window.steady:
-            self.surroundings.doubt(
+            self.environment.warn(
                 f"steady state was not reached in {len(rates)} rounds: the last "
                 f"{rule.window_rounds} range over {window.range_percent:.0f} % of their mean and "
                 f"slope by {window.slope_percent:.0f} %"
@@ -297,7 +297,7 @@ class Steps:
 
     def _load(self, load: Workload, name: str) -> dict[str, Any]:
         """One load, of which only how much it moved is kept."""
-        most = load.bytes_max(self.hold.subject.capacity_bytes)
+        most = load.bytes_max(self.handle.target.capacity_bytes)
 
         def is_all(so_far: Recorder) -> bool:
             return most is not None and so_far.latest_bytes >= most
@@ -310,14 +310,14 @@ class Steps:
         self.written.stretches = []
         try:
             record = purge(
-                self.hold, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
+                self.handle, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
             )
             if record["marks_gone"] != record["marks"]:
-                self.surroundings.doubt(_not_purged(record))
+                self.environment.warn(_not_purged(record))
             return record
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{self.hold.subject.given}: purging failed: {problem.strerror}",
+                f"{self.handle.target.given}: purging failed: {problem.strerror}",
                 "look for the cause with: dmesg | tail",
             ) from None
 
@@ -366,7 +366,7 @@ class Steps:
         if phase.trim is not None:
             return self._trim(phase, phase.trim)
         load = phase.workload
-        most = load.bytes_max(self.hold.subject.capacity_bytes)
+        most = load.bytes_max(self.handle.target.capacity_bytes)
         seed = self.seed if number == 0 else fio_job.phase_seed(self.seed, f"round {number}")
 
         def is_over(so_far: Recorder) -> bool:
@@ -374,7 +374,7 @@ class Steps:
                 return True
             return load.until_stable is not None and so_far.is_stable(load.until_stable)
 
-        self.surroundings.begin_phase()
+        self.environment.begin_phase()
         recorder = self._until(is_over, load, phase.label, seed)
         seconds = recorder.duration_ms / 1000
         to_the_end = load.until_stable is None and most is None
@@ -396,43 +396,43 @@ class Steps:
             histogram=recorder.histogram(),
             artefacts=self.artefacts,
         )
-        return self.surroundings.end_phase(result, recorder.zero_s)
+        return self.environment.end_phase(result, recorder.zero_s)
 
     def _replay(self, phase: Phase, load: Replay) -> PhaseResult:
         """A trace: not through fio, whose replay is wrong before 3.36."""
-        self.surroundings.begin_phase()
+        self.environment.begin_phase()
         result, zero = replay_phase.play(
             phase,
             load,
-            self.hold,
+            self.handle,
             seed=self.seed,
             progress=self.parts.progress,
             at=self.parts.at,
-            doubt=self.surroundings.doubt,
+            warn=self.environment.warn,
         )
-        self.hold.fd(to_write=False)  # the file's size must be as it was
+        self.handle.fd(to_write=False)  # the file's size must be as it was
         if load.trim:
             self.written.stretches = []
         kept = replace(result, artefacts=self.artefacts | result.artefacts)
-        return self.surroundings.end_phase(kept, zero)
+        return self.environment.end_phase(kept, zero)
 
     def _trim(self, phase: Phase, half: Trim) -> PhaseResult:
         """A half of a validation: not through fio, as every block is read raw and compared."""
         if self.trim is None:
             size, reads = half.stretch_bytes, half.reads
-            self.trim = Check(self.hold, seed=self.seed, stretch_bytes=size, reads=reads)
+            self.trim = Check(self.handle, seed=self.seed, stretch_bytes=size, reads=reads)
         check = self.trim
-        with trim_phase.errors_told(self.hold.subject.given):
+        with trim_phase.errors_told(self.handle.target.given):
             if half.discard:
                 self.written.stretches = []
                 check.discard()
             else:
                 check.write()
-            self.surroundings.begin_phase()
+            self.environment.begin_phase()
             result, zero = trim_phase.read(phase, check, self.parts.share)
-            kept = self.surroundings.end_phase(replace(result, artefacts=self.artefacts), zero)
+            kept = self.environment.end_phase(replace(result, artefacts=self.artefacts), zero)
             if half.discard:
-                self.surroundings.say(trim=check.judged().record())
+                self.environment.say(trim=check.judged().record())
         return kept
 
     def _fio(
@@ -446,16 +446,16 @@ class Steps:
             recorder, artefacts = fio_run.run(
                 self.tool,
                 job,
-                self.hold.fd(to_write=True),
+                self.handle.fd(to_write=True),
                 name=name,
-                shown_target=self.hold.subject.path,
+                shown_target=self.handle.target.path,
                 progress=self.parts.progress,
                 each_second=each_second,
                 asks_until_ms=asks_until_ms,
-                on_start=self.surroundings.watch,
+                on_start=self.environment.watch,
             )
         except DrivebayError as problem:
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
         self.artefacts |= artefacts
-        self.hold.fd(to_write=False)  # fio must have left the file's size alone
+        self.handle.fd(to_write=False)  # fio must have left the file's size alone
         return recorder

@@ -4,7 +4,7 @@ A file target never leaves its file, never grows or shrinks it, and needs no fur
 device is written only if nothing speaks against it and its serial number was named. fio opens the
 very file or device that was examined, through our descriptor of it.
 
-Leaves out: how it is done (fio_steps), what may be tested (subject, blockdev).
+Leaves out: how it is done (fio_steps), what may be tested (target, blockdev).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio.tool import Tool, working_tool
 from drivebay.targets.replay import source as replay
-from drivebay.targets.safety import subject, turns
+from drivebay.targets.safety import locks, target_device
 from drivebay.targets.safety.in_use import drive_below, orphans
+from drivebay.targets.telemetry.environment import Environment
 from drivebay.targets.telemetry.recorder import check_power
-from drivebay.targets.telemetry.surroundings import Surroundings
 
 PURGES = ("auto", "discard")
 ORPHANS_S = 15.0
@@ -66,27 +66,27 @@ class FioTarget:
                 f"--purge: {purge!r} is not allowed; must be {' or '.join(PURGES)}",
                 "leave it out for the strongest erase that the drive offers",
             )
-        self._subject = subject.find(os.fspath(path))
-        self._consent = subject.Consent(destroy_serial, overwrite_signature)
+        self._target = target_device.find(os.fspath(path))
+        self._permission = target_device.OverwritePermission(destroy_serial, overwrite_signature)
         self._purge = purge
         self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
-        self._turn = contextlib.ExitStack()
+        self._lock = contextlib.ExitStack()
         self._waited_s = 0.0
-        self._hold: subject.Hold | None = None
+        self._handle: target_device.ExclusiveHandle | None = None
         self._tool: Tool | None = None
         self._written = Written()
-        self.kind = self._subject.kind
-        self.name = self._subject.name
+        self.kind = self._target.kind
+        self.name = self._target.name
 
     @property
     def capacity_bytes(self) -> int:
         """Size of the file or device, rounded down to 1 MiB."""
-        return self._subject.capacity_bytes
+        return self._target.capacity_bytes
 
     def identity(self) -> dict[str, Any]:
         """What is known of the file or device and of the storage below; JSON values."""
-        known = self._subject.identity()
-        if self.kind == "block" and self._consent.overwrite_signature:
+        known = self._target.identity()
+        if self.kind == "block" and self._permission.overwrite_signature:
             known["overwrite_signature"] = True
         if self._power is not None:
             known["power"] = self._power
@@ -96,17 +96,17 @@ class FioTarget:
 
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
-        if self._hold is None:
+        if self._handle is None:
             _wait_for_orphans()
             writes = any(_writes(test) for test in tests)
-            subject.check(self._subject, consent=self._consent, will_write=writes)
+            target_device.check(self._target, permission=self._permission, will_write=writes)
         check_power(self._power)
         for test in tests:
             self._check_spans(test)
             for phase in test.phases:
                 if phase.replay is not None:
                     replay.check(phase.replay, where=test.id)
-        self._tool = working_tool(self._subject.path, shown=self._subject.given)
+        self._tool = working_tool(self._target.path, shown=self._target.given)
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds that the test is likely to take, phases at their longest."""
@@ -130,48 +130,50 @@ class FioTarget:
         if self._tool is None:
             self.check((test,))
         assert self._tool is not None, "found by check"
-        if self._hold is None:
-            self._take_turn(progress)
+        if self._handle is None:
+            self._take_lock(progress)
             try:
-                self._hold = subject.Hold(self._subject, consent=self._consent)
+                self._handle = target_device.ExclusiveHandle(
+                    self._target, permission=self._permission
+                )
             except BaseException:
-                self._turn.close()
+                self._lock.close()
                 raise
         parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
-        with Surroundings(self._hold.subject, power=self._power) as surroundings:
+        with Environment(self._handle.target, power=self._power) as environment:
             if self._waited_s >= 1:
-                surroundings.say(waited_for_turn_s=round(self._waited_s, 1))
+                environment.say(waited_for_lock_s=round(self._waited_s, 1))
             own = self._purge == "auto"
-            steps = Steps(self._tool, self._hold, self._written, seed, parts, surroundings, own)
+            steps = Steps(self._tool, self._handle, self._written, seed, parts, environment, own)
             return steps.run(test)
 
-    def _take_turn(self, progress: Progress) -> None:
+    def _take_lock(self, progress: Progress) -> None:
         """Wait until nobody tests a drive that shares a bottleneck with this one."""
-        subject.refuse_if_held(self._subject)
-        drive = drive_below(self._subject.storage_number)
+        target_device.refuse_if_held(self._target)
+        drive = drive_below(self._target.storage_number)
 
         def waiting(words: str) -> None:
             progress.check()
             progress.report(words, 0.0, 1.0)
 
-        turn = turns.turn(drive, self._subject.given, waiting)
-        self._waited_s = self._turn.enter_context(turn)
+        turn = locks.drive_lock(drive, self._target.given, waiting)
+        self._waited_s = self._lock.enter_context(turn)
 
     def close(self) -> None:
         """Let go of the file or device. fio never outlives the call that started it."""
-        self._turn.close()
-        if self._hold is not None:
-            self._hold.close()
-            self._hold = None
+        self._lock.close()
+        if self._handle is not None:
+            self._handle.close()
+            self._handle = None
 
     def _check_spans(self, test: Test) -> None:
-        least = self._subject.logical_block_bytes
+        least = self._target.logical_block_bytes
         loads = [step.load for step in test.prepare if step.load is not None]
         for load in [*loads, *(phase.workload for phase in test.phases)]:
             if load.streams == "shared":
                 raise UserError(
                     f"test {test.id}: workload.streams: 'shared' is not allowed on "
-                    f"{self._subject.given}; must be 'each': fio keeps a place for reads and one "
+                    f"{self._target.given}; must be 'each': fio keeps a place for reads and one "
                     "for writes",
                     f"change it in the suite, or leave the test out: --skip {test.id}",
                 )
@@ -179,12 +181,12 @@ class FioTarget:
             if load.block_bytes % least:
                 raise UserError(
                     f"test {test.id}: workload.block_bytes: {load.block_bytes} is not allowed on "
-                    f"{self._subject.given}; must be a multiple of {least}",
+                    f"{self._target.given}; must be a multiple of {least}",
                     f"leave the test out: --skip {test.id}",
                 )
             if length == 0:
                 raise UserError(
-                    f"test {test.id}: not one block fits into its span of {self._subject.given}",
+                    f"test {test.id}: not one block fits into its span of {self._target.given}",
                     "use a larger file or device",
                 )
 

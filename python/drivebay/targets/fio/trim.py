@@ -25,7 +25,7 @@ from typing import Literal
 from drivebay.targets.safety.erase import EraseError, bus_of, program
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
-from drivebay.targets.safety.subject import Hold
+from drivebay.targets.safety.target_device import ExclusiveHandle
 from drivebay.targets.trim_verdict import READS, STRETCH_BYTES, Claims, Reads, Validation, starts
 
 BETWEEN_READS_S = 0.5
@@ -52,19 +52,19 @@ class Check:
 
     def __init__(
         self,
-        hold: Hold,
+        handle: ExclusiveHandle,
         *,
         seed: int,
         stretch_bytes: int = STRETCH_BYTES,
         reads: int = READS,
         pause_s: float = BETWEEN_READS_S,
     ) -> None:
-        self._hold = hold
+        self._handle = handle
         self._seed = seed
         self._stretch = stretch_bytes
         self._reads = reads
         self._pause_s = pause_s
-        self._starts = starts(hold.subject.capacity_bytes, stretch_bytes)
+        self._starts = starts(handle.target.capacity_bytes, stretch_bytes)
         quarter = stretch_bytes // 4
         self._inner = self._places(quarter, 3 * quarter)
         self._outer = self._places(0, quarter) + self._places(3 * quarter, stretch_bytes)
@@ -89,20 +89,20 @@ class Check:
         DrivebayError
             If it may not be written any more.
         """
-        with DirectIo(self._hold.fd(to_write=True)) as direct:
+        with DirectIo(self._handle.fd(to_write=True)) as direct:
             for place in self._places(0, self._stretch):
                 direct.write(place, mark_of(self._seed, place))
-        os.fsync(self._hold.fd(to_write=True))
+        os.fsync(self._handle.fd(to_write=True))
         if self._lost(self._outer) or self._lost(self._inner):
             raise OSError(5, "what was written cannot be read back")
 
     def discard(self) -> None:
         """Discard the middle halves; that none is offered is told by `read`. Raises as `write`."""
         quarter = self._stretch // 4
-        self._claimed = claims(self._hold)
+        self._claimed = claims(self._handle)
         try:
             for start in self._starts:
-                discard(self._hold, start + quarter, 2 * quarter, lambda _: None)
+                discard(self._handle, start + quarter, 2 * quarter, lambda _: None)
         except EraseError as problem:
             self._why_not = str(problem)
 
@@ -113,7 +113,7 @@ class Check:
         for number in range(self._reads):
             step(number / self._reads)
             time.sleep(self._pause_s if number else 0.0)
-            self._found.append(_read(self._hold, self._inner, timed))
+            self._found.append(_read(self._handle, self._inner, timed))
         return timed
 
     def judged(self) -> Validation:
@@ -135,24 +135,24 @@ class Check:
 
     def _lost(self, places: list[int]) -> int:
         """How many blocks do not bear the pattern."""
-        found = _read(self._hold, places, Timed())
+        found = _read(self._handle, places, Timed())
         return sum(
             now != mark_of(self._seed, place) for now, place in zip(found, places, strict=True)
         )
 
 
-def validate(hold: Hold, *, seed: int, pause_s: float = BETWEEN_READS_S) -> Validation:
+def validate(handle: ExclusiveHandle, *, seed: int, pause_s: float = BETWEEN_READS_S) -> Validation:
     """A whole `Check`, without timing reads before; raises as its parts do."""
-    check = Check(hold, seed=seed, pause_s=pause_s)
+    check = Check(handle, seed=seed, pause_s=pause_s)
     check.write()
     check.discard()
     check.read()
     return check.judged()
 
 
-def _read(hold: Hold, places: list[int], timed: Timed) -> list[bytes]:
+def _read(handle: ExclusiveHandle, places: list[int], timed: Timed) -> list[bytes]:
     found = []
-    with DirectIo(hold.fd(to_write=False)) as direct:
+    with DirectIo(handle.fd(to_write=False)) as direct:
         for place in places:
             begun = time.perf_counter_ns()
             found.append(direct.read(place))
@@ -175,9 +175,9 @@ def _in_words(found: list[bytes], old: list[bool]) -> Reads:
     return kinds.pop() if len(kinds) == 1 else "mixed"
 
 
-def claims(hold: Hold) -> Claims:
+def claims(handle: ExclusiveHandle) -> Claims:
     """What the file system or device says of discards, without trying one."""
-    device = hold.subject.device
+    device = handle.target.device
     if device is None:
         return Claims(True, "zeros", True, "fallocate(2)")
     queue = SYS_BLOCK / device.name / "queue"

@@ -20,7 +20,7 @@ from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.replay import source as replay
 from drivebay.targets.replay.figures import Replayed
 from drivebay.targets.replay.run import How, Job, What
-from drivebay.targets.safety.subject import Hold
+from drivebay.targets.safety.target_device import ExclusiveHandle
 
 LOOK_EVERY_S = 0.25
 LATE_SHARE = 0.01
@@ -49,19 +49,19 @@ def job_of(load: Replay, *, seed: int) -> Job:
 def play(
     phase: Phase,
     load: Replay,
-    hold: Hold,
+    handle: ExclusiveHandle,
     *,
     seed: int,
     progress: Progress,
     at: Callable[..., None],
-    doubt: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> tuple[PhaseResult, float]:
     """The phase's result, and when it began on this process's monotonic clock.
 
     Parameters
     ----------
     at : told how many seconds are done, with figures.
-    doubt : told what makes the figures suspect.
+    warn : told what makes the figures suspect.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def play(
     job.survey()
     progress.check()
     with _told(job, at):
-        done = job.play(hold.subject, hold.fd(to_write=True))
+        done = job.play(handle.target, handle.fd(to_write=True))
     zero = time.monotonic() - done.figures["length_s"]
     progress.check()
     if done.ended != "complete":
@@ -83,8 +83,8 @@ def play(
             f"{phase.label}: the replay ended early: {done.reason or done.ended}",
             "look for the cause with: dmesg | tail",
         )
-    for sentence in doubts(done):
-        doubt(sentence)
+    for sentence in validity_warnings(done):
+        warn(sentence)
     figures = done.figures
     return (
         PhaseResult(
@@ -104,7 +104,7 @@ def play(
     )
 
 
-def doubts(done: Replayed) -> Iterator[str]:
+def validity_warnings(done: Replayed) -> Iterator[str]:
     """What makes a replay's figures suspect, in sentences."""
     figures = done.figures
     own = figures["late"] - figures["late_queue_full"]

@@ -21,9 +21,8 @@ from typing import Any, Literal
 from drivebay import _core
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.targets.replay.figures import Replayed, replayed
-from drivebay.targets.safety import in_use as inuse
-from drivebay.targets.safety import subject, turns
-from drivebay.targets.safety.subject import Consent, Hold, Subject
+from drivebay.targets.safety import in_use, locks, target_device
+from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission, TargetDevice
 
 HOLES_SHARE = 0.95
 """A file with less of its size in blocks has holes, and reads of those never reach the drive."""
@@ -118,7 +117,7 @@ class Job:
             return False
         return self.how.trim or self.survey().writes > 0
 
-    def play(self, target: Subject, fd: int) -> Replayed:
+    def play(self, target: TargetDevice, fd: int) -> Replayed:
         """Play it through a descriptor of the target; what is out when it is stopped is waited for.
 
         Raises
@@ -171,12 +170,12 @@ class RealReplay:
         If there is nothing at `path` that could be played on.
     """
 
-    def __init__(self, what: What, how: How, path: str, *, consent: Consent) -> None:
-        self.subject = subject.find(path)
+    def __init__(self, what: What, how: How, path: str, *, permission: OverwritePermission) -> None:
+        self.target = target_device.find(path)
         self.job = Job(what, how)
-        self._consent = consent
+        self._permission = permission
         if what.file is not None:
-            _refuse_own_trace(what.file, self.subject)
+            _refuse_own_trace(what.file, self.target)
 
     def check(self) -> list[str]:
         """Whether it may and can be played there; what else to know of it, in sentences. Writes
@@ -187,12 +186,14 @@ class RealReplay:
         UserError, EnvironmentProblem
             With what speaks against it.
         """
-        consent, target, how = self._consent, self.subject, self.job.how
+        permission, target, how = self._permission, self.target, self.job.how
         if self.job.writes:
-            subject.check(target, consent=consent, will_write=True, direct=not how.buffered)
+            target_device.check(
+                target, permission=permission, will_write=True, direct=not how.buffered
+            )
             notes = _note_on_holes(target)
         else:
-            if consent.serial is not None:
+            if permission.destroy_data is not None:
                 raise UserError(
                     "--destroy-data has no meaning for a replay that only reads", "leave it out"
                 )
@@ -202,7 +203,7 @@ class RealReplay:
         return notes
 
     @contextlib.contextmanager
-    def turn(self, waiting: Callable[[str], None]) -> Iterator[None]:
+    def lock(self, waiting: Callable[[str], None]) -> Iterator[None]:
         """Hold what the drive shares with others while it is played on, as a review does; `waiting`
         is told twice a second what is waited for.
 
@@ -211,9 +212,9 @@ class RealReplay:
         UserError
             If another drivebay has this very file.
         """
-        subject.refuse_if_held(self.subject)
-        drive = inuse.drive_below(self.subject.storage_number)
-        with turns.turn(drive, self.subject.given, waiting):
+        target_device.refuse_if_held(self.target)
+        drive = in_use.drive_below(self.target.storage_number)
+        with locks.drive_lock(drive, self.target.given, waiting):
             yield
 
     def play(self) -> Replayed:
@@ -225,18 +226,18 @@ class RealReplay:
             If it cannot begin, or may no longer.
         """
         with self._descriptor() as fd:
-            return self.job.play(self.subject, fd)
+            return self.job.play(self.target, fd)
 
     @contextlib.contextmanager
     def _descriptor(self) -> Iterator[int]:
         if self.job.writes:
-            hold = Hold(self.subject, consent=self._consent)
+            handle = ExclusiveHandle(self.target, permission=self._permission)
             try:
-                yield hold.fd(to_write=True)
+                yield handle.fd(to_write=True)
             finally:
-                hold.close()
+                handle.close()
             return
-        fd = _open_to_read(self.subject)
+        fd = _open_to_read(self.target)
         try:
             yield fd
         finally:
@@ -247,7 +248,7 @@ def _ns(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1e9)
 
 
-def _refuse_own_trace(trace: Path, target: Subject) -> None:
+def _refuse_own_trace(trace: Path, target: TargetDevice) -> None:
     with contextlib.suppress(OSError):
         status = os.stat(trace)
         if (status.st_dev, status.st_ino) == target.inode[:2]:
@@ -257,7 +258,7 @@ def _refuse_own_trace(trace: Path, target: Subject) -> None:
             )
 
 
-def _note_on_holes(target: Subject) -> list[str]:
+def _note_on_holes(target: TargetDevice) -> list[str]:
     if target.device is not None or target.size_bytes == 0:
         return []
     share = os.stat(target.path).st_blocks * 512 / target.size_bytes
@@ -269,15 +270,15 @@ def _note_on_holes(target: Subject) -> list[str]:
     ]
 
 
-def _notes_on_mounts(target: Subject) -> list[str]:
+def _notes_on_mounts(target: TargetDevice) -> list[str]:
     if target.device is None:
         return []
-    names = (target.device.name, *inuse.partitions(target.device.name))
-    points = [point for name in names for point in inuse.mount_points(name)]
+    names = (target.device.name, *in_use.partitions(target.device.name))
+    points = [point for name in names for point in in_use.mount_points(name)]
     return [f"mounted at {point}: others may use it at the same time" for point in points]
 
 
-def _open_to_read(target: Subject) -> int:
+def _open_to_read(target: TargetDevice) -> int:
     try:
         fd = os.open(target.path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as problem:

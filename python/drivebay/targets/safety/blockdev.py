@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import in_use
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.signatures import signatures_of
 
@@ -125,7 +125,7 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
     blockers = _uses(name) + _properties(name, capacity)
     signatures = _partitions_in_words(name)
     if capacity > 0 and not held:
-        blockers += [f"is open for writing by {who}" for who in inuse.writers(real)]
+        blockers += [f"is open for writing by {who}" for who in in_use.writers(real)]
         blockers += _exclusive_open(real)
     if capacity > 0 and look_inside and NO_PERMISSION not in blockers:
         found, never = signatures_of(real, name)
@@ -149,22 +149,22 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
 def _uses(name: str) -> list[str]:
     """Mounts, swap and holders of the device and of its partitions."""
     found = []
-    system = inuse.system_devices()
-    for part in (name, *inuse.partitions(name)):
+    system = in_use.system_devices()
+    for part in (name, *in_use.partitions(name)):
         subject = "is" if part == name else f"has a partition, /dev/{part}, that is"
-        for point in inuse.mount_points(part):
-            runs = " (this system runs from it)" if point in inuse.SYSTEM_MOUNTS else ""
+        for point in in_use.mount_points(part):
+            runs = " (this system runs from it)" if point in in_use.SYSTEM_MOUNTS else ""
             found.append(f"{subject} mounted at {point}{runs}")
-        if inuse.is_swap(part):
+        if in_use.is_swap(part):
             found.append(f"{subject} used as swap")
-        found += [f"{subject} part of {holder}" for holder in inuse.holders(part)]
+        found += [f"{subject} part of {holder}" for holder in in_use.holders(part)]
         found += [f"{subject.removesuffix('is')}{why}" for why in system.get(part, ())]
     return found
 
 
 def _partitions_in_words(name: str) -> list[str]:
     """How many partitions the kernel knows of on it."""
-    count = len(inuse.partitions(name))
+    count = len(in_use.partitions(name))
     return [f"has {count} partition{'s' if count > 1 else ''}"] if count else []
 
 
@@ -174,7 +174,7 @@ def _properties(name: str, capacity_bytes: int) -> list[str]:
     found = []
     if (folder / "partition").exists():
         found.append("is a partition, not a whole device")
-    if kind := inuse.built_on_others(name):
+    if kind := in_use.built_on_others(name):
         found.append(f"is {kind}, not a drive; test what is below it")
     if capacity_bytes == 0:
         found.append("has no medium: its size is zero")
@@ -185,7 +185,7 @@ def _properties(name: str, capacity_bytes: int) -> list[str]:
     if backing := read(folder / "loop/backing_file"):
         if _is_block_device(backing):
             found.append(f"is a loop over the block device {backing}; test that one itself")
-        if others := inuse.loops_over(backing, but=name):
+        if others := in_use.loops_over(backing, but=name):
             found.append(f"shares its backing file with {', '.join(others)}")
     elif name.startswith(("zram", "ram")):
         found.append("is memory, not a drive")

@@ -1,11 +1,11 @@
-"""Erases that a drive offers itself: NVMe Format and Sanitize, ATA secure erase.
+"""Erase commands of drives: NVMe Format and Sanitize, ATA secure erase.
 
 Sources: NVM Express Base Specification 2.0 (Identify Controller: OACS bit 1, FNA bits 0 and 1,
 SANICAP; Sanitize Status log: SPROG, SSTAT); ATA/ATAPI Command Set 4, security feature set, as
 hdparm(8) shows it. By the programs nvme-cli and hdparm, which the field trusts with it.
 
-Only this namespace may lose its data: what would erase others of the drive, too, is not offered.
-An erase that has begun cannot be stopped; whoever asks to stop has to wait for it.
+Only this namespace may lose its data: a command that would also erase other namespaces is not used.
+An erase that has begun cannot be stopped; a request to stop waits for its end.
 
 Leaves out: cryptographic erase where a real one is offered, TCG Opal, drives behind USB and RAID
 controllers, which have been bricked by it (nvme-cli issues 84, 600, 2677; the hdparm wiki).
@@ -45,20 +45,20 @@ class EraseError(Exception):
 
 
 @dataclass(frozen=True)
-class Way:
-    """One erase that the drive says it can do; `erase` returns when it is done. It is given the
-    drive's path at that time: an erase before it may have moved the drive."""
+class EraseMethod:
+    """An erase command that the drive supports; `erase` returns when it has completed. It is given
+    the drive's path at that time, as an erase before it may have changed the path."""
 
-    method: str
+    name: str
     erase: Callable[[str, Step], None]
 
 
 @dataclass(frozen=True)
 class NotOffered:
-    """One erase that cannot be used here, and why."""
+    """An erase command that cannot be used here."""
 
-    method: str
-    why: str
+    name: str
+    reason: str
 
 
 def bus_of(device: Device) -> str:
@@ -68,15 +68,15 @@ def bus_of(device: Device) -> str:
     return "sata" if device.interface == "SATA" else ""
 
 
-def ways(device: Device) -> list[Way | NotOffered]:
-    """The drive's own erases, the strongest first."""
+def erase_methods(device: Device) -> list[EraseMethod | NotOffered]:
+    """The drive's erase commands, the strongest first."""
     bus = bus_of(device)
     if bus == "nvme":
-        return list(_nvme_ways(device))
-    return [_ata_way(device)] if bus == "sata" else []
+        return list(_nvme_methods(device))
+    return [_ata_method(device)] if bus == "sata" else []
 
 
-def _nvme_ways(device: Device) -> Iterator[Way | NotOffered]:
+def _nvme_methods(device: Device) -> Iterator[EraseMethod | NotOffered]:
     tool = program("nvme")
     methods = ("NVMe Format (user data erase)", "NVMe Sanitize (block erase)")
     if tool is None:
@@ -106,7 +106,7 @@ def _nvme_ways(device: Device) -> Iterator[Way | NotOffered]:
             keep = [f"--lbaf={layout}", "--ses=1", "--force", f"--timeout={COMMAND_MAX_MS}"]
             _slowly([tool, "format", path, *keep], FORMAT_S, step)
 
-        yield Way(methods[0], form)
+        yield EraseMethod(methods[0], form)
     if not sanitizes >> 1 & 1:
         yield NotOffered(methods[1], "the drive does not offer it (SANICAP)")
     elif others:
@@ -117,7 +117,7 @@ def _nvme_ways(device: Device) -> Iterator[Way | NotOffered]:
             _slowly([tool, "sanitize", path, "--sanact=2"], ASK_S, lambda _: None)
             _wait_for_sanitize(tool, path, step)
 
-        yield Way(methods[1], sanitize)
+        yield EraseMethod(methods[1], sanitize)
 
 
 def _other_namespaces(name: str) -> list[str]:
@@ -158,7 +158,7 @@ def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
         time.sleep(POLL_S)
 
 
-def _ata_way(device: Device) -> Way | NotOffered:
+def _ata_method(device: Device) -> EraseMethod | NotOffered:
     method = "ATA secure erase"
     tool = program("hdparm")
     if tool is None:
@@ -183,7 +183,7 @@ def _ata_way(device: Device) -> Way | NotOffered:
         if isinstance(able, str):
             raise EraseError(f"after the erase: {able}")
 
-    return Way(method, erase)
+    return EraseMethod(method, erase)
 
 
 def ata_security(said: str) -> tuple[bool | str, float]:

@@ -6,7 +6,7 @@ Sources: fallocate(2) for files; BLKDISCARD of linux/fs.h for block devices; the
 A file gets a hole as large as itself; whether the drive below hears of it depends on the file
 system (mount option discard). A device is purged by the strongest erase that it offers, else by a
 discard of all its blocks. Marks written before tell afterwards whether the old data is still there;
-if it is, the next way is tried, and the record says all that was.
+if it is, the next method is tried; the record lists all of them.
 
 Leaves out: whether unreachable copies remain in the flash; only what can be read is looked at.
 """
@@ -23,8 +23,8 @@ from collections.abc import Callable
 from typing import Any
 
 from drivebay.targets.safety import erase
-from drivebay.targets.safety.erase import EraseError, NotOffered, Way
-from drivebay.targets.safety.subject import Hold
+from drivebay.targets.safety.erase import EraseError, EraseMethod, NotOffered
+from drivebay.targets.safety.target_device import ExclusiveHandle
 
 MARK_BYTES = 4096
 MARKS = 16
@@ -35,13 +35,13 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS)
 
 
 def purge(
-    hold: Hold, *, own_erases: bool, seed: int, step: Callable[[float], None]
+    handle: ExclusiveHandle, *, own_erases: bool, seed: int, step: Callable[[float], None]
 ) -> dict[str, Any]:
     """Purge the file or device that is held.
 
     `own_erases` allows a device's own (NVMe Format and so on) besides discarding. `step` is called
     with the share done (0 to 1), and may raise to stop. The device may have moved afterwards:
-    `hold` has followed it.
+    `handle` has followed it.
 
     Returns
     -------
@@ -57,31 +57,31 @@ def purge(
     DrivebayError
         If the device may no longer be written, or is gone after an erase.
     """
-    device = hold.subject.device
-    ways: list[Way | NotOffered] = []
+    device = handle.target.device
+    methods: list[EraseMethod | NotOffered] = []
     if device is not None and own_erases:
-        ways += erase.ways(device)
-    ways.append(_discarding(hold))
+        methods += erase.erase_methods(device)
+    methods.append(_discarding(handle))
     tried: list[dict[str, Any]] = []
     last: dict[str, Any] = {"method": None, "supported": False, "marks": MARKS, "marks_gone": None}
-    for way in ways:
-        if isinstance(way, NotOffered):
-            tried.append({"method": way.method, "outcome": "not offered", "why": way.why})
+    for method in methods:
+        if isinstance(method, NotOffered):
+            tried.append({"method": method.name, "outcome": "not offered", "why": method.reason})
             continue
-        marks = _write_marks(hold.fd(to_write=True), hold.subject.capacity_bytes, seed)
+        marks = _write_marks(handle.fd(to_write=True), handle.target.capacity_bytes, seed)
         try:
-            hold.fd(to_write=True)  # looked at once more, right before
-            way.erase(hold.subject.path, step)
+            handle.fd(to_write=True)  # looked at once more, right before
+            method.erase(handle.target.path, step)
         except EraseError as problem:
-            tried.append({"method": way.method, "outcome": "failed", "why": str(problem)})
-            hold.after_reset()
+            tried.append({"method": method.name, "outcome": "failed", "why": str(problem)})
+            handle.after_reset()
             continue
-        with DirectIo(hold.after_reset()) as direct:
+        with DirectIo(handle.after_reset()) as direct:
             found = [direct.read(place) for place in marks]
         gone = sum(now != mark for now, mark in zip(found, marks.values(), strict=True))
-        tried.append({"method": way.method, "outcome": "done", "marks_gone": gone})
+        tried.append({"method": method.name, "outcome": "done", "marks_gone": gone})
         last = {
-            "method": way.method,
+            "method": method.name,
             "supported": True,
             "marks": MARKS,
             "marks_gone": gone,
@@ -108,13 +108,17 @@ def _in_a_word(data: bytes) -> str:
     return "ones" if data.count(0xFF) == len(data) else "other"
 
 
-def _discarding(hold: Hold) -> Way:
-    kind = hold.subject.kind
-    method = "fallocate(PUNCH_HOLE)" if kind == "file" else "ioctl(BLKDISCARD)"
-    return Way(method, lambda _path, step: discard(hold, 0, hold.subject.capacity_bytes, step))
+def _discarding(handle: ExclusiveHandle) -> EraseMethod:
+    kind = handle.target.kind
+    name = "fallocate(PUNCH_HOLE)" if kind == "file" else "ioctl(BLKDISCARD)"
+    return EraseMethod(
+        name, lambda _path, step: discard(handle, 0, handle.target.capacity_bytes, step)
+    )
 
 
-def discard(hold: Hold, start: int, length: int, step: Callable[[float], None]) -> None:
+def discard(
+    handle: ExclusiveHandle, start: int, length: int, step: Callable[[float], None]
+) -> None:
     """Discard a stretch of the file or device that is held.
 
     Raises
@@ -122,12 +126,12 @@ def discard(hold: Hold, start: int, length: int, step: Callable[[float], None]) 
     EraseError
         If it offers no discard.
     """
-    fd, done = hold.fd(to_write=True), 0
+    fd, done = handle.fd(to_write=True), 0
     while done < length:
         step(done / length)
         part = min(CHUNK_BYTES, length - done)
         try:
-            _discard(fd, hold.subject.kind, start + done, part)
+            _discard(fd, handle.target.kind, start + done, part)
         except OSError as problem:
             if problem.errno not in _UNSUPPORTED or done > 0:
                 raise

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 
-from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import in_use
 
 ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 _BTRFS_AND_KIN = ("btrfs", "bcache", "crypto_LUKS", "BitLocker", "cs_fvault2", "stratis", "drbd")
@@ -26,7 +26,7 @@ def signatures_of(path: str, name: str) -> tuple[list[str], list[str]]:
     never."""
     given_up: list[str] = []
     never: list[str] = []
-    partitions = [f"/dev/{part.replace('!', '/')}" for part in inuse.partitions(name)]
+    partitions = [f"/dev/{part.replace('!', '/')}" for part in in_use.partitions(name)]
     for part in (path, *partitions):
         prefix = "" if part == path else f"has a partition, {part}, that "
         types = _signature_types(part)

@@ -1,6 +1,6 @@
-"""What goes on around a test of a real drive: telemetry, SMART, the host, other I/O, and doubts.
+"""What is recorded around a test of a real drive: telemetry, SMART, host, other I/O, warnings.
 
-One `Surroundings` per test: begun before its preparation, told of every phase, and asked in the end
+One `Environment` per test: begun before its preparation, told of every phase, and asked in the end
 for the test's conditions. Without root, or on a file, it finds less and says what is missing.
 """
 
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from drivebay.results.records import PhaseResult
 from drivebay.targets.safety.in_use import drive_below
-from drivebay.targets.safety.subject import Subject
-from drivebay.targets.telemetry import doubts, host, sensors, smart
+from drivebay.targets.safety.target_device import TargetDevice
+from drivebay.targets.telemetry import host, sensors, smart, warnings
 from drivebay.targets.telemetry.recorder import Telemetry
 
 MEASURED = {
@@ -27,23 +27,23 @@ MEASURED = {
 """Columns of the series, and the readings that fill them, the first that there is."""
 
 
-class Surroundings:
+class Environment:
     """Watches one test; begin it with `with`."""
 
-    def __init__(self, subject: Subject, *, power: str | None) -> None:
-        self._kind = subject.kind
-        self._identity = subject.identity()
-        self._number = subject.storage_number
+    def __init__(self, target: TargetDevice, *, power: str | None) -> None:
+        self._kind = target.kind
+        self._identity = target.identity()
+        self._number = target.storage_number
         self._drive = drive_below(self._number)
         self._link = host.link(self._drive) if self._drive else None
         self._telemetry = Telemetry(self._drive, power=power)
         self._smart_before: smart.Smart | str = "not asked yet"
         self._counted: tuple[int, int] | None = None
-        self._ran: list[doubts.Ran] = []
+        self._ran: list[warnings.Ran] = []
         self._more: dict[str, Any] = {}
-        self._more_doubts: list[str] = []
+        self._more_warnings: list[str] = []
 
-    def __enter__(self) -> Surroundings:
+    def __enter__(self) -> Environment:
         self._host = host.facts()
         self._smart_before = self._smart()
         self._telemetry.__enter__()
@@ -59,9 +59,9 @@ class Surroundings:
         """fio has begun with this process number."""
         self._telemetry.watch(pid)
 
-    def doubt(self, sentence: str) -> None:
+    def warn(self, sentence: str) -> None:
         """Something else that makes the test's figures suspect."""
-        self._more_doubts.append(sentence)
+        self._more_warnings.append(sentence)
 
     def say(self, **conditions: Any) -> None:
         """Something else that the test's conditions should tell."""
@@ -80,7 +80,9 @@ class Surroundings:
         whole = rates[:-1] if len(rates) > 1 else rates[:0]  # the last second may be longer
         highest = float(pc.max(whole).as_py() or 0)
         self._ran.append(
-            doubts.Ran(result.label, result.read_bytes, result.write_bytes, highest, read, written)
+            warnings.Ran(
+                result.label, result.read_bytes, result.write_bytes, highest, read, written
+            )
         )
         phase = self._telemetry.of_phase(zero, len(result.series))
         series = result.series
@@ -104,7 +106,7 @@ class Surroundings:
             "telemetry": telemetry,
             "smart": smart.compared(self._smart_before, after),
             "device_io": [asdict(ran) for ran in self._ran],
-            "doubts": list(self._doubts(telemetry)),
+            "warnings": list(self._warnings(telemetry)),
             **self._more,
         }
         kept = {
@@ -116,12 +118,12 @@ class Surroundings:
         first = replace(first, conditions=conditions, artefacts=first.artefacts | kept)
         return [first, *rest]
 
-    def _doubts(self, telemetry: dict[str, Any]) -> Iterator[str]:
-        yield from self._more_doubts
-        yield from doubts.of_settings(self._host, self._link, self._identity)
+    def _warnings(self, telemetry: dict[str, Any]) -> Iterator[str]:
+        yield from self._more_warnings
+        yield from warnings.of_settings(self._host, self._link, self._identity)
         for ran in self._ran:
-            yield from doubts.of_phase(ran, self._kind, self._link)
-        yield from doubts.of_telemetry(
+            yield from warnings.of_phase(ran, self._kind, self._link)
+        yield from warnings.of_telemetry(
             self._telemetry.mean("host.cpu_percent"),
             self._telemetry.mean("harness.cpu_percent"),
             self._telemetry.mean("fio.cpu_percent"),

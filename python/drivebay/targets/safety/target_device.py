@@ -21,8 +21,7 @@ from typing import Any, Literal
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.units import binary_bytes, si_bytes
-from drivebay.targets.safety import blockdev, storage
-from drivebay.targets.safety import in_use as inuse
+from drivebay.targets.safety import blockdev, in_use, storage
 
 MIB = 2**20
 SMALLEST_BYTES = 2**30
@@ -32,7 +31,7 @@ _BLKRRPART = 0x125F
 
 
 @dataclass(frozen=True)
-class Subject:
+class TargetDevice:
     """What was found at a path; `device` is None for a file.
 
     `given` is the path as the user wrote it, for messages; `path` is where it leads. `inode` is
@@ -85,7 +84,7 @@ class Subject:
         return facts | storage.mount_facts(self.path) | {"storage": below}
 
 
-def find(path: str) -> Subject:
+def find(path: str) -> TargetDevice:
     """What is at the path, links followed; a file or block device, or an error.
 
     Raises
@@ -112,9 +111,9 @@ def find(path: str) -> Subject:
     inode = (status.st_dev, status.st_ino, status.st_rdev)
     if stat.S_ISBLK(status.st_mode):
         device = blockdev.inspect(real, look_inside=False)
-        return Subject(path, real, "block", inode, device.capacity_bytes, device)
+        return TargetDevice(path, real, "block", inode, device.capacity_bytes, device)
     if stat.S_ISREG(status.st_mode):
-        return Subject(path, real, "file", inode, status.st_size, None)
+        return TargetDevice(path, real, "file", inode, status.st_size, None)
     inside = os.path.join(path, "drivebay.img") if stat.S_ISDIR(status.st_mode) else "FILE"
     what = "is a directory" if stat.S_ISDIR(status.st_mode) else "is a special file"
     raise UserError(
@@ -124,121 +123,125 @@ def find(path: str) -> Subject:
 
 
 @dataclass(frozen=True)
-class Consent:
-    """What the user typed to allow a block device's data to be destroyed: its serial number, and
-    whether partition tables and file systems on it may go, too."""
+class OverwritePermission:
+    """What the user allows to be overwritten: `destroy_data` is the serial number that was typed,
+    `overwrite_signature` whether partition tables and file systems are included."""
 
-    serial: str | None = None
+    destroy_data: str | None = None
     overwrite_signature: bool = False
 
 
-def check(subject: Subject, *, consent: Consent, will_write: bool, direct: bool = True) -> None:
-    """Whether the subject may and can be tested, past the page cache if `direct`; writes nothing.
+def check(
+    target: TargetDevice, *, permission: OverwritePermission, will_write: bool, direct: bool = True
+) -> None:
+    """Whether the target may and can be tested, past the page cache if `direct`; writes nothing.
 
     Raises
     ------
     UserError, EnvironmentProblem
         With what speaks against it.
     """
-    if subject.device is None:
-        _check_file(subject, will_write=will_write)
+    if target.device is None:
+        _check_file(target, will_write=will_write)
     else:
-        _check_device(subject, consent, held=False, look_inside=True)
-    if subject.capacity_bytes < SMALLEST_BYTES:
+        _check_device(target, permission, held=False, look_inside=True)
+    if target.capacity_bytes < SMALLEST_BYTES:
         raise UserError(
-            f"{subject.given}: {si_bytes(subject.size_bytes)} is too small; must be at least "
+            f"{target.given}: {si_bytes(target.size_bytes)} is too small; must be at least "
             f"{binary_bytes(SMALLEST_BYTES)}",
-            f"make it larger: truncate -s 4G {shlex.quote(subject.given)}"
-            if subject.device is None
+            f"make it larger: truncate -s 4G {shlex.quote(target.given)}"
+            if target.device is None
             else "choose another device: drivebay drives",
         )
     if direct:
-        _check_direct(subject)
+        _check_direct(target)
 
 
-def _check_file(subject: Subject, *, will_write: bool) -> None:
-    if not os.access(subject.path, os.R_OK | os.W_OK):
+def _check_file(target: TargetDevice, *, will_write: bool) -> None:
+    if not os.access(target.path, os.R_OK | os.W_OK):
         raise EnvironmentProblem(
-            f"{subject.given}: no permission to read and write it",
-            f"run as its owner, or: chmod u+rw {shlex.quote(subject.given)}",
+            f"{target.given}: no permission to read and write it",
+            f"run as its owner, or: chmod u+rw {shlex.quote(target.given)}",
         )
-    _refuse_busy_file(subject)
-    status, disk = os.stat(subject.path), os.statvfs(subject.path)
-    missing = subject.capacity_bytes - status.st_blocks * 512 - disk.f_bavail * disk.f_frsize
+    _refuse_busy_file(target)
+    status, disk = os.stat(target.path), os.statvfs(target.path)
+    missing = target.capacity_bytes - status.st_blocks * 512 - disk.f_bavail * disk.f_frsize
     if will_write and missing > 0:
         raise EnvironmentProblem(
-            f"{subject.given}: {si_bytes(missing)} of free space are missing for the whole file to "
+            f"{target.given}: {si_bytes(missing)} of free space are missing for the whole file to "
             "be written",
-            f"free some space, or use a smaller file: df -h {shlex.quote(subject.given)}",
+            f"free some space, or use a smaller file: df -h {shlex.quote(target.given)}",
         )
 
 
-def _refuse_busy_file(subject: Subject) -> None:
-    users = [f"/dev/{name}" for name in inuse.loops_over(subject.path)]
-    users += inuse.writers(subject.path)
+def _refuse_busy_file(target: TargetDevice) -> None:
+    users = [f"/dev/{name}" for name in in_use.loops_over(target.path)]
+    users += in_use.writers(target.path)
     if users:
         raise UserError(
-            f"{subject.given} is in use by {', '.join(users)}",
+            f"{target.given} is in use by {', '.join(users)}",
             "stop that first, or test another file: truncate -s 4G FILE",
         )
 
 
-def _check_device(subject: Subject, consent: Consent, *, held: bool, look_inside: bool) -> None:
-    before = subject.device
+def _check_device(
+    target: TargetDevice, permission: OverwritePermission, *, held: bool, look_inside: bool
+) -> None:
+    before = target.device
     assert before is not None, "a block device"
-    now = blockdev.inspect(subject.path, held=held, look_inside=look_inside)
+    now = blockdev.inspect(target.path, held=held, look_inside=look_inside)
     for what in ("number", "serial", "model", "capacity_bytes", "sequence"):
         if getattr(before, what) != getattr(now, what):
             raise UserError(
-                f"{subject.path} is no longer the same device: its {what} was "
+                f"{target.path} is no longer the same device: its {what} was "
                 f"{getattr(before, what)}, is {getattr(now, what)}",
                 "look which drive it is now: drivebay drives",
             )
     blockdev.refuse_unless_free(
-        now, consent.serial, overwrite_signature=consent.overwrite_signature
+        now, permission.destroy_data, overwrite_signature=permission.overwrite_signature
     )
 
 
-def _check_direct(subject: Subject) -> None:
+def _check_direct(target: TargetDevice) -> None:
     try:
-        os.close(os.open(subject.path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC))
+        os.close(os.open(target.path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC))
     except PermissionError:
         raise EnvironmentProblem(
-            f"{subject.given}: no permission to write it", "run as root: sudo drivebay review ..."
+            f"{target.given}: no permission to write it", "run as root: sudo drivebay review ..."
         ) from None
     except OSError as problem:
         where = "driver"
-        if subject.device is None:
-            where = f"file system ({storage.mount_facts(subject.path)['filesystem']})"
+        if target.device is None:
+            where = f"file system ({storage.mount_facts(target.path)['filesystem']})"
         raise EnvironmentProblem(
-            f"{subject.given}: its {where} refuses O_DIRECT ({problem.strerror}); memory would be "
+            f"{target.given}: its {where} refuses O_DIRECT ({problem.strerror}); memory would be "
             "measured instead of the drive",
             "use a file on ext4, XFS or btrfs, or a block device: drivebay drives",
         ) from None
 
 
-def refuse_if_held(subject: Subject) -> None:
+def refuse_if_held(target: TargetDevice) -> None:
     """Raise at once if another drivebay has this very file or device; nothing is kept open."""
-    if subject.device is not None:
+    if target.device is not None:
         return  # found out by inspecting it: an exclusive open
-    fd = os.open(subject.path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(target.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _held_by_another(subject) from None
+        raise _held_by_another(target) from None
     finally:
         os.close(fd)
 
 
-def _held_by_another(subject: Subject) -> UserError:
+def _held_by_another(target: TargetDevice) -> UserError:
     return UserError(
-        f"{subject.given} is being tested by another drivebay",
+        f"{target.given} is being tested by another drivebay",
         "wait for it to end, or use another file",
     )
 
 
-class Hold:
-    """The subject, taken for ourselves until `close`: a device exclusively, a file by a lock.
+class ExclusiveHandle:
+    """The target, taken for ourselves until `close`: a device exclusively, a file by a lock.
 
     Raises
     ------
@@ -246,33 +249,33 @@ class Hold:
         If it may no longer be tested, or another drivebay has it.
     """
 
-    def __init__(self, subject: Subject, *, consent: Consent) -> None:
-        self.subject = subject
-        self._consent = consent
+    def __init__(self, target: TargetDevice, *, permission: OverwritePermission) -> None:
+        self.target = target
+        self._permission = permission
         self._written = False
-        if subject.device is not None:
-            _check_device(subject, consent, held=False, look_inside=True)
+        if target.device is not None:
+            _check_device(target, permission, held=False, look_inside=True)
         else:
-            _refuse_busy_file(subject)
+            _refuse_busy_file(target)
         self._fd = self._open()
 
     def _open(self) -> int:
-        subject = self.subject
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if subject.device is not None else 0)
+        target = self.target
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if target.device is not None else 0)
         try:
-            self._fd = os.open(subject.path, flags)
+            self._fd = os.open(target.path, flags)
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{subject.given}: cannot be opened for writing: {problem.strerror}",
+                f"{target.given}: cannot be opened for writing: {problem.strerror}",
                 "see what forbids it with: drivebay drives",
             ) from None
         try:
-            if subject.device is None:
+            if target.device is None:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return self.fd(to_write=False)
         except BlockingIOError:
             os.close(self._fd)
-            raise _held_by_another(subject) from None
+            raise _held_by_another(target) from None
         except BaseException:
             os.close(self._fd)
             raise
@@ -281,19 +284,19 @@ class Hold:
         """Our descriptor, after making sure that all is still as it was; call it before each step.
 
         What a device bears is not searched again after our own first write: random data may look
-        like a signature, and nobody else can have written while we hold it.
+        like a signature, and nobody else can have written while we handle it.
         """
-        subject, status = self.subject, os.fstat(self._fd)
+        target, status = self.target, os.fstat(self._fd)
         size = os.lseek(self._fd, 0, os.SEEK_END)
-        if (status.st_dev, status.st_ino, status.st_rdev) != subject.inode or (
-            size != subject.size_bytes
+        if (status.st_dev, status.st_ino, status.st_rdev) != target.inode or (
+            size != target.size_bytes
         ):
             raise UserError(
-                f"{subject.given} is no longer what it was when the review began",
+                f"{target.given} is no longer what it was when the review began",
                 "see what else uses it, then begin again",
             )
-        if subject.device is not None:
-            _check_device(subject, self._consent, held=True, look_inside=not self._written)
+        if target.device is not None:
+            _check_device(target, self._permission, held=True, look_inside=not self._written)
         self._written = self._written or to_write
         return self._fd
 
@@ -309,29 +312,29 @@ class Hold:
         UserError, EnvironmentProblem
             If it does not come back in time, or may no longer be tested.
         """
-        before = self.subject.device
+        before = self.target.device
         if before is None:
             return self.fd(to_write=True)
         deadline = time.monotonic() + wait_s
         while (now := _found_again(before)) is None:
             if time.monotonic() > deadline:
                 raise EnvironmentProblem(
-                    f"{self.subject.path}: the drive {before.model} with serial number "
+                    f"{self.target.path}: the drive {before.model} with serial number "
                     f"{before.serial!r} has not come back after a reset",
                     "look for the cause with: dmesg | tail; a power cycle may help",
                 )
             time.sleep(0.2)
         if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
             os.close(self._fd)
-            self.subject = replace(find(now.path), given=self.subject.given)
+            self.target = replace(find(now.path), given=self.target.given)
             self._written = True
-            _check_device(self.subject, self._consent, held=False, look_inside=False)
+            _check_device(self.target, self._permission, held=False, look_inside=False)
             self._fd = self._open()
         return self.fd(to_write=True)
 
     def close(self) -> None:
         """Let go of it; the kernel forgets the partitions that were overwritten."""
-        if self.subject.device is not None and self._written:
+        if self.target.device is not None and self._written:
             with contextlib.suppress(OSError):  # EINVAL: no partitions here
                 fcntl.ioctl(self._fd, _BLKRRPART)
         os.close(self._fd)

@@ -1,13 +1,13 @@
-"""Reviews side by side on one machine: drives that share a bottleneck are tested in turn.
+"""Locks between reviews on one machine: drives that share a bottleneck are tested one at a time.
 
 Sources: sysfs device paths, in which every PCI bridge, controller, USB hub and port multiplier that
-a drive hangs on is a folder. Two drives share a bottleneck if a part of their paths is the same.
-Each part is a lock file that a running review holds, so it is free again however a review ends; it
-works between processes and users, without a server.
+a drive is attached to is a folder. Two drives share a bottleneck if their paths share a folder.
+Each bottleneck has a lock file (flock(2)) that a running review holds: the kernel releases it
+however the review ends, and it works between processes and users, without a server.
 
 Leaves out: what sysfs does not show: root ports of one chipset share its link to the processor, and
-virtual disks share their host's. Effect: such drives may disturb one another; test them in turn by
-hand where that matters.
+virtual disks share their host's. Effect: such drives may disturb one another; run their reviews
+one after the other where that matters.
 """
 
 from __future__ import annotations
@@ -30,54 +30,54 @@ _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
 
 @dataclass(frozen=True)
-class Part:
-    """Something that more than one drive may hang on; `name` is the same for all of them."""
+class Bottleneck:
+    """A device that several drives may be attached through; `name` is that of its lock file."""
 
     name: str
-    words: str
+    description: str
 
 
-def parts_of(drive: str) -> list[Part]:
-    """All that the disk with this kernel name hangs on, from the far end to the disk itself."""
+def bottlenecks_of(drive: str) -> list[Bottleneck]:
+    """All that the disk with this kernel name is attached through, from the far end to the disk."""
     folder = (SYS_BLOCK / drive).resolve()
     if backing := read(SYS_BLOCK / drive / "loop/backing_file"):
         with contextlib.suppress(OSError):
             below = drive_below(os.stat(backing).st_dev)
             if below is not None:
-                return parts_of(below)
+                return bottlenecks_of(below)
     functions = [name for name in folder.parts if _PCI.fullmatch(name)]
-    parts = [Part(f"pci-{name}", f"PCIe bridge {name}") for name in functions[:-1]]
-    parts += [Part(f"pci-{name}", f"controller {name}") for name in functions[-1:]]
-    parts += [
-        Part(f"usb-{name}", f"USB hub or port {name}")
+    found = [Bottleneck(f"pci-{name}", f"PCIe bridge {name}") for name in functions[:-1]]
+    found += [Bottleneck(f"pci-{name}", f"controller {name}") for name in functions[-1:]]
+    found += [
+        Bottleneck(f"usb-{name}", f"USB hub or port {name}")
         for name in folder.parts
         if re.fullmatch(r"usb\d+|\d+-\d+(\.\d+)*", name)
     ]
-    return [*parts, Part(f"disk-{folder.name}", f"disk {folder.name}")]
+    return [*found, Bottleneck(f"disk-{folder.name}", f"disk {folder.name}")]
 
 
-def shared(drive: str, other: str) -> list[Part]:
-    """What two disks both hang on; none if they can be tested side by side."""
-    mine = set(parts_of(other))
-    return [part for part in parts_of(drive) if part in mine]
+def shared(drive: str, other: str) -> list[Bottleneck]:
+    """The bottlenecks of both disks; empty if they can be tested at the same time."""
+    others = set(bottlenecks_of(other))
+    return [one for one in bottlenecks_of(drive) if one in others]
 
 
 @contextlib.contextmanager
-def turn(drive: str | None, who: str, waiting: Callable[[str], None]) -> Iterator[float]:
-    """Holds everything that the drive hangs on; gives the seconds that this had to be waited for.
+def drive_lock(drive: str | None, who: str, waiting: Callable[[str], None]) -> Iterator[float]:
+    """Hold the locks of all bottlenecks of the drive; yields the seconds waited for them.
 
-    `who` is told to others who wait. `waiting` is called twice a second with what is waited for,
-    and may raise to give up. Without a drive (nothing known below) nothing is held.
+    `who` is shown to reviews that wait. `waiting` is called twice a second with the reason, and may
+    raise to give up. Without a drive (none is known below a file system) there is no lock.
     """
     begun, held = time.monotonic(), []
     try:
-        for part in sorted(parts_of(drive) if drive else [], key=lambda part: part.name):
-            fd = _opened(part)
+        for one in sorted(bottlenecks_of(drive) if drive else [], key=lambda one: one.name):
+            fd = _opened(one)
             if fd is None:
                 continue
             held.append(fd)
             while not _taken(fd):
-                waiting(f"waiting for {_holder(fd)}, which uses {part.words}, too")
+                waiting(f"waiting for {_holder(fd)}, which also uses {one.description}")
                 time.sleep(LOOK_EVERY_S)
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, 0)
@@ -88,9 +88,9 @@ def turn(drive: str | None, who: str, waiting: Callable[[str], None]) -> Iterato
             os.close(fd)
 
 
-def _opened(part: Part) -> int | None:
-    """The part's lock file; None where none can be made, as then nobody else has one."""
-    path = _directory() / f"drivebay-{part.name}.lock"
+def _opened(bottleneck: Bottleneck) -> int | None:
+    """The lock file; None where none can be made, as then no other review has one."""
+    path = _directory() / f"drivebay-{bottleneck.name}.lock"
     # Without O_CREAT first: fs.protected_regular forbids that on others' files in a shared folder.
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT):
         with contextlib.suppress(OSError):

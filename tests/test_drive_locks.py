@@ -1,4 +1,4 @@
-"""Drives that share a bottleneck are tested in turn; others side by side."""
+"""Drives that share a bottleneck are tested one at a time; others at the same time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from real_files import GIB, a_test, keep_the_disk_free, load, wait_until
 
 from drivebay.targets.base import Cancelled, Progress
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import in_use as inuse
-from drivebay.targets.safety import turns
+from drivebay.targets.safety import in_use, locks
 
 __all__ = ["keep_the_disk_free"]
 
@@ -40,7 +39,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, place in PLACES.items():
         (tmp_path / ROOT / place).mkdir(parents=True)
         (blocks / name).symlink_to(tmp_path / ROOT / place)
-    for module in (turns, inuse):
+    for module in (locks, in_use):
         monkeypatch.setattr(module, "SYS_BLOCK", blocks)
 
 
@@ -57,12 +56,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_drives_share(one: str, other: str, words: list[str]) -> None:
-    assert [part.words for part in turns.shared(one, other)] == words
-    assert {p.words for p in turns.shared(other, one)} == set(words)
+    assert [one.description for one in locks.shared(one, other)] == words
+    assert {one.description for one in locks.shared(other, one)} == set(words)
 
 
 class Waits(threading.Thread):
-    """Takes a turn in a thread; gives it back when told to."""
+    """Takes a drive lock in a thread; releases it when told to."""
 
     def __init__(self, drive: str) -> None:
         super().__init__()
@@ -71,14 +70,14 @@ class Waits(threading.Thread):
         self.words: list[str] = []
 
     def run(self) -> None:
-        with turns.turn(self.drive, f"/dev/{self.drive}", self.words.append):
+        with locks.drive_lock(self.drive, f"/dev/{self.drive}", self.words.append):
             self.has_it.set()
             self.give_back.wait(30)
 
 
 @pytest.mark.usefixtures("machine")
 def test_in_turn_and_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(locks, "LOOK_EVERY_S", 0.01)
     first, apart, same = Waits("sdb"), Waits("nvme0n1"), Waits("sdc")
     for one in (first, apart):
         one.start()
@@ -87,8 +86,8 @@ def test_in_turn_and_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until(lambda: same.words, seconds=10)
     assert not same.has_it.is_set()
     assert same.words[0] == (
-        f"waiting for the review of /dev/sdb (pid {os.getpid()}), which uses controller "
-        "0000:00:1f.2, too"
+        f"waiting for the review of /dev/sdb (pid {os.getpid()}), which also uses controller "
+        "0000:00:1f.2"
     )
     first.give_back.set()
     assert same.has_it.wait(10)
@@ -102,18 +101,18 @@ def test_whoever_waits_can_give_up() -> None:
     def gives_up(_: str) -> None:
         raise Cancelled
 
-    first = turns.turn("sdb", "one", gives_up)
-    with first, pytest.raises(Cancelled), turns.turn("sdc", "other", gives_up):
-        raise AssertionError("not its turn")
-    with turns.turn("sdc", "other", gives_up) as waited_s:
+    first = locks.drive_lock("sdb", "one", gives_up)
+    with first, pytest.raises(Cancelled), locks.drive_lock("sdc", "other", gives_up):
+        raise AssertionError("the lock is held")
+    with locks.drive_lock("sdc", "other", gives_up) as waited_s:
         assert waited_s < 5
 
 
 def test_without_a_place_for_locks_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(turns.DIRECTORY_VARIABLE, "/proc/none")
-    with turns.turn("sda", "one", print), turns.turn("sda", "other", print):
+    monkeypatch.setenv(locks.DIRECTORY_VARIABLE, "/proc/none")
+    with locks.drive_lock("sda", "one", print), locks.drive_lock("sda", "other", print):
         pass
-    with turns.turn(None, "a network's file", print) as waited_s:
+    with locks.drive_lock(None, "a network's file", print) as waited_s:
         assert waited_s < 5
 
 
@@ -139,4 +138,4 @@ def test_two_files_on_one_disk_are_tested_in_turn_and_it_is_said(tmp_path: Path)
     thread.join()
     other.close()
     (conditions,) = results
-    assert isinstance(conditions, dict) and conditions["waited_for_turn_s"] >= 1
+    assert isinstance(conditions, dict) and conditions["waited_for_lock_s"] >= 1

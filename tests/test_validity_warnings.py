@@ -1,4 +1,4 @@
-"""Doubts: each suspect condition is said with its numbers, and a clean run says nothing.
+"""Validity warnings: each suspect condition is said with its numbers, and a clean run says nothing.
 
 The host's facts come from sysfs laid out as Linux does; SMART from programs that print the fields
 that nvme-cli 2.3 and smartctl 7.3 print (made after their documentation, not recorded).
@@ -21,9 +21,9 @@ from real_files import GIB, MIB, a_test, file, keep_the_disk_free, load, results
 from drivebay.definitions.suites import Prepare
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import in_use as inuse
-from drivebay.targets.telemetry import doubts, host, smart
-from drivebay.targets.telemetry.doubts import Ran
+from drivebay.targets.safety import in_use
+from drivebay.targets.telemetry import host, smart, warnings
+from drivebay.targets.telemetry.warnings import Ran
 
 __all__ = ["file", "keep_the_disk_free"]
 
@@ -39,12 +39,12 @@ LINK: dict[str, Any] = {
 RAN = Ran("qd4", 0, 10**9, 2e9, 0, 10**9)
 
 
-def test_a_clean_run_has_no_doubts() -> None:
-    assert list(doubts.of_settings(CLEAN, LINK, DRIVE)) == []
-    assert list(doubts.of_phase(RAN, "block", LINK)) == []
+def test_a_clean_run_has_no_warnings() -> None:
+    assert list(warnings.of_settings(CLEAN, LINK, DRIVE)) == []
+    assert list(warnings.of_phase(RAN, "block", LINK)) == []
     quiet = {"missed_seconds": 0}
-    assert list(doubts.of_telemetry(30.0, 1.0, 50.0, 2, quiet, 0.0)) == []
-    assert list(doubts.of_telemetry(None, None, None, 2, quiet, None)) == []
+    assert list(warnings.of_telemetry(30.0, 1.0, 50.0, 2, quiet, 0.0)) == []
+    assert list(warnings.of_telemetry(None, None, None, 2, quiet, None)) == []
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_clean_run_has_no_doubts() -> None:
 )
 def test_settings(change: dict[str, dict[str, Any]], words: str) -> None:
     said = list(
-        doubts.of_settings(
+        warnings.of_settings(
             CLEAN | change.get("host", {}),
             LINK | change.get("link", {}),
             DRIVE | change.get("drive", {}),
@@ -95,13 +95,13 @@ def test_settings(change: dict[str, dict[str, Any]], words: str) -> None:
     ],
 )
 def test_phases(change: dict[str, Any], words: str) -> None:
-    said = list(doubts.of_phase(replace(RAN, **change), "block", LINK))
+    said = list(warnings.of_phase(replace(RAN, **change), "block", LINK))
     assert len(said) == 1 and words in said[0] and said[0].startswith("qd4: ")
     if "other" in words:
-        assert list(doubts.of_phase(replace(RAN, **change), "file", LINK)) == []
+        assert list(warnings.of_phase(replace(RAN, **change), "file", LINK)) == []
     unknown = replace(RAN, **change)
     unknown = replace(unknown, device_read_bytes=None, device_write_bytes=None)
-    assert len(list(doubts.of_phase(unknown, "block", None))) == 0, "unknown is not suspect"
+    assert len(list(warnings.of_phase(unknown, "block", None))) == 0, "unknown is not suspect"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_phases(change: dict[str, Any], words: str) -> None:
     ],
 )
 def test_telemetry(given: Any, words: str) -> None:
-    said = list(doubts.of_telemetry(*given))
+    said = list(warnings.of_telemetry(*given))
     assert len(said) == 1 and words in said[0]
 
 
@@ -265,7 +265,7 @@ def test_smart_programs_that_do_not_answer(
 def test_a_files_result_has_conditions_telemetry_and_no_root_was_needed(file: Path) -> None:
     found = results(file, a_test(("run", load(duration_s=2.6))))
     conditions = found[0].conditions
-    assert {"host", "link", "telemetry", "smart", "device_io", "doubts"} <= set(conditions)
+    assert {"host", "link", "telemetry", "smart", "device_io", "warnings"} <= set(conditions)
     assert json.loads(json.dumps(conditions)) == conditions
     assert conditions["telemetry"]["missed_seconds"] == 0
     assert found[0].telemetry is not None
@@ -300,28 +300,29 @@ def test_other_io_on_the_device_is_seen(tmp_path: Path) -> None:
             reader.join()
             target.close()
     assert any(
-        "of other I/O were read on the device" in said for said in first.conditions["doubts"]
+        "of other I/O were read on the device" in said for said in first.conditions["warnings"]
     )
 
 
 def test_the_drive_below_a_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inuse, "SYS_BLOCK", tmp_path)
-    monkeypatch.setattr(inuse, "_name_of_number", lambda _: "dm-1")
+    monkeypatch.setattr(in_use, "SYS_BLOCK", tmp_path)
+    monkeypatch.setattr(in_use, "_name_of_number", lambda _: "dm-1")
     put(tmp_path / "dm-1/slaves/dm-0/x", "")
     put(tmp_path / "dm-0/slaves/sda2/x", "")
     put(tmp_path / "sda/sda2/partition", "2\n")
     (tmp_path / "sda2").symlink_to(tmp_path / "sda/sda2")
-    assert inuse.drive_below(0) == "sda"
+    assert in_use.drive_below(0) == "sda"
     put(tmp_path / "dm-0/slaves/sdb/x", "")
     (tmp_path / "sdb").mkdir()
-    assert inuse.drive_below(0) is None, "striped over two"
+    assert in_use.drive_below(0) is None, "striped over two"
 
 
 NOBODY = """
 import ctypes, json, os, sys
 sys.path[:0] = sys.argv[2:]
 from real_files import *
-from drivebay.targets import smart, surroundings, trim
+from drivebay.targets.fio import trim
+from drivebay.targets.telemetry import environment, smart
 from drivebay.targets.base import Progress
 import pyarrow.compute
 target = FioTarget(sys.argv[1])

@@ -1,11 +1,11 @@
-"""Doubts: what makes a figure of a real drive suspect, in sentences for the result.
+"""Validity warnings: what makes a figure of a real drive suspect, in sentences for the result.
 
 Pure functions of what was recorded. Each sentence names the numbers that it comes from. The limits
 are ours: where they say `guess:`, they are set so that a clean run on an idle machine says nothing.
 Prompted by what users of other tools report: KDiskMark issues 107, 136, 137, 154 (page cache,
 compression, encryption).
 
-Leaves out: judging. A doubt does not void a figure; a reader decides.
+Leaves out: judging. A warning does not void a figure; a reader decides.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Ran:
 def of_settings(
     host: dict[str, Any], link: dict[str, Any] | None, identity: dict[str, Any]
 ) -> Iterator[str]:
-    """Doubts known before anything runs."""
+    """Warnings known before anything runs."""
     storage = identity if identity.get("kind") == "block" else identity.get("storage", {})
     if host.get("virtual_machine"):
         yield (
@@ -78,7 +78,7 @@ def of_settings(
 
 
 def of_phase(ran: Ran, kind: str, link: dict[str, Any] | None) -> Iterator[str]:
-    """Doubts about one phase."""
+    """Warnings about one phase."""
     if link is not None and ran.highest_bytes_per_s > link["bytes_per_s"] * LINK_SLACK:
         yield (
             f"{ran.label}: {si_bytes(ran.highest_bytes_per_s)}/s is more than the {link['kind']} "
@@ -108,7 +108,7 @@ def of_telemetry(
     telemetry: dict[str, Any],
     throttled: float | None,
 ) -> Iterator[str]:
-    """Doubts about the whole test. `cpu_percent` is of all processors, the two others of one."""
+    """Warnings about the whole test. `cpu_percent` is of all processors, the two others of one."""
     ours = ((own_percent or 0.0) + (fio_percent or 0.0)) / max(1, cpus)
     if cpu_percent is not None and cpu_percent - ours > OTHERS_CPU_PERCENT:
         yield f"other programs used {cpu_percent - ours:.0f} % of the host's processors"
