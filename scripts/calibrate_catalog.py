@@ -53,7 +53,7 @@ PLAN = (
     ),
     Stage(
         "host",
-        ("interface.serial_us", "controller.host_core_us"),
+        ("host_interface.serial_us", "controller.host_core_us"),
         ("S148", "S149"),
         "fresh 4 KiB reads: 181,000 IOPS over AHCI, 324,000 over NVMe",
     ),
@@ -77,19 +77,19 @@ PLAN = (
     ),
     Stage(
         "heat",
-        ("heat.capacity_j_per_k", "heat.throttle.1.write_mb_per_s"),
+        ("thermal.capacity_j_per_k", "thermal.throttle.1.write_mb_per_s"),
         ("S111", "S184", "S186"),
         "75 MB/s after just under two minutes and about 180 GB",
     ),
     Stage(
         "burst",
-        ("controller.write_command_us", "collection.pool_mb"),
+        ("controller.write_command_us", "gc.threshold_mb"),
         ("S058", "S059"),
         "about 100,000 IOPS for about 12 s",
     ),
     Stage(
         "steady",
-        ("collection.slot_us",),
+        ("gc.quantum_us",),
         ("S183",),
         "10,873 IOPS in steady state with a heatsink",
     ),

@@ -25,7 +25,7 @@ TABLE: dict[str, Any] = {
     "drives": ["sm951-ahci-512"],
     "with": [
         "drive.capacity_sectors=56000000",
-        "collection.idle.free_mb=1000",
+        "gc.idle.free_mb=1000",
         "nand.blocks_per_plane=64",
     ],
     "workload": {

@@ -24,7 +24,7 @@ from drivebay.targets.trim_verdict import Claims, Validation
 
 COUNTS = ("reads", "writes", "read_bytes", "write_bytes")
 Floats = npt.NDArray[np.float64]
-STAGES = ("host", "link", "firmware", "buffer", "map", "die", "channel", "nand", "collection")
+STAGES = ("host", "link", "firmware", "buffer", "map", "die", "channel", "nand", "gc")
 
 VIRTUAL: dict[str, Any] = {
     "kind": "virtual",

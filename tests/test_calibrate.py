@@ -86,7 +86,7 @@ queue_depth = 3
 duration_s = 1
 """
 HIDDEN = {
-    "collection.slot_us": 97.0,
+    "gc.quantum_us": 97.0,
     "controller.write_command_us": 7.2,
     "nand.read_us": 72.0,
 }
@@ -103,10 +103,10 @@ def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         nand__blocks_per_plane=64,
         nand__bad_superblocks=0,
         drive__capacity_sectors=14_600_000,
-        collection__pool_mb=300,
-        collection__low_mb=450,
-        collection__critical_mb=300,
-        collection__idle__free_mb=600,
+        gc__threshold_mb=300,
+        gc__low_mb=450,
+        gc__critical_mb=300,
+        gc__idle__free_mb=600,
     )
     path = tmp_path_factory.mktemp("base") / "small.toml"
     path.write_text(write.text(made, (), name="small", head="for tests"))
@@ -137,7 +137,7 @@ def twin(folder: Path, base: Profile) -> calibrate.Calibration:
     return calibrate.fit(
         folder,
         base=base,
-        parameters=[*FIT, "heat.throttle.0.on_c"],
+        parameters=[*FIT, "thermal.throttle.0.on_c"],
         hold=["mixed"],
         out=folder.parent / "My twin.toml",
         trials=TRIALS,
@@ -155,15 +155,15 @@ def test_a_hidden_drive_is_recovered_and_what_was_held_out_predicted(
     assert max(map(abs, errors.values())) < 10
     assert max(abs(one.error_before_percent or 0) for one in twin.figures) > 8
     found = {one.name: one.value for one in twin.parameters}
-    for name in ("collection.slot_us", "nand.read_us"):  # what these figures do determine
+    for name in ("gc.quantum_us", "nand.read_us"):  # what these figures do determine
         assert found[name] == pytest.approx(HIDDEN[name], rel=0.06)
 
 
 def test_what_the_data_cannot_tell_is_said(twin: calibrate.Calibration) -> None:
     said = "\n".join(twin.knowledge.sentences)
-    assert "No figure that was fitted depends on heat.throttle.0.on_c" in said
+    assert "No figure that was fitted depends on thermal.throttle.0.on_c" in said
     assert "controller.write_command_us stays open over" in said  # the slot hides it
-    (unseen,) = (one for one in twin.parameters if one.name == "heat.throttle.0.on_c")
+    (unseen,) = (one for one in twin.parameters if one.name == "thermal.throttle.0.on_c")
     assert (unseen.value, unseen.sd) == (unseen.before, None)
 
 
@@ -176,7 +176,7 @@ def test_the_written_profile_is_a_drive_like_any(
     leaf = drive.raw["nand"]["read_us"]
     assert "fitted by drivebay calibrate, seed 1, to a review of" in leaf["source"]
     assert leaf["range"] == [40, 90]
-    assert drive.raw["heat"] == base.raw["heat"]
+    assert drive.raw["thermal"] == base.raw["thermal"]
 
 
 def test_an_interrupted_fit_ends_the_same_on_any_number_of_workers(
@@ -191,7 +191,7 @@ def test_an_interrupted_fit_ends_the_same_on_any_number_of_workers(
     again = calibrate.fit(
         folder,
         base=base,
-        parameters=[*FIT, "heat.throttle.0.on_c"],
+        parameters=[*FIT, "thermal.throttle.0.on_c"],
         hold=["mixed"],
         out=out,
         trials=TRIALS,
@@ -234,7 +234,7 @@ def test_ctrl_c_keeps_what_was_found(
         (["nand.read_us", "read_us"], "named twice", "once"),
         (["planes"], "takes only some numbers", "--with"),
         (["power_mw"], "more than one section", "--fit power.device.0.power_mw"),
-        (["interface.protocol"], "has no such number", ""),
+        (["host_interface.protocol"], "has no such number", ""),
         (["link=1..2"], "has no such number", ""),
         ([], "nothing to fit", "--fit"),
     ],
@@ -251,7 +251,7 @@ def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint:
         ({"hold": ["nothing"]}, "the result has no such test", "--hold reads"),
         ({"hold": ["reads"], "only": ["reads"]}, "named with --only, too", ""),
         ({"hold": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
-        ({"parameters": ["heat.capacity_j_per_k"]}, "no figure depends on", "--only"),
+        ({"parameters": ["thermal.capacity_j_per_k"]}, "no figure depends on", "--only"),
         ({"given": "S9999"}, "no such row", "S058"),
         ({"given": "S048"}, "no measured figure nor a ratio", "bootable|yes"),
         ({"given": "nowhere"}, "neither a result folder nor published rows", "drivebay review"),
@@ -321,7 +321,7 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     shutil.copy(Journal.beside(twin.out), tmp_path)
     words = ["calibrate", str(folder), "--from", str(base_path), "--out", str(out)]
     words += ["--hold", "mixed"]
-    words += [word for name in (*FIT, "heat.throttle.0.on_c") for word in ("--fit", name)]
+    words += [word for name in (*FIT, "thermal.throttle.0.on_c") for word in ("--fit", name)]
     words += ["--trials", str(TRIALS), "--resume"]
     runner = typer.testing.CliRunner()
     shown = runner.invoke(app, [*words, "--json"], standalone_mode=False)
@@ -330,7 +330,7 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     assert content == {**table.as_json(twin), "out": str(out)}
     assert content["recovered"] and content["predicted"]
     assert [row["name"] for row in content["parameters"] if row["sd"] is None] == [
-        "heat.throttle.0.on_c"
+        "thermal.throttle.0.on_c"
     ]
     assert out.read_bytes() == twin.out.read_bytes()
     shown = runner.invoke(app, words, standalone_mode=False)
@@ -404,7 +404,7 @@ def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
     """The XP941 has an interface of its own, and the family's flash."""
     base = catalog.load("sm951-ahci-512")
     rows = given.goal("S148", base)
-    parameters = chosen(base, ["nand.read_us", "interface.serial_us"])
+    parameters = chosen(base, ["nand.read_us", "host_interface.serial_us"])
     (job,) = rows.tests
     assert job.drive == "sm951-ahci-512"
     other = Job("xp941-512", job.test)
@@ -419,11 +419,11 @@ def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
 
 def test_what_is_written_is_read_back_from_a_base_and_whole(tmp_path: Path) -> None:
     drive = catalog.load("sm951-ahci-512")
-    names = ["heat.throttle.1.on_c", "nand.read_us"]
+    names = ["thermal.throttle.1.on_c", "nand.read_us"]
     parameters = chosen(drive, names)
     changed = with_values(drive, parameters, (75.0, 50.0), source='a "quoted" source')
-    for made in (changed, changed.with_(heat__ambient_c=30)):
-        path = tmp_path / f"{made.raw['heat']['ambient_c']['value']}.toml"
+    for made in (changed, changed.with_(thermal__ambient_c=30)):
+        path = tmp_path / f"{made.raw['thermal']['ambient_c']['value']}.toml"
         path.write_text(write.text(made, names, name="twin", head="two\nlines"))
         text = path.read_text()
         assert ("base = " in text) == (made is changed)

@@ -136,7 +136,7 @@ def small(**more: Any) -> VirtualTarget:
     profile = catalog.load("sm951-ahci-512").with_(
         nand__blocks_per_plane=64,
         drive__capacity_sectors=56_000_000,
-        collection__idle__free_mb=1000,
+        gc__idle__free_mb=1000,
     )
     if more:
         section = {key: {"value": value, "source": "this test"} for key, value in more.items()}

@@ -35,13 +35,15 @@ def filled(small: Drive) -> Device:
 def test_a_drive_is_built_changed_and_refused() -> None:
     drive = drivebay.drive("sm951-ahci-512")
     assert drivebay.drive(drive.resolved()).raw == drive.raw
-    changed = drive.with_("heatsink", over_provisioning="25%", policy="cost-benefit", ambient_c=30)
+    changed = drive.with_(
+        "heatsink", over_provisioning="25%", victim_policy="cost-benefit", ambient_c=30
+    )
     assert isinstance(changed, Drive) and changed.capacity_bytes == pytest.approx(384e9, rel=1e-3)
-    assert changed.value("collection.policy") == "cost-benefit"
-    assert changed.value("heat.resistance_k_per_w") == 4
+    assert changed.value("gc.victim_policy") == "cost-benefit"
+    assert changed.value("thermal.resistance_k_per_w") == 4
     for wrong, match in (
-        ({"polici": "fifo"}, "did you mean policy"),
-        ({"policy": "lifo"}, "one of greedy, fifo"),
+        ({"victim_polici": "fifo"}, "did you mean victim_policy"),
+        ({"victim_policy": "lifo"}, "one of greedy, fifo"),
         ({"over_provisioning": 95}, "from 0% to 90%"),
     ):
         with pytest.raises(UserError) as caught:

@@ -13,7 +13,7 @@ from drivebay import _core
 from drivebay.definitions import profiles as catalog
 
 PROFILE = catalog.load("sm951-ahci-512").with_(
-    nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000, collection__idle__free_mb=1000
+    nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000, gc__idle__free_mb=1000
 )
 SMALL = PROFILE.json()
 

@@ -25,8 +25,8 @@ from drivebay.lab.sweep import cluster, engine, outcome, plan, spec, work
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.store import Store
 
-SMALL = ("drive.capacity_sectors=8000000", "collection.idle.free_mb=200",
-         "collection.pool_mb=20", "nand.blocks_per_plane=16")  # fmt: skip
+SMALL = ("drive.capacity_sectors=8000000", "gc.idle.free_mb=200",
+         "gc.threshold_mb=20", "nand.blocks_per_plane=16")  # fmt: skip
 TABLE: dict[str, Any] = {
     "name": "small",
     "drives": ["sm951-ahci-512"],

@@ -110,8 +110,8 @@ def test_a_family_member_is_whole_and_differs_by_what_it_says(tmp_path: Path) ->
     assert "base" not in member.raw
     text = 'base = "{}"\nwithout = ["{}"]\n[drive]\nname = "mine"\n'
     path = tmp_path / "mine.toml"
-    path.write_text(text.format("sm951-ahci-512", "collection.idle"))
-    assert "idle" not in catalog.load(path).raw["collection"]
+    path.write_text(text.format("sm951-ahci-512", "gc.idle"))
+    assert "idle" not in catalog.load(path).raw["gc"]
     for words, said in (
         (("sm951", "read_ahead"), "base 'sm951' is"),
         (("xp941-512", "x.y"), "x.y"),

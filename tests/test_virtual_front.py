@@ -17,8 +17,8 @@ def small(*variants: str, **changes: Any) -> _core.VirtualDrive:
         *variants,
         nand__blocks_per_plane=64,
         drive__capacity_sectors=28_000_000,
-        collection__pool_mb=50,
-        collection__idle__free_mb=1000,
+        gc__threshold_mb=50,
+        gc__idle__free_mb=1000,
         **changes,
     )
     return _core.VirtualDrive(profile.json(), 1)

@@ -35,13 +35,13 @@ def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Prof
     assert made.capacity_bytes == pytest.approx(drive.capacity_bytes * 0.75, rel=1e-6)
     assert made.capacity_bytes % 4096 == 0
     assert made.interface == "AHCI, PCIe 2.0 x4"
-    assert made.raw["heat"]["resistance_k_per_w"]["value"] == 4
-    assert made.raw["heat"]["ambient_c"]["value"] == 30
+    assert made.raw["thermal"]["resistance_k_per_w"]["value"] == 4
+    assert made.raw["thermal"]["ambient_c"]["value"] == 30
     assert set(changes({"profile": made.raw})) == {
         "heatsink",
         "over_provisioning = 25 %",
         "link = PCIe 2.0 x4",
-        "heat.ambient_c = 30",
+        "thermal.ambient_c = 30",
     }
 
 
@@ -50,8 +50,8 @@ def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Prof
     [
         ("nand.program_us=[500, 900]", ("nand", "program_us"), [500, 900]),
         ("cache_program=false", ("nand", "cache_program"), False),
-        ("collection.policy=fifo", ("collection", "policy"), "fifo"),
-        ("low_factor = 10", ("collection", "low_factor"), 10),
+        ("gc.victim_policy=fifo", ("gc", "victim_policy"), "fifo"),
+        ("low_factor = 10", ("gc", "low_factor"), 10),
     ],
 )
 def test_any_value_by_its_name(
@@ -61,8 +61,8 @@ def test_any_value_by_its_name(
 
 
 def test_a_value_in_a_list(drive: catalog.Profile) -> None:
-    made = changed(drive, ["heat.throttle.0.on_c=60"])
-    assert made.raw["heat"]["throttle"][0]["on_c"]["value"] == 60
+    made = changed(drive, ["thermal.throttle.0.on_c=60"])
+    assert made.raw["thermal"]["throttle"][0]["on_c"]["value"] == 60
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_a_value_in_a_list(drive: catalog.Profile) -> None:
         ("link=pcie3x3", "lanes: 3 is not allowed", "link=pcie2x4"),
         ("over_provisioning=95%", "from 0% to 90%", "over_provisioning=25%"),
         ("over_provisioning=much", "from 0% to 90%", "over_provisioning=25%"),
-        ("ambient_c=warm", "must be a number", "--with heat.ambient_c=25"),
-        ("ambient_c=9000", "not allowed", "--with heat.ambient_c=25"),
+        ("ambient_c=warm", "must be a number", "--with thermal.ambient_c=25"),
+        ("ambient_c=9000", "not allowed", "--with thermal.ambient_c=25"),
         ("cache_program=1", "must be true or false", "--with nand.cache_program=true"),
         ("ambient=30", "no such value", "did you mean ambient_c?"),
-        ("on_c=60", "more than one section", "--with heat.throttle.0.on_c=60"),
+        ("on_c=60", "more than one section", "--with thermal.throttle.0.on_c=60"),
         ("variants.heatsink=1", "no such value", "--with"),
         ("", "no such variant", "--with heatsink"),
     ],

@@ -24,7 +24,7 @@ mod state;
 mod superblocks;
 mod write;
 
-pub use power_cut::{Place, Recovery};
+pub use power_cut::{Recovery, StreamPage};
 pub use sanitize::Sanitize;
 pub use state::STATE_VERSION;
 
@@ -32,21 +32,21 @@ use std::collections::VecDeque;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
-use crate::buffer::Buffer;
+use crate::arbiter::Arbiter;
 use crate::controller::FlashCore;
-use crate::front::Front;
 use crate::ftl::{Ftl, STREAMS};
 use crate::health::Log;
-use crate::heat::{Thermal, Work};
-use crate::io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
+use crate::host_interface::HostInterface;
+use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 use crate::map_cache::{MapCache, MapTraffic};
 use crate::nand::Nand;
 use crate::read_ahead::ReadAhead;
 use crate::reliability::{Errors, Reliability};
 use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
 use crate::stage::{Stage, Stages};
+use crate::thermal::{Thermal, Work};
 use crate::timeline::Fifo;
-use crate::turns::Turns;
+use crate::write_buffer::WriteBuffer;
 
 /// A time that never comes.
 const NEVER: Nanos = Nanos(u64::MAX);
@@ -96,7 +96,7 @@ pub struct Counters {
 
 /// A request that waits for its turn at the flash core.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct QueuedRequest {
     /// Since when.
     arrival: Nanos,
     tag: u32,
@@ -108,7 +108,7 @@ struct Waiting {
 /// Requests on their way to the flash core, in the order of arrival: those that come straight from the
 /// host core, and those whose data passes the write path first.
 struct CoreQueue {
-    queues: [VecDeque<Waiting>; 2],
+    queues: [VecDeque<QueuedRequest>; 2],
     /// When the first of each queue arrives.
     arrivals: [Nanos; 2],
 }
@@ -132,7 +132,7 @@ impl CoreQueue {
     }
 
     #[inline(always)]
-    fn push(&mut self, waiting: Waiting) {
+    fn push(&mut self, waiting: QueuedRequest) {
         let way = if waiting.io.op.is_write() { WITH_DATA } else { DIRECT };
         self.arrivals[way] = self.arrivals[way].min(waiting.arrival);
         self.queues[way].push_back(waiting);
@@ -140,7 +140,7 @@ impl CoreQueue {
 
     /// Takes the next one; of two that arrive together the one that came straight.
     #[inline(always)]
-    fn take(&mut self) -> Option<Waiting> {
+    fn take(&mut self) -> Option<QueuedRequest> {
         let way = usize::from(self.arrivals[WITH_DATA] < self.arrivals[DIRECT]);
         let waiting = self.queues[way].pop_front();
         self.arrivals[way] = self.queues[way].front().map_or(NEVER, |next| next.arrival);
@@ -154,12 +154,12 @@ pub struct Device {
     costs: Costs,
     nominal: Costs,
     throttle_stage: usize,
-    front: Front,
+    front: HostInterface,
     host_core: Fifo,
     write_path: Fifo,
     queue: CoreQueue,
     flash_core: FlashCore,
-    buffers: [Buffer; STREAMS],
+    buffers: [WriteBuffer; STREAMS],
     ftl: Ftl,
     nand: Nand,
     programs: programs::Programs,
@@ -172,7 +172,7 @@ pub struct Device {
     /// Lets reads through at the rate that the controller moves them.
     read_gate: Fifo,
     /// Of a half-duplex controller.
-    turns: Option<Box<Turns>>,
+    turns: Option<Box<Arbiter>>,
     reduction: reduce::Reduction,
     /// Worn out.
     read_only: bool,
@@ -202,9 +202,9 @@ impl Device {
     ///
     /// # Errors
     /// [`DeviceError::Memory`], when the new profile needs other tables.
-    pub fn renew(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
+    pub fn reset(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
-        match self.ftl.renew(&spec, &rng) {
+        match self.ftl.reset(&spec, &rng) {
             Some(ftl) => Ok(Self::around(spec, ftl, &rng)),
             None => Self::new(spec, seed),
         }
@@ -217,7 +217,7 @@ impl Device {
             costs: nominal,
             nominal,
             throttle_stage: 0,
-            front: Front::new(&spec),
+            front: HostInterface::new(&spec),
             host_core: Fifo::default(),
             write_path: Fifo::default(),
             queue: CoreQueue::default(),
@@ -232,7 +232,7 @@ impl Device {
             map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             read_gate: Fifo::default(),
-            turns: Turns::of(&spec),
+            turns: Arbiter::of(&spec),
             reduction: reduce::Reduction::default(),
             read_only: false,
             media_error: false,
@@ -290,7 +290,7 @@ impl Device {
     ///
     /// [`Device::sanitize`] is the command, with its time.
     pub fn secure_erase(&mut self) {
-        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
+        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         self.settle();
         self.ftl.erase_all();
         self.forget_map();
@@ -310,9 +310,9 @@ impl Device {
     }
 
     /// Nothing is asked of the drive until `until`; it cools, and may collect.
-    pub fn rest(&mut self, until: Nanos) {
-        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        if self.spec.rest_after.is_some() {
+    pub fn idle_until(&mut self, until: Nanos) {
+        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
+        if self.spec.idle_after.is_some() {
             // Heat follows what is collected meanwhile, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
@@ -341,9 +341,9 @@ impl Device {
     /// changed then; [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
-        debug_assert_eq!(self.next_turn(), NEVER, "accepted requests were served");
-        let served = self.accept_or_serve(now, io, 0, NEVER)?;
-        Ok(served.expect("nothing else is submitted before its turn").completion)
+        debug_assert_eq!(self.next_arrival(), NEVER, "accepted requests were served");
+        let completion = self.accept_or_serve(now, io, 0, NEVER)?;
+        Ok(completion.expect("nothing else is submitted before it is served"))
     }
 
     /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's name
@@ -368,41 +368,41 @@ impl Device {
         io: Io,
         tag: u32,
         until: Nanos,
-    ) -> Result<Option<Served>, DeviceError> {
+    ) -> Result<Option<Completion>, DeviceError> {
         debug_assert!(now >= self.now, "submissions come in time order");
         self.check(io)?;
         let ready = self.front.post(0, now);
         let waiting = self.enter(now, Posted { at: now, ready }, io, tag);
-        if waiting.arrival <= until && self.next_turn() == NEVER {
+        if waiting.arrival <= until && self.next_arrival() == NEVER {
             return self.serve_one(waiting).map(Some);
         }
         self.queue.push(waiting);
         Ok(None)
     }
 
-    /// The host puts a command into a submission queue; to be followed by [`Device::take`].
+    /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
     ///
-    /// Posts must come in time order. `queue` is below the profile's `interface.queues_max`.
+    /// Posts must come in time order. `queue` is below the profile's `host_interface.queues_max`.
     pub fn post(&mut self, queue: usize, now: Nanos) -> Posted {
         Posted { at: now, ready: self.front.post(queue, now) }
     }
 
     /// When the controller can take another command.
     #[must_use]
-    pub fn takes_at(&self) -> Nanos {
+    pub fn fetch_free_at(&self) -> Nanos {
         self.host_core.free_at()
     }
 
-    /// The controller takes a posted command, not before [`Device::takes_at`]; to be served later.
+    /// The controller takes a posted command, not before [`Device::fetch_free_at`]; to be served later.
     ///
     /// Commands of one queue come in the order of their posts; which queue comes next is the caller's
     /// to decide. [`Device::accept`] is one post and one take.
     ///
     /// # Errors
     /// As [`Device::accept`].
-    pub fn take(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
+    pub fn fetch(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
         self.check(io)?;
-        let now = self.now.max(posted.ready.max(self.takes_at()));
+        let now = self.now.max(posted.ready.max(self.fetch_free_at()));
         let waiting = self.enter(now, posted, io, tag);
         self.queue.push(waiting);
         Ok(())
@@ -410,13 +410,13 @@ impl Device {
 
     /// From a submission queue to the flash core.
     #[inline(always)]
-    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> Waiting {
+    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> QueuedRequest {
         self.now = now;
         let mut stages = Stages::default();
         let Posted { at, ready } = posted;
         stages.add(Stage::Host, ready.since(at));
         let mut woken = ready;
-        if at > self.log.busy_until && self.next_turn() == NEVER {
+        if at > self.log.busy_until && self.next_arrival() == NEVER {
             let wake = self.end_idle(at);
             stages.add(Stage::Link, wake.link);
             stages.add(Stage::Firmware, wake.device);
@@ -433,7 +433,7 @@ impl Device {
         self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
         let moves = io.op.is_write() && self.turns.is_none();
         let arrival = if moves { self.move_in(fetched, io, &mut stages) } else { fetched };
-        Waiting { arrival, tag, io, submitted: at, stages }
+        QueuedRequest { arrival, tag, io, submitted: at, stages }
     }
 
     /// When the next accepted request reaches the flash core; the end of time if there is none.
@@ -441,18 +441,18 @@ impl Device {
     /// It may be served once the host knows that it submits nothing before this time.
     #[inline(always)]
     #[must_use]
-    pub fn next_turn(&self) -> Nanos {
+    pub fn next_arrival(&self) -> Nanos {
         self.queue.next_arrival()
     }
 
     /// The accepted request that reaches the flash core next.
     #[must_use]
-    pub fn next_in_turn(&self) -> Option<Turn> {
-        let at = self.next_turn();
+    pub fn next_command(&self) -> Option<NextCommand> {
+        let at = self.next_arrival();
         // What comes straight from the host core keeps its order; only what waits for data is passed.
         let straight = self.queue.arrivals[DIRECT] <= self.queue.arrivals[WITH_DATA];
         let next = self.queue.queues[usize::from(!straight)].front()?;
-        Some(Turn { tag: next.tag, at, settled: straight })
+        Some(NextCommand { tag: next.tag, at, settled: straight })
     }
 
     /// Serves the accepted request that reaches the flash core next.
@@ -461,16 +461,16 @@ impl Device {
     /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
     ///
     /// # Panics
-    /// When no request has been accepted: see [`Device::next_turn`].
+    /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
-    pub fn serve(&mut self) -> Result<Served, DeviceError> {
+    pub fn serve(&mut self) -> Result<Completion, DeviceError> {
         let waiting = self.queue.take().expect("a request was accepted and not yet served");
         self.serve_one(waiting)
     }
 
     #[inline(always)]
-    fn serve_one(&mut self, waiting: Waiting) -> Result<Served, DeviceError> {
-        let Waiting { arrival, tag, io, submitted, mut stages } = waiting;
+    fn serve_one(&mut self, waiting: QueuedRequest) -> Result<Completion, DeviceError> {
+        let QueuedRequest { arrival, tag, io, submitted, mut stages } = waiting;
         let ready = match io.op {
             Op::Flush => self.flush(arrival, &mut stages),
             _ if self.read_only && io.op != Op::Read => return Err(self.worn_out()),
@@ -491,8 +491,7 @@ impl Device {
         self.log.busy_until = self.log.busy_until.max(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
         let media_error = std::mem::take(&mut self.media_error);
-        let completion = Completion { done, stages, media_error };
-        Ok(Served { tag, io, submitted, completion })
+        Ok(Completion { tag, io, submitted, done, stages, media_error })
     }
 
     /// Refuses what does not lie on the drive, or no command can carry.
@@ -586,7 +585,7 @@ impl Device {
         }
         let pass = self.flash_core.serve(from, cost);
         stages.add(Stage::Firmware, pass.queued);
-        stages.add(Stage::Collection, pass.collection);
+        stages.add(Stage::Gc, pass.collection);
         self.firmware(stages, cost, nominal);
         self.dies_until(pass.end);
         pass.end
@@ -628,6 +627,6 @@ fn programs_pending_max(spec: &Spec) -> u32 {
 }
 
 /// One buffer per write stream.
-fn fresh_buffers(spec: &Spec) -> [Buffer; STREAMS] {
-    std::array::from_fn(|_| Buffer::new(spec.buffer_pages))
+fn fresh_buffers(spec: &Spec) -> [WriteBuffer; STREAMS] {
+    std::array::from_fn(|_| WriteBuffer::new(spec.buffer_pages))
 }

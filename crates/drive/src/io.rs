@@ -59,17 +59,6 @@ impl Io {
     }
 }
 
-/// When an I/O was done, and where its time went.
-#[derive(Clone, Copy, Debug)]
-pub struct Completion {
-    /// When the host saw it.
-    pub done: Nanos,
-    /// Time per stage; adds up to `done` minus the time of submission.
-    pub stages: Stages,
-    /// Data could not be read, whatever was tried (NVMe: Unrecovered Read Error).
-    pub media_error: bool,
-}
-
 /// A command in a submission queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
@@ -79,9 +68,9 @@ pub struct Posted {
     pub ready: Nanos,
 }
 
-/// A request that is to be served next.
+/// The request that reaches the flash core next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct NextCommand {
     /// What the host called it.
     pub tag: u32,
     /// When it reaches the flash core.
@@ -90,17 +79,21 @@ pub struct Turn {
     pub settled: bool,
 }
 
-/// A request that has been served.
+/// The drive's answer to one request: when it was done, and where its time went.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
-    /// What the host called it.
+pub struct Completion {
+    /// The host's tag of the request.
     pub tag: u32,
     /// The request.
     pub io: Io,
     /// When it was submitted.
     pub submitted: Nanos,
-    /// When it was done.
-    pub completion: Completion,
+    /// When the host saw the completion.
+    pub done: Nanos,
+    /// Time per stage; adds up to `done` minus `submitted`.
+    pub stages: Stages,
+    /// Data could not be read, whatever was tried (NVMe: Unrecovered Read Error).
+    pub media_error: bool,
 }
 
 /// Why a drive refuses.

@@ -1,18 +1,17 @@
 //! The virtual drive: answers "when is this I/O done, and why then?"
 //!
 //! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and the
-//! link (`front.rs`) to the firmware cores (`controller.rs`); [`Device::serve`] on through the map
-//! (`ftl/`), the write buffer (`buffer.rs`) and the flash (`nand.rs`), and back. Resources are timelines (`timeline.rs`), not events: each hands out time once.
+//! link (`host_interface.rs`) to the firmware cores (`controller.rs`); [`Device::serve`] on through the map
+//! (`ftl/`), the write buffer (`write_buffer.rs`) and the flash (`nand.rs`), and back. Resources are timelines (`timeline.rs`), not events: each hands out time once.
 //!
 //! This crate must not know sockets, files, the wall clock, Python or statistics.
 
-mod buffer;
+mod arbiter;
 mod controller;
 mod device;
-mod front;
 mod ftl;
 mod health;
-mod heat;
+mod host_interface;
 mod io;
 mod map_cache;
 mod memory;
@@ -27,13 +26,14 @@ mod read_ahead;
 mod reliability;
 mod spec;
 mod stage;
+mod thermal;
 mod timeline;
-mod turns;
+mod write_buffer;
 
-pub use device::{Counters, Device, Place, Recovery, STATE_VERSION, Sanitize};
+pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize, StreamPage};
 pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};
 pub use health::Health;
-pub use io::{Completion, DeviceError, Io, Op, Posted, Served, Turn};
+pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 pub use map_cache::MapTraffic;
 pub use persist::StateError;
 pub use raw::RawSpec;

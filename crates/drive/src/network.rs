@@ -7,7 +7,7 @@
 //! and squaring of the exponential's series, Moler and Van Loan 2003), which IEEE 754 rounds alike on
 //! every platform; no function of a mathematics library is called.
 
-use crate::spec::{Heat, NODES_MAX};
+use crate::spec::{NODES_MAX, ThermalSpec};
 
 type Matrix = [[f64; NODES_MAX]; NODES_MAX];
 
@@ -24,7 +24,7 @@ pub struct Network {
 
 impl Network {
     /// Steps of `step_s` seconds.
-    pub fn new(heat: &Heat, step_s: f64) -> Network {
+    pub fn new(heat: &ThermalSpec, step_s: f64) -> Network {
         let nodes = heat.names.len();
         let mut flow = [[0.0; NODES_MAX]; NODES_MAX];
         for (i, row) in flow.iter_mut().enumerate() {

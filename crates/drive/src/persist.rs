@@ -50,7 +50,7 @@ pub trait Persist {
 }
 
 /// Lists the fields that are state, then those that the profile gives:
-/// `persist!(Fifo: free_at)`, `persist!(Buffer: next, ready; given: mask)`.
+/// `persist!(Fifo: free_at)`, `persist!(WriteBuffer: next, ready; given: mask)`.
 macro_rules! persist {
     ($type:ty: $($field:ident),+ $(; given: $($given:ident),+)?) => {
         impl $crate::persist::Persist for $type {

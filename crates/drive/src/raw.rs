@@ -40,21 +40,21 @@ pub struct RawSpec {
     /// The computer around it.
     pub host: RawHost,
     /// The command interface.
-    pub interface: RawInterface,
+    pub host_interface: RawHostInterface,
     /// The link.
     pub link: RawLink,
     /// The controller's cores and data path.
     pub controller: RawController,
     /// The write buffer.
-    pub buffer: RawBuffer,
+    pub write_buffer: RawWriteBuffer,
     /// The flash.
     pub nand: RawNand,
     /// Garbage collection.
-    pub collection: RawCollection,
+    pub gc: RawGc,
     /// Energy per operation.
     pub energy: RawEnergy,
     /// Heat and throttling.
-    pub heat: RawHeat,
+    pub thermal: RawThermal,
     /// What the drive and its link sleep in; nothing if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<RawPower>,
@@ -150,7 +150,7 @@ pub struct RawSlot {
 /// The command interface.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawInterface {
+pub struct RawHostInterface {
     /// `sata`, `ahci` (over PCIe) or `nvme`.
     pub protocol: Word,
     /// Cost of one command that no other command can overlap: register access, doorbells.
@@ -213,7 +213,7 @@ pub struct RawController {
 /// The write buffer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawBuffer {
+pub struct RawWriteBuffer {
     /// Room for data on its way to flash.
     pub size_kib: Sourced<u64>,
     /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
@@ -259,9 +259,9 @@ pub struct RawNand {
 /// Garbage collection.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawCollection {
+pub struct RawGc {
     /// Victim choice: `greedy`, `fifo`, `d-choices`, `cost-benefit`.
-    pub policy: Word,
+    pub victim_policy: Word,
     /// How many candidates `d-choices` draws.
     pub choices: Sourced<u64>,
     /// `separate` frontiers for host and collection, or one `shared`.
@@ -270,19 +270,19 @@ pub struct RawCollection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_frontiers: Option<Word>,
     /// Flash core, per run of consecutive pages copied.
-    pub copy_run_us: Number,
+    pub copy_extent_us: Number,
     /// Flash core, per page copied.
     pub copy_page_us: Number,
     /// Spare space that may be used before collection starts.
-    pub pool_mb: Number,
+    pub threshold_mb: Number,
     /// Over how much further use of spare space the time slot grows to its full length.
     pub ramp_mb: Number,
     /// Full length of the time slot after each command.
-    pub slot_us: Number,
+    pub quantum_us: Number,
     /// Most pages copied in a full slot.
-    pub slot_pages: Number,
+    pub quantum_pages: Number,
     /// Whether reads are followed by a slot as well.
-    pub slot_after_reads: Sourced<bool>,
+    pub quantum_after_reads: Sourced<bool>,
     /// Free space under which the slot grows beyond its full length.
     pub low_mb: Number,
     /// Free space at which the slot has grown to `low_factor` times.
@@ -353,7 +353,7 @@ pub struct RawEnergy {
 /// Heat: one node, or a network of them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawHeat {
+pub struct RawThermal {
     /// Air around the drive.
     pub ambient_c: Number,
     /// One node: from the drive to still air.

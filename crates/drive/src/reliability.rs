@@ -22,7 +22,7 @@ mod curve;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use drivebay_units::{Nanos, Rng, Slot};
+use drivebay_units::{Nanos, Ppa, Rng};
 
 use crate::persist::{StateError, ensure, persist};
 use crate::portable::{exp, power};
@@ -158,7 +158,7 @@ impl Errors {
     /// Reads slots of one flash page: bit i of `which` is `first + i`. Cost: 1 superblock record, 1 hash
     /// per slot.
     #[inline]
-    pub fn read(&mut self, superblock: u32, first: Slot, which: u32, now: Nanos) -> Verdict {
+    pub fn read(&mut self, superblock: u32, first: Ppa, which: u32, now: Nanos) -> Verdict {
         let wear = &mut self.wear[superblock as usize];
         wear.reads = wear.reads.saturating_add(1);
         let due = wear.reads >= wear.due_reads || now >= wear.due_time;

@@ -24,8 +24,8 @@ pub enum Stage {
     Channel,
     /// The array operation itself: tR.
     Nand,
-    /// Waiting behind the collector.
-    Collection,
+    /// Waiting for garbage collection.
+    Gc,
     /// Extra time because the drive protects itself from heat.
     Throttle,
 }
@@ -44,7 +44,7 @@ impl Stage {
         Stage::Die,
         Stage::Channel,
         Stage::Nand,
-        Stage::Collection,
+        Stage::Gc,
         Stage::Throttle,
     ];
 
@@ -60,7 +60,7 @@ impl Stage {
             Stage::Die => "die",
             Stage::Channel => "channel",
             Stage::Nand => "nand",
-            Stage::Collection => "collection",
+            Stage::Gc => "gc",
             Stage::Throttle => "throttle",
         }
     }

@@ -3,9 +3,8 @@
 mod commands;
 mod compression;
 mod formula;
-mod front;
 mod fuzz_profile;
-mod heat;
+mod host_interface;
 mod idle;
 mod lifespan;
 mod map_cache;
@@ -20,5 +19,6 @@ mod sanitize;
 mod slc_cache;
 mod state;
 mod support;
+mod thermal;
 mod tlc_drive;
 mod wear;

@@ -27,8 +27,8 @@ fn amplification(alpha: f64, percent: u32) -> f64 {
     let profile = Profile::sm951()
         .one_die(blocks, pages, user)
         .timeless()
-        .set("collection.frontiers", "shared")
-        .set("collection.policy", "fifo");
+        .set("gc.frontiers", "shared")
+        .set("gc.victim_policy", "fifo");
     let mut device = compressing(profile, 512.0).device();
     device.set_compressible(percent);
     one_by_one(&mut device, (0..u64::from(user)).map(|lpn| page(Op::Write, lpn)));
@@ -84,7 +84,7 @@ fn transfers_are_those_of_the_reduced_data() {
         device.set_compressible(percent);
         let some = (0..2048).map(|n| Io { op: Op::Write, lba: n * 256, sectors: 256 });
         at_depth(&mut device, 32, some);
-        device.rest(device.now().after(Nanos::secs(10)));
+        device.idle_until(device.now().after(Nanos::secs(10)));
         device.submit(device.now(), page(Op::Read, 0)).expect("on the drive").stages
     };
     let (whole, half) = (stages(0), stages(50));

@@ -36,9 +36,9 @@ fn simulated(policy: (&str, i64), alpha: f64, blocks: u32, b: u32, warm_up: u64)
     let mut device = Profile::sm951()
         .one_die(blocks, b, user)
         .timeless()
-        .set("collection.frontiers", "shared")
-        .set("collection.policy", policy.0)
-        .set("collection.choices", policy.1)
+        .set("gc.frontiers", "shared")
+        .set("gc.victim_policy", policy.0)
+        .set("gc.choices", policy.1)
         .device();
     one_by_one(&mut device, (0..u64::from(user)).map(|lpn| page(Op::Write, lpn)));
     let mut rng = Rng::new(7);
@@ -105,7 +105,7 @@ fn one_choice_is_random_collection() {
 fn a_read_at_depth_one_takes_the_sum_of_its_parts() {
     let mut device = Profile::sm951().device();
     one_by_one(&mut device, (0..4096).map(|lpn| page(Op::Write, lpn)));
-    device.rest(device.now().after(Nanos::secs(1)));
+    device.idle_until(device.now().after(Nanos::secs(1)));
     let now = device.now();
     let completion = device.submit(now, page(Op::Read, 17)).expect("on the drive");
     let channel = (4096.0 / 360e6 * 1e9f64).round();
@@ -127,7 +127,7 @@ fn nvme_reads(device: &mut Device, depth: usize) -> f64 {
     let start = device.now();
     let count = 100_000;
     let end = at_depth(device, depth, (0..count).map(|_| page(Op::Read, rng.below(1 << 18))));
-    device.rest(end);
+    device.idle_until(end);
     count as f64 / end.since(start).as_secs_f64() / 1e3
 }
 
@@ -138,9 +138,9 @@ fn nvme_reads_are_bound_by_the_cores() {
     let mut device = Profile::sm951_nvme().cool().device();
     assert_within(nvme_reads(&mut device, 64), 1e3 / 3.09, 0.1);
     at_depth(&mut device, 32, (0..8192).map(|i| Io { op: Op::Write, lba: i * 256, sectors: 256 }));
-    device.rest(device.now().after(Nanos::secs(10)));
+    device.idle_until(device.now().after(Nanos::secs(10)));
     assert_within(nvme_reads(&mut device, 128), 1e3 / 3.34, 0.1);
-    device.rest(device.now().after(Nanos::secs(1)));
+    device.idle_until(device.now().after(Nanos::secs(1)));
     let now = device.now();
     let read = device.submit(now, page(Op::Read, 77)).expect("on the drive");
     assert_eq!(read.done.since(now), Nanos(87_743 - 3_200));
@@ -152,7 +152,7 @@ fn sequential_read(profile: Profile) -> f64 {
     let blocks = 4096u64;
     let block = |op, i: u64| Io { op, lba: i * 256, sectors: 256 };
     at_depth(&mut device, 32, (0..blocks).map(|i| block(Op::Write, i)));
-    device.rest(device.now().after(Nanos::secs(10)));
+    device.idle_until(device.now().after(Nanos::secs(10)));
     let start = device.now();
     let end = at_depth(&mut device, 32, (0..blocks).map(|i| block(Op::Read, i)));
     blocks as f64 * 131_072.0 / end.since(start).as_secs_f64() / 1e6
@@ -180,7 +180,7 @@ fn sequential_write(profile: Profile) -> f64 {
     let mut device = profile.cool().device();
     let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
     let warm = at_depth(&mut device, 32, (0..2000).map(block));
-    device.rest(warm);
+    device.idle_until(warm);
     let count = 20_000u64;
     let end = at_depth(&mut device, 32, (2000..2000 + count).map(block));
     count as f64 * 131_072.0 / end.since(warm).as_secs_f64() / 1e6
@@ -202,7 +202,7 @@ fn sequential_write_is_as_fast_as_the_narrowest_part() {
 fn the_heat_node_follows_its_exponential() {
     let mut device = Profile::sm951().set("energy.idle_mw", 5000.0).cool().device();
     for seconds in [60u64, 85, 200] {
-        device.rest(Nanos::secs(seconds));
+        device.idle_until(Nanos::secs(seconds));
         let expected = 25.0 + 5.0 * 10.0 * (1.0 - (-(seconds as f64) / 85.0).exp());
         let got = device.counters().temperature_c;
         assert!((got - expected).abs() < 0.1, "{got} against {expected} C at {seconds} s");
@@ -213,7 +213,7 @@ fn the_heat_node_follows_its_exponential() {
 fn unmapped_and_trimmed_pages_are_read_without_flash() {
     let mut device = Profile::sm951().device();
     one_by_one(&mut device, (0..4096).map(|lpn| page(Op::Write, lpn)));
-    device.rest(device.now().after(Nanos::secs(1)));
+    device.idle_until(device.now().after(Nanos::secs(1)));
     let reads = |device: &Device| device.counters().page_reads;
     let before = reads(&device);
     one_by_one(&mut device, [page(Op::Read, 1_000_000)]);
@@ -236,7 +236,7 @@ fn fresh_data_is_read_from_the_buffer() {
 fn a_partial_page_is_read_modified_and_written() {
     let mut device = Profile::sm951().device();
     one_by_one(&mut device, (0..4096).map(|lpn| page(Op::Write, lpn)));
-    device.rest(device.now().after(Nanos::secs(1)));
+    device.idle_until(device.now().after(Nanos::secs(1)));
     let now = device.now();
     let half = Io { op: Op::Write, lba: 8 * 40 + 4, sectors: 8 };
     let completion = device.submit(now, half).expect("on the drive");

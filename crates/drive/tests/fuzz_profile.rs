@@ -47,16 +47,16 @@ fn small() -> Profile {
         .set("nand.pages_per_block", 16)
         .set("nand.bad_superblocks", 1)
         .set("drive.capacity_sectors", 8 * 512 * 32)
-        .set("buffer.size_kib", 1024)
-        .set("collection.pool_mb", 1)
-        .set("collection.ramp_mb", 1)
-        .set("collection.low_mb", 6)
-        .set("collection.critical_mb", 4)
+        .set("write_buffer.size_kib", 1024)
+        .set("gc.threshold_mb", 1)
+        .set("gc.ramp_mb", 1)
+        .set("gc.low_mb", 6)
+        .set("gc.critical_mb", 4)
         .wearing()
         .set("reliability.block_life_cycles", 20)
         .map_cache(4, 1, 3.0)
         .slc_cache([1.0, 4.0, 1.0], "fold", 0.5)
-        .with("collection.host_frontiers", "one")
+        .with("gc.host_frontiers", "one")
 }
 
 /// The path of a value: keys and indices.
@@ -236,7 +236,7 @@ fn serve(mut device: Device, seed: u64) -> Result<(), TestCaseError> {
             _ => {}
         }
     }
-    device.rest(now.after(Nanos::secs(5)));
+    device.idle_until(now.after(Nanos::secs(5)));
     prop_assert!(device.counters().temperature_c.is_finite());
     device.ftl().check_invariants();
     Ok(())

@@ -16,15 +16,15 @@ fn profile() -> Profile {
         .set("nand.pages_per_block", 16)
         .set("nand.bad_superblocks", 0)
         .set("drive.capacity_sectors", USER as i64 * 8)
-        .set("buffer.size_kib", 512)
-        .set("collection.pool_mb", 6.0)
-        .set("collection.ramp_mb", 1.0)
-        .set("collection.low_mb", 4.0)
-        .set("collection.critical_mb", 2.0)
+        .set("write_buffer.size_kib", 512)
+        .set("gc.threshold_mb", 6.0)
+        .set("gc.ramp_mb", 1.0)
+        .set("gc.low_mb", 4.0)
+        .set("gc.critical_mb", 2.0)
 }
 
 fn with_idle(after_ms: f64, free_mb: f64) -> Profile {
-    profile().with("collection.idle.after_ms", after_ms).with("collection.idle.free_mb", free_mb)
+    profile().with("gc.idle.after_ms", after_ms).with("gc.idle.free_mb", free_mb)
 }
 
 /// Filled, and written at random until collection keeps up.
@@ -33,7 +33,7 @@ fn worn(profile: &Profile) -> Device {
     let mut rng = Rng::new(3).fork("wear");
     at_depth(&mut device, 8, (0..USER).map(|lpn| page(Op::Write, lpn)));
     let end = at_depth(&mut device, 8, (0..3 * USER).map(|_| page(Op::Write, rng.below(USER))));
-    device.rest(end);
+    device.idle_until(end);
     device
 }
 
@@ -47,18 +47,18 @@ fn a_rest_brings_free_space_back() {
     let before = idle.ftl().free_slots();
     assert!(before < slots(12.0), "worn: {before}");
     // Not long enough to begin.
-    idle.rest(idle.now().after(Nanos::millis(9)));
+    idle.idle_until(idle.now().after(Nanos::millis(9)));
     assert_eq!(idle.ftl().free_slots(), before);
-    idle.rest(idle.now().after(Nanos::secs(5)));
+    idle.idle_until(idle.now().after(Nanos::secs(5)));
     assert!(idle.ftl().free_slots() >= slots(12.0));
     let copied = idle.counters().copied_pages;
-    idle.rest(idle.now().after(Nanos::secs(5)));
+    idle.idle_until(idle.now().after(Nanos::secs(5)));
     assert_eq!(idle.counters().copied_pages, copied, "enough is enough");
     idle.ftl().check_invariants();
 
     let mut without = worn(&profile());
     let free = without.ftl().free_slots();
-    without.rest(without.now().after(Nanos::secs(10)));
+    without.idle_until(without.now().after(Nanos::secs(10)));
     assert_eq!(without.ftl().free_slots(), free);
 }
 
@@ -68,11 +68,11 @@ fn a_rest_in_parts_is_a_rest() {
     let profile = with_idle(10.0, 12.0);
     let (mut whole, mut parts, mut none) = (worn(&profile), worn(&profile), worn(&profile));
     let end = whole.now().after(Nanos::millis(300));
-    whole.rest(end);
+    whole.idle_until(end);
     for i in 1..=7 {
-        parts.rest(Nanos(parts.now().0 + (end.0 - parts.now().0) * i / 7));
+        parts.idle_until(Nanos(parts.now().0 + (end.0 - parts.now().0) * i / 7));
     }
-    parts.rest(end);
+    parts.idle_until(end);
     let [a, b, c] = [&mut whole, &mut parts, &mut none].map(|device| {
         let done = device.submit(end, page(Op::Write, 5)).expect("room").done;
         (done, device.counters().copied_pages, device.ftl().free_slots())
@@ -84,12 +84,12 @@ fn a_rest_in_parts_is_a_rest() {
 #[test]
 fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
     let burst = |mut device: Device| {
-        device.rest(device.now().after(Nanos::secs(5)));
+        device.idle_until(device.now().after(Nanos::secs(5)));
         let mut count = 0;
         loop {
             let at = device.now();
             let done = device.submit(at, page(Op::Write, count * 7919 % USER)).expect("room");
-            device.rest(done.done);
+            device.idle_until(done.done);
             count += 1;
             let waited = done.stages.of(Stage::Collection);
             if waited > Nanos::ZERO || count > 5000 {
@@ -122,5 +122,5 @@ fn a_command_waits_for_one_copy_at_most() {
 fn more_than_the_spare_flash_is_refused() {
     let text = with_idle(10.0, 1e6).0.to_string();
     let error = Spec::from_toml(&text).map(|_| ()).expect_err("too much").to_string();
-    assert!(error.starts_with("collection.idle.free_mb") && error.contains("hint: "), "{error}");
+    assert!(error.starts_with("gc.idle.free_mb") && error.contains("hint: "), "{error}");
 }

@@ -42,9 +42,9 @@ fn profile(policy: &str, host_frontiers: &str) -> Profile {
     Profile::sm951()
         .one_die(BLOCKS, PAGES, user() as u32)
         .timeless()
-        .set("collection.slot_us", 0.0)
-        .set("collection.policy", policy)
-        .with("collection.host_frontiers", host_frontiers)
+        .set("gc.quantum_us", 0.0)
+        .set("gc.victim_policy", policy)
+        .with("gc.host_frontiers", host_frontiers)
 }
 
 fn amplification(policy: &str, host_frontiers: &str, mut addresses: Addresses) -> f64 {
@@ -197,7 +197,7 @@ fn one_temperature_costs_as_many_copies_as_before() {
 
 #[test]
 fn what_does_not_keep_data_apart_is_refused() {
-    let shared = profile("greedy", "by-lifespan").set("collection.frontiers", "shared");
+    let shared = profile("greedy", "by-lifespan").set("gc.frontiers", "shared");
     let cached = profile("greedy", "by-lifespan").set("nand.program_us", vec![1.0, 2.0]).slc_cache(
         [0.0, 2.0, 1.0],
         "direct",
@@ -206,7 +206,7 @@ fn what_does_not_keep_data_apart_is_refused() {
     for profile in [shared, cached, profile("greedy", "hot-cold")] {
         let text = profile.0.to_string();
         let error = Spec::from_toml(&text).map(|_| ()).expect_err("refused").to_string();
-        let good = error.starts_with("collection.host_frontiers: \"");
+        let good = error.starts_with("gc.host_frontiers: \"");
         assert!(good && error.contains("\nhint: "), "{error}");
     }
 }

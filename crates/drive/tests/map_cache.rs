@@ -13,7 +13,7 @@ fn written(profile: Profile) -> Device {
     let mut device = profile.cool().device();
     let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
     let end = at_depth(&mut device, 8, (0..PAGES / 32).map(block));
-    device.rest(end.after(Nanos::secs(10)));
+    device.idle_until(end.after(Nanos::secs(10)));
     device
 }
 
@@ -33,7 +33,7 @@ fn uniform(device: &mut Device, op: Op, count: u64) -> MapTraffic {
     let mut half = |device: &mut Device| {
         let draws = (0..count / 2).map(|_| page(op, rng.below(PAGES)));
         let end = one_by_one(device, draws);
-        device.rest(end);
+        device.idle_until(end);
     };
     half(device);
     let before = device.counters().map;
@@ -80,7 +80,7 @@ fn a_miss_costs_a_flash_read_and_a_look_up_in_the_host_its_time() {
     let mut device = written(Profile::sm951().map_cache(8, 1, 3.0));
     let mut read = |lpn: u64| {
         let now = device.now().after(Nanos::millis(50));
-        device.rest(now);
+        device.idle_until(now);
         let io = device.submit(now, page(Op::Read, lpn)).expect("on the drive");
         (io.done.since(now), io.stages.of(Stage::Map))
     };
@@ -144,7 +144,7 @@ fn a_map_that_is_nowhere_or_wholly_cached_costs_nothing() {
 fn collection_looks_up_and_changes_the_map_as_well() {
     let mut device = Profile::sm951()
         .one_die(200, 128, 16_384)
-        .set("collection.reserve_superblocks", 1)
+        .set("gc.reserve_superblocks", 1)
         .map_cache(8, 0, 0.0)
         .cool()
         .device();

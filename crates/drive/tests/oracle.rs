@@ -124,9 +124,12 @@ impl Case {
 /// Interface, link, cores and collection.
 fn firmware(profile: Profile, draw: &mut Draw, ahci: bool, block_pages: u64) -> Profile {
     profile
-        .set("interface.protocol", if ahci { "ahci" } else { "nvme" })
-        .set("interface.serial_us", draw.tenths("serial", if ahci { (25, 60) } else { (0, 5) }))
-        .set("interface.queue_depth_max", if ahci { 32 } else { 256 })
+        .set("host_interface.protocol", if ahci { "ahci" } else { "nvme" })
+        .set(
+            "host_interface.serial_us",
+            draw.tenths("serial", if ahci { (25, 60) } else { (0, 5) }),
+        )
+        .set("host_interface.queue_depth_max", if ahci { 32 } else { 256 })
         .set("host.software_us", draw.tenths("software", (1, 30)))
         .set("link.generation", 3)
         .set("link.lanes", 4)
@@ -136,10 +139,10 @@ fn firmware(profile: Profile, draw: &mut Draw, ahci: bool, block_pages: u64) -> 
         .set("controller.write_command_us", draw.tenths("write_command", (20, 100)))
         .set("controller.write_page_us", draw.tenths("write_page", (2, 25)))
         .set("controller.write_path_mb_per_s", draw.between("path", 800, 3000) as f64)
-        .set("collection.frontiers", "separate")
-        .set("collection.slot_us", draw.between("slot", 20, 100) as f64)
-        .set("collection.slot_pages", (block_pages * draw.between("slot_pages", 8, 16)) as f64)
-        .set("collection.slot_after_reads", draw.between("after_reads", 0, 1) == 1)
+        .set("gc.frontiers", "separate")
+        .set("gc.quantum_us", draw.between("slot", 20, 100) as f64)
+        .set("gc.quantum_pages", (block_pages * draw.between("quantum_pages", 8, 16)) as f64)
+        .set("gc.quantum_after_reads", draw.between("after_reads", 0, 1) == 1)
 }
 
 /// Geometry, flash timing, buffer and spare space for so many pages outstanding.
@@ -177,12 +180,12 @@ fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Pro
         .set("nand.suspend_us", draw.between("suspend", 5, 100) as f64)
         .set("nand.channel_mb_per_s", draw.between("channel", slowest_channel, 800) as f64)
         .set("nand.cache_program", true)
-        .set("buffer.size_kib", (rows * row) as i64)
+        .set("write_buffer.size_kib", (rows * row) as i64)
         .set("drive.capacity_sectors", ((blocks - spare) * slots * 8) as i64)
-        .set("collection.pool_mb", mb(spare * slots / 10))
-        .set("collection.ramp_mb", mb(spare * slots / 10))
-        .set("collection.low_mb", mb(7 * slots / 2))
-        .set("collection.critical_mb", mb(7 * slots / 4))
+        .set("gc.threshold_mb", mb(spare * slots / 10))
+        .set("gc.ramp_mb", mb(spare * slots / 10))
+        .set("gc.low_mb", mb(7 * slots / 2))
+        .set("gc.critical_mb", mb(7 * slots / 4))
 }
 
 struct Draw {
@@ -221,11 +224,11 @@ fn by_timelines(case: &Case) -> Vec<u64> {
         latencies = vec![0; ios.len()];
         let mut end = device.now();
         closed_loop(&mut device, depth, ios, |served| {
-            let done = served.completion.done;
+            let done = served.done;
             latencies[served.tag as usize] = done.since(served.submitted).0;
             end = end.max(done);
         });
-        device.rest(end);
+        device.idle_until(end);
     }
     latencies
 }

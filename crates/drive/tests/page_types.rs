@@ -19,7 +19,7 @@ fn one_die(program_us: &[f64]) -> Profile {
         .one_die(40, 96, 1024)
         .cool()
         .set("nand.program_us", program_us.to_vec())
-        .set("buffer.size_kib", 8)
+        .set("write_buffer.size_kib", 8)
 }
 
 /// Between the ends of writes lie the program times, one page type after the other.
@@ -30,7 +30,7 @@ fn programs_take_their_times_in_order() {
         let mut ends = Vec::new();
         for lpn in 0..60 {
             let end = one_by_one(&mut device, [page(Op::Write, lpn)]);
-            device.rest(end);
+            device.idle_until(end);
             ends.push(end);
         }
         // The write of page i waits for the program of page i - 2.
@@ -46,7 +46,7 @@ fn sequential_write(profile: &Profile) -> f64 {
     let mut device = profile.device();
     let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
     let warm = at_depth(&mut device, 8, (0..600).map(block));
-    device.rest(warm);
+    device.idle_until(warm);
     let end = at_depth(&mut device, 8, (600..3600).map(block));
     3000.0 * 131_072.0 / end.since(warm).as_secs_f64() / 1e6
 }
@@ -65,7 +65,7 @@ fn sequential_writes_run_at_the_mean_program_time() {
                 .set("drive.capacity_sectors", 4_000_000)
                 .set("nand.program_us", times.to_vec())
                 .set("nand.channel_mb_per_s", 1200.0)
-                .set("buffer.size_kib", 1024)
+                .set("write_buffer.size_kib", 1024)
                 .cool();
             let mut profile = profile;
             let cache = profile.0["nand"]["cache_program"].as_table_mut().expect("a leaf");
@@ -84,7 +84,7 @@ fn sequential_writes_run_at_the_mean_program_time() {
 fn read_times(device: &mut Device, count: u64) -> Vec<u64> {
     let read = |lpn| {
         let now = device.now().after(Nanos::millis(50));
-        device.rest(now);
+        device.idle_until(now);
         device.submit(now, page(Op::Read, lpn)).expect("on the drive").stages.of(Stage::Nand).0
     };
     (0..count).map(read).collect()

@@ -64,17 +64,17 @@ fn followers_wait_behind_the_wake_up() {
 #[test]
 fn idle_energy_is_the_sum_over_states() {
     let mut device = laptop().cool().device();
-    device.rest(Nanos::secs(10));
+    device.idle_until(Nanos::secs(10));
     let uj = 1010 * 48 + 275_500 * 1552 + (1_202_000 - 275_500) * 22 + (10_000_000 - 1_202_000) * 5;
     assert_eq!(device.counters().energy_nj, uj);
     // Broken into pieces of any length: the same.
     let mut pieces = laptop().cool().device();
     for i in 1..=1000u64 {
-        pieces.rest(Nanos(i * 10_000_000));
+        pieces.idle_until(Nanos(i * 10_000_000));
     }
     assert_eq!(pieces.counters().energy_nj / 1000, uj / 1000);
     // An hour, most of it settled and skipped over in one stride.
-    device.rest(Nanos::secs(3610));
+    device.idle_until(Nanos::secs(3610));
     assert_eq!(device.counters().energy_nj, uj + 3600 * 5_000_000);
 }
 
@@ -96,7 +96,7 @@ fn energy_of_a_drive_that_is_woken_again_and_again() {
         busy_ns += read.done.0 - at;
         end = read.done.0;
     }
-    device.rest(Nanos::secs(102));
+    device.idle_until(Nanos::secs(102));
     picojoule += per_sleep(102_000_000_000 - end);
     let got = device.counters().energy_nj as f64;
     assert!((got / (picojoule as f64 / 1e3) - 1.0).abs() < 1e-6, "{got} nJ");
@@ -108,14 +108,14 @@ fn energy_of_a_drive_that_is_woken_again_and_again() {
 #[test]
 fn peak_power_is_that_of_the_busiest_step() {
     let mut device = Profile::sm951().cool().device();
-    device.rest(Nanos::secs(1));
+    device.idle_until(Nanos::secs(1));
     assert!((device.take_peak_power_w() - 0.05).abs() < 1e-9, "idle");
     // One read of a page that is not mapped: awake for a step, 3 uJ on the link, 2.94 us of the core.
     one_by_one(&mut device, [page(Op::Read, 1)]);
-    device.rest(Nanos::secs(2));
+    device.idle_until(Nanos::secs(2));
     let joule = 0.16 + 3e-6 + 2.94e-6 * 0.8;
     assert!((device.take_peak_power_w() - joule / 0.1).abs() < 1e-6);
-    device.rest(Nanos::secs(3));
+    device.idle_until(Nanos::secs(3));
     assert!((device.take_peak_power_w() - 0.05).abs() < 1e-9, "the peak was taken");
 }
 
@@ -135,7 +135,7 @@ fn the_health_log_counts_in_its_units() {
     assert_eq!(health.waf, Some(1.0));
     assert!(health.busy > written);
     let busy = health.busy;
-    device.rest(Nanos::secs(5000));
+    device.idle_until(Nanos::secs(5000));
     assert_eq!(device.health().busy, busy, "idle time is not busy time");
     assert_eq!(device.health().power_on, Nanos::secs(5000));
     device.count_power_cycle(true);
@@ -192,8 +192,8 @@ const OPTIONAL: &[&str] = &[
     "host.mb_per_s",
     "host.slot.generation",
     "host.slot.lanes",
-    "interface.queues_max",
-    "interface.fetch_us",
+    "host_interface.queues_max",
+    "host_interface.fetch_us",
     "link.generation",
     "link.lanes",
     "link.payload_bytes",
@@ -202,11 +202,11 @@ const OPTIONAL: &[&str] = &[
     "health.rated_cycles",
     "health.warning_c",
     "health.critical_c",
-    "heat.air.speed_m_per_s",
-    "heat.air.gain",
-    "heat.sensor.interval_ms",
-    "heat.sensor.lag_ms",
-    "heat.ambient_c",
+    "thermal.air.speed_m_per_s",
+    "thermal.air.gain",
+    "thermal.sensor.interval_ms",
+    "thermal.sensor.lag_ms",
+    "thermal.ambient_c",
     "energy.active_mw",
     "energy.core_busy_mw",
     "controller.read_command_us",
@@ -236,13 +236,13 @@ proptest! {
             .set("nand.pages_per_block", 16)
             .set("nand.bad_superblocks", 0)
             .set("drive.capacity_sectors", 262_144)
-            .with("heat.air.speed_m_per_s", 1.0)
-            .with("heat.air.gain", 1.0);
+            .with("thermal.air.speed_m_per_s", 1.0)
+            .with("thermal.air.gain", 1.0);
         if sata {
             profile = profile
-                .set("interface.protocol", "sata")
-                .set("interface.queue_depth_max", 32)
-                .without("interface.queues_max")
+                .set("host_interface.protocol", "sata")
+                .set("host_interface.queue_depth_max", 32)
+                .without("host_interface.queues_max")
                 .set("link.lanes", 1)
                 .with("host.slot.lanes", 1)
                 .set("link.payload_bytes", 8192);
@@ -269,7 +269,7 @@ proptest! {
             now = device.submit(now, io).expect("on the drive").done;
             if i % 50 == 0 {
                 now = now.after(Nanos::micros(1 << (i / 10)));
-                device.rest(now);
+                device.idle_until(now);
             }
         }
         let health = device.health();

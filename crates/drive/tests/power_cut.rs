@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::support::Profile;
 use drivebay_drive::{Counters, Device, Io, Op};
-use drivebay_units::{Lpn, Nanos, Rng, Slot};
+use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 
 const USER: u64 = 1024;
 const CUTS: u64 = 3000;
@@ -25,15 +25,15 @@ fn profile() -> Profile {
         .set("nand.pages_per_block", 4)
         .set("nand.bad_superblocks", 0)
         .set("drive.capacity_sectors", USER as i64 * 8)
-        .set("buffer.size_kib", 512)
-        .set("collection.reserve_superblocks", 4)
-        .set("collection.pool_mb", 2.0)
-        .set("collection.ramp_mb", 0.5)
-        .set("collection.low_mb", 2.5)
-        .set("collection.critical_mb", 1.5)
+        .set("write_buffer.size_kib", 512)
+        .set("gc.reserve_superblocks", 4)
+        .set("gc.threshold_mb", 2.0)
+        .set("gc.ramp_mb", 0.5)
+        .set("gc.low_mb", 2.5)
+        .set("gc.critical_mb", 1.5)
         // No page is copied twice behind one command: the test would not see the first copy.
-        .set("collection.low_factor", 2.0)
-        .set("collection.slot_pages", 24.0)
+        .set("gc.low_factor", 2.0)
+        .set("gc.quantum_pages", 24.0)
 }
 
 /// What the drive's slots hold, and what its pages may read as.
@@ -68,7 +68,7 @@ impl Shadow {
 
     fn submit(&mut self, now: Nanos, io: Io) -> Nanos {
         // What was copied at rest is copied again behind the command, perhaps: see it before.
-        self.device.rest(now);
+        self.device.idle_until(now);
         self.look();
         let done = self.device.submit(now, io).expect("the drive has room").done;
         let pages = io.lba / 8..io.lba / 8 + u64::from(io.sectors) / 8;
@@ -103,11 +103,11 @@ impl Shadow {
             let written = ftl.written(index);
             let seen = &mut self.seen[index as usize];
             if s.erased || s.erases != seen.0 {
-                self.slots.retain(|&slot, _| ftl.locate(Slot(slot)).0 != index);
+                self.slots.retain(|&slot, _| ftl.locate(Ppa(slot)).0 != index);
                 *seen = (s.erases, 0);
             }
             for slot in first + seen.1..first + written {
-                let page = ftl.page_at(Slot(slot)).0;
+                let page = ftl.page_at(Ppa(slot)).0;
                 self.slots.insert(slot, (page, self.newest[page as usize]));
             }
             seen.1 = written;
@@ -184,7 +184,7 @@ fn nothing_flushed_is_lost_while_the_slc_cache_is_folded() {
 /// The same with the host's writes in two streams.
 #[test]
 fn nothing_flushed_is_lost_out_of_two_streams() {
-    cut_often(profile().with("collection.host_frontiers", "by-lifespan"), CUTS / 4, 7);
+    cut_often(profile().with("gc.host_frontiers", "by-lifespan"), CUTS / 4, 7);
 }
 
 /// The same on small drives of many kinds, with as little in reserve as a profile may have.
@@ -207,22 +207,22 @@ fn any_small_drive(rng: &mut Rng) -> Profile {
     let policy = ["greedy", "fifo", "d-choices", "cost-benefit"][one_of(&[0, 1, 2, 3]) as usize];
     let shared = one_of(&[0, 1]) == 1;
     let mut small = profile()
-        .with("collection.frontiers", if shared { "shared" } else { "separate" })
-        .set("collection.policy", policy)
-        .set("collection.reserve_superblocks", one_of(&[1, 2, 3, 4]))
-        .set("collection.low_factor", one_of(&[2, 8, 20]) as f64)
-        .set("collection.pool_mb", 1.5)
-        .set("collection.low_mb", 1.2)
-        .set("collection.critical_mb", 0.8)
+        .with("gc.frontiers", if shared { "shared" } else { "separate" })
+        .set("gc.victim_policy", policy)
+        .set("gc.reserve_superblocks", one_of(&[1, 2, 3, 4]))
+        .set("gc.low_factor", one_of(&[2, 8, 20]) as f64)
+        .set("gc.threshold_mb", 1.5)
+        .set("gc.low_mb", 1.2)
+        .set("gc.critical_mb", 0.8)
         .set("nand.planes", planes)
         .set("nand.page_kib", page_kib)
         .set("nand.blocks_per_plane", 24 * 2 / planes * 16 / page_kib)
-        .set("buffer.size_kib", one_of(&[128, 256, 512]).max(rows_kib));
+        .set("write_buffer.size_kib", one_of(&[128, 256, 512]).max(rows_kib));
     if one_of(&[0, 1]) == 1 {
-        small = small.with("collection.idle.after_ms", 0.01).with("collection.idle.free_mb", 1.4);
+        small = small.with("gc.idle.after_ms", 0.01).with("gc.idle.free_mb", 1.4);
     }
     if !shared && one_of(&[0, 1, 2]) == 0 {
-        small = small.with("collection.host_frontiers", "by-lifespan");
+        small = small.with("gc.host_frontiers", "by-lifespan");
     }
     small
 }
@@ -299,7 +299,7 @@ fn a_forced_write_is_safe_when_it_is_done() {
 #[test]
 fn a_lying_drive_loses_what_it_called_safe() {
     let lost_by = |ignores: bool| {
-        let mut device = profile().with("buffer.ignore_flush", ignores).device();
+        let mut device = profile().with("write_buffer.ignore_flush", ignores).device();
         let mut now = Nanos::ZERO;
         let mut lost = 0;
         for round in 0..50u64 {

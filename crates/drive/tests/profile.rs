@@ -52,15 +52,15 @@ fn values_out_of_range_are_refused_by_name() {
     assert_refused("nand.bad_superblocks", 1024, "0 to 1020");
     assert_refused("link.generation", 6, "1 to 5");
     assert_refused("link.lanes", 3, "use 2 or 4");
-    assert_refused("interface.protocol", "scsi", "one of ahci, nvme");
-    assert_refused("interface.queue_depth_max", 33, "1 to 32");
-    assert_refused("collection.policy", "lifo", "one of greedy, fifo");
-    assert_refused("collection.critical_mb", 5000, "at most collection.low_mb");
-    assert_refused("buffer.size_kib", 64, "two rows");
+    assert_refused("host_interface.protocol", "scsi", "one of ahci, nvme");
+    assert_refused("host_interface.queue_depth_max", 33, "1 to 32");
+    assert_refused("gc.victim_policy", "lifo", "one of greedy, fifo");
+    assert_refused("gc.critical_mb", 5000, "at most gc.low_mb");
+    assert_refused("write_buffer.size_kib", 64, "two rows");
     assert_refused("drive.capacity_sectors", 1_073_741_824_i64, "less than the flash holds");
     assert_refused("drive.capacity_sectors", 1_068_000_000_i64, "superblocks");
     assert_refused("drive.capacity_sectors", 1_000_215_217_i64, "multiple of 8");
-    assert_refused("heat.resistance_k_per_w", 0, "0.01 to 1000");
+    assert_refused("thermal.resistance_k_per_w", 0, "0.01 to 1000");
 }
 
 #[test]
@@ -125,11 +125,11 @@ fn throttle_stages_must_be_ordered_and_have_hysteresis() {
     let upside_down =
         upside_down.replace("off_c = { value = 40, range = [30, 70]", "off_c = { value = 39");
     assert!(
-        refusal(&upside_down).starts_with("heat.throttle[1].on_c"),
+        refusal(&upside_down).starts_with("thermal.throttle[1].on_c"),
         "{}",
         refusal(&upside_down)
     );
     let no_hysteresis =
         PROFILE.replace("off_c = { value = 52, range = [40, 75]", "off_c = { value = 57");
-    assert!(refusal(&no_hysteresis).starts_with("heat.throttle[0].off_c"));
+    assert!(refusal(&no_hysteresis).starts_with("thermal.throttle[0].off_c"));
 }

@@ -46,7 +46,7 @@ const PAGES: u64 = 20_000;
 fn written(profile: &Profile) -> Device {
     let mut device = profile.device();
     let end = one_by_one(&mut device, (0..PAGES).map(|lpn| page(Op::Write, lpn)));
-    device.rest(end.after(Nanos::secs(1)));
+    device.idle_until(end.after(Nanos::secs(1)));
     device
 }
 
@@ -56,7 +56,7 @@ fn small() -> Profile {
 
 fn read(device: &mut Device, lpn: u64) -> Completion {
     let now = device.now().after(Nanos::millis(20));
-    device.rest(now);
+    device.idle_until(now);
     device.submit(now, page(Op::Read, lpn)).expect("on the drive")
 }
 
@@ -131,7 +131,7 @@ fn a_bad_page_stays_bad() {
     let again: Vec<u64> = (0..200).map(|lpn| retries(&mut device, lpn)).collect();
     assert_eq!(first, again);
     let end = one_by_one(&mut device, (0..200).map(|lpn| page(Op::Write, lpn)));
-    device.rest(end.after(Nanos::secs(1)));
+    device.idle_until(end.after(Nanos::secs(1)));
     let moved: Vec<u64> = (0..200).map(|lpn| retries(&mut device, lpn)).collect();
     assert_ne!(first, moved);
 }
@@ -180,7 +180,7 @@ fn age_raises_the_rate() {
     let mut device = written(&profile);
     assert!(share_retried(&mut device) < 0.001);
     let month = device.now().after(Nanos::secs(30 * 86_400));
-    device.rest(month);
+    device.idle_until(month);
     let expected = fails(2e-3 + 1e-3 * 30f64.sqrt(), 1024, 72, 0.2);
     assert!((0.1..0.9).contains(&expected), "{expected}");
     let got = share_retried(&mut device);
@@ -374,9 +374,9 @@ proptest! {
             .set("drive.capacity_sectors", (user * 8).max(2048) as i64)
             .timeless()
             .set("nand.planes", planes)
-            .set("collection.policy", policy)
-            .set("collection.frontiers", frontiers)
-            .set("collection.reserve_superblocks", reserve)
+            .set("gc.victim_policy", policy)
+            .set("gc.frontiers", frontiers)
+            .set("gc.reserve_superblocks", reserve)
             .wearing()
             .set("reliability.spare_blocks", spares)
             .set("reliability.block_life_cycles", life)
@@ -384,12 +384,12 @@ proptest! {
             .set("reliability.refresh_reads", refresh);
         if paced {
             profile = profile
-                .set("collection.slot_us", 50)
-                .set("collection.copy_page_us", 10)
-                .set("collection.pool_mb", 0)
-                .set("collection.ramp_mb", 0)
-                .set("collection.low_mb", 0.3)
-                .set("collection.critical_mb", 0.1);
+                .set("gc.quantum_us", 50)
+                .set("gc.copy_page_us", 10)
+                .set("gc.threshold_mb", 0)
+                .set("gc.ramp_mb", 0)
+                .set("gc.low_mb", 0.3)
+                .set("gc.critical_mb", 0.1);
         }
         let mut device = profile.device();
         let pages = device.spec().capacity_bytes() / 4096;

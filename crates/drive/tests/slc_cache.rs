@@ -34,15 +34,15 @@ fn profile() -> Profile {
         .set("nand.channel_mb_per_s", 1200.0)
         .set("controller.write_command_us", 1.0)
         .set("controller.write_page_us", 0.1)
-        .set("collection.copy_run_us", 0.1)
-        .set("collection.copy_page_us", 0.1)
-        .set("collection.pool_mb", 450.0)
-        .set("collection.low_mb", 40.0)
-        .set("collection.critical_mb", 30.0)
+        .set("gc.copy_extent_us", 0.1)
+        .set("gc.copy_page_us", 0.1)
+        .set("gc.threshold_mb", 450.0)
+        .set("gc.low_mb", 40.0)
+        .set("gc.critical_mb", 30.0)
         .set("nand.erase_us", 100.0)
-        .set("collection.ramp_mb", 1.0)
+        .set("gc.ramp_mb", 1.0)
         .set("drive.capacity_sectors", USER as i64 * 8)
-        .set("buffer.size_kib", 2048)
+        .set("write_buffer.size_kib", 2048)
 }
 
 /// Superblocks of static and dynamic cache, and the free ones that it leaves alone.
@@ -60,7 +60,7 @@ fn block(number: u64) -> Io {
 fn write(device: &mut Device, from: u64, count: u64) -> f64 {
     let begin = device.now();
     let end = at_depth(device, 8, (from..from + count).map(block));
-    device.rest(end);
+    device.idle_until(end);
     count as f64 * 131_072.0 / end.since(begin).as_secs_f64() / 1e6
 }
 
@@ -149,7 +149,7 @@ fn the_dynamic_cache_shrinks_as_the_drive_fills() {
         // Filled and folded.
         let pages = (full * NATIVE).min(USER);
         at_depth(&mut device, 8, (0..pages / 32).map(block));
-        device.rest(device.now().after(Nanos::secs(200)));
+        device.idle_until(device.now().after(Nanos::secs(200)));
         let free = SUPERBLOCKS.saturating_sub(full.min(180) + 1 + keep);
         let expected = free.min(30);
         let (size, held) = device.cache_pages();
@@ -170,14 +170,14 @@ fn a_rest_empties_the_cache() {
     let mut device = cached(5, 25, 20, "direct", 0.0).device();
     write(&mut device, 0, blocks(30));
     let begin = device.now();
-    device.rest(begin.after(Nanos::millis(90)));
+    device.idle_until(begin.after(Nanos::millis(90)));
     assert_eq!(device.counters().copied_pages, 0, "not yet");
     // Half of the time that folding takes.
     let whole = blocks(30) as f64 * 131_072.0 / (ROW / FOLD_US * 1e6) * 1e9;
-    device.rest(begin.after(Nanos::millis(100)).after(Nanos((whole * 0.5) as u64)));
+    device.idle_until(begin.after(Nanos::millis(100)).after(Nanos((whole * 0.5) as u64)));
     assert_near(device.counters().copied_pages as f64, 15.0 * SLC as f64, 5.0);
     device.ftl().check_invariants();
-    device.rest(begin.after(Nanos::millis(100)).after(Nanos((whole * 1.1) as u64)));
+    device.idle_until(begin.after(Nanos::millis(100)).after(Nanos((whole * 1.1) as u64)));
     // The open superblock stays: it is full, but not yet left for another.
     assert_eq!(device.counters().copied_pages, 29 * SLC);
     assert_eq!(device.counters().placed_pages, 59 * SLC);
@@ -189,8 +189,8 @@ fn a_rest_empties_the_cache() {
 #[test]
 fn a_rest_in_parts_is_a_rest() {
     let profile = cached(3, 20, 10, "direct", 0.0)
-        .with("collection.idle.after_ms", 10.0)
-        .with("collection.idle.free_mb", 150.0);
+        .with("gc.idle.after_ms", 10.0)
+        .with("gc.idle.free_mb", 150.0);
     let worn = || {
         let mut device = profile.device();
         write(&mut device, 0, USER / 32);
@@ -199,9 +199,9 @@ fn a_rest_in_parts_is_a_rest() {
     };
     let (mut whole, mut parts, mut none) = (worn(), worn(), worn());
     let end = whole.now().after(Nanos::millis(400));
-    whole.rest(end);
+    whole.idle_until(end);
     for i in 1..=7 {
-        parts.rest(Nanos(parts.now().0 + (end.0 - parts.now().0) * i / 7));
+        parts.idle_until(Nanos(parts.now().0 + (end.0 - parts.now().0) * i / 7));
     }
     let [a, b, c] = [&mut whole, &mut parts, &mut none].map(|device| {
         let done = device.submit(end, page(Op::Write, 5)).expect("room").done;
@@ -218,11 +218,11 @@ fn reads_of_cached_data_take_the_time_of_one_bit_per_cell() {
         let at = device.now().after(Nanos::millis(1));
         let read = device.submit(at, page(Op::Read, 9)).expect("on the drive");
         assert_eq!(read.stages.total(), read.done.since(at));
-        device.rest(read.done);
+        device.idle_until(read.done);
         read.stages.of(Stage::Nand)
     };
     assert_eq!(sense(&mut device), Nanos::micros(25));
-    device.rest(device.now().after(Nanos::secs(5)));
+    device.idle_until(device.now().after(Nanos::secs(5)));
     assert_eq!(sense(&mut device), Nanos(61_700), "folded");
 }
 
@@ -275,7 +275,7 @@ fn energy_counts_by_bits_per_cell() {
         profile = profile.set("slc_cache.program_4k_uj", slc_uj);
         let mut device = profile.device();
         write(&mut device, 0, blocks(20));
-        device.rest(device.now().after(Nanos::millis(90)));
+        device.idle_until(device.now().after(Nanos::millis(90)));
         device.counters().energy_nj
     };
     assert_eq!(energy(5.0) - energy(2.0), 10 * SLC * 3000);

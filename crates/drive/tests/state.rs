@@ -20,12 +20,12 @@ fn base() -> Profile {
         .set("nand.page_kib", 16)
         .set("nand.bad_superblocks", 0)
         .set("drive.capacity_sectors", USER as i64 * 8)
-        .set("buffer.size_kib", 512)
-        .set("collection.reserve_superblocks", 8)
-        .set("collection.pool_mb", 2.0)
-        .set("collection.ramp_mb", 0.5)
-        .set("collection.low_mb", 2.5)
-        .set("collection.critical_mb", 1.5)
+        .set("write_buffer.size_kib", 512)
+        .set("gc.reserve_superblocks", 8)
+        .set("gc.threshold_mb", 2.0)
+        .set("gc.ramp_mb", 0.5)
+        .set("gc.low_mb", 2.5)
+        .set("gc.critical_mb", 1.5)
 }
 
 /// Drives with every part that a profile can have.
@@ -42,20 +42,18 @@ fn profiles() -> Vec<Profile> {
         wears.map_cache(8, 0, 2.0),
         base()
             .map_cache(4, 1, 2.0)
-            .set("collection.policy", "d-choices")
-            .with("collection.idle.after_ms", 1.0)
-            .with("collection.idle.free_mb", 3.0),
+            .set("gc.victim_policy", "d-choices")
+            .with("gc.idle.after_ms", 1.0)
+            .with("gc.idle.free_mb", 3.0),
         base()
-            .set("collection.frontiers", "shared")
+            .set("gc.frontiers", "shared")
             .with("wear_leveling.dynamic", true)
             .with("wear_leveling.spread_max", 3),
         base()
             .slc_cache([0.6, 1.0, 0.6], "fold", 0.5)
             .set("slc_cache.fold_after_ms", 1.0)
             .wearing(),
-        base()
-            .with("collection.host_frontiers", "by-lifespan")
-            .with("controller.turnaround_us", 100.0),
+        base().with("gc.host_frontiers", "by-lifespan").with("controller.turnaround_us", 100.0),
     ]
 }
 
@@ -76,8 +74,8 @@ fn see(result: Result<(u32, Completion), DeviceError>) -> Seen {
 }
 
 fn serve_until(device: &mut Device, until: Nanos, seen: &mut Vec<Seen>) {
-    while device.next_turn() <= until && device.next_turn() < Nanos(u64::MAX) {
-        seen.push(see(device.serve().map(|served| (served.tag, served.completion))));
+    while device.next_arrival() <= until && device.next_arrival() < Nanos(u64::MAX) {
+        seen.push(see(device.serve().map(|served| (served.tag, served))));
     }
 }
 
@@ -103,7 +101,7 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
         950..=979 => ask(Op::Trim),
         980..=989 => ask(Op::WriteZeroes),
         990..=995 => {
-            device.rest(now.after(Nanos::millis(rng.below(3000))));
+            device.idle_until(now.after(Nanos::millis(rng.below(3000))));
             seen.push(Seen::Rested(device.health()));
         }
         996..=998 if !device.spec().shared_frontier => {
@@ -225,6 +223,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (4, vec![46695, 48693, 46764, 46695, 48656, 48280])
+        (5, vec![46695, 48693, 46764, 46695, 48656, 48280])
     );
 }

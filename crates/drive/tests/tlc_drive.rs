@@ -30,7 +30,7 @@ fn write_gb(device: &mut Device, number: u64) -> f64 {
     let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
     let ios = (number * BLOCKS_PER_GB..(number + 1) * BLOCKS_PER_GB).map(block);
     let end = at_depth(device, 32, ios);
-    device.rest(end);
+    device.idle_until(end);
     BLOCKS_PER_GB as f64 * 131_072.0 / end.since(begin).as_secs_f64() / 1e6
 }
 
@@ -40,7 +40,7 @@ fn random(device: &mut Device, op: Op, depth: usize, count: u64) -> f64 {
     let begin = device.now();
     let pages = (30.0 * GB / 4096.0) as u64;
     let end = at_depth(device, depth, (0..count).map(|_| page(op, rng.below(pages))));
-    device.rest(end);
+    device.idle_until(end);
     count as f64 / end.since(begin).as_secs_f64() / 1e3
 }
 
@@ -53,23 +53,23 @@ fn the_data_sheet_comes_out() {
     let cliff = rates.iter().position(|&rate| rate < 2500.0).expect("a cliff");
     assert_near("cliff after GB", cliff as f64, 42.0, 3.0);
     // Folded within a minute of rest, and fast again.
-    device.rest(device.now().after(Nanos::secs(60)));
+    device.idle_until(device.now().after(Nanos::secs(60)));
     let again: Vec<f64> = (60..102).map(|number| write_gb(&mut device, number)).collect();
     assert_near("after a rest, MB/s", again[..40].iter().sum::<f64>() / 40.0, 3300.0, 3.0);
-    device.rest(device.now().after(Nanos::secs(120)));
+    device.idle_until(device.now().after(Nanos::secs(120)));
 
     assert_near("random reads at 1, K", random(&mut device, Op::Read, 1, 20_000), 19.0, 5.0);
     assert_near("random reads at 128, K", random(&mut device, Op::Read, 128, 100_000), 600.0, 5.0);
     assert_near("random writes at 1, K", random(&mut device, Op::Write, 1, 20_000), 60.0, 5.0);
-    device.rest(device.now().after(Nanos::secs(120)));
+    device.idle_until(device.now().after(Nanos::secs(120)));
     let writes = random(&mut device, Op::Write, 128, 200_000);
     assert_near("random writes at 128, K", writes, 550.0, 5.0);
-    device.rest(device.now().after(Nanos::secs(120)));
+    device.idle_until(device.now().after(Nanos::secs(120)));
     let begin = device.now();
     let block = |i: u64| Io { op: Op::Read, lba: (230_000 + i) * 256, sectors: 256 };
     let end = at_depth(&mut device, 32, (0..20_000).map(block));
     let read = 20_000.0 * 131_072.0 / end.since(begin).as_secs_f64() / 1e6;
-    device.rest(end);
+    device.idle_until(end);
     assert_near("sequential reads, MB/s", read, 3500.0, 3.0);
     device.ftl().look_up(drivebay_units::Lpn(0)).expect("written");
 }
@@ -87,10 +87,10 @@ fn power_is_the_data_sheets() {
         write_gb(&mut device, number);
     }
     assert_near("writing, mW", watt(&device, before) * 1e3, 6000.0, 5.0);
-    device.rest(device.now().after(Nanos::secs(60)));
+    device.idle_until(device.now().after(Nanos::secs(60)));
     let before = (device.counters().energy_nj, device.now());
     let block = |i: u64| Io { op: Op::Read, lba: i * 256, sectors: 256 };
     let end = at_depth(&mut device, 32, (0..18 * BLOCKS_PER_GB).map(block));
-    device.rest(end);
+    device.idle_until(end);
     assert_near("reading, mW", watt(&device, before) * 1e3, 5500.0, 5.0);
 }

@@ -102,7 +102,7 @@ impl VirtualDrive {
         py.detach(|| {
             let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let fresh = match guard.take() {
-                Some(device) => device.renew(spec, seed),
+                Some(device) => device.reset(spec, seed),
                 None => Device::new(spec, seed),
             };
             *guard = Some(fresh.map_err(core_error)?);
@@ -173,7 +173,7 @@ impl VirtualDrive {
         }
         py.detach(|| {
             self.with(|device| {
-                device.rest(device.now().after(Nanos((seconds * 1e9) as u64)));
+                device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
                 Ok(())
             })
         })

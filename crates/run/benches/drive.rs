@@ -22,8 +22,8 @@ fn spec(blocks_per_plane: u64) -> Spec {
         )
         .replace("value = 1000215216", &format!("value = {sectors}"))
         .replace(
-            "pool_mb = { value = 4900, range = [1000, 36000]",
-            &format!("pool_mb = {{ value = {}", 4900.0 * share),
+            "threshold_mb = { value = 4900, range = [1000, 36000]",
+            &format!("threshold_mb = {{ value = {}", 4900.0 * share),
         )
         .replace(
             "resistance_k_per_w = { value = 10, range = [9, 12]",

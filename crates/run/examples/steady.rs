@@ -15,7 +15,10 @@ fn main() {
         .replace("channels = { value = 8", "channels = { value = 1")
         .replace("dies_per_channel = { value = 8", "dies_per_channel = { value = 1")
         .replace("value = 1000215216", "value = 15628360")
-        .replace("pool_mb = { value = 4900, range = [1000, 36000]", "pool_mb = { value = 77")
+        .replace(
+            "threshold_mb = { value = 4900, range = [1000, 36000]",
+            "threshold_mb = { value = 77",
+        )
         .replace("ramp_mb = { value = 200", "ramp_mb = { value = 3")
         .replace("low_mb = { value = 3000, range = [1000, 6000]", "low_mb = { value = 47")
         .replace("critical_mb = { value = 1600, range = [500, 3000]", "critical_mb = { value = 25")

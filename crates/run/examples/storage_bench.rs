@@ -51,7 +51,7 @@ fn main() {
             },
         };
         run(&mut device, &fill, 1, &Control::default()).expect("a possible load");
-        device.rest(device.now().after(Nanos::secs(1800)));
+        device.idle_until(device.now().after(Nanos::secs(1800)));
     }
     let text = match words.iter().find(|word| word.ends_with(".toml")) {
         Some(path) => std::fs::read_to_string(path).expect("a profile"),

@@ -22,7 +22,7 @@ pub fn discard(device: &mut Device, start_bytes: u64, length_bytes: u64) -> Resu
         let sectors = (end - lba).min(COMMAND_SECTORS);
         let io = Io { op: Op::Trim, lba, sectors: sectors as u32 };
         let done = device.submit(device.now(), io)?.done;
-        device.rest(done);
+        device.idle_until(done);
         lba += sectors;
     }
     Ok(())

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Served, Spec, Stage};
+use drivebay_drive::{Completion, Counters, Device, DeviceError, Io, Op, Spec, Stage};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
@@ -145,7 +145,7 @@ fn go<const SAMPLED: bool>(
     // A run by time ends with its time, one by amount with its last completion.
     let by_amount = run.bytes_left == 0 || run.end.0 == u64::MAX;
     let end = if by_amount { run.latest.min(run.end) } else { run.end };
-    device.rest(end.max(run.host.now));
+    device.idle_until(end.max(run.host.now));
     let after = device.counters();
     run.recorder.sense(end, &after, device.take_peak_power_w());
     let (recorder, stable, samples) = (run.recorder, run.stable, run.samples.taken);
@@ -253,7 +253,7 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
         loop {
             let (_, at) = self.host.slots.first();
-            if at < device.next_turn() {
+            if at < device.next_arrival() {
                 return Ok(at);
             }
             let served = device.serve()?;
@@ -263,8 +263,9 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
 
     /// Counts a request that was served; returns its slot, and when it was done.
     #[inline(always)]
-    fn count(&mut self, served: Served) -> (usize, Nanos) {
-        let Served { tag, io, submitted, mut completion } = served;
+    fn count(&mut self, served: Completion) -> (usize, Nanos) {
+        let mut completion = served;
+        let Completion { tag, io, submitted, .. } = completion;
         let asked = self.host.asked[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(asked));
         let done = completion.done;
@@ -305,8 +306,8 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
             let (slot, free) = self.host.slots.first();
             let more = free < self.end && self.bytes_left > 0;
             let asked = if more { free } else { FAR };
-            let taken = queues.takes_at(device.takes_at()).unwrap_or(FAR);
-            if device.next_turn() <= asked.min(taken) {
+            let taken = queues.takes_at(device.fetch_free_at()).unwrap_or(FAR);
+            if device.next_arrival() <= asked.min(taken) {
                 let served = device.serve()?;
                 let (slot, done) = self.count(served);
                 if done <= self.end {
@@ -327,7 +328,7 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
                 self.host.slots.set(slot, FAR);
             } else if taken < FAR {
                 let Waiting { posted, io, slot } = queues.take(taken);
-                device.take(posted, io, slot as u32)?;
+                device.fetch(posted, io, slot as u32)?;
             } else {
                 return Ok(());
             }
@@ -336,7 +337,7 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
 
     /// Serves what is still under way.
     fn finish(&mut self, device: &mut Device) -> Result<(), RunError> {
-        while device.next_turn() < FAR {
+        while device.next_arrival() < FAR {
             let served = device.serve()?;
             self.count(served);
         }

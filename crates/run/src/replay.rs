@@ -9,7 +9,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use drivebay_drive::{Counters, Device, DeviceError, Io, Op, Served, Stage};
+use drivebay_drive::{Completion, Counters, Device, DeviceError, Io, Op, Stage};
 use drivebay_trace::{
     Op as TraceOp, Pace, PaceError, Pacer, PlaceError, Placement, Request, Rule, Source, Ticket,
     TraceError,
@@ -210,7 +210,7 @@ struct Loop<'a> {
     recorder: Recorder,
     long: [u64; 2],
     left_out: u64,
-    /// Served so far.
+    /// Completion so far.
     served: u64,
     /// Last submission.
     now: Nanos,
@@ -264,11 +264,11 @@ impl<'a> Loop<'a> {
         if self.control.cancelled() {
             return Err(ReplayError::Cancelled);
         }
-        while device.next_turn() < FAR {
+        while device.next_arrival() < FAR {
             self.serve(device)?;
         }
         let end = self.latest.max(self.now);
-        device.rest(end);
+        device.idle_until(end);
         let after = device.counters();
         self.recorder.sense(end, &after, device.take_peak_power_w());
         let Loop { start, recorder, before, .. } = self;
@@ -295,7 +295,7 @@ impl<'a> Loop<'a> {
             let released = self.pacer.release().map(|since| self.start.after(since));
             if let Some(released) = released {
                 let now = released.max(free).max(self.now);
-                if now < device.next_turn() {
+                if now < device.next_arrival() {
                     break (released, now);
                 }
             }
@@ -318,7 +318,8 @@ impl<'a> Loop<'a> {
     /// Serves the request whose turn it is, and counts it.
     #[inline(always)]
     fn serve(&mut self, device: &mut Device) -> Result<(), ReplayError> {
-        let Served { tag, io, submitted, mut completion } = device.serve()?;
+        let mut completion = device.serve()?;
+        let Completion { tag, io, submitted, .. } = completion;
         let Held { released, ticket } = self.held[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(released));
         let done = completion.done;

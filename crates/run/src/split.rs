@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Device, Io, Served, Stage};
+use drivebay_drive::{Completion, Device, Io, Stage};
 use drivebay_units::Nanos;
 
 use crate::driver::{Loop, RunError};
@@ -58,7 +58,7 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
         loop {
             let (place, free) = split.places.first();
             let (slot, at) = self.host.slots.first();
-            let turn = device.next_turn();
+            let turn = device.next_arrival();
             let hand_over = match split.waiting.front() {
                 Some(&(request, _)) => at.max(split.requests[request as usize].asked),
                 None => FAR,
@@ -89,8 +89,9 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     }
 
     /// A command was served; its request may be done with it.
-    fn count_part(&mut self, split: &mut Split, served: Served) {
-        let Served { tag, io, submitted, mut completion } = served;
+    fn count_part(&mut self, split: &mut Split, served: Completion) {
+        let mut completion = served;
+        let Completion { tag, io, submitted, .. } = completion;
         self.host.slots.set(tag as usize, completion.done);
         let place = split.serves[tag as usize] as usize;
         let request = &mut split.requests[place];

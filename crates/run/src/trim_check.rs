@@ -80,7 +80,7 @@ pub fn trim_check(
             now = done.done;
         }
     }
-    device.rest(now);
+    device.idle_until(now);
     let after = device.counters();
     recorder.sense(now, &after, device.take_peak_power_w());
     let kept = |page: &Lpn| device.ftl().look_up(*page).is_some();

@@ -217,9 +217,9 @@ impl Workload {
     pub fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
         let refuse =
             |field, given: String, allowed: String| Err(WorkloadError { field, given, allowed });
-        let (queues, most) = (self.queues, spec.interface.queues_max);
+        let (queues, most) = (self.queues, spec.host_interface.queues_max);
         if !(1..=most).contains(&queues) {
-            let allowed = format!("1 to {most}, the drive's interface.queues_max");
+            let allowed = format!("1 to {most}, the drive's host_interface.queues_max");
             return refuse("queues", queues.to_string(), allowed);
         }
         let together = u64::from(queues) * u64::from(self.queue_depth);
@@ -236,7 +236,7 @@ impl Workload {
             return refuse("arbitration.burst", self.arbitration.burst.to_string(), allowed);
         }
         let Some(weighted) = &self.arbitration.weighted else { return Ok(()) };
-        if !spec.interface.weighted {
+        if !spec.host_interface.weighted {
             let allowed = "left out: the drive offers round robin only".to_owned();
             return refuse("arbitration.weighted", "given".to_owned(), allowed);
         }

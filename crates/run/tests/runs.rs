@@ -68,7 +68,7 @@ fn a_renewed_drive_is_a_new_one() {
     let load = workload(Pattern::Random, 30, 4, 2.0);
     let mut used = device();
     go(&mut used, &workload(Pattern::Random, 0, 32, 5.0), 9);
-    let mut renewed = used.renew(spec(), 1).expect("memory");
+    let mut renewed = used.reset(spec(), 1).expect("memory");
     let again = go(&mut renewed, &load, 3);
     let fresh = go(&mut device(), &load, 3);
     assert_eq!(again.recorder.rows, fresh.recorder.rows);
@@ -146,14 +146,17 @@ fn nvme(changes: &[(&str, &str)]) -> Device {
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
     let mut text = include_str!("../../../drives/sm951-nvme-256.toml")
         .replace("value = 500118192", "value = 28000000")
-        .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 50");
+        .replace(
+            "threshold_mb = { value = 2450, range = [500, 18000]",
+            "threshold_mb = { value = 50",
+        );
     for (old, new) in changes {
         // Its own, or its family's.
         assert!(text.contains(old) || base.contains(old), "{old}");
         (text, base) = (text.replace(old, new), base.replace(old, new));
     }
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|e| panic!("{e}"));
-    whole["collection"].as_table_mut().expect("a section").remove("idle");
+    whole["gc"].as_table_mut().expect("a section").remove("idle");
     let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|e| panic!("{e}"));
     Device::new(spec, 1).expect("memory")
 }

@@ -438,24 +438,24 @@ impl Engine {
 
     /// The drive serves what reaches its flash core by `until`, or is settled.
     fn serve_until(&mut self, until: Nanos) {
-        while let Some(turn) = self.device.next_in_turn() {
+        while let Some(turn) = self.device.next_command() {
             if !turn.settled && turn.at > until {
                 return;
             }
             match self.device.serve() {
                 Ok(served) => {
                     let pending = self.pending.get_mut(turn.tag).expect("it is under way");
-                    if served.completion.media_error {
+                    if served.media_error {
                         pending.status = Status::MediaError;
                     }
-                    let done = served.completion.done.after(pending.extra);
+                    let done = served.done.after(pending.extra);
                     let number = pending.number;
                     if pending.request.op.changes()
                         && served.io.op != drivebay_drive::Op::Flush
                         && let Some(volatile) = self.store.volatile()
                     {
                         let device = &self.device;
-                        volatile.placed(number, |page| device.place_of(Lpn(page as u32)));
+                        volatile.placed(number, |page| device.stream_page(Lpn(page as u32)));
                     }
                     self.push(done, turn.tag);
                 }
@@ -466,8 +466,8 @@ impl Engine {
 
     /// The drive's clock for figures: up to now, if nothing is under way.
     fn catch_up(&mut self) {
-        if self.device.next_in_turn().is_none() && self.now > self.device.now() {
-            self.device.rest(self.now);
+        if self.device.next_command().is_none() && self.now > self.device.now() {
+            self.device.idle_until(self.now);
         }
     }
 
@@ -678,7 +678,7 @@ impl Engine {
     pub fn next_due(&self) -> Option<Nanos> {
         let due = self.due.peek().map(|&Reverse((at, ..))| at).filter(|&at| at < NEVER);
         let begun = due.map(|due| due.since_or_zero(self.lead.get()));
-        let turn = self.device.next_in_turn().map(|turn| turn.at);
+        let turn = self.device.next_command().map(|turn| turn.at);
         match (begun, turn) {
             (Some(begun), Some(turn)) => Some(begun.min(turn)),
             (begun, turn) => begun.or(turn),

@@ -315,7 +315,7 @@ fn adopt(
             let sectors = PIECE.min(end - lba) as u32;
             let io = Io { op: Op::Write, lba, sectors };
             let done = device.submit(device.now(), io)?.done;
-            device.rest(done);
+            device.idle_until(done);
         }
     }
     Ok(device)

@@ -12,7 +12,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use drivebay_drive::Place;
+use drivebay_drive::StreamPage;
 use drivebay_units::{Rng, SECTOR_BYTES};
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ enum Standing {
     /// Not yet served.
     Asked,
     /// On its way to flash.
-    Placed(Place),
+    Placed(StreamPage),
     /// Not data of the drive: the page is unmapped.
     Unmapped,
 }
@@ -75,7 +75,7 @@ impl Undo {
         })
     }
 
-    fn is_safe(&self, programmed: impl Fn(Place) -> bool) -> bool {
+    fn is_safe(&self, programmed: impl Fn(StreamPage) -> bool) -> bool {
         match self.standing {
             Standing::Asked => false,
             Standing::Placed(place) => programmed(place),
@@ -127,7 +127,7 @@ impl Volatile {
     }
 
     /// The model has served the write `number`: `place` says where a page's newest version was put.
-    pub fn placed(&mut self, number: u64, place: impl Fn(u64) -> Option<Place>) {
+    pub fn placed(&mut self, number: u64, place: impl Fn(u64) -> Option<StreamPage>) {
         for undo in self.of(number) {
             undo.standing = place(undo.page()).map_or(Standing::Unmapped, Standing::Placed);
         }
@@ -144,7 +144,7 @@ impl Volatile {
     }
 
     /// Forgets what has been programmed, and what is older in the same pages.
-    pub fn sweep(&mut self, programmed: impl Fn(Place) -> bool) {
+    pub fn sweep(&mut self, programmed: impl Fn(StreamPage) -> bool) {
         if self.loss == Loss::Unflushed {
             return;
         }
@@ -155,7 +155,7 @@ impl Volatile {
     }
 
     /// By page the number of its newest write that is safe.
-    fn newest_safe(&self, programmed: impl Fn(Place) -> bool) -> HashMap<u64, u64> {
+    fn newest_safe(&self, programmed: impl Fn(StreamPage) -> bool) -> HashMap<u64, u64> {
         let safe = self.log.iter().filter(|undo| undo.is_safe(&programmed));
         safe.map(|undo| (undo.page(), undo.number)).collect()
     }
@@ -198,7 +198,7 @@ impl Volatile {
     /// The power goes. Returns what is to be written back, in this order.
     pub fn cut(
         &mut self,
-        programmed: impl Fn(Place) -> bool,
+        programmed: impl Fn(StreamPage) -> bool,
         rng: &mut Rng,
     ) -> Vec<(u64, Vec<u8>)> {
         self.sweep(programmed);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::support::{drain, engine, request};
 use drivebay_serve::{Engine, Loss, Op, Status};
-use drivebay_units::{Lpn, Rng, SECTOR_BYTES, Slot};
+use drivebay_units::{Lpn, Ppa, Rng, SECTOR_BYTES};
 
 const SECTORS: u64 = 2048;
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -138,7 +138,7 @@ fn data_falls_back_as_the_models_map_does() {
     engine.may_lose_power(None, Loss::All);
     // By page the newest version; by slot, and erases of its superblock, what was seen there last.
     let mut newest = vec![0; PAGES as usize];
-    let mut slots: HashMap<(Slot, u32), (u64, u64)> = HashMap::new();
+    let mut slots: HashMap<(Ppa, u32), (u64, u64)> = HashMap::new();
     let find = |engine: &mut Engine, page: u64| {
         let ftl = engine.device().ftl();
         let slot = ftl.look_up(Lpn(page as u32))?;

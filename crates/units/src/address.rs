@@ -9,4 +9,4 @@ pub struct Lpn(pub u32);
 
 /// Physical place of one 4 KiB page: superblock-major, striped over dies inside a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub u32);
+pub struct Ppa(pub u32);

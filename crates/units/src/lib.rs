@@ -9,7 +9,7 @@ mod histogram;
 mod rng;
 mod time;
 
-pub use address::{Lpn, SECTOR_BYTES, Slot};
+pub use address::{Lpn, Ppa, SECTOR_BYTES};
 pub use divide::Divider;
 pub use histogram::{Bin, Histogram};
 pub use rng::Rng;

@@ -26,13 +26,13 @@ pub fn spec(policy: &str) -> Spec {
     set("nand", "blocks_per_plane", 256.into());
     set("drive", "capacity_sectors", 7_000_000.into());
     let thresholds =
-        [("pool_mb", 550.0), ("ramp_mb", 10.0), ("low_mb", 70.0), ("critical_mb", 35.0)];
+        [("threshold_mb", 550.0), ("ramp_mb", 10.0), ("low_mb", 70.0), ("critical_mb", 35.0)];
     for (key, mb) in thresholds {
-        set("collection", key, mb.into());
+        set("gc", key, mb.into());
     }
-    set("collection", "policy", policy.into());
-    set("heat", "resistance_k_per_w", 0.1.into());
-    profile["collection"].as_table_mut().expect("a section").remove("idle");
+    set("gc", "victim_policy", policy.into());
+    set("thermal", "resistance_k_per_w", 0.1.into());
+    profile["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&profile.to_string()).unwrap_or_else(|error| panic!("{error}"))
 }
 

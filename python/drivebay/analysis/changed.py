@@ -18,8 +18,8 @@ def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of the variants in force and of the values that a user gave; empty if unchanged.
 
     >>> leaf = {"value": 4, "source": "what-if, given by the user"}
-    >>> changes({"profile": {"heat": {"resistance_k_per_w": leaf}}})
-    ('heat.resistance_k_per_w = 4',)
+    >>> changes({"profile": {"thermal": {"resistance_k_per_w": leaf}}})
+    ('thermal.resistance_k_per_w = 4',)
     """
     profile = target.get("profile")
     if not isinstance(profile, Mapping):
@@ -48,7 +48,7 @@ def _in_force(profile: Mapping[str, Any], leaves: Mapping[str, Any]) -> bool:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(dotted path, leaf) of every {"value", ...} below; `heat.throttle.0.on_c` for lists."""
+    """(dotted path, leaf) of every {"value", ...} below; `thermal.throttle.0.on_c` for lists."""
     if isinstance(value, Mapping) and "value" in value:
         yield path, value
     elif isinstance(value, Mapping | list):

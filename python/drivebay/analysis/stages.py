@@ -25,7 +25,7 @@ ORDER: tuple[str, ...] = (
     "die",
     "channel",
     "nand",
-    "collection",
+    "gc",
     "throttle",
 )
 MEANING: dict[str, str] = {
@@ -37,7 +37,7 @@ MEANING: dict[str, str] = {
     "die": "waiting for the flash die",
     "channel": "waiting for and using the flash channel",
     "nand": "flash read, program, erase",
-    "collection": "garbage collection in the way",
+    "gc": "garbage collection in the way",
     "throttle": "throttling against heat",
 }
 STRETCHES_MAX = 120

@@ -222,7 +222,7 @@ def review(
             metavar="CHANGE",
             show_default=False,
             help="Change a virtual drive: heatsink, over_provisioning=25%, link=pcie2x4, or any "
-            "value of its profile, heat.ambient_c=30; repeatable.",
+            "value of its profile, thermal.ambient_c=30; repeatable.",
         ),
     ] = None,
     beside: Annotated[

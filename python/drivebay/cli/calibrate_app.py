@@ -19,7 +19,7 @@ Examples:
       --fit nand.read_us --fit controller --hold mixed-random
   drivebay review twin.toml                         the twin, like any drive
   drivebay calibrate S088,S111 --from sm951-ahci-512 --out fit.toml --fit nand.read_us
-  drivebay calibrate mine --from twin.toml --out closer.toml --fit slot_us=60..90 --resume
+  drivebay calibrate mine --from twin.toml --out closer.toml --fit quantum_us=60..90 --resume
 
 \b
 Exit codes: 0 every figure came within its bound (3 %, held-out ones 10 %; published ones as in

@@ -1,7 +1,7 @@
 """What-ifs as a person types them: "heatsink", "over_provisioning=25%", "link=pcie2x4".
 
 Three kinds of words: a variant that the profile names; one of the short names below, which stand
-for one or more values of the profile; or a value by its own name, `heat.ambient_c=30`, where the
+for one or more values of the profile; or a value by its own name, `thermal.ambient_c=30`, where the
 section may be left out if only one section has such a name. The core checks the changed drive.
 """
 
@@ -32,7 +32,7 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
 
     >>> from drivebay.definitions.profiles import load
     >>> drive = changed(load("sm951-ahci-512"), ["heatsink", "link=pcie2x4", "ambient_c=30"])
-    >>> drive.interface, drive.raw["heat"]["ambient_c"]["value"]
+    >>> drive.interface, drive.raw["thermal"]["ambient_c"]["value"]
     ('AHCI, PCIe 2.0 x4', 30)
     """
     for word in words:
@@ -78,8 +78,8 @@ def _over_provisioning(profile: Profile, value: str) -> Profile:
     sectors = int(profile.raw["drive"]["capacity_sectors"]["value"])
     kept = round(sectors * (100 - percent) / 100) // SECTOR_ALIGN * SECTOR_ALIGN
     taken_mb = (sectors - kept) * SECTOR_BYTES / 1e6
-    pool_mb = float(profile.raw["collection"]["pool_mb"]["value"]) + taken_mb
-    values = {"drive.capacity_sectors": kept, "collection.pool_mb": pool_mb}
+    threshold_mb = float(profile.raw["gc"]["threshold_mb"]["value"]) + taken_mb
+    values = {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
     return _with(profile, values, f"over_provisioning = {percent:g} %")
 
 
@@ -103,7 +103,9 @@ def _ignore_flush(profile: Profile, value: str) -> Profile:
             f"--with ignore_flush={value}: must be true or false", "--with ignore_flush"
         )
     lies = value != "false"
-    return _with(profile, {"buffer.ignore_flush": lies}, f"ignore_flush = {str(lies).lower()}")
+    return _with(
+        profile, {"write_buffer.ignore_flush": lies}, f"ignore_flush = {str(lies).lower()}"
+    )
 
 
 SHORT: dict[str, Callable[[Profile, str], Profile]] = {

@@ -43,7 +43,7 @@ class Profile:
     def interface(self) -> str:
         """Protocol and link in words, for example "AHCI, PCIe 3.0 x4" or "SATA 6 Gb/s"."""
         link = self.raw["link"]
-        protocol = self.raw["interface"]["protocol"]["value"]
+        protocol = self.raw["host_interface"]["protocol"]["value"]
         generation, lanes = link["generation"]["value"], link["lanes"]["value"]
         if protocol == "sata":
             return f"SATA {('1.5', '3', '6')[generation - 1]} Gb/s"
@@ -68,7 +68,7 @@ class Profile:
         Parameters
         ----------
         variants : names of the profile's own sets of changes, such as "heatsink".
-        changes : values by dotted name with `__` for the dot, `heat__ambient_c=35`; their source
+        changes : values by dotted name with `__` for the dot, `thermal__ambient_c=35`; their source
             becomes "what-if".
 
         Raises
@@ -76,7 +76,7 @@ class Profile:
         UserError
             If a name is unknown or a value is not allowed.
 
-        >>> heat = load("sm951-ahci-512").with_("heatsink", heat__ambient_c=30).raw["heat"]
+        >>> heat = load("sm951-ahci-512").with_("heatsink", thermal__ambient_c=30).raw["thermal"]
         >>> heat["resistance_k_per_w"]["value"], heat["ambient_c"]["value"]
         (4, 30)
         """
@@ -222,7 +222,7 @@ def core_problem(problem: Exception, *, where: str) -> UserError:
 def _set(
     raw: dict[str, Any], dotted: str, leaf: Mapping[str, Any], *, optional: bool = False
 ) -> None:
-    """Replaces the leaf at `heat.ambient_c` or `heat.throttle.0.on_c`; adds it if `optional`."""
+    """Replaces the leaf at a path like `thermal.throttle.0.on_c`; adds it if `optional`."""
     *path, last = dotted.split(".")
     node: Any = raw
     try:

@@ -36,7 +36,7 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
         process's peak memory so far; waf, None where nothing was written.
     """
     # Cool by decree: what is measured is the model's speed, not a drive at 75 MB/s.
-    profile = catalog.load(DRIVE).with_(heat__resistance_k_per_w=0.1)
+    profile = catalog.load(DRIVE).with_(thermal__resistance_k_per_w=0.1)
     drive = _core.VirtualDrive(profile.json(), SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
     fill = _load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 SCALED_WITH_FLASH = (
-    "collection.pool_mb",
-    "collection.ramp_mb",
-    "collection.low_mb",
-    "collection.critical_mb",
-    "collection.idle.free_mb",
+    "gc.threshold_mb",
+    "gc.ramp_mb",
+    "gc.low_mb",
+    "gc.critical_mb",
+    "gc.idle.free_mb",
     "slc_cache.static_mb",
     "slc_cache.dynamic_mb",
     "slc_cache.keep_mb",
@@ -65,7 +65,7 @@ class Drive(Profile):
         changes
             Values by name: `over_provisioning="25%"`, `link="pcie2x4"`, or any value of the
             profile, `ambient_c=30`. Where several sections have such a name, the section stands
-            before it, `__` for the dot: `heat__ambient_c=30`.
+            before it, `__` for the dot: `thermal__ambient_c=30`.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Drive(Profile):
         >>> changed = drive("sm951-ahci-512").with_("heatsink", over_provisioning="25%")
         >>> changed.capacity_bytes
         384082640896
-        >>> changed.with_(policy="d-choices", choices=4).value("collection.choices")
+        >>> changed.with_(victim_policy="d-choices", choices=4).value("gc.choices")
         4
         """
         words = [*variants]
@@ -94,7 +94,7 @@ class Drive(Profile):
         return Profile(self.name, self.title, self.capacity_bytes, self.memory_bytes, self.raw)
 
     def value(self, name: str) -> Any:
-        """A single value by its dotted name, "heat.ambient_c".
+        """A single value by its dotted name, "thermal.ambient_c".
 
         Raises
         ------
@@ -192,10 +192,10 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
     ... [drive]
     ... name = "mine"
     ... title = "With twice the write buffer"
-    ... [buffer]
+    ... [write_buffer]
     ... size_kib = { value = 16384, source = "guess: to see what it does" }
     ... ''')
-    >>> mine.value("buffer.size_kib")
+    >>> mine.value("write_buffer.size_kib")
     16384
     """
     if isinstance(what, Mapping):

@@ -69,7 +69,7 @@ STAGES: dict[str, str] = {
     "die": "#d2b54c",
     "channel": "#d98b45",
     "nand": "#b4573f",
-    "collection": "#8d5a94",
+    "gc": "#8d5a94",
     "throttle": "#d3414f",
 }
 SERIES = ("@c1", "@c2", "@c3", "@c4", "@c5", "@c6")

@@ -76,7 +76,7 @@ impl Device {
             factor = factor.max(256);
         }
         let mut slots = factor * pages;
-        let mut limit = ((pacing.slot_pages_256 * slots) >> 8) as i64;
+        let mut limit = ((pacing.quantum_pages_256 * slots) >> 8) as i64;
         if let Some(burst) = self.spec.burst {
             self.collector.commands_256 += factor;
             if self.collector.commands_256 >= burst.every_256 {
@@ -92,7 +92,7 @@ impl Device {
             return;
         }
         let slot = Nanos((self.costs.slot.0 * slots) >> 8);
-        let most = limit.max(pacing.slot_pages_256 as i64);
+        let most = limit.max(pacing.quantum_pages_256 as i64);
         let begin = self.flash_core.free_at();
         let mut time = self.collector.time + slot.0 as i64;
         let mut pages_256 = (self.collector.pages_256 + limit).min(most);
@@ -112,7 +112,7 @@ impl Device {
         }
         // Of the first slot, time that no copy could use has passed all the same.
         self.collector.time = time.min(0);
-        self.collector.pages_256 = pages_256.min(self.spec.pacing.slot_pages_256 as i64);
+        self.collector.pages_256 = pages_256.min(self.spec.pacing.quantum_pages_256 as i64);
         self.flash_core.collect(passes.max(Nanos(slot.0 - time.max(0) as u64)));
     }
 
@@ -157,7 +157,10 @@ impl Device {
             self.fill(stream, place, count, at.max(self.collector.data_ready));
         }
         self.copied_pages += pages;
-        self.costs.copy_run.times(u64::from(source.runs)).after(self.costs.copy_page.times(pages))
+        self.costs
+            .copy_extent
+            .times(u64::from(source.runs))
+            .after(self.costs.copy_page.times(pages))
     }
 
     fn open_for_collection(&mut self, at: Nanos) {
@@ -178,7 +181,7 @@ impl Device {
     /// end, or work that it did meanwhile.
     #[inline(always)]
     pub(super) fn may_have_rested(&self, at: Nanos) -> bool {
-        self.spec.rest_after.is_some_and(|after| {
+        self.spec.idle_after.is_some_and(|after| {
             self.collector.rests_since.is_some() || self.flash_core.free_at().after(after) <= at
         })
     }
@@ -189,7 +192,7 @@ impl Device {
     /// been done by then. A copy that has begun is finished, and a command that comes waits for it.
     #[inline(always)]
     pub(super) fn collect_idle(&mut self, until: Nanos) {
-        if self.spec.rest_after.is_some() {
+        if self.spec.idle_after.is_some() {
             self.work_at_rest(until);
         }
     }
@@ -285,7 +288,7 @@ mod tests {
             low_free: 200,
             critical_free: 100,
             low_factor_256: 20 * 256,
-            slot_pages_256: 0,
+            quantum_pages_256: 0,
             after_reads: true,
         };
         let factors: Vec<u64> =

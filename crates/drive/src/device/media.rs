@@ -1,6 +1,6 @@
 //! Flash that errs and wears out: what `reliability.rs` decides, carried out.
 
-use drivebay_units::{Nanos, Slot};
+use drivebay_units::{Nanos, Ppa};
 
 use super::{Device, DeviceError};
 use crate::ftl::Source;
@@ -29,7 +29,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn decode(
         &mut self,
-        slot: Slot,
+        slot: Ppa,
         len: u32,
         from: Nanos,
         parts: [Nanos; 3],
@@ -46,7 +46,7 @@ impl Device {
     }
 
     /// Notes if a page that is read was lost when it was copied.
-    pub(super) fn find_lost(&mut self, slot: Slot, len: u32) {
+    pub(super) fn find_lost(&mut self, slot: Ppa, len: u32) {
         if let Some(errors) = &mut self.errors {
             for slot in slot.0..slot.0 + len {
                 self.media_error |= errors.was_lost(self.ftl.page_of(slot));
@@ -66,7 +66,7 @@ impl Device {
     /// Returns as `decode`, and which of them are lost.
     fn retry(
         &mut self,
-        slot: Slot,
+        slot: Ppa,
         which: u32,
         from: Nanos,
         mut parts: [Nanos; 3],

@@ -9,10 +9,10 @@
 use drivebay_units::{Lpn, Nanos};
 
 use super::{CoreQueue, Device, NEVER, collect, programs};
-use crate::front::Front;
+use crate::arbiter::Arbiter;
 use crate::ftl::STREAMS;
+use crate::host_interface::HostInterface;
 use crate::timeline::Fifo;
-use crate::turns::Turns;
 
 /// What a power cut did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Recovery {
 
 /// Where a version of a page was put: a flash page of a write stream's buffer, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamPage {
     stream: u8,
     page: u64,
 }
@@ -34,16 +34,16 @@ impl Device {
     /// Where the newest version of a page was put; none if the page holds no data. Asked right after the
     /// write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
-    pub fn place_of(&self, lpn: Lpn) -> Option<Place> {
+    pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
         let (index, number) = self.ftl.locate(self.ftl.look_up(lpn)?);
         let superblock = self.ftl.superblock(index);
         let page = superblock.first_page + u64::from(number >> self.spec.geometry.page_shift);
-        Some(Place { stream: superblock.stream, page })
+        Some(StreamPage { stream: superblock.stream, page })
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
-    pub fn is_programmed(&self, place: Place, at: Nanos) -> bool {
+    pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
         let buffer = &self.buffers[usize::from(place.stream)];
         place.page < buffer.known().start || buffer.survives(place.page, at, &self.nand)
     }
@@ -72,22 +72,22 @@ impl Device {
         self.programs = programs::Programs::default();
         self.queue = CoreQueue::default();
         let (up, down) = (self.front.bytes_up, self.front.bytes_down);
-        self.front = Front::new(&self.spec);
+        self.front = HostInterface::new(&self.spec);
         (self.front.bytes_up, self.front.bytes_down) = (up, down);
         (self.host_core, self.write_path) = (Fifo::default(), Fifo::default());
         self.flash_core.power_cut();
         self.collector = collect::Collector::default();
         self.forget_streams();
         self.read_gate = Fifo::default();
-        self.turns = Turns::of(&self.spec);
+        self.turns = Arbiter::of(&self.spec);
         self.owe_no_folding();
         let pages = u64::from(self.spec.geometry.pages_per_die());
         let ready = at.after(self.nand.read_time().times(u64::from(self.spec.streams()) * pages));
         self.flash_core.wait_until(ready);
         self.count_power_cycle(false);
         self.log.busy_until = self.log.busy_until.min(at);
-        self.rest(at);
-        debug_assert_eq!(self.next_turn(), NEVER);
+        self.idle_until(at);
+        debug_assert_eq!(self.next_arrival(), NEVER);
         Recovery { lost_pages, ready }
     }
 }

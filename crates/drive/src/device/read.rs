@@ -1,6 +1,6 @@
 //! The way of a read behind the host core: look-up, flash, and up the link.
 
-use drivebay_units::{Lpn, Nanos, SECTOR_BYTES, Slot};
+use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
 use super::{Device, PAGE_SECTORS};
 use crate::io::Io;
@@ -42,7 +42,7 @@ impl Device {
         let ready = if let Some(stream) = stream {
             self.read_stream(known, stream, first, last, bytes, stages)
         } else if first == last {
-            let (end, parts) = self.fetch(known, slot, 1);
+            let (end, parts) = self.read_pages(known, slot, 1);
             let ready = self.front.move_up(self.now, end, bytes);
             add_parts(stages, parts);
             stages.add(Stage::Link, ready.since(end));
@@ -89,7 +89,7 @@ impl Device {
         let mut lpn = wanted.start;
         while lpn < wanted.end {
             let (slot, len) = self.run_of(lpn, wanted.end - 1);
-            let (end, _) = self.fetch(from, slot, len);
+            let (end, _) = self.read_pages(from, slot, len);
             if let Some(ahead) = &mut self.read_ahead {
                 ahead.put(stream, lpn..lpn + len, end);
             }
@@ -100,7 +100,7 @@ impl Device {
 
     /// Where a page lies, and how many from it to `last` lie right behind one another in its flash page.
     #[inline(always)]
-    fn run_of(&self, lpn: u32, last: u32) -> (Option<Slot>, u32) {
+    fn run_of(&self, lpn: u32, last: u32) -> (Option<Ppa>, u32) {
         let slot = self.ftl.look_up(Lpn(lpn));
         let mut len = 1;
         while lpn + len <= last && self.continues(slot, self.ftl.look_up(Lpn(lpn + len)), len) {
@@ -130,7 +130,7 @@ impl Device {
                 (end, [Nanos::ZERO, end.since(from), Nanos::ZERO], len)
             } else {
                 let (slot, len) = self.run_of(lpn, last.0);
-                let (end, parts) = self.fetch(from, slot, len);
+                let (end, parts) = self.read_pages(from, slot, len);
                 (end, parts, len)
             };
             lpn += len;
@@ -151,7 +151,12 @@ impl Device {
     ///
     /// `from` must not go back from call to call. Returns when they are in the controller, and the waits.
     #[inline]
-    pub(super) fn fetch(&mut self, from: Nanos, slot: Option<Slot>, len: u32) -> (Nanos, Parts) {
+    pub(super) fn read_pages(
+        &mut self,
+        from: Nanos,
+        slot: Option<Ppa>,
+        len: u32,
+    ) -> (Nanos, Parts) {
         let Some(slot) = slot else {
             return (from, NOTHING);
         };
@@ -187,7 +192,7 @@ impl Device {
     /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well);
     /// of pages that shrink, several may share a slot.
     #[inline(always)]
-    fn continues(&self, first: Option<Slot>, next: Option<Slot>, len: u32) -> bool {
+    fn continues(&self, first: Option<Ppa>, next: Option<Ppa>, len: u32) -> bool {
         let page_shift = self.spec.geometry.page_shift;
         match (first, next) {
             (Some(a), Some(b)) => {
@@ -201,7 +206,7 @@ impl Device {
 
     /// Whether a slot's data is still on its way to flash.
     #[inline]
-    fn in_buffer(&self, slot: Slot, at: Nanos) -> bool {
+    fn in_buffer(&self, slot: Ppa, at: Nanos) -> bool {
         let (index, offset) = self.ftl.locate(slot);
         let superblock = self.ftl.superblock(index);
         let page = superblock.first_page + u64::from(offset >> self.spec.geometry.page_shift);

@@ -4,9 +4,9 @@ use drivebay_units::Nanos;
 
 use super::Device;
 use crate::health::{Health, data_units, named, percentage_used};
-use crate::heat::STEP;
 use crate::io::Op;
 use crate::power::Wake;
+use crate::thermal::STEP;
 
 impl Device {
     /// A command that the host begins at `at` ends an idle time: what it has to wake.
@@ -44,7 +44,7 @@ impl Device {
             (self.host_pages > 0).then(|| self.placed_pages() as f64 / self.host_pages as f64);
         Health {
             temperature_c: self.thermal.sensor_c(),
-            node_temperatures_c: named(self.spec.heat.names, self.thermal.node_temperatures_c()),
+            node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
             available_spare_percent: self.available_spare_percent(),
             percentage_used: self.spec.rated.cycles.map(|rated| percentage_used(cycles, rated)),
             data_units_read: data_units(self.front.bytes_up),

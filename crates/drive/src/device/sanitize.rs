@@ -39,8 +39,8 @@ impl Device {
     ///
     /// No request may be under way: a host waits for its queues, and a drive refuses others meanwhile.
     pub fn sanitize(&mut self, at: Nanos, how: Sanitize) -> Nanos {
-        debug_assert_eq!(self.next_turn(), NEVER, "no request is under way");
-        self.rest(at);
+        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
+        self.idle_until(at);
         if at > self.log.busy_until {
             self.end_idle(at);
         }

@@ -8,7 +8,7 @@
 use std::io::{BufReader, BufWriter, Read, Write};
 
 use super::reduce::Reduction;
-use super::{CoreQueue, DIRECT, Device, NEVER, WITH_DATA, Waiting};
+use super::{CoreQueue, DIRECT, Device, NEVER, QueuedRequest, WITH_DATA};
 use crate::ftl::STREAMS;
 use crate::io::{DeviceError, Io, Op};
 use crate::persist::{Persist, StateError, ensure, persist};
@@ -16,9 +16,9 @@ use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::stage::Stages;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 4;
+pub const STATE_VERSION: u32 = 5;
 
-persist!(Waiting: arrival, tag, io, submitted, stages);
+persist!(QueuedRequest: arrival, tag, io, submitted, stages);
 persist!(CoreQueue: queues; given: arrivals);
 persist!(Device: now, throttle_stage, front, host_core, write_path, queue, flash_core, buffers, ftl, nand,
     programs, thermal, collector, fold, errors, map_cache, read_ahead, read_gate, turns, read_only, media_error, commands, host_pages,
@@ -31,11 +31,11 @@ fn row(g: &Geometry) -> u64 {
     u64::from(g.dies()) << g.plane_shift
 }
 
-impl Default for Waiting {
-    fn default() -> Waiting {
+impl Default for QueuedRequest {
+    fn default() -> QueuedRequest {
         let io = Io { op: Op::Read, lba: 0, sectors: 0 };
         let (arrival, submitted) = (NEVER, NEVER);
-        Waiting { arrival, tag: 0, io, submitted, stages: Stages::default() }
+        QueuedRequest { arrival, tag: 0, io, submitted, stages: Stages::default() }
     }
 }
 
@@ -53,7 +53,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::Memory`].
     pub fn duplicate_into(&self, other: Device) -> Result<Device, DeviceError> {
-        Ok(self.copied_into(other.renew(self.spec.clone(), 0)?))
+        Ok(self.copied_into(other.reset(self.spec.clone(), 0)?))
     }
 
     /// `fresh` is a new drive of the same profile.
@@ -97,7 +97,7 @@ impl Device {
         from: &mut dyn Read,
     ) -> Result<Device, StateError> {
         let fresh = match memory {
-            Some(device) => device.renew(spec, 0),
+            Some(device) => device.reset(spec, 0),
             None => Device::new(spec, 0),
         };
         let mut device = fresh.map_err(|e| StateError::Memory(e.to_string()))?;

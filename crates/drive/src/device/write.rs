@@ -5,7 +5,7 @@
 //! filled are programmed with those (a program of one plane takes as long as one of all).
 //! Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset Management.
 
-use drivebay_units::{Lpn, Nanos, SECTOR_BYTES, Slot};
+use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
 use super::read::{add_parts, touched};
 use super::{Device, PAGE_SECTORS};
@@ -99,7 +99,7 @@ impl Device {
             if self.ftl.room(stream) == 0 {
                 let before = clock;
                 clock = clock.max(self.open_for_host(stream, from)?);
-                stages.add(Stage::Collection, clock.since(before));
+                stages.add(Stage::Gc, clock.since(before));
             }
             let len = left.min(self.ftl.room(stream));
             let slot = self.ftl.place(stream, Lpn(lpn), len);
@@ -129,7 +129,7 @@ impl Device {
             [(first, cut_first || (cut_last && first == last)), (last, cut_last && first != last)];
         for (lpn, cut) in edges {
             if cut {
-                let (done, parts) = self.fetch(from, self.ftl.look_up(lpn), 1);
+                let (done, parts) = self.read_pages(from, self.ftl.look_up(lpn), 1);
                 if done > latest.0 {
                     latest = (done, parts);
                 }
@@ -144,7 +144,7 @@ impl Device {
     /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 queue entry
     /// per die-wide program.
     #[inline(always)]
-    pub(super) fn fill(&mut self, stream: usize, slot: Slot, len: u32, from: Nanos) -> Nanos {
+    pub(super) fn fill(&mut self, stream: usize, slot: Ppa, len: u32, from: Nanos) -> Nanos {
         let last = (1u32 << self.spec.geometry.page_shift) - 1;
         let (mut at, end, mut clock) = (slot.0, slot.0 + len, from);
         while at < end {

@@ -1,7 +1,7 @@
 //! What must hold of the map and the superblocks at any time: asked of a state that is read back, and
 //! by tests.
 
-use drivebay_units::{Lpn, Slot};
+use drivebay_units::{Lpn, Ppa};
 
 use super::{Frontier, Ftl, STREAMS, State, Superblock};
 use crate::persist::{StateError, ensure};
@@ -141,7 +141,7 @@ impl Ftl {
     }
 
     /// The page that was put into a slot last.
-    pub fn page_at(&self, slot: Slot) -> Lpn {
+    pub fn page_at(&self, slot: Ppa) -> Lpn {
         Lpn(self.back.get()[slot.0 as usize])
     }
 

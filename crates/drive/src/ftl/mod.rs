@@ -20,7 +20,7 @@ mod wear;
 
 use std::collections::VecDeque;
 
-use drivebay_units::{Divider, Lpn, Rng, Slot};
+use drivebay_units::{Divider, Lpn, Ppa, Rng};
 
 use crate::memory::Table;
 use crate::persist::{persist, persist_sometimes, persist_words};
@@ -94,7 +94,7 @@ struct Frontier {
     superblock: u32,
     next: u32,
     end: u32,
-    /// Slot plus this is the slot's number in its stream (modulo 2^32).
+    /// Ppa plus this is the slot's number in its stream (modulo 2^32).
     offset: u32,
 }
 
@@ -116,7 +116,7 @@ persist_sometimes!(Victim);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// First slot of the flash page.
-    pub first: Slot,
+    pub first: Ppa,
     /// Which of its slots are valid: bit i is slot `first + i`.
     pub valid: u32,
     /// How many are.
@@ -230,7 +230,7 @@ impl Ftl {
     }
 
     /// These tables for a fresh drive, if they fit its profile.
-    pub fn renew(mut self, spec: &Spec, rng: &Rng) -> Option<Ftl> {
+    pub fn reset(mut self, spec: &Spec, rng: &Rng) -> Option<Ftl> {
         let (old, new) = (&self.geometry, &spec.geometry);
         let fits = old.user_pages == new.user_pages
             && old.superblock_slots == new.superblock_slots
@@ -287,8 +287,8 @@ impl Ftl {
 
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
     #[inline(always)]
-    pub fn look_up(&self, lpn: Lpn) -> Option<Slot> {
-        (self.map.get()[lpn.0 as usize] & !self.rides).checked_sub(1).map(Slot)
+    pub fn look_up(&self, lpn: Lpn) -> Option<Ppa> {
+        (self.map.get()[lpn.0 as usize] & !self.rides).checked_sub(1).map(Ppa)
     }
 
     /// Starts fetching a page's map entry.
@@ -322,7 +322,7 @@ impl Ftl {
 
     /// The superblock of a slot, and the slot's number in it.
     #[inline(always)]
-    pub fn locate(&self, slot: Slot) -> (u32, u32) {
+    pub fn locate(&self, slot: Ppa) -> (u32, u32) {
         let superblock = self.by_superblock.divide(slot.0);
         (superblock, slot.0 - superblock * self.geometry.superblock_slots)
     }
@@ -402,7 +402,7 @@ impl Ftl {
     ///
     /// Returns the first slot. Cost: 1 map miss per run of pages that lie together in the map.
     #[inline]
-    pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Slot {
+    pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Ppa {
         let first = self.advance(stream, len);
         let range = lpn.0 as usize..(lpn.0 + len) as usize;
         self.remember(stream, first, range.clone());
@@ -415,7 +415,7 @@ impl Ftl {
         for (entry, page) in self.back.get_mut()[slots].iter_mut().zip(lpn.0..) {
             *entry = page;
         }
-        Slot(first)
+        Ppa(first)
     }
 
     /// Lets a page ride along with the newest slot of a stream; false, and nothing done, if there is none.
@@ -436,7 +436,7 @@ impl Ftl {
     /// Returns the first new slot and how many were moved; those are gone from `source` then.
     /// Cost: no miss, the scan has just read the entries.
     #[inline(always)]
-    pub fn relocate(&mut self, source: &mut Source) -> (Slot, u32) {
+    pub fn relocate(&mut self, source: &mut Source) -> (Ppa, u32) {
         let count = source.pages.min(self.room(self.collect_stream));
         source.pages -= count;
         let victim = self.victim.as_ref().expect("pages are moved out of a victim");
@@ -454,7 +454,7 @@ impl Ftl {
             map[lpn as usize] = slot + 1;
             back[slot as usize] = lpn;
         }
-        (Slot(first), count)
+        (Ppa(first), count)
     }
 
     /// Takes the next slots of a frontier for valid pages.
@@ -472,7 +472,7 @@ impl Ftl {
     /// Fills a stream's open flash page with nothing; returns the first slot of that and how many.
     ///
     /// `mask`: slots of a flash page, minus one. None if the stream stands at a page's beginning.
-    pub fn pad(&mut self, stream: usize, mask: u32) -> Option<(Slot, u32)> {
+    pub fn pad(&mut self, stream: usize, mask: u32) -> Option<(Ppa, u32)> {
         let frontier = &mut self.frontiers[stream];
         let first = frontier.next;
         let count = first.next_multiple_of(mask + 1) - first;
@@ -483,7 +483,7 @@ impl Ftl {
         self.free_slots -= u64::from(count);
         // No page's entry points here, so these slots are dead, whatever page they name.
         self.back.get_mut()[first as usize..(first + count) as usize].fill(0);
-        Some((Slot(first), count))
+        Some((Ppa(first), count))
     }
 
     /// The flash page that lies `back` before the newest of a stream, in the same superblock.
@@ -582,7 +582,7 @@ impl Ftl {
             if valid != 0 {
                 let heads = valid & !(follows & (valid << 1));
                 let (pages, runs) = (ones::<SLOTS>(valid), ones::<SLOTS>(heads));
-                return Some(Source { first: Slot(first), valid, pages, runs });
+                return Some(Source { first: Ppa(first), valid, pages, runs });
             }
         }
         None

@@ -11,15 +11,15 @@
 
 use std::ops::Range;
 
-use drivebay_units::Slot;
+use drivebay_units::Ppa;
 
 use super::{Ftl, STREAMS, State};
-use crate::buffer::Buffer;
 use crate::spec::Spec;
+use crate::write_buffer::WriteBuffer;
 
 /// Room for what the newest slots of a stream replaced: as many pages as a buffer's ring has places.
 pub(super) fn replaced(spec: &Spec) -> Vec<u32> {
-    vec![0; Buffer::places(spec.buffer_pages) << spec.geometry.page_shift]
+    vec![0; WriteBuffer::places(spec.buffer_pages) << spec.geometry.page_shift]
 }
 
 impl Ftl {
@@ -48,7 +48,7 @@ impl Ftl {
     /// superblocks that were given back but not erased are in use again where old data lies in them.
     /// Returns how many pages lost their newest data. Cost: every pass reads what was lost.
     pub fn lose(&mut self, lost: &[Vec<u64>; STREAMS]) -> u64 {
-        let gone: Vec<(usize, u64, Slot)> =
+        let gone: Vec<(usize, u64, Ppa)> =
             (0..STREAMS).flat_map(|stream| self.lost_slots(stream, &lost[stream])).collect();
         let mut fallen = 0;
         // A page may have been written several times since: it falls back step by step.
@@ -71,7 +71,7 @@ impl Ftl {
     }
 
     /// The slots of a stream's flash pages, with their numbers in the stream.
-    fn lost_slots(&self, stream: usize, pages: &[u64]) -> Vec<(usize, u64, Slot)> {
+    fn lost_slots(&self, stream: usize, pages: &[u64]) -> Vec<(usize, u64, Ppa)> {
         let (shift, slots) = (self.geometry.page_shift, self.geometry.superblock_slots);
         let mut found = Vec::new();
         for (index, s) in (0u32..).zip(&self.superblocks) {
@@ -82,14 +82,14 @@ impl Ftl {
             for &page in pages.iter().filter(|page| own.contains(page)) {
                 let first = index * slots + (((page - s.first_page) as u32) << shift);
                 let numbered = (page << shift..).zip(first..first + (1 << shift));
-                found.extend(numbered.map(|(number, slot)| (stream, number, Slot(slot))));
+                found.extend(numbered.map(|(number, slot)| (stream, number, Ppa(slot))));
             }
         }
         found
     }
 
     /// Lets a page's entry point to what it was before.
-    fn fall_back(&mut self, lpn: usize, lost: Slot, old: u32) {
+    fn fall_back(&mut self, lpn: usize, lost: Ppa, old: u32) {
         self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
         self.map.get_mut()[lpn] = old;
         if old & self.rides != 0 {

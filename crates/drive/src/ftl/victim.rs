@@ -65,7 +65,7 @@ impl<'a> Choice<'a> {
 }
 
 impl Spec {
-    /// This drive with a rule of yours in place of the profile's `collection.policy`.
+    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`.
     ///
     /// The rule is no part of a saved state: restore it into a drive with the same rule.
     #[must_use]

@@ -19,7 +19,7 @@ pub struct Costs {
     /// Flash core, per 4 KiB written.
     pub write_page: Nanos,
     /// Flash core, per run copied.
-    pub copy_run: Nanos,
+    pub copy_extent: Nanos,
     /// Flash core, per page copied.
     pub copy_page: Nanos,
     /// Full collection slot.
@@ -31,16 +31,16 @@ pub struct Costs {
 }
 
 pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
-    let (c, g) = (&raw.controller, &raw.collection);
+    let (c, g) = (&raw.controller, &raw.gc);
     Ok(Costs {
         host_core: Checker::micros("controller.host_core_us", &c.host_core_us)?,
         read_command: Checker::micros("controller.read_command_us", &c.read_command_us)?,
         read_page: Checker::micros("controller.read_page_us", &c.read_page_us)?,
         write_command: Checker::micros("controller.write_command_us", &c.write_command_us)?,
         write_page: Checker::micros("controller.write_page_us", &c.write_page_us)?,
-        copy_run: Checker::micros("collection.copy_run_us", &g.copy_run_us)?,
-        copy_page: Checker::micros("collection.copy_page_us", &g.copy_page_us)?,
-        slot: Checker::micros("collection.slot_us", &g.slot_us)?,
+        copy_extent: Checker::micros("gc.copy_extent_us", &g.copy_extent_us)?,
+        copy_page: Checker::micros("gc.copy_page_us", &g.copy_page_us)?,
+        slot: Checker::micros("gc.quantum_us", &g.quantum_us)?,
         write_path_fs_per_byte: fs_per_byte(Checker::float(
             "controller.write_path_mb_per_s",
             &c.write_path_mb_per_s,
@@ -72,7 +72,7 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         read_page: slow(c.read_page),
         write_command: slow(c.write_command),
         write_page: slow(c.write_page),
-        copy_run: slow(c.copy_run),
+        copy_extent: slow(c.copy_extent),
         copy_page: slow(c.copy_page),
         slot: slow(c.slot),
         write_path_fs_per_byte: c.write_path_fs_per_byte,

@@ -24,7 +24,7 @@ pub fn whole_profile(base: &str, text: &str) -> Result<toml::Table, SpecError> {
     Ok(whole)
 }
 
-/// Removes the section or value at `collection.idle`.
+/// Removes the section or value at `gc.idle`.
 fn remove(table: &mut toml::Table, dotted: &str) {
     match dotted.split_once('.') {
         Some((section, rest)) => {

@@ -218,20 +218,20 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
 }
 
 pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, SpecError> {
-    let kib = Checker::integer("buffer.size_kib", &raw.buffer.size_kib, 4, 1 << 24)?;
+    let kib = Checker::integer("write_buffer.size_kib", &raw.write_buffer.size_kib, 4, 1 << 24)?;
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let pages = kib * 1024 / geometry.flash_page_bytes();
     if pages < 2 * row {
         let least = 2 * row * geometry.flash_page_bytes() / 1024;
         let hint = format!("use {least} or more: data waits until all planes of a die are filled");
         let allowed = format!("at least two rows of pages over all planes: {least} KiB");
-        return Err(Checker::out("buffer.size_kib", kib, allowed, &hint));
+        return Err(Checker::out("write_buffer.size_kib", kib, allowed, &hint));
     }
     Ok(pages as u32)
 }
 
 pub(super) fn check_ignore_flush(raw: &RawSpec) -> Result<bool, SpecError> {
-    let Some(ignores) = &raw.buffer.ignore_flush else { return Ok(false) };
-    Checker::source("buffer.ignore_flush", ignores)?;
+    let Some(ignores) = &raw.write_buffer.ignore_flush else { return Ok(false) };
+    Checker::source("write_buffer.ignore_flush", ignores)?;
     Ok(ignores.value)
 }

@@ -5,19 +5,19 @@
 //! One file per part of the drive; `checker.rs` reads the numbers.
 
 mod checker;
-mod collection;
 mod compression;
 mod controller;
 mod family;
 mod flash;
-mod front;
-mod heat;
+mod gc;
+mod host_interface;
 mod identify;
 mod map_cache;
 mod power;
 mod read_ahead;
 mod reliability;
 mod slc_cache;
+mod thermal;
 
 use drivebay_units::Nanos;
 
@@ -25,19 +25,19 @@ use crate::raw::RawSpec;
 use checker::Checker;
 
 pub use checker::SpecError;
-pub use collection::{Burst, Idle, Pacing, Policy, WearLeveling};
 pub use compression::Compression;
 pub use controller::Costs;
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming};
-pub use front::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
-pub use heat::{Energy, Heat, NODES_MAX, ThrottleStage};
+pub use gc::{Burst, Idle, Pacing, Policy, WearLeveling};
+pub use host_interface::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use power::{Power, Rated, Sleep};
 pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
 pub use slc_cache::{SlcCacheSpec, WhenFull};
+pub use thermal::{Energy, NODES_MAX, ThermalSpec, ThrottleStage};
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -58,7 +58,7 @@ pub struct Spec {
     /// What the host limits.
     pub host: HostLimits,
     /// How commands get to the controller.
-    pub interface: Interface,
+    pub host_interface: Interface,
     /// Host software per command.
     pub host_software: Nanos,
     /// Serial interface cost per command.
@@ -95,8 +95,8 @@ pub struct Spec {
     pub idle: Option<Idle>,
     /// Energy.
     pub energy: Energy,
-    /// Heat.
-    pub heat: Heat,
+    /// ThermalSpec.
+    pub thermal: ThermalSpec,
     /// Sleep; none where the host does not allow it.
     pub power: Option<Power>,
     /// What the health log measures against.
@@ -115,7 +115,7 @@ pub struct Spec {
     pub slc_cache: Option<SlcCacheSpec>,
     /// For how long nothing must have been asked of the flash core before it works for itself; none if it
     /// never does.
-    pub rest_after: Option<Nanos>,
+    pub idle_after: Option<Nanos>,
     /// How data is compressed, if it is.
     pub compression: Option<Compression>,
 }
@@ -181,44 +181,43 @@ impl Spec {
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
         let nominal = controller::check_costs(&raw)?;
-        let (policy, shared_frontier) = collection::check_policy(&raw)?;
-        let reserve = Checker::integer(
-            "collection.reserve_superblocks",
-            &raw.collection.reserve_superblocks,
-            1,
-            1 << 20,
-        )?;
-        let by_lifespan = collection::check_host_frontiers(&raw, shared_frontier)?;
+        let (policy, shared_frontier) = gc::check_policy(&raw)?;
+        let reserve =
+            Checker::integer("gc.reserve_superblocks", &raw.gc.reserve_superblocks, 1, 1 << 20)?;
+        let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier)?;
         flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
-        let (protocol, queue_depth_max) = front::check_protocol(&raw)?;
-        let (link_fs_per_byte, interface) = front::check_interface(&raw, protocol)?;
-        let host = front::check_host(&raw)?;
-        let heat = heat::check_heat(&raw.heat)?;
-        let energy = heat::check_energy(&raw, &geometry)?;
+        let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
+        let (link_fs_per_byte, host_interface) = host_interface::check_interface(&raw, protocol)?;
+        let host = host_interface::check_host(&raw)?;
+        let thermal = thermal::check_thermal(&raw.thermal)?;
+        let energy = thermal::check_energy(&raw, &geometry)?;
         let power = power::check_power(&raw, &energy)?;
-        let idle = collection::check_idle(&raw, &geometry)?;
+        let idle = gc::check_idle(&raw, &geometry)?;
         let fold_after = slc_cache.map(|slc| slc.fold_after);
         Ok(Spec {
             protocol,
             queue_depth_max,
             host_software: Checker::micros("host.software_us", &raw.host.software_us)?,
-            interface_serial: Checker::micros("interface.serial_us", &raw.interface.serial_us)?,
+            interface_serial: Checker::micros(
+                "host_interface.serial_us",
+                &raw.host_interface.serial_us,
+            )?,
             link_fs_per_byte,
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             turnaround: controller::check_turnaround(&raw)?,
-            pacing: collection::check_pacing(&raw, &geometry)?,
-            burst: collection::check_burst(&raw)?,
-            rest_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
+            pacing: gc::check_pacing(&raw, &geometry)?,
+            burst: gc::check_burst(&raw)?,
+            idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
-            wear_leveling: collection::check_wear_leveling(&raw)?,
-            throttle: heat::check_throttle(&raw.heat, &heat, nominal)?,
+            wear_leveling: gc::check_wear_leveling(&raw)?,
+            throttle: thermal::check_throttle(&raw.thermal, &thermal, nominal)?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
             identify: identify::check_identify(&raw)?,
             host,
-            interface,
+            host_interface,
             energy,
-            heat,
+            thermal,
             reserve_superblocks: reserve as u32,
             ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,

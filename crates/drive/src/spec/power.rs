@@ -8,7 +8,7 @@
 use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError, nanos};
-use super::heat::Energy;
+use super::thermal::Energy;
 use crate::raw::{Number, RawSleep, RawSpec};
 
 /// Most states of a ladder.

@@ -57,7 +57,7 @@ impl Map {
         let fresh =
             Superblock { state: State::Free, valid: 0, stream: 0, first_page: 0, given_back: None };
         let good = g.superblocks - g.bad_superblocks;
-        let policy = spec.raw.collection.policy.value.as_str();
+        let policy = spec.raw.gc.victim_policy.value.as_str();
         assert!(policy == "greedy" || policy == "fifo", "the oracle knows no {policy}");
         Map {
             user: HashMap::new(),

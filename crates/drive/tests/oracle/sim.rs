@@ -624,8 +624,8 @@ impl Oracle {
         if first == 0 {
             return self.idle();
         }
-        let credit = ((p.slot_pages_256 * factor * pages) >> 8) as i64;
-        self.pages_256 = (self.pages_256 + credit).min(credit.max(p.slot_pages_256 as i64));
+        let credit = ((p.quantum_pages_256 * factor * pages) >> 8) as i64;
+        self.pages_256 = (self.pages_256 + credit).min(credit.max(p.quantum_pages_256 as i64));
         self.slot_time = all as i64 - self.overdrawn as i64;
         self.task = Task::Slot(self.now + first, self.now + all);
         let begin = self.now + self.overdrawn.min(all);
@@ -658,7 +658,7 @@ impl Oracle {
             }
         }
         let end = first.max(last - self.slot_time.max(0) as u64);
-        self.pages_256 = self.pages_256.min(self.spec.pacing.slot_pages_256 as i64);
+        self.pages_256 = self.pages_256.min(self.spec.pacing.quantum_pages_256 as i64);
         self.overdrawn = self.slot_time.min(0).unsigned_abs();
         self.slot_time = i64::MIN;
         self.task = Task::Slot(end, end);
@@ -694,7 +694,7 @@ impl Oracle {
             }
         }
         let costs = self.spec.throttle[0].costs;
-        (count, costs.copy_run.0 * runs + costs.copy_page.0 * count)
+        (count, costs.copy_extent.0 * runs + costs.copy_page.0 * count)
     }
 
     fn retire(&mut self) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use drivebay_drive::{Device, Io, Op, Served, Spec};
+use drivebay_drive::{Completion, Device, Io, Op, Spec};
 use drivebay_units::Nanos;
 
 /// The profile that tests start from.
@@ -18,10 +18,7 @@ impl Profile {
     /// that nothing but link and channels limits reads: tests add what they are about.
     pub fn sm951() -> Profile {
         let whole = Profile(PROFILE.parse().expect("the catalog's profile is TOML"));
-        whole
-            .without("read_ahead")
-            .without("collection.idle")
-            .without("controller.read_path_mb_per_s")
+        whole.without("read_ahead").without("gc.idle").without("controller.read_path_mb_per_s")
     }
 
     /// The SM951 with 256 GB and NVMe firmware, likewise.
@@ -29,7 +26,7 @@ impl Profile {
         let text = include_str!("../../../../drives/sm951-nvme-256.toml");
         let base = toml::to_string(&Profile::sm951().0).expect("TOML");
         Profile(drivebay_drive::whole_profile(&base, text).expect("the catalog's profile is TOML"))
-            .without("collection.idle")
+            .without("gc.idle")
     }
 
     /// Sets a value by its dotted name; the range of the original is dropped.
@@ -41,7 +38,7 @@ impl Profile {
         self
     }
 
-    /// Sets a value that the profile may lack, at any depth: `with("heat.air.gain", 2.0)`.
+    /// Sets a value that the profile may lack, at any depth: `with("thermal.air.gain", 2.0)`.
     pub fn with(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
         let (path, key) = name.rsplit_once('.').expect("section.key");
         let mut table = &mut self.0;
@@ -154,11 +151,11 @@ impl Profile {
         ["controller.host_core_us", "controller.read_command_us", "controller.read_page_us"]
             .into_iter()
             .chain(["controller.write_command_us", "controller.write_page_us"])
-            .chain(["collection.copy_run_us", "collection.copy_page_us", "collection.slot_us"])
+            .chain(["gc.copy_extent_us", "gc.copy_page_us", "gc.quantum_us"])
             .chain(["nand.read_us", "nand.erase_us", "nand.suspend_us"])
             .fold(self, |profile, name| profile.set(name, 0.0))
             .set("nand.program_us", vec![1.0])
-            .set("collection.low_factor", 1.0)
+            .set("gc.low_factor", 1.0)
             .cool()
     }
 
@@ -172,7 +169,7 @@ impl Profile {
             .set("nand.pages_per_block", i64::from(pages))
             .set("nand.bad_superblocks", 0)
             .set("drive.capacity_sectors", i64::from(user_pages) * 8)
-            .set("buffer.size_kib", 1024)
+            .set("write_buffer.size_kib", 1024)
     }
 
     /// The checked profile.
@@ -203,7 +200,7 @@ pub fn one_by_one(device: &mut Device, ios: impl IntoIterator<Item = Io>) -> Nan
 /// Keeps `depth` requests outstanding; returns the time of the last completion.
 pub fn at_depth(device: &mut Device, depth: usize, ios: impl IntoIterator<Item = Io>) -> Nanos {
     let mut last = device.now();
-    closed_loop(device, depth, ios, |served| last = last.max(served.completion.done));
+    closed_loop(device, depth, ios, |served| last = last.max(served.done));
     last
 }
 
@@ -212,23 +209,23 @@ pub fn closed_loop(
     device: &mut Device,
     depth: usize,
     ios: impl IntoIterator<Item = Io>,
-    mut seen: impl FnMut(&Served),
+    mut seen: impl FnMut(&Completion),
 ) {
     let start = device.now();
     let mut free: BinaryHeap<Reverse<Nanos>> = (0..depth).map(|_| Reverse(start)).collect();
     let mut serve = |device: &mut Device, free: &mut BinaryHeap<Reverse<Nanos>>| {
         let served = device.serve().expect("the drive has room");
         seen(&served);
-        free.push(Reverse(served.completion.done));
+        free.push(Reverse(served.done));
     };
     for (tag, io) in ios.into_iter().enumerate() {
-        while free.peek().is_none_or(|&Reverse(at)| device.next_turn() <= at) {
+        while free.peek().is_none_or(|&Reverse(at)| device.next_arrival() <= at) {
             serve(device, &mut free);
         }
         let Reverse(now) = free.pop().expect("the loop ends with a free slot");
         device.accept(now, io, tag as u32).expect("the request lies on the drive");
     }
-    while device.next_turn() < Nanos(u64::MAX) {
+    while device.next_arrival() < Nanos(u64::MAX) {
         serve(device, &mut free);
     }
 }

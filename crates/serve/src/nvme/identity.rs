@@ -52,7 +52,7 @@ impl Identity {
             nqn: format!("nqn.2026-11.localhost.drivebay:{}", spec.raw.drive.name),
             own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
-            io_queues_max: spec.interface.queues_max.clamp(1, 64) as u16,
+            io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
             warning_c: spec.rated.warning_c,
             critical_c: spec.rated.critical_c,
         }

@@ -8,7 +8,7 @@ mod memory;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use drivebay_drive::Place;
+use drivebay_drive::StreamPage;
 use drivebay_units::{Rng, SECTOR_BYTES};
 
 use crate::sync::Syncer;
@@ -119,7 +119,7 @@ impl Store {
     /// The system's.
     pub(crate) fn power_cut(
         &mut self,
-        programmed: impl Fn(Place) -> bool,
+        programmed: impl Fn(StreamPage) -> bool,
         rng: &mut Rng,
     ) -> io::Result<u64> {
         let Some(volatile) = &mut self.volatile else { return Ok(0) };

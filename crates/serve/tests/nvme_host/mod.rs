@@ -73,11 +73,14 @@ fn small_drive() -> Spec {
     let text = include_str!("../../../../drives/sm951-nvme-256.toml")
         .replace("value = 500118192", "value = 2097152")
         .replace("dies_per_channel = { value = 4", "dies_per_channel = { value = 1")
-        .replace("pool_mb = { value = 2450, range = [500, 18000]", "pool_mb = { value = 300")
+        .replace(
+            "threshold_mb = { value = 2450, range = [500, 18000]",
+            "threshold_mb = { value = 300",
+        )
         .replace("low_mb = { value = 1500, range = [500, 3000]", "low_mb = { value = 200")
         .replace("critical_mb = { value = 800, range = [250, 1500]", "critical_mb = { value = 150");
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
-    whole["collection"].as_table_mut().expect("a section").remove("idle");
+    whole["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
 }
 

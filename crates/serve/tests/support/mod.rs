@@ -19,23 +19,23 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
         ("nand.pages_per_block", Value::from(4)),
         ("nand.bad_superblocks", Value::from(0)),
         ("drive.capacity_sectors", Value::from(sectors)),
-        ("buffer.size_kib", Value::from(512)),
-        ("collection.reserve_superblocks", Value::from(4)),
-        ("collection.pool_mb", Value::from(2.0)),
-        ("collection.ramp_mb", Value::from(0.5)),
-        ("collection.low_mb", Value::from(2.5)),
-        ("collection.critical_mb", Value::from(1.5)),
+        ("write_buffer.size_kib", Value::from(512)),
+        ("gc.reserve_superblocks", Value::from(4)),
+        ("gc.threshold_mb", Value::from(2.0)),
+        ("gc.ramp_mb", Value::from(0.5)),
+        ("gc.low_mb", Value::from(2.5)),
+        ("gc.critical_mb", Value::from(1.5)),
     ] {
         let (section, key) = name.split_once('.').expect("section.key");
         let leaf = raw[section][key].as_table_mut().expect("a leaf with value and source");
         leaf.insert("value".into(), value);
         leaf.remove("range");
     }
-    raw["collection"].as_table_mut().expect("a section").remove("idle");
+    raw["gc"].as_table_mut().expect("a section").remove("idle");
     if lying {
         let leaf = r#"{ value = true, source = "test" }"#;
         let leaf: toml::Table = format!("leaf = {leaf}").parse().expect("TOML");
-        let buffer = raw["buffer"].as_table_mut().expect("a section");
+        let buffer = raw["write_buffer"].as_table_mut().expect("a section");
         buffer.insert("ignore_flush".into(), leaf["leaf"].clone());
     }
     let json = serde_json::to_string(&raw).expect("values");

@@ -151,7 +151,7 @@ def with_values(
 
 
 def leaf_at(raw: Any, dotted: str) -> Any:
-    """The leaf at a path such as `heat.throttle.0.on_c`."""
+    """The leaf at a path such as `thermal.throttle.0.on_c`."""
     node = raw
     for key in dotted.split("."):
         node = node[int(key)] if isinstance(node, list) else node[key]

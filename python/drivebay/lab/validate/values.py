@@ -105,7 +105,7 @@ def _efficiency(profile: Profile) -> float:
 def _same_parts(profile: Profile) -> str:
     """Whether the NVMe model of the same size has the same flash, controller, buffer and heat."""
     twin = catalog.load(profile.name.replace("ahci", "nvme"))
-    parts = ("nand", "controller", "buffer", "energy", "heat", "collection")
+    parts = ("nand", "controller", "write_buffer", "energy", "thermal", "gc")
     differ = [part for part in parts if twin.raw[part] != profile.raw[part]]
     return f"differ in {', '.join(differ)}" if differ else "identical"
 

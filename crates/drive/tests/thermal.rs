@@ -17,19 +17,19 @@ fn network() -> Profile {
     ];
     leaves.iter().fold(
         Profile::sm951()
-            .without("heat.resistance_k_per_w")
-            .without("heat.capacity_j_per_k")
-            .without("heat.sensor"),
-        |profile, (name, value)| profile.with(&format!("heat.network.{name}"), *value),
+            .without("thermal.resistance_k_per_w")
+            .without("thermal.capacity_j_per_k")
+            .without("thermal.sensor"),
+        |profile, (name, value)| profile.with(&format!("thermal.network.{name}"), *value),
     )
 }
 
 fn with_heatsink(profile: Profile) -> Profile {
     profile
-        .with("heat.network.heatsink.capacity_j_per_k", 20.0)
-        .with("heat.network.heatsink.from_controller_k_per_w", 1.0)
-        .with("heat.network.heatsink.from_nand_k_per_w", 1.5)
-        .with("heat.network.heatsink.to_air_k_per_w", 4.0)
+        .with("thermal.network.heatsink.capacity_j_per_k", 20.0)
+        .with("thermal.network.heatsink.from_controller_k_per_w", 1.0)
+        .with("thermal.network.heatsink.from_nand_k_per_w", 1.5)
+        .with("thermal.network.heatsink.to_air_k_per_w", 4.0)
 }
 
 /// Idle power heats the controller's node alone: a drive at rest is a heater of this power.
@@ -54,11 +54,11 @@ fn assert_near(got: &[f64], expected: &[f64], tolerance: f64) {
 fn one_node_follows_its_exponential_exactly() {
     for (resistance, capacity) in [(10.0, 8.5), (0.01, 0.1), (0.5, 0.1), (1000.0, 1e6)] {
         let profile = Profile::sm951()
-            .set("heat.resistance_k_per_w", resistance)
-            .set("heat.capacity_j_per_k", capacity);
+            .set("thermal.resistance_k_per_w", resistance)
+            .set("thermal.capacity_j_per_k", capacity);
         let mut device = heater(profile, 5000.0);
         for seconds in [1u64, 60, 85, 200, 1000] {
-            device.rest(Nanos::secs(seconds));
+            device.idle_until(Nanos::secs(seconds));
             let decay = (-(seconds as f64) / (resistance * capacity)).exp();
             let expected = 25.0 + 5.0 * resistance * (1.0 - decay);
             assert_near(&nodes(&device), &[expected], 1e-8);
@@ -71,7 +71,7 @@ fn one_node_follows_its_exponential_exactly() {
 #[test]
 fn a_network_comes_to_its_steady_state() {
     let mut device = heater(network(), 3000.0);
-    device.rest(Nanos::secs(3600));
+    device.idle_until(Nanos::secs(3600));
     assert_near(&nodes(&device), &[25.0 + 24.0 + 9.0, 25.0 + 24.0, 25.0 + 24.0], 1e-6);
 }
 
@@ -81,7 +81,7 @@ fn a_network_comes_to_its_steady_state() {
 #[test]
 fn a_heatsink_takes_its_share() {
     let mut device = heater(with_heatsink(network()), 3000.0);
-    device.rest(Nanos::secs(36_000));
+    device.idle_until(Nanos::secs(36_000));
     let [c, n, m, s] = nodes(&device).try_into().expect("four nodes");
     let [c, n, m, s] = [c, n, m, s].map(|celsius| celsius - 25.0);
     let balances = [
@@ -101,8 +101,8 @@ fn a_heatsink_takes_its_share() {
 fn a_network_settles_with_its_slowest_time_constant() {
     let (c1, c2, r1, r2) = (1.5, 5.1, 3.0, 8.0f64);
     let profile = network()
-        .with("heat.network.nand_j_per_k", 0.1)
-        .with("heat.network.nand_to_module_k_per_w", 0.01);
+        .with("thermal.network.nand_j_per_k", 0.1)
+        .with("thermal.network.nand_to_module_k_per_w", 0.01);
     let mut device = heater(profile, 3000.0);
     // Eigenvalues of [[1/(R1 C1), -1/(R1 C1)], [-1/(R1 C2), 1/(R1 C2) + 1/(R2 C2)]].
     let (a, b) = (1.0 / (r1 * c1), 1.0 / (r1 * c2) + 1.0 / (r2 * c2));
@@ -114,7 +114,7 @@ fn a_network_settles_with_its_slowest_time_constant() {
     let k_fast = (3.0 / c1 - slow * steady) / (slow - fast);
     let k_slow = -steady - k_fast;
     for seconds in [1u64, 3, 10, 30, 100, 300] {
-        device.rest(Nanos::secs(seconds));
+        device.idle_until(Nanos::secs(seconds));
         let t = seconds as f64;
         let expected = 25.0 + steady + k_slow * (-slow * t).exp() + k_fast * (-fast * t).exp();
         assert_near(&nodes(&device)[..1], &[expected], 0.02);
@@ -126,9 +126,9 @@ fn a_network_settles_with_its_slowest_time_constant() {
 fn moving_air_divides_resistances_to_air() {
     let air = |speed: f64| {
         let profile =
-            Profile::sm951().with("heat.air.speed_m_per_s", speed).with("heat.air.gain", 2.5);
+            Profile::sm951().with("thermal.air.speed_m_per_s", speed).with("thermal.air.gain", 2.5);
         let mut device = heater(profile, 5000.0);
-        device.rest(Nanos::secs(3600));
+        device.idle_until(Nanos::secs(3600));
         nodes(&device)[0]
     };
     assert_near(
@@ -142,16 +142,16 @@ fn moving_air_divides_resistances_to_air() {
 #[test]
 fn a_sensor_lags_and_rounds() {
     let profile = Profile::sm951()
-        .without("heat.sensor")
-        .with("heat.sensor.node", "drive")
-        .with("heat.sensor.interval_ms", 2000)
-        .with("heat.sensor.lag_ms", 5000.0)
-        .set("heat.resistance_k_per_w", 10.0)
-        .set("heat.capacity_j_per_k", 0.1);
+        .without("thermal.sensor")
+        .with("thermal.sensor.node", "drive")
+        .with("thermal.sensor.interval_ms", 2000)
+        .with("thermal.sensor.lag_ms", 5000.0)
+        .set("thermal.resistance_k_per_w", 10.0)
+        .set("thermal.capacity_j_per_k", 0.1);
     // The node itself is at 75 C within seconds (RC = 1 s).
     let mut device = heater(profile, 5000.0);
     for seconds in [1u64, 2, 3, 9, 10, 60] {
-        device.rest(Nanos::secs(seconds));
+        device.idle_until(Nanos::secs(seconds));
         let t = (seconds / 2 * 2) as f64;
         // A first-order lag of 5 s behind a first-order rise of 1 s.
         let rise = 1.0 - (5.0 * (-t / 5.0f64).exp() - (-t).exp()) / 4.0;
@@ -166,7 +166,7 @@ fn a_sensor_lags_and_rounds() {
 #[test]
 fn a_stage_follows_its_own_node() {
     let mut profile = network().set("energy.program_4k_uj", 15.0);
-    profile = profile.without("heat.throttle");
+    profile = profile.without("thermal.throttle");
     let stage = |sensor: &str, on: f64| {
         let leaf = |value: toml::Value| {
             toml::Table::from_iter([
@@ -181,7 +181,7 @@ fn a_stage_follows_its_own_node() {
             ("sensor".to_owned(), leaf(sensor.into()).into()),
         ])
     };
-    let heat = profile.0["heat"].as_table_mut().expect("a section");
+    let heat = profile.0["thermal"].as_table_mut().expect("a section");
     let stages = vec![stage("controller", 190.0).into(), stage("nand", 60.0).into()];
     heat.insert("throttle".to_owned(), toml::Value::Array(stages.clone()));
     // Stages are entered one after the other: the controller's never comes, so the flash's does not.
@@ -189,7 +189,7 @@ fn a_stage_follows_its_own_node() {
     let write = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
     at_depth(&mut never, 32, (0..600_000).map(write));
     assert_eq!(never.counters().throttle_stage, 0);
-    let heat = profile.0["heat"].as_table_mut().expect("a section");
+    let heat = profile.0["thermal"].as_table_mut().expect("a section");
     heat.insert("throttle".to_owned(), toml::Value::Array(stages[1..].to_vec()));
     let mut throttled = profile.device();
     at_depth(&mut throttled, 32, (0..600_000).map(write));
@@ -202,11 +202,11 @@ fn a_stage_follows_its_own_node() {
 #[test]
 fn time_above_the_limits_is_counted() {
     let profile = Profile::sm951()
-        .without("heat.sensor")
+        .without("thermal.sensor")
         .with("health.warning_c", 50.0)
         .with("health.critical_c", 70.0);
     let mut device = heater(profile, 5000.0);
-    device.rest(Nanos::secs(1000));
+    device.idle_until(Nanos::secs(1000));
     // 25 + 50 (1 - exp(-t / 85)) rounds to 50 from 49.5, to 70 from 69.5.
     let reaches = |celsius: f64| -85.0 * (1.0 - (celsius - 25.0) / 50.0).ln();
     let health = device.health();
@@ -230,25 +230,25 @@ proptest! {
         let c = |i: usize| 10f64.powf(capacities[i]).clamp(0.1, 1e6);
         let r = |i: usize| 10f64.powf(resistances[i]).clamp(0.01, 1000.0);
         let mut profile = network()
-            .with("heat.network.controller_j_per_k", c(0))
-            .with("heat.network.nand_j_per_k", c(1))
-            .with("heat.network.module_j_per_k", c(2))
-            .with("heat.network.controller_to_module_k_per_w", r(0))
-            .with("heat.network.nand_to_module_k_per_w", r(1))
-            .with("heat.network.module_to_air_k_per_w", r(2));
+            .with("thermal.network.controller_j_per_k", c(0))
+            .with("thermal.network.nand_j_per_k", c(1))
+            .with("thermal.network.module_j_per_k", c(2))
+            .with("thermal.network.controller_to_module_k_per_w", r(0))
+            .with("thermal.network.nand_to_module_k_per_w", r(1))
+            .with("thermal.network.module_to_air_k_per_w", r(2));
         if sink {
             profile = profile
-                .with("heat.network.heatsink.capacity_j_per_k", c(3))
-                .with("heat.network.heatsink.from_controller_k_per_w", r(3))
-                .with("heat.network.heatsink.from_nand_k_per_w", r(4))
-                .with("heat.network.heatsink.to_air_k_per_w", r(5));
+                .with("thermal.network.heatsink.capacity_j_per_k", c(3))
+                .with("thermal.network.heatsink.from_controller_k_per_w", r(3))
+                .with("thermal.network.heatsink.from_nand_k_per_w", r(4))
+                .with("thermal.network.heatsink.to_air_k_per_w", r(5));
         }
         let mut device = heater(profile, 1000.0);
         // One watt through at most controller-module-air.
         let most = 25.0 + (r(0) + r(2)) * (1.0 + 1e-9);
         let mut before = vec![25.0; 4];
         for step in 1..=50u64 {
-            device.rest(Nanos::millis(step * 100));
+            device.idle_until(Nanos::millis(step * 100));
             for (now, before) in nodes(&device).iter().zip(&before) {
                 prop_assert!(*now >= before - 1e-9 * most, "heating never cools: {now} {before}");
                 prop_assert!(*now <= most);
@@ -265,22 +265,22 @@ fn impossible_networks_are_refused_by_name() {
         assert!(error.to_string().starts_with(says), "{error}");
         assert!(error.to_string().contains("\nhint: "), "{error}");
     };
-    refused(network().with("heat.capacity_j_per_k", 8.0), "heat: this mixture");
-    refused(Profile::sm951().without("heat.resistance_k_per_w"), "heat: this mixture");
-    refused(network().with("heat.network.nand_j_per_k", 0.0), "heat.network.nand_j_per_k: 0");
+    refused(network().with("thermal.capacity_j_per_k", 8.0), "heat: this mixture");
+    refused(Profile::sm951().without("thermal.resistance_k_per_w"), "heat: this mixture");
+    refused(network().with("thermal.network.nand_j_per_k", 0.0), "thermal.network.nand_j_per_k: 0");
     refused(
-        network().with("heat.air.speed_m_per_s", -1.0).with("heat.air.gain", 1.0),
-        "heat.air.speed_m_per_s: -1",
+        network().with("thermal.air.speed_m_per_s", -1.0).with("thermal.air.gain", 1.0),
+        "thermal.air.speed_m_per_s: -1",
     );
     let sensor = |node: &str, interval: i64| {
         network()
-            .with("heat.sensor.node", node)
-            .with("heat.sensor.interval_ms", interval)
-            .with("heat.sensor.lag_ms", 0.0)
+            .with("thermal.sensor.node", node)
+            .with("thermal.sensor.interval_ms", interval)
+            .with("thermal.sensor.lag_ms", 0.0)
     };
-    refused(sensor("drive", 100), "heat.sensor.node: \"drive\"");
-    refused(sensor("heatsink", 100), "heat.sensor.node: \"heatsink\"");
-    refused(sensor("nand", 250), "heat.sensor.interval_ms: 250");
+    refused(sensor("drive", 100), "thermal.sensor.node: \"drive\"");
+    refused(sensor("heatsink", 100), "thermal.sensor.node: \"heatsink\"");
+    refused(sensor("nand", 250), "thermal.sensor.interval_ms: 250");
 }
 
 /// A rest that ends within a step does not forget that a command came in it.
@@ -293,9 +293,9 @@ fn a_step_with_a_command_is_awake_however_often_it_is_looked_at() {
         let read = Io { op: Op::Read, lba: 0, sectors: 8 };
         device.submit(Nanos::ZERO, read).expect("on the drive");
         for look in 0..looks {
-            device.rest(Nanos::millis(10 + 80 * look / looks));
+            device.idle_until(Nanos::millis(10 + 80 * look / looks));
         }
-        device.rest(Nanos::millis(500));
+        device.idle_until(Nanos::millis(500));
         device.counters().energy_nj
     };
     assert_eq!([energy(1), energy(7)], [energy(0); 2]);

@@ -1,7 +1,7 @@
 //! The front of the drive: host software, command interface and link.
 //!
 //! Sources: AHCI's register accesses per command and the single queue against NVMe's doorbells (Intel,
-//! quoted in AnandTech's SM951 review); rates and frames in `spec/front.rs`. A PCIe link is full
+//! quoted in AnandTech's SM951 review); rates and frames in `spec/host_interface.rs`. A PCIe link is full
 //! duplex: write data moves down in command order, read data moves up whenever it is ready. A SATA
 //! link carries one frame at a time, whichever way, commands and completions included.
 //! A host that limits the data rate moves data while the link does: it delays a completion only when
@@ -16,7 +16,7 @@ use crate::spec::{QUEUES_MAX, SataFrames, Spec, transfer};
 use crate::timeline::{Calendar, Fifo};
 
 /// Host, interface and link.
-pub struct Front {
+pub struct HostInterface {
     software: Nanos,
     /// Interface and processor work that commands of one queue wait for.
     serial: Nanos,
@@ -38,10 +38,10 @@ pub struct Front {
     pub bytes_down: u64,
 }
 
-persist!(Front: down, up, queues, host, bytes_up, bytes_down;
+persist!(HostInterface: down, up, queues, host, bytes_up, bytes_down;
     given: software, serial, fetch, completion, fs_per_byte, sata, plain, host_fs_per_byte);
 
-impl Front {
+impl HostInterface {
     /// Whether the calendars are sound.
     pub fn check(&self) -> Result<(), StateError> {
         self.up.check()?;
@@ -49,16 +49,16 @@ impl Front {
     }
 
     /// An idle front.
-    pub fn new(spec: &Spec) -> Front {
-        Front {
+    pub fn new(spec: &Spec) -> HostInterface {
+        HostInterface {
             software: spec.host_software,
             serial: spec.interface_serial.after(spec.host.cpu),
-            fetch: spec.interface.fetch,
+            fetch: spec.host_interface.fetch,
             completion: spec.link_completion,
             fs_per_byte: spec.link_fs_per_byte,
-            sata: spec.interface.sata,
-            plain: spec.interface.sata.is_none()
-                && spec.interface.fetch == Nanos::ZERO
+            sata: spec.host_interface.sata,
+            plain: spec.host_interface.sata.is_none()
+                && spec.host_interface.fetch == Nanos::ZERO
                 && spec.host.fs_per_byte == 0,
             down: Fifo::default(),
             up: Calendar::default(),

@@ -36,10 +36,10 @@ pub struct Pacing {
     pub low_free: u64,
     /// The slot has grown to `low_factor_256` here.
     pub critical_free: u64,
-    /// Slot length there, in 1/256 of the full slot.
+    /// Ppa length there, in 1/256 of the full slot.
     pub low_factor_256: u64,
     /// Page credit of a full slot, in 1/256 pages.
-    pub slot_pages_256: u64,
+    pub quantum_pages_256: u64,
     /// Whether reads are followed by a slot.
     pub after_reads: bool,
 }
@@ -81,45 +81,41 @@ pub struct Idle {
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
-    let Some(idle) = &raw.collection.idle else {
+    let Some(idle) = &raw.gc.idle else {
         return Ok(None);
     };
-    let after = Checker::float("collection.idle.after_ms", &idle.after_ms, 0.0, 1e6)?;
-    let free_mb = Checker::float("collection.idle.free_mb", &idle.free_mb, 0.0, 1e9)?;
+    let after = Checker::float("gc.idle.after_ms", &idle.after_ms, 0.0, 1e6)?;
+    let free_mb = Checker::float("gc.idle.free_mb", &idle.free_mb, 0.0, 1e9)?;
     let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
     if pages_of_mb(free_mb) > spare {
         let most = spare * PAGE_BYTES / 1_000_000;
         let hint = "a full drive never has more free space than it has spare flash";
         let allowed = format!("at most the spare flash, {most} MB");
-        return Err(Checker::out("collection.idle.free_mb", free_mb, allowed, hint));
+        return Err(Checker::out("gc.idle.free_mb", free_mb, allowed, hint));
     }
     Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
 }
 
 pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
-    let Some(burst) = &raw.collection.burst else {
+    let Some(burst) = &raw.gc.burst else {
         return Ok(None);
     };
-    let every = Checker::integer(
-        "collection.burst.every_commands",
-        &burst.every_commands,
-        1,
-        1_000_000_000,
-    )?;
-    let ms = Checker::float("collection.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
-    let slot_us = raw.collection.slot_us.value.max(0.001);
-    Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / slot_us).round() as u64 }))
+    let every =
+        Checker::integer("gc.burst.every_commands", &burst.every_commands, 1, 1_000_000_000)?;
+    let ms = Checker::float("gc.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
+    let quantum_us = raw.gc.quantum_us.value.max(0.001);
+    Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / quantum_us).round() as u64 }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.
 pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, SpecError> {
-    let Some(word) = &raw.collection.host_frontiers else {
+    let Some(word) = &raw.gc.host_frontiers else {
         return Ok(false);
     };
-    let field = "collection.host_frontiers";
+    let field = "gc.host_frontiers";
     let split = Checker::one_of(field, word, &[("one", false), ("by-lifespan", true)])?;
     if split && (shared || raw.slc_cache.is_some()) {
-        let hint = "leave out [slc_cache], set collection.frontiers to separate, or leave this out";
+        let hint = "leave out [slc_cache], set gc.frontiers to separate, or leave this out";
         let allowed =
             "\"one\" beside a shared frontier or an SLC cache, which do not keep data apart";
         return Err(Checker::out(field, "\"by-lifespan\"", allowed, hint));
@@ -128,11 +124,11 @@ pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, 
 }
 
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
-    let c = &raw.collection;
-    let choices = Checker::integer("collection.choices", &c.choices, 1, 1024)? as u32;
+    let c = &raw.gc;
+    let choices = Checker::integer("gc.choices", &c.choices, 1, 1024)? as u32;
     let policy = Checker::one_of(
-        "collection.policy",
-        &c.policy,
+        "gc.victim_policy",
+        &c.victim_policy,
         &[
             ("greedy", Policy::Greedy),
             ("fifo", Policy::Fifo),
@@ -140,42 +136,38 @@ pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
             ("cost-benefit", Policy::CostBenefit),
         ],
     )?;
-    let shared = Checker::one_of(
-        "collection.frontiers",
-        &c.frontiers,
-        &[("separate", false), ("shared", true)],
-    )?;
+    let shared =
+        Checker::one_of("gc.frontiers", &c.frontiers, &[("separate", false), ("shared", true)])?;
     Ok((policy, shared))
 }
 
 pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<Pacing, SpecError> {
-    let c = &raw.collection;
+    let c = &raw.gc;
     let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
-    let pool = pages_of_mb(Checker::float("collection.pool_mb", &c.pool_mb, 0.0, 1e9)?);
-    let ramp = pages_of_mb(Checker::float("collection.ramp_mb", &c.ramp_mb, 0.0, 1e9)?);
-    let low_free = pages_of_mb(Checker::float("collection.low_mb", &c.low_mb, 0.0, 1e9)?);
-    let critical_free =
-        pages_of_mb(Checker::float("collection.critical_mb", &c.critical_mb, 0.0, 1e9)?);
+    let pool = pages_of_mb(Checker::float("gc.threshold_mb", &c.threshold_mb, 0.0, 1e9)?);
+    let ramp = pages_of_mb(Checker::float("gc.ramp_mb", &c.ramp_mb, 0.0, 1e9)?);
+    let low_free = pages_of_mb(Checker::float("gc.low_mb", &c.low_mb, 0.0, 1e9)?);
+    let critical_free = pages_of_mb(Checker::float("gc.critical_mb", &c.critical_mb, 0.0, 1e9)?);
     if critical_free > low_free {
         let hint = "the slot grows from low_mb down to critical_mb";
         return Err(Checker::out(
-            "collection.critical_mb",
+            "gc.critical_mb",
             c.critical_mb.value,
-            format!("at most collection.low_mb = {}", c.low_mb.value),
+            format!("at most gc.low_mb = {}", c.low_mb.value),
             hint,
         ));
     }
-    Checker::source("collection.slot_after_reads", &c.slot_after_reads)?;
+    Checker::source("gc.quantum_after_reads", &c.quantum_after_reads)?;
     let start_free = spare.saturating_sub(pool);
-    let slot_pages = Checker::float("collection.slot_pages", &c.slot_pages, 0.0, 1e4)?;
-    let low_factor = Checker::float("collection.low_factor", &c.low_factor, 1.0, 1e3)?;
+    let quantum_pages = Checker::float("gc.quantum_pages", &c.quantum_pages, 0.0, 1e4)?;
+    let low_factor = Checker::float("gc.low_factor", &c.low_factor, 1.0, 1e3)?;
     Ok(Pacing {
         start_free,
         full_free: start_free.saturating_sub(ramp),
         low_free,
         critical_free,
         low_factor_256: (low_factor * 256.0).round() as u64,
-        slot_pages_256: (slot_pages * 256.0).round() as u64,
-        after_reads: c.slot_after_reads.value,
+        quantum_pages_256: (quantum_pages * 256.0).round() as u64,
+        after_reads: c.quantum_after_reads.value,
     })
 }

@@ -12,7 +12,7 @@ fn only_link() -> Profile {
     Profile::sm951()
         .timeless()
         .set("host.software_us", 0.0)
-        .set("interface.serial_us", 0.0)
+        .set("host_interface.serial_us", 0.0)
         .set("link.completion_us", 0.0)
         .set("controller.write_path_mb_per_s", 100_000.0)
         .set("nand.channel_mb_per_s", 10_000.0)
@@ -22,7 +22,7 @@ fn only_link() -> Profile {
 
 fn sata(generation: i64, overhead: i64) -> Profile {
     only_link()
-        .set("interface.protocol", "sata")
+        .set("host_interface.protocol", "sata")
         .set("link.generation", generation)
         .set("link.lanes", 1)
         .set("link.payload_bytes", 8192)
@@ -37,7 +37,7 @@ fn block(op: Op, i: u64) -> Io {
 fn rate(profile: &Profile, op: impl Fn(u64) -> Op) -> f64 {
     let mut device = profile.device();
     at_depth(&mut device, 32, (0..BLOCKS).map(|i| block(Op::Write, i)));
-    device.rest(device.now().after(Nanos::secs(10)));
+    device.idle_until(device.now().after(Nanos::secs(10)));
     let start = device.now();
     let end = at_depth(&mut device, 32, (0..BLOCKS).map(|i| block(op(i), i)));
     (BLOCKS * BLOCK) as f64 / end.since(start).0 as f64
@@ -125,11 +125,11 @@ fn sata_carries_one_frame_at_a_time() {
 fn a_sata_read_at_depth_one_takes_the_sum_of_its_parts() {
     let profile = Profile::sm951()
         .without("host.slot")
-        .set("interface.protocol", "sata")
+        .set("host_interface.protocol", "sata")
         .set("link.lanes", 1)
         .set("link.payload_bytes", 8192)
         .set("link.packet_overhead_bytes", 52)
-        .with("interface.fetch_us", 0.4);
+        .with("host_interface.fetch_us", 0.4);
     let mut device = profile.device();
     let read = device.submit(Nanos::ZERO, page(Op::Read, 7)).expect("on the drive");
     // 72, 80, 56 and 60 bytes at 600 MB/s, and the data; the page is not mapped: no flash.
@@ -151,7 +151,7 @@ fn a_slow_host_caps_the_rate() {
     let read = |profile: Profile| {
         let mut device = profile.device();
         one_by_one(&mut device, (0..4096).map(|lpn| page(Op::Write, lpn)));
-        device.rest(device.now().after(Nanos::secs(1)));
+        device.idle_until(device.now().after(Nanos::secs(1)));
         let now = device.now();
         device.submit(now, page(Op::Read, 17)).expect("on the drive").done.since(now)
     };
@@ -186,11 +186,11 @@ fn impossible_hosts_and_links_are_refused_by_name() {
     assert_refused(&sm951().with("host.mb_per_s", 0.0), &["host.mb_per_s: 0"]);
     assert_refused(&sm951().with("host.outstanding_max", 0), &["host.outstanding_max: 0"]);
     assert_refused(
-        &sm951().with("interface.queues_max", 2),
-        &["interface.queues_max: 2", "1 to 1"],
+        &sm951().with("host_interface.queues_max", 2),
+        &["host_interface.queues_max: 2", "1 to 1"],
     );
-    let weighted = sm951().with("interface.weighted_round_robin", true);
-    assert_refused(&weighted, &["interface.weighted_round_robin: true"]);
+    let weighted = sm951().with("host_interface.weighted_round_robin", true);
+    assert_refused(&weighted, &["host_interface.weighted_round_robin: true"]);
     assert_refused(&sata(4, 16), &["link.generation: 4", "1 to 3"]);
     assert_refused(&sata(3, 16).set("link.lanes", 2), &["link.lanes: 2"]);
     assert_refused(&sata(3, 16).set("link.payload_bytes", 256), &["link.payload_bytes: 256"]);
@@ -207,8 +207,8 @@ fn post_and_take_are_submit() {
     let mut now = Nanos::ZERO;
     for io in ios() {
         let posted = Device::post(&mut parts, 0, now);
-        parts.take(posted, io, 0).expect("on the drive");
-        now = parts.serve().expect("room").completion.done;
+        parts.fetch(posted, io, 0).expect("on the drive");
+        now = parts.serve().expect("room").done;
     }
     assert_eq!(now, end);
 }

@@ -43,7 +43,7 @@ persist!(Work: programmed, slc_programmed, page_reads, erases, link_bytes, core_
 
 /// Times that the health log reports, summed over steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeatLog {
+pub struct ThermalLog {
     /// Time in each throttle stage; entry 0 is unused.
     pub stage_time: [Nanos; THROTTLE_STAGES_MAX + 1],
     /// How often each stage was entered from the milder one.
@@ -54,7 +54,7 @@ pub struct HeatLog {
     pub critical: Nanos,
 }
 
-persist!(HeatLog: stage_time, stage_entries, warning, critical);
+persist!(ThermalLog: stage_time, stage_entries, warning, critical);
 
 /// Temperatures, energy so far and throttle stage.
 pub struct Thermal {
@@ -62,7 +62,7 @@ pub struct Thermal {
     network: Network,
     nand: usize,
     power: Option<Power>,
-    /// Turn points of the stages: (on, off, node), entry 0 unused.
+    /// NextCommand points of the stages: (on, off, node), entry 0 unused.
     turns: Vec<(f64, f64, usize)>,
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
@@ -80,7 +80,7 @@ pub struct Thermal {
     accounted: Nanos,
     energy_nj: u64,
     peak_nj: u64,
-    log: HeatLog,
+    log: ThermalLog,
 }
 
 persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, owed_nj, accounted, energy_nj,
@@ -117,22 +117,22 @@ impl Sensor {
 impl Thermal {
     /// A drive at ambient temperature.
     pub fn new(spec: &Spec) -> Thermal {
-        let (heat, step_s) = (&spec.heat, STEP.as_secs_f64());
-        let lag_s = heat.sensor.lag_s;
+        let (thermal, step_s) = (&spec.thermal, STEP.as_secs_f64());
+        let lag_s = thermal.sensor.lag_s;
         let sensor = Sensor {
-            node: heat.sensor.node,
-            interval_steps: heat.sensor.interval_steps,
+            node: thermal.sensor.node,
+            interval_steps: thermal.sensor.interval_steps,
             keep: if lag_s > 0.0 { decay_of(step_s / lag_s) } else { 0.0 },
-            follows_c: heat.ambient_c,
-            reads_c: heat.ambient_c.round(),
+            follows_c: thermal.ambient_c,
+            reads_c: thermal.ambient_c.round(),
         };
         Thermal {
             energy: spec.energy,
-            network: Network::new(heat, step_s),
-            nand: heat.nand,
+            network: Network::new(thermal, step_s),
+            nand: thermal.nand,
             power: spec.power.clone(),
             turns: spec.throttle.iter().map(|s| (s.on_c, s.off_c, s.node)).collect(),
-            temperature_c: [heat.ambient_c; NODES_MAX],
+            temperature_c: [thermal.ambient_c; NODES_MAX],
             sensor,
             rated: spec.rated,
             stage: 0,
@@ -144,7 +144,7 @@ impl Thermal {
             accounted: Nanos::ZERO,
             energy_nj: 0,
             peak_nj: 0,
-            log: HeatLog::default(),
+            log: ThermalLog::default(),
         }
     }
 
@@ -338,7 +338,7 @@ impl Thermal {
     }
 
     /// What was counted for the health log.
-    pub fn log(&self) -> HeatLog {
+    pub fn log(&self) -> ThermalLog {
         self.log
     }
 }

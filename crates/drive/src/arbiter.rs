@@ -16,7 +16,7 @@ use crate::spec::Spec;
 const NEITHER: u8 = 2;
 
 /// The turn that is on.
-pub struct Turns {
+pub struct Arbiter {
     turnaround: Nanos,
     /// 0 for reads, 1 for writes.
     way: u8,
@@ -26,16 +26,16 @@ pub struct Turns {
     end: Nanos,
 }
 
-persist!(Turns: way, since, end; given: turnaround);
+persist!(Arbiter: way, since, end; given: turnaround);
 
-impl Turns {
+impl Arbiter {
     /// Nobody's turn yet; none for a controller that serves both ways at the same time.
-    pub fn of(spec: &Spec) -> Option<Box<Turns>> {
-        spec.turnaround.map(|turnaround| Box::new(Turns::new(turnaround)))
+    pub fn of(spec: &Spec) -> Option<Box<Arbiter>> {
+        spec.turnaround.map(|turnaround| Box::new(Arbiter::new(turnaround)))
     }
 
-    fn new(turnaround: Nanos) -> Turns {
-        Turns { turnaround, way: NEITHER, since: Nanos::ZERO, end: Nanos::ZERO }
+    fn new(turnaround: Nanos) -> Arbiter {
+        Arbiter { turnaround, way: NEITHER, since: Nanos::ZERO, end: Nanos::ZERO }
     }
 
     /// When a command that could go on at `from` may; commands ask in the order in which they are served.
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn who_goes_the_other_way_waits_for_all_before_and_the_turnaround() {
-        let mut turns = Turns::new(Nanos(10));
+        let mut turns = Arbiter::new(Nanos(10));
         assert_eq!(turns.begin(true, Nanos(5)), Nanos(5), "nothing came before");
         turns.end(Nanos(100));
         assert_eq!(turns.begin(true, Nanos(6)), Nanos(6), "the same way");

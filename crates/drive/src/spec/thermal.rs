@@ -6,7 +6,7 @@
 use super::checker::{Checker, SpecError, fs_per_byte};
 use super::controller::{Costs, slowed};
 use super::{Geometry, THROTTLE_STAGES_MAX};
-use crate::raw::{Number, RawHeat, RawNetwork, RawSpec, Word};
+use crate::raw::{Number, RawNetwork, RawSpec, RawThermal, Word};
 
 /// Energy per operation, in nanojoule; powers in nanojoule per millisecond, that is in microwatt.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub const NODES_MAX: usize = 4;
 
 /// A network of heat nodes; one node is the smallest.
 #[derive(Clone, Debug)]
-pub struct Heat {
+pub struct ThermalSpec {
     /// Air, degrees Celsius.
     pub ambient_c: f64,
     /// What profiles call the nodes; the controller's is the first.
@@ -101,53 +101,54 @@ const ONE: &[&str] = &["drive"];
 const BARE: &[&str] = &["controller", "nand", "module"];
 const COOLED: &[&str] = &["controller", "nand", "module", "heatsink"];
 
-pub(super) fn check_heat(heat: &RawHeat) -> Result<Heat, SpecError> {
-    let ambient_c = Checker::float("heat.ambient_c", &heat.ambient_c, -40.0, 100.0)?;
-    let mut nodes = match (&heat.network, &heat.resistance_k_per_w, &heat.capacity_j_per_k) {
+pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecError> {
+    let ambient_c = Checker::float("thermal.ambient_c", &thermal.ambient_c, -40.0, 100.0)?;
+    let mut nodes = match (&thermal.network, &thermal.resistance_k_per_w, &thermal.capacity_j_per_k)
+    {
         (None, Some(resistance), Some(capacity)) => {
-            let mut one = Heat::empty(ONE);
-            one.capacity[0] = Checker::float("heat.capacity_j_per_k", capacity, 0.1, 1e6)?;
-            one.to_air[0] = conductance("heat.resistance_k_per_w", resistance)?;
+            let mut one = ThermalSpec::empty(ONE);
+            one.capacity[0] = Checker::float("thermal.capacity_j_per_k", capacity, 0.1, 1e6)?;
+            one.to_air[0] = conductance("thermal.resistance_k_per_w", resistance)?;
             one
         }
         (Some(network), None, None) => check_network(network)?,
         _ => {
-            let hint = "give heat.resistance_k_per_w and heat.capacity_j_per_k, or [heat.network]";
-            return Err(Checker::out("heat", "this mixture", "one node, or a network", hint));
+            let hint = "give thermal.resistance_k_per_w and thermal.capacity_j_per_k, or [thermal.network]";
+            return Err(Checker::out("thermal", "this mixture", "one node, or a network", hint));
         }
     };
     nodes.ambient_c = ambient_c;
-    if let Some(air) = &heat.air {
-        let speed = Checker::float("heat.air.speed_m_per_s", &air.speed_m_per_s, 0.0, 100.0)?;
-        let gain = Checker::float("heat.air.gain", &air.gain, 0.0, 100.0)?;
+    if let Some(air) = &thermal.air {
+        let speed = Checker::float("thermal.air.speed_m_per_s", &air.speed_m_per_s, 0.0, 100.0)?;
+        let gain = Checker::float("thermal.air.gain", &air.gain, 0.0, 100.0)?;
         for to_air in &mut nodes.to_air {
             *to_air *= 1.0 + gain * speed.sqrt();
         }
     }
-    if let Some(sensor) = &heat.sensor {
+    if let Some(sensor) = &thermal.sensor {
         let interval =
-            Checker::integer("heat.sensor.interval_ms", &sensor.interval_ms, 100, 60_000)?;
+            Checker::integer("thermal.sensor.interval_ms", &sensor.interval_ms, 100, 60_000)?;
         if interval % 100 != 0 {
             let hint = format!("use {}", interval / 100 * 100);
             return Err(Checker::out(
-                "heat.sensor.interval_ms",
+                "thermal.sensor.interval_ms",
                 interval,
                 "a multiple of 100",
                 &hint,
             ));
         }
         nodes.sensor = Sensing {
-            node: nodes.node("heat.sensor.node", &sensor.node)?,
+            node: nodes.node("thermal.sensor.node", &sensor.node)?,
             interval_steps: interval / 100,
-            lag_s: Checker::float("heat.sensor.lag_ms", &sensor.lag_ms, 0.0, 1e6)? / 1e3,
+            lag_s: Checker::float("thermal.sensor.lag_ms", &sensor.lag_ms, 0.0, 1e6)? / 1e3,
         };
     }
     Ok(nodes)
 }
 
-impl Heat {
-    fn empty(names: &'static [&'static str]) -> Heat {
-        Heat {
+impl ThermalSpec {
+    fn empty(names: &'static [&'static str]) -> ThermalSpec {
+        ThermalSpec {
             ambient_c: 0.0,
             names,
             capacity: [1.0; NODES_MAX],
@@ -175,11 +176,12 @@ fn conductance(field: &str, resistance: &Number) -> Result<f64, SpecError> {
     Ok(1.0 / Checker::float(field, resistance, 0.01, 1000.0)?)
 }
 
-fn check_network(network: &RawNetwork) -> Result<Heat, SpecError> {
+fn check_network(network: &RawNetwork) -> Result<ThermalSpec, SpecError> {
     let [controller, nand, module, heatsink] = [0, 1, 2, 3];
-    let joule = |key: &str, n: &Number| Checker::float(&format!("heat.network.{key}"), n, 0.1, 1e6);
-    let path = |key: &str, n: &Number| conductance(&format!("heat.network.{key}"), n);
-    let mut heat = Heat::empty(BARE);
+    let joule =
+        |key: &str, n: &Number| Checker::float(&format!("thermal.network.{key}"), n, 0.1, 1e6);
+    let path = |key: &str, n: &Number| conductance(&format!("thermal.network.{key}"), n);
+    let mut heat = ThermalSpec::empty(BARE);
     heat.nand = nand;
     heat.capacity[controller] = joule("controller_j_per_k", &network.controller_j_per_k)?;
     heat.capacity[nand] = joule("nand_j_per_k", &network.nand_j_per_k)?;
@@ -200,14 +202,14 @@ fn check_network(network: &RawNetwork) -> Result<Heat, SpecError> {
 }
 
 pub(super) fn check_throttle(
-    heat: &RawHeat,
-    nodes: &Heat,
+    thermal: &RawThermal,
+    nodes: &ThermalSpec,
     nominal: Costs,
 ) -> Result<Vec<ThrottleStage>, SpecError> {
-    if heat.throttle.len() > THROTTLE_STAGES_MAX {
+    if thermal.throttle.len() > THROTTLE_STAGES_MAX {
         let hint = "join stages that hardly differ";
         let allowed = format!("at most {THROTTLE_STAGES_MAX} stages");
-        return Err(Checker::out("heat.throttle", heat.throttle.len(), allowed, hint));
+        return Err(Checker::out("thermal.throttle", thermal.throttle.len(), allowed, hint));
     }
     let mut stages = vec![ThrottleStage {
         on_c: f64::NEG_INFINITY,
@@ -215,8 +217,8 @@ pub(super) fn check_throttle(
         node: 0,
         costs: nominal,
     }];
-    for (i, raw) in heat.throttle.iter().enumerate() {
-        let name = |key: &str| format!("heat.throttle[{i}].{key}");
+    for (i, raw) in thermal.throttle.iter().enumerate() {
+        let name = |key: &str| format!("thermal.throttle[{i}].{key}");
         let on_c = Checker::float(&name("on_c"), &raw.on_c, -40.0, 200.0)?;
         let off_c = Checker::float(&name("off_c"), &raw.off_c, -40.0, 200.0)?;
         if off_c >= on_c {

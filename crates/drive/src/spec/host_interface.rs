@@ -84,11 +84,11 @@ mod fis {
 }
 
 pub(super) fn check_protocol(raw: &RawSpec) -> Result<(Protocol, u32), SpecError> {
-    let i = &raw.interface;
+    let i = &raw.host_interface;
     let choices = [("ahci", Protocol::Ahci), ("nvme", Protocol::Nvme), ("sata", Protocol::Sata)];
-    let protocol = Checker::one_of("interface.protocol", &i.protocol, &choices)?;
+    let protocol = Checker::one_of("host_interface.protocol", &i.protocol, &choices)?;
     let bound = if protocol == Protocol::Nvme { 65_536 } else { 32 };
-    let depth = Checker::integer("interface.queue_depth_max", &i.queue_depth_max, 1, bound)?;
+    let depth = Checker::integer("host_interface.queue_depth_max", &i.queue_depth_max, 1, bound)?;
     Ok((protocol, depth as u32))
 }
 
@@ -112,16 +112,16 @@ pub(super) fn check_interface(
     raw: &RawSpec,
     protocol: Protocol,
 ) -> Result<(u64, Interface), SpecError> {
-    let i = &raw.interface;
+    let i = &raw.host_interface;
     let queues = |n: &Sourced<u64>| {
         let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
-        Checker::integer("interface.queues_max", n, 1, high)
+        Checker::integer("host_interface.queues_max", n, 1, high)
     };
-    let weighted = flag("interface.weighted_round_robin", i.weighted_round_robin.as_ref())?;
+    let weighted = flag("host_interface.weighted_round_robin", i.weighted_round_robin.as_ref())?;
     if weighted && protocol != Protocol::Nvme {
-        let hint = "leave interface.weighted_round_robin out";
+        let hint = "leave host_interface.weighted_round_robin out";
         let allowed = "false: only NVMe has queues to weigh";
-        return Err(Checker::out("interface.weighted_round_robin", weighted, allowed, hint));
+        return Err(Checker::out("host_interface.weighted_round_robin", weighted, allowed, hint));
     }
     let slot = raw.host.slot.as_ref();
     let (rate, sata) = if protocol == Protocol::Sata {
@@ -133,7 +133,7 @@ pub(super) fn check_interface(
     let interface = Interface {
         queues_max: i.queues_max.as_ref().map_or(Ok(1), queues)? as u32,
         weighted,
-        fetch: micros_or_none("interface.fetch_us", i.fetch_us.as_ref())?,
+        fetch: micros_or_none("host_interface.fetch_us", i.fetch_us.as_ref())?,
         sata,
     };
     Ok((rate, interface))

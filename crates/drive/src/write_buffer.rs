@@ -14,7 +14,7 @@ use crate::nand::{Nand, Ticket};
 use crate::persist::{StateError, ensure, persist};
 
 /// A ring of flash pages on their way.
-pub struct Buffer {
+pub struct WriteBuffer {
     /// The program that gives each place back.
     programs: Vec<Ticket>,
     mask: u64,
@@ -26,9 +26,9 @@ pub struct Buffer {
     promises: VecDeque<(Range<u64>, Nanos)>,
 }
 
-persist!(Buffer: programs, next, ready, promises; given: mask, capacity);
+persist!(WriteBuffer: programs, next, ready, promises; given: mask, capacity);
 
-impl Buffer {
+impl WriteBuffer {
     /// Whether its programs can be known to the flash, and what is promised can be.
     pub fn check(&self, nand: &Nand) -> Result<(), StateError> {
         let known = |&program: &Ticket| program.is_none() || nand.end_of(program) < Nanos(u64::MAX);
@@ -39,9 +39,9 @@ impl Buffer {
     }
 
     /// Room for `capacity` flash pages.
-    pub fn new(capacity: u32) -> Buffer {
-        let places = Buffer::places(capacity);
-        Buffer {
+    pub fn new(capacity: u32) -> WriteBuffer {
+        let places = WriteBuffer::places(capacity);
+        WriteBuffer {
             programs: vec![Ticket::NONE; places],
             mask: places as u64 - 1,
             capacity: u64::from(capacity),
@@ -156,7 +156,7 @@ mod tests {
         let text = include_str!("../../../drives/sm951-ahci-512.toml");
         let spec = Spec::from_toml(text).expect("the catalog's profile is good");
         let mut nand = Nand::new(spec.nand, &spec.geometry, 8);
-        let mut buffer = Buffer::new(4);
+        let mut buffer = WriteBuffer::new(4);
         let mut ends = Vec::new();
         for page in 0..4 {
             buffer.take(buffer.next_free_at(&nand));
