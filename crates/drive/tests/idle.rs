@@ -91,7 +91,7 @@ fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
             let done = device.submit(at, page(Op::Write, count * 7919 % USER)).expect("room");
             device.idle_until(done.done);
             count += 1;
-            let waited = done.stages.of(Stage::Collection);
+            let waited = done.stages.of(Stage::Gc);
             if waited > Nanos::ZERO || count > 5000 {
                 return count;
             }
@@ -109,12 +109,12 @@ fn a_command_waits_for_one_copy_at_most() {
     let profile = with_idle(1.0, 14.0);
     let costs = profile.spec().throttle[0].costs;
     // Four pages of a flash page, each a run of its own.
-    let longest = costs.copy_run.times(4).after(costs.copy_page.times(4));
+    let longest = costs.copy_extent.times(4).after(costs.copy_page.times(4));
     for ms in [2, 5, 17, 40] {
         let mut device = worn(&profile);
         let at = device.now().after(Nanos(ms * 1_000_000 + 12_345));
         let read = device.submit(at, page(Op::Read, 9)).expect("on the drive");
-        assert!(read.stages.of(Stage::Collection) <= longest, "{ms} ms: {:?}", read.stages);
+        assert!(read.stages.of(Stage::Gc) <= longest, "{ms} ms: {:?}", read.stages);
     }
 }
 
