@@ -3,10 +3,10 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test fuzz bench docs format lock man wheel clean
+.PHONY: help setup review test test-long fuzz bench docs format lock man wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: ## everything the program needs: .venv with its packages and the Rust core
 	@PYTHON="$(PYTHON)" scripts/setup.sh
@@ -14,8 +14,11 @@ setup: ## everything the program needs: .venv with its packages and the Rust cor
 review: setup ## the whole review of the virtual Samsung SM951 (REVIEW=... ARGS=... to change it)
 	@.venv/bin/drivebay review $(REVIEW) $(ARGS)
 
-test: ## every check of the project, as CI runs them
+test: ## what finds a mistake in a change, as CI runs it: ten minutes
 	@PYTHON="$(PYTHON)" scripts/test.sh
+
+test-long: ## that, and fuzzing, guests in QEMU, hundreds of power cuts and kills, all of the validation: hours
+	@PYTHON="$(PYTHON)" scripts/test-long.sh $(ARGS)
 
 fuzz: ## feed each parser and protocol with hostile bytes for a minute (ARGS="600 nbd" to change it)
 	@scripts/fuzz.sh $(ARGS)

@@ -1,4 +1,4 @@
-# What setup.sh and test.sh share: messages, and packages of the system. Sourced, never run.
+# What the scripts share: messages, steps, and packages of the system. Sourced, never run.
 
 say() { printf '==> %s\n' "$*"; }
 
@@ -11,24 +11,52 @@ fail() {
 # seconds_since START: whole seconds since an earlier $SECONDS.
 seconds_since() { echo $((SECONDS - $1)); }
 
-# apt_install WHY PACKAGE...: installs when we may, otherwise says what to type.
+# has COMMAND: also one of the administrator's, whose folders a user's PATH may lack.
+has() { PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null; }
+
+# --- packages of the system, on Debian and its kin --------------------------------------------------
+
+APT_LOCK_S=600
+
+# may_install: are we root on a system with apt?
+may_install() { [ "$(id -u)" = 0 ] && has apt-get; }
+
+# apt ARGUMENT...: apt-get, waiting for another one to end. apt's own option waits for dpkg's lock
+# only, not for the package lists' and the archive's.
+apt() {
+    local begun=$SECONDS
+    until DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=$APT_LOCK_S "$@" >.tools/apt.log 2>&1; do
+        if ! grep -q 'Could not get lock\|Unable to lock' .tools/apt.log || (($(seconds_since "$begun") > APT_LOCK_S)); then
+            tail -n 5 .tools/apt.log >&2
+            return 1
+        fi
+        sleep 2
+    done
+}
+
+# apt_install WHY PACKAGE...: installs where we may; otherwise says what to type.
 apt_install() {
     local why=$1
     shift
-    if ! command -v apt-get >/dev/null; then
+    may_install || {
+        has apt-get && fail "$why is missing" "sudo apt-get install $*"
         fail "$why is missing" "install what your system calls: $*"
-    fi
-    if [ "$(id -u)" != 0 ]; then
-        fail "$why is missing" "sudo apt-get install $*"
-    fi
+    }
     say "System packages for $why: $*"
-    if ! { apt-get update -qq &&
-        DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@"; } \
-        >.tools/apt.log 2>&1; then
-        tail -n 5 .tools/apt.log >&2
+    { [ -n "${APT_UPDATED:-}" ] || apt update; } && apt install -y --no-install-recommends "$@" ||
         fail "$why: apt-get could not install $*" "apt-get update && apt-get install $*"
-    fi
+    export APT_UPDATED=1
 }
+
+# apt_version PACKAGE: the version that apt would install, without Debian's part; empty if none.
+apt_version() {
+    apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([0-9.]*\).*/\1/p'
+}
+
+# at_least VERSION NEEDED
+at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
+
+# --- running things ---------------------------------------------------------------------------------
 
 # quietly LOG COMMAND...: on a terminal the command's own progress shows; otherwise it goes to LOG,
 # and the end of that is shown if it fails.
@@ -44,4 +72,20 @@ quietly() {
         tail -n 40 "$log" >&2
         return "$code"
     }
+}
+
+# step NAME COMMAND...: one check, with its time. Its output goes to a log, shown if it fails. Steps
+# may run side by side: each says its name.
+step() {
+    local name=$1 start=$SECONDS log
+    log=.tools/check-${name// /-}.log
+    shift
+    if "$@" >"$log" 2>&1 </dev/null; then
+        say "$(printf '%-16s %4d s' "$name" "$(seconds_since "$start")")"
+        grep '^SKIPPED' "$log" || true
+        return
+    fi
+    cat "$log"
+    printf 'error: %s failed\nhint: to repeat only this: %s\n' "$name" "$*" >&2
+    return 1
 }

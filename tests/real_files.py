@@ -81,13 +81,10 @@ def fios_of(pid: int) -> list[int]:
     return found
 
 
-def wait_until(holds: Callable[[], object], *, seconds: float) -> float:
-    """How long it took until the condition held; fails after `seconds`."""
-    begun = time.monotonic()
+def wait_until(holds: Callable[[], object]) -> None:
+    """Returns when the condition holds; if it never does, pytest's own limit ends the test."""
     while not holds():
-        assert time.monotonic() - begun < seconds, "it did not happen in time"
         time.sleep(0.02)
-    return time.monotonic() - begun
 
 
 @pytest.fixture

@@ -44,7 +44,6 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 
@@ -244,7 +243,7 @@ def on_terminal(
     os.close(theirs)
     os.write(ours, keys)
     shown = b""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             piece = os.read(ours, 65536)
@@ -288,7 +287,7 @@ def test_a_closed_terminal_ends_the_review_and_keeps_what_had_finished(tmp_path:
         os.chdir(tmp_path)
         arguments = [*FAKED, "review", "x", "--out", "r", "--jobs", "1"]
         os.execve(arguments[0], arguments, {**environment(FAKE_WALL_S="1.5"), "TERM": "xterm"})
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     first = tmp_path / "r" / "steps" / "consistency-default"
     while not first.exists() and time.monotonic() < deadline:
         os.read(ours, 65536)

@@ -118,7 +118,6 @@ def completed(line: str) -> list[str]:
         },
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     return done.stdout.split()

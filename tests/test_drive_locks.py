@@ -72,7 +72,7 @@ class Waits(threading.Thread):
     def run(self) -> None:
         with locks.drive_lock(self.drive, f"/dev/{self.drive}", self.words.append):
             self.has_it.set()
-            self.give_back.wait(30)
+            self.give_back.wait(300)
 
 
 @pytest.mark.usefixtures("machine")
@@ -81,16 +81,16 @@ def test_in_turn_and_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     first, apart, same = Waits("sdb"), Waits("nvme0n1"), Waits("sdc")
     for one in (first, apart):
         one.start()
-        assert one.has_it.wait(10), "nothing in common: side by side"
+        assert one.has_it.wait(300), "nothing in common: side by side"
     same.start()
-    wait_until(lambda: same.words, seconds=10)
+    wait_until(lambda: same.words)
     assert not same.has_it.is_set()
     assert same.words[0] == (
         f"waiting for the review of /dev/sdb (pid {os.getpid()}), which also uses controller "
         "0000:00:1f.2"
     )
     first.give_back.set()
-    assert same.has_it.wait(10)
+    assert same.has_it.wait(300)
     for one in (first, apart, same):
         one.give_back.set()
         one.join()
@@ -130,7 +130,7 @@ def test_two_files_on_one_disk_are_tested_in_turn_and_it_is_said(tmp_path: Path)
 
     thread = threading.Thread(target=second)
     thread.start()
-    wait_until(lambda: said, seconds=20)
+    wait_until(lambda: said)
     assert said[0].startswith(f"waiting for the review of {tmp_path / 'a.img'} (pid ")
     assert not results
     threading.Event().wait(1.0)

@@ -67,7 +67,7 @@ def made_by_fio(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = sparse(folder / "disk.img", 2**24)
     (folder / "job.fio").write_text(JOBS.format(file=file, logs=folder / "log"))
     command = ["fio", "--output-format=json+", "--output=plus.json", "job.fio"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
     file.unlink()
     return folder
 

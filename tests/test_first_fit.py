@@ -24,6 +24,8 @@ from drivebay.definitions import suites
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+
 BOUND_PERCENT = 15.0
 TRACE_BOUND_PERCENT = 30.0
 TRACES = {"destroyer", "heavy-empty", "heavy-full", "light-empty", "light-full"}

@@ -65,7 +65,7 @@ class Review(threading.Thread):
             self.fios = fios_of(process.pid)
             time.sleep(0.05)
         process.send_signal(self.number)
-        _, self.stderr = process.communicate(timeout=60)
+        _, self.stderr = process.communicate()
         self.exit_code = process.returncode
         self.fios_ended = gone(self.fios)
         first = self.out / "steps" / FIRST / "series.parquet"

@@ -415,7 +415,6 @@ def test_kill_9_at_any_moment_and_resume_gives_the_same_bytes(
         [sys.executable, str(HERE / "kill_often.py"), "fake", str(out), str(seed)],
         env={**os.environ, "PYTHONPATH": str(HERE.parent / "python")},
         capture_output=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
@@ -428,7 +427,7 @@ def wait_for_work(child: subprocess.Popen[bytes], out: Path) -> None:
     """Until this child has written to the log: what comes before is Python's start."""
     log = out / "log.jsonl"
     before = log.stat().st_size if log.exists() else 0
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while child.poll() is None and time.monotonic() < deadline:
         if log.exists() and log.stat().st_size > before:
             return
@@ -442,7 +441,7 @@ def test_signals_end_with_130_and_a_hint_to_type(tmp_path: Path, number: signal.
     wait_for_work(child, out)
     time.sleep(0.1)
     child.send_signal(number)
-    stdout, stderr = child.communicate(timeout=20)
+    stdout, stderr = child.communicate()
     assert child.returncode == 130
     assert stdout == b""
     assert stderr.decode().splitlines()[-2:] == [

@@ -57,7 +57,7 @@ def stat(*, busy: int, idle: int, interrupts: int) -> str:
 def test_every_source_is_read_and_what_is_absent_is_named(machine: Path) -> None:
     with Telemetry("sda", power="ina226") as telemetry:
         put(machine / "stat", stat(busy=175, idle=125, interrupts=4000))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while not telemetry.samples and time.monotonic() < deadline:
             time.sleep(0.05)
     _, values = telemetry.samples[0]
@@ -159,7 +159,7 @@ def test_a_host_that_is_held_up_counts_the_seconds_missed(machine: Path) -> None
 
     telemetry._sensors = [Sensor("slow", slow, lambda: None)]
     with telemetry:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while len(telemetry.samples) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
     assert telemetry.missed_s >= 1

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
-START_S = 60
-END_S = 30
+START_S = 300
+END_S = 300
 
 
 def missing(*programs: str) -> str:

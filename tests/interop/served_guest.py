@@ -167,7 +167,7 @@ def server(*options: str, drive: str = DRIVE) -> Iterator[list[str]]:
         try:
             assert process.stderr is not None
             lines: list[str] = []
-            until = time.monotonic() + 60
+            until = time.monotonic() + 300
             while not any("nvme-tcp:" in one or "vfio-user:" in one for one in lines):
                 line = process.stderr.readline()
                 assert line and time.monotonic() < until, lines

@@ -28,7 +28,7 @@ import pytest
 CUTS = int(os.environ.get("DRIVEBAY_POWER_CUTS", "2"))
 # A cut right after a flush finds nothing to lose: so many more, at most, until one has.
 MORE_CUTS = 20
-WAIT_S = 60
+WAIT_S = 300
 SCRATCH_BYTES = 4 << 20
 PROGRAMS = ("nbdfuse", "fusermount3", "losetup", "mkfs.ext4", "e2fsck", "mount", "umount")
 

@@ -14,7 +14,10 @@ import pytest
 SERIAL = "GUEST0001"
 CAPACITY_BYTES = 128 * 2**20
 
-pytestmark = pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-"),
+]
 
 
 @pytest.fixture(scope="module")

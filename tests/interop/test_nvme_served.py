@@ -47,6 +47,7 @@ def check(said: dict[str, str]) -> None:
     assert said.get("fstrim", "done") == "done"
 
 
+@pytest.mark.long
 @GUEST
 def test_linux_over_tcp(tmp_path: Path) -> None:
     disk = tmp_path / "disk.img"
@@ -71,6 +72,7 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
     assert disk.stat().st_blocks * 512 < 16 * 2**20
 
 
+@pytest.mark.long
 @GUEST
 @pytest.mark.usefixtures("vfio_user")
 def test_linux_over_pcie(tmp_path: Path) -> None:
@@ -79,6 +81,7 @@ def test_linux_over_pcie(tmp_path: Path) -> None:
         check(served_guest.boot(tmp_path, JOB, PCI_MODULES, "-device", pci(path)))
 
 
+@pytest.mark.long
 @GUEST
 @pytest.mark.usefixtures("vfio_user")
 def test_linux_over_ahci(tmp_path: Path) -> None:

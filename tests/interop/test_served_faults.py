@@ -14,7 +14,7 @@ from drivebay import serving
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 MIB = 2**20
 SMALL = "sm951-ahci-128"
 

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# What `make test` leaves out because it takes hours: hostile bytes, guests in QEMU, hundreds of power cuts
+# and kills, whole suites, the full validation. To be run before a release, and nightly.
+#
+# usage: scripts/test-long.sh [FUZZ_SECONDS]      for each target; 600 if not given
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/common.sh
+
+started=$SECONDS
+scripts/test.sh
+eval "$(scripts/guest.sh)"
+export DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
+
+step "Long Rust tests" cargo test --profile checks --locked --workspace -- --ignored
+step "Long tests" .venv/bin/pytest -m long
+if ! cargo fuzz --version >/dev/null 2>&1; then
+    say "cargo-fuzz, into .tools"
+    export PATH=$PWD/.tools/bin:$PATH
+    cargo fuzz --version >/dev/null 2>&1 ||
+        quietly .tools/cargo-fuzz.log cargo install cargo-fuzz --locked --quiet --root .tools
+fi
+step "Fuzzing" scripts/fuzz.sh "${1:-600}"
+scripts/setup.sh # the fast core
+step "Validation" .venv/bin/drivebay validate --json
+say "All long checks passed in $(seconds_since "$started") s"
