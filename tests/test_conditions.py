@@ -12,7 +12,7 @@ from fakes import FakeTarget, small_suite
 from drivebay import analysis, results, review
 from drivebay.analysis.conditions import telemetry
 from drivebay.definitions.suites import Test
-from drivebay.report.conditions import conditions_of
+from drivebay.report.reference import conditions as conditions_of
 from drivebay.results.records import TELEMETRY_SCHEMA, PhaseResult
 from drivebay.targets.base import Progress
 

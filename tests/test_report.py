@@ -25,9 +25,10 @@ from drivebay.analysis.measure import measure
 from drivebay.analysis.moved import gone, moved
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
-from drivebay.report import charts_time, prose
-from drivebay.report.entries import Run, entries
+from drivebay.report import summary
+from drivebay.report.charts import time
 from drivebay.report.markup import el, script_json
+from drivebay.report.runs import Run, entries
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
 OWN_DATA_BYTES_MAX = 3_000_000
@@ -384,8 +385,8 @@ def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) ->
     measured = measure(step.test, [more])
     assert measured.whole.more["warning_count"][-1] == data[0].series.num_rows - 1
     run = Run(entries([analysis.review(made)])[0], measured, "", "@c1")
-    chart = charts_time.over_time("t", [run])
-    assert [t["meta"] for t in chart.traces] == ["MB/s", "°C", "W", "warning count"]
+    chart = time.over_time("t", [run]).chart
+    assert [one.unit for one in chart.series] == ["MB/s", "°C", "W", "warning count"]
 
 
 def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
@@ -398,7 +399,7 @@ def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
     assert title == step.title and before.value == 113 and after.value is None
     assert "never fell" in after.note
     assert gone(one, one) == []
-    line = prose.difference(*entries([one, cool]))[0]
+    line = summary.difference(*entries([one, cool]))[0]
     assert line == (
         "Thermal throttling, 128 KiB sequential write, time until the rate falls: 113\u00a0s; then "
         "the rate never fell under half of its start and stayed there."

@@ -9,7 +9,7 @@ from docgen.markdown import code, page, plain, table
 from drivebay.common.units import duration
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Phase, Score, Suite, Test
-from drivebay.report import words
+from drivebay.report import text
 
 
 def pages() -> dict[str, str]:
@@ -51,7 +51,7 @@ def _test(test: Test) -> str:
     facts = [
         ("Name", code(test.id)),
         ("Kind of figures", code(test.kind)),
-        ("Before it", plain(words.preparation(test))),
+        ("Before it", plain(text.preparation(test))),
     ]
     if test.what_if:
         facts.append(("The drive changed by", ", ".join(code(word) for word in test.what_if)))
@@ -96,8 +96,8 @@ def _phase(phase: Phase) -> tuple[str, str, str]:
     elif phase.trim is not None:
         load = phase.trim.words()
     else:
-        load = words.load(phase.workload)
-    before = [words.step_words(step) for step in phase.before]
+        load = text.load(phase.workload)
+    before = [text.step_words(step) for step in phase.before]
     if phase.rest_s:
         before.append(f"rested {duration(phase.rest_s)}")
     return code(phase.label), plain(load), plain(", ".join(before))

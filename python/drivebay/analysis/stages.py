@@ -15,31 +15,19 @@ import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
 
-# In the order an I/O passes them; what the drive itself does not know by name comes after.
-ORDER: tuple[str, ...] = (
-    "host",
-    "link",
-    "firmware",
-    "buffer",
-    "map",
-    "die",
-    "channel",
-    "nand",
-    "gc",
-    "throttle",
-)
-MEANING: dict[str, str] = {
-    "host": "host software and protocol",
-    "link": "PCIe or SATA transfer",
-    "firmware": "controller cores",
-    "buffer": "waiting for room in the write buffer",
-    "map": "address map lookup",
-    "die": "waiting for the flash die",
-    "channel": "waiting for and using the flash channel",
-    "nand": "flash read, program, erase",
-    "gc": "garbage collection in the way",
-    "throttle": "throttling against heat",
+STAGES: dict[str, tuple[str, str]] = {
+    "host": ("Host", "host software and protocol"),
+    "link": ("Link", "PCIe or SATA transfer"),
+    "firmware": ("Firmware", "controller cores"),
+    "buffer": ("Write buffer", "waiting for room in the write buffer"),
+    "map": ("Map", "address map lookup"),
+    "die": ("Die", "waiting for the flash die"),
+    "channel": ("Channel", "waiting for and using the flash channel"),
+    "nand": ("NAND", "flash read, program, erase"),
+    "gc": ("Garbage collection", "waiting for garbage collection"),
+    "throttle": ("Throttling", "thermal throttling"),
 }
+"""Title and meaning of each stage, in the order an I/O passes them."""
 STRETCHES_MAX = 120
 """Into how many stretches a phase is cut to be looked at over time."""
 
@@ -80,7 +68,16 @@ def ordered(names: Iterable[str]) -> list[str]:
     ['host', 'nand', 'zeta']
     """
     known = set(names)
-    return [name for name in ORDER if name in known] + sorted(known - set(ORDER))
+    return [name for name in STAGES if name in known] + sorted(known - STAGES.keys())
+
+
+def title(stage: str) -> str:
+    """A stage as a legend names it.
+
+    >>> title("nand"), title("zeta")
+    ('NAND', 'zeta')
+    """
+    return STAGES[stage][0] if stage in STAGES else stage
 
 
 def meaning(stage: str) -> str:
@@ -89,7 +86,7 @@ def meaning(stage: str) -> str:
     >>> meaning("die"), meaning("zeta")
     ('waiting for the flash die', 'zeta')
     """
-    return MEANING.get(stage, stage)
+    return STAGES[stage][1] if stage in STAGES else stage
 
 
 def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]:

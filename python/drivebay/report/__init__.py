@@ -12,9 +12,10 @@ from pathlib import Path
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.report import explain_page, site
-from drivebay.report.entries import entries
+from drivebay.report import bench, explain_page
 from drivebay.report.page import render
+from drivebay.report.runs import entries, who_of
+from drivebay.report.sections import all_panels
 from drivebay.results import files
 
 __all__ = ["write", "write_bench", "write_explained", "write_pictures"]
@@ -103,7 +104,7 @@ def write_bench(
     unique = list({folder.resolve(): folder for folder in dirs}.values())
     if not unique:
         raise UserError("no result folders given", "drivebay report DIR... --out bench")
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / site.MARK).is_file()):
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / bench.MARK).is_file()):
         raise UserError(
             f"--out: {out} is not a Bench, and would be written over",
             f"give a new folder, for example: --out {out}-bench",
@@ -120,7 +121,7 @@ def write_bench(
         raise UserError("none of the folders can be shown", "drivebay report DIR... --out bench")
     names = [name for name, _ in found]
     try:
-        return site.write(entries([one for _, one in found]), names, out, progress=progress)
+        return bench.write(entries([one for _, one in found]), names, out, progress=progress)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the Bench {out} cannot be written: {problem.strerror or problem}",
@@ -148,11 +149,12 @@ def write_pictures(dirs: Sequence[Path], out: Path) -> list[Path]:
     EnvironmentProblem
         If the folder cannot be written.
     """
-    from drivebay.report import pictures  # matplotlib takes half a second to load
+    from drivebay.report import render_file  # matplotlib takes half a second to load
 
-    reviews = [review(results.load(folder)) for folder in dirs]
+    shown = entries([review(results.load(folder)) for folder in dirs])
+    who = "; ".join(who_of(entry) for entry in shown)
     try:
-        return pictures.write(entries(reviews), out)
+        return render_file.write(all_panels(shown), who, out)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the pictures in {out} cannot be written: {problem.strerror or problem}",

@@ -1,32 +1,46 @@
-"""The Bench's data: what its page reads at once, and what it loads when a test is looked at.
+"""The Bench: a folder of pages over many reviews that opens from a file, offline.
 
-At once (`index`): every review's name, labels and the figures that are shown as bars. When looked
-at (`part`): one test of one review, its charts, facts and sentences. A test that two reviews ran in
-different ways, by another suite or shortened, is two tests here, so that nothing is compared in
-silence that must not be.
+    index.html                 choose, sort, compare
+    assets/plotly.min.js       the chart library, once
+    data/index.js              what the page reads at once: names, labels, and figures shown as bars
+    data/REVIEW/TEST.js        charts, facts and sentences of one test, loaded when looked at
+    reviews/REVIEW.html        each review's own report
+
+Data are scripts and not JSON files, because a page opened from a file may load scripts beside it
+and nothing else. A test that two reviews ran in different ways, by another suite or shortened, is
+two tests here, so that nothing is compared in silence that must not be.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from drivebay.analysis import Measured, explain
 from drivebay.analysis.changed import changes
 from drivebay.definitions.suites import Test
-from drivebay.report import captions, kinds
-from drivebay.report.blocks import spread_words
-from drivebay.report.charts import wrapped
-from drivebay.report.entries import Entry, bench_run, capacity, drive_title
-from drivebay.report.kinds.ladder import power_panel
-from drivebay.report.panels import Panel
+from drivebay.report import figures, kinds, page
+from drivebay.report.charts.model import Panel
+from drivebay.report.kinds.client import power_panel
+from drivebay.report.markup import Html, el, script_json
+from drivebay.report.render_page import broken, encoded
+from drivebay.report.runs import Entry, bench_run, capacity, drive_title
 from drivebay.report.sections import PAGES, in_order, page_title
-from drivebay.report.words import number
+from drivebay.report.text import number
+from drivebay.results import files
 
 Json = dict[str, Any]
+INDEX = "index.html"
+LIBRARY = "assets/plotly.min.js"
+OWNED = ("data", "reviews", "assets")
+LISTING = "data/index.js"
+MARK = ".drivebay-bench"
+"""In every Bench, from its first moment on: what has it may be written over."""
 NAME_WIDTH = 22
 """Where a drive's name is broken into lines beside a chart, in signs."""
 PAIRS_MAX = 24
@@ -109,8 +123,8 @@ def part(one: Shown, test_id: str) -> Json:
     if len({step.queue_depth for step in measured.steps}) == len(measured.steps) > 1:
         panels.append(power_panel("", [run]))
     return {
-        "panels": [panel.encoded() for panel in panels if panel is not None],
-        "facts": captions.test_facts(measured),
+        "panels": [encoded(panel) for panel in panels if panel is not None],
+        "facts": figures.test_facts(measured),
         "notes": kind.remarks(measured),
         "sentences": list(explain.explain(measured).sentences),
     }
@@ -145,7 +159,7 @@ def _review(one: Shown) -> Json:
     return {
         "key": one.key,
         "name": one.entry.name,
-        "plot": wrapped(one.entry.name, NAME_WIDTH),
+        "plot": broken(one.entry.name, NAME_WIDTH),
         "drive": drive_title(review),
         "kind": one.entry.kind,
         "suite": result.suite.title,
@@ -170,7 +184,7 @@ def _values(one: Shown, measured: Measured) -> dict[str, list[Any]]:
         found = measured.figures.get(bar.key)
         if found is None:
             continue
-        detail = spread_words(found.spread, found.spread_kind, found.n)
+        detail = figures.spread_words(found.spread, found.spread_kind, found.n)
         detail = detail or (f"n = {found.n:,}" if found.value is not None and found.n else "")
         row: list[Any] = [found.value, found.spread, number(found.value), detail or found.note]
         values[bar.key] = row + list(printed.get(bar.key, ()))
@@ -210,3 +224,83 @@ def _key(folder: str, taken: set[str]) -> str:
         count += 1
         key = f"{stem}-{count}"
     return key
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+def write(
+    entries: Sequence[Entry],
+    folders: Sequence[str],
+    out: Path,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Path:
+    """Writes the site and returns the path of its first page.
+
+    Parameters
+    ----------
+    entries : the reviews, with names that differ.
+    folders : the name of each review's result folder.
+    progress : told how many reviews are written.
+    """
+    if (out / MARK).is_file():  # ours, of an earlier time: no review may stay that is gone
+        for name in OWNED:
+            shutil.rmtree(out / name, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).touch()
+    reviews, ways = shown(entries, folders)
+    for name in OWNED:
+        (out / name).mkdir(parents=True, exist_ok=True)
+    (out / LIBRARY).write_text(page.plotly(), encoding="utf-8")
+    few = len(reviews) <= PAIRS_MAX
+    for place, one in enumerate(reviews):
+        (out / "data" / one.key).mkdir(exist_ok=True)
+        for test_id, way in one.ways.items():
+            data = part(one, test_id)
+            if few:
+                data["against"] = against(one, reviews[place + 1 :], test_id)
+            call = f"DrivebayBench.part({script_json([one.key, way, data])});\n"
+            (out / "data" / one.key / f"{way}.js").write_text(call, encoding="ascii")
+        alone = Entry(one.key, one.entry.full_name, one.entry.full_name, "@c1", one.entry.review)
+        html = page.render([alone], library=f"../{LIBRARY}", bench=f"../{INDEX}")
+        (out / "reviews" / f"{one.key}.html").write_text(html, encoding="utf-8")
+        progress(place + 1)
+    listing = script_json(index(reviews, ways))
+    files.replace(out / LISTING, f"DrivebayBench.index({listing});\n".encode("ascii"))
+    files.replace(out / INDEX, _index(len(reviews)).encode())
+    return out / INDEX
+
+
+def _index(count: int) -> str:
+    """The Bench's page; its lists and charts are put in by its script."""
+    bar = el(
+        "nav",
+        el("ul", el("li", el("a", "Drives", href="#choose"))),
+        el("button", "Dark", type="button", id="theme", aria_label="Dark or light colours"),
+        aria_label="Sections",
+    )
+    drives = f"{count} review{'s' if count != 1 else ''}"
+    main = el(
+        "main",
+        el(
+            "header",
+            el("p", "drivebay", class_="eyebrow"),
+            el("h1", "The Bench"),
+            el("p", f"{drives}. Choose drives, and see them in every test.", class_="meta"),
+        ),
+        el("noscript", el("p", "The Bench needs JavaScript; the reports in reviews/ do not.")),
+        el(
+            "section", el("h2", "Drives"), el("div", id="chooser"), id="choose", class_="page first"
+        ),
+        el("div", id="chosen", class_="chosen", role="region", aria_label="Chosen drives"),
+        el("p", id="said", class_="sr-only", role="status"),
+        el("div", id="results"),
+    )
+    scripts = [
+        el("script", Html(page.chart_script() + page.asset("bench.js"))),
+        el("script", src=LISTING),
+    ]
+    head = page.head("The Bench — drivebay", page.POLICY, page.asset("bench.css"))
+    html = el("html", head, el("body", bar, main, scripts), lang="en")
+    return f"<!doctype html>\n{html}\n"

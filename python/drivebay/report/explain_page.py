@@ -11,45 +11,44 @@ from collections.abc import Sequence
 from drivebay.analysis import explain
 from drivebay.analysis.explain import Explained, Gap
 from drivebay.analysis.stages import StageShare, meaning, ordered
-from drivebay.report import captions, charts_stages
-from drivebay.report.blocks import Book, explained, stage_key, where_panels
-from drivebay.report.entries import Entry, Run, run_differently, runs
+from drivebay.report.charts import stages
+from drivebay.report.components import table
 from drivebay.report.markup import Child, Html, el
 from drivebay.report.page import document
-from drivebay.report.panels import Panel, panel
-from drivebay.report.parts import table
-from drivebay.report.sections import DIFFERENT
+from drivebay.report.render_page import Page
+from drivebay.report.runs import Entry, Run, run_differently, runs
+from drivebay.report.sections import DIFFERENT, explained, method
 from drivebay.report.summary import chips
-from drivebay.report.words import DASH, number
+from drivebay.report.text import DASH, number
 
 
 def render(all_entries: Sequence[Entry], test_id: str) -> str:
     """The whole document; every entry has figures of the test, with stages."""
-    book = Book(tuple(all_entries))
+    page = Page(tuple(all_entries))
     found = runs(all_entries, [test_id])
     known = [explain.explain(run.measured) for run in found]
     gaps = explain.gaps(*known) if len(known) == 2 else ()
-    by_load, *over_time = where_panels(test_id, found)
-    between = _gap_panel(test_id, found, gaps)
+    by_load, *over_time = stages.stages(test_id, found)
+    between = stages.gap(f"{test_id}-gap", found, gaps)
     title = known[0].title
     main = el(
         "main",
         _header(all_entries, title),
         el("p", DIFFERENT, class_="note") if run_differently(all_entries, test_id) else None,
         _part("follows", "What follows", explained(found)),
-        _part("load", "By load", book.show([by_load, *between])),
-        _part("run", "Over the run", book.show(over_time)) if over_time else None,
+        _part("load", "By load", page.show([by_load, *between])),
+        _part("run", "Over the run", page.show(over_time)) if over_time else None,
         _part(
             "figures",
             "Figures",
-            [_table(found, known, gaps), captions.method(found[0].measured.test)],
+            [_table(found, known, gaps), method(found[0].measured.test)],
         ),
         id="top",
     )
     links = [("follows", "What follows"), ("load", "By load")]
     links += [("run", "Over the run")] if over_time else []
     links += [("figures", "Figures")]
-    return document(book, links, main, title=f"{title}: where the time went — drivebay")
+    return document(page, links, main, title=f"{title}: where the time went — drivebay")
 
 
 def _header(all_entries: Sequence[Entry], title: str) -> Html:
@@ -62,25 +61,6 @@ def _header(all_entries: Sequence[Entry], title: str) -> Html:
 
 def _part(anchor: str, heading: str, body: Child) -> Html:
     return el("section", el("h2", heading), body, id=anchor, class_="page")
-
-
-def _gap_panel(prefix: str, found: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
-    chart = charts_stages.gap(f"{prefix}-gap", gaps)
-    if chart is None:
-        return []
-    first, second = (run.name for run in found)
-    return [
-        panel(
-            "The gap between the two",
-            chart,
-            [""],
-            [f"{second} less {first}"],
-            "The axis has its zero where the two are equal.",
-            lead="Right of zero: stages that take the second drive longer; the diamond is the sum.",
-            key=stage_key(found),
-            wide=False,
-        )
-    ]
 
 
 def _table(found: Sequence[Run], known: Sequence[Explained], gaps: Sequence[Gap]) -> Html:

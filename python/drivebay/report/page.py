@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from importlib import resources
 
 from drivebay.common import units
-from drivebay.report import specification, summary, themes
-from drivebay.report.blocks import Book
-from drivebay.report.conditions import conditions_of
-from drivebay.report.entries import Entry, who_of
-from drivebay.report.health import health_of
+from drivebay.report import reference, summary, theme
+from drivebay.report.components import table
 from drivebay.report.markup import Child, Html, el, script_json
-from drivebay.report.parts import table
+from drivebay.report.render_page import Page
+from drivebay.report.runs import Entry, who_of
 from drivebay.report.sections import SHORT, page_title, power, section
 from drivebay.report.sections import pages as pages_of
 
@@ -36,13 +34,13 @@ def render(
     library : where Plotly's script lies beside the page; None puts it into the page.
     bench : the address of the Bench that the page belongs to.
     """
-    book = Book(tuple(all_entries))
+    page = Page(tuple(all_entries))
     pages = pages_of(all_entries)
-    body: list[Child] = [section(book, page, tests) for page, tests in pages.items()]
-    body.append(watts := power(book))
+    body: list[Child] = [section(page, name, tests) for name, tests in pages.items()]
+    body.append(watts := power(page))
     title = " and ".join(entry.name for entry in all_entries)
     links = [("summary", "Summary"), ("specification", "Specification")]
-    links += [(f"page-{page}", SHORT.get(page) or page_title(page)) for page in pages]
+    links += [(f"page-{name}", SHORT.get(name) or page_title(name)) for name in pages]
     links += [("page-power", "Power")] if watts is not None else []
     links += [("about", "About")]
     main = el(
@@ -50,19 +48,19 @@ def render(
         summary.header(all_entries),
         summary.incomplete(all_entries),
         _summary(all_entries),
-        specification.specifications(all_entries),
+        reference.specifications(all_entries),
         body,
         _about(all_entries),
         id="top",
     )
     home = el("a", "The Bench", href=bench) if bench else None
     return document(
-        book, links, main, title=f"{title} — drivebay review", home=home, library=library
+        page, links, main, title=f"{title} — drivebay review", home=home, library=library
     )
 
 
 def document(
-    book: Book,
+    page: Page,
     links: Sequence[tuple[str, str]],
     main: Html,
     *,
@@ -70,11 +68,11 @@ def document(
     home: Html | None = None,
     library: str | None = None,
 ) -> str:
-    """A page with the charts of a book; `links` are its sections: anchor, words."""
+    """A page with its charts; `links` are its sections: anchor, words."""
     scripts = [
         el(
             "script",
-            script_json({chart.id: chart.encoded() for chart in book.charts.values()}),
+            script_json(page.charts()),
             type="application/json",
             id="data",
         ),
@@ -83,10 +81,10 @@ def document(
         else el("script", src=library),
         el("script", Html(chart_script() + asset("page.js"))),
     ]
-    who = "; ".join(who_of(entry) for entry in book.entries)
+    who = "; ".join(who_of(entry) for entry in page.entries)
     body_of = el("body", _bar(links, home), main, scripts, data_who=who)
-    page = el("html", head(title, POLICY), body_of, lang="en")
-    return f"<!doctype html>\n{page}\n"
+    html = el("html", head(title, POLICY), body_of, lang="en")
+    return f"<!doctype html>\n{html}\n"
 
 
 def head(title: str, policy: str, style: str = "") -> Html:
@@ -98,14 +96,14 @@ def head(title: str, policy: str, style: str = "") -> Html:
         el("meta", http_equiv="Content-Security-Policy", content=policy),
         el("meta", name="generator", content="drivebay"),
         el("title", title),
-        el("style", Html(themes.style_sheet() + asset("page.css") + style)),
+        el("style", Html(theme.style_sheet() + asset("page.css") + style)),
         el("script", Html(asset("theme.js"))),
     )
 
 
 def chart_script() -> str:
     """What draws charts, with the themes' colours."""
-    colours = script_json({"light": themes.LIGHT, "dark": themes.DARK})
+    colours = script_json({"light": theme.LIGHT, "dark": theme.DARK})
     return f"const DRIVEBAY_THEMES = {colours};\n{asset('charts.js')}"
 
 
@@ -169,9 +167,7 @@ def _about(all_entries: Sequence[Entry]) -> Html:
             ["Suite", f"{result.suite.name}: {result.suite.source}"],
             ["Seed", str(result.seed)],
         ]
-        rows += [
-            [specification.label(name), words] for name, words, _ in specification.flat(result.host)
-        ]
+        rows += [[reference.label(name), words] for name, words, _ in reference.flat(result.host)]
         drive_time = sum(
             phase.timeline.seconds_total
             for one in entry.review.tests.values()
@@ -179,8 +175,8 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         )
         rows.append(["Time under load", units.duration(drive_time)])
         body.append(table(["", ""], rows, caption="This review", kind="data narrow"))
-        body += health_of(result)
-        body += conditions_of(result)
+        body += reference.health(result)
+        body += reference.conditions(result)
     body.append(
         el(
             "p",

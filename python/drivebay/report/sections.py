@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drivebay.definitions.suites import Test
-from drivebay.report import captions, kinds
-from drivebay.report.blocks import Book, explained, facts_of, figure_bars
-from drivebay.report.entries import Entry, Run, run_differently, runs, short_title
-from drivebay.report.kinds.base import BarOf
-from drivebay.report.kinds.ladder import power_panel
+from drivebay.analysis import Measured, explain
+from drivebay.common.units import binary_bytes
+from drivebay.definitions.suites import Phase, Test
+from drivebay.report import kinds
+from drivebay.report.charts.model import Panel
+from drivebay.report.components import details
+from drivebay.report.figures import facts_of, figure_bars
+from drivebay.report.kinds.client import power_panel
+from drivebay.report.kinds.generic import BarOf
 from drivebay.report.markup import Child, Html, el
+from drivebay.report.render_page import Page, pairs
+from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
+from drivebay.report.text import kind as _kind
+from drivebay.report.text import load, number, preparation, step_words
 
 PAGES = {
     "performance-consistency": "Performance consistency",
@@ -101,33 +108,33 @@ def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
     return {page: found[page] for page in in_order(found)}
 
 
-def section(book: Book, page: str, tests: Sequence[Test]) -> Html:
+def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
     """One page of the suite. Tests of some kinds share their charts in a lone review."""
-    heading = page_title(page)
+    heading = page_title(name)
     body: list[Child] = []
     together = [test for test in tests if kinds.of(test.kind).together or _is_compared(test, tests)]
     apart = list(tests)
-    if together and len(book.entries) == 1:
-        body.append(_together(book, page, together))
+    if together and len(page.entries) == 1:
+        body.append(_together(page, name, together))
         apart = [test for test in tests if test not in together]
     for test in apart:
         title = short_title(test) if test.title.startswith(heading) else test.title
-        found = runs(book.entries, [test.id])
-        different = run_differently(book.entries, test.id)
+        found = runs(page.entries, [test.id])
+        different = run_differently(page.entries, test.id)
         body.append(
             el(
                 "section",
                 el("h3", title),
                 el("p", DIFFERENT, class_="note") if different else None,
-                _shown(book, test.id, found),
-                missing(book, test),
-                captions.method(test),
+                _shown(page, test.id, found),
+                missing(page, test),
+                method(test),
                 kinds.of(test.kind).table(found) if found else None,
                 id=test.id,
                 class_="test",
             )
         )
-    return el("section", el("h2", heading), body, id=f"page-{page}", class_="page")
+    return el("section", el("h2", heading), body, id=f"page-{name}", class_="page")
 
 
 def _is_compared(test: Test, tests: Sequence[Test]) -> bool:
@@ -136,16 +143,16 @@ def _is_compared(test: Test, tests: Sequence[Test]) -> bool:
     return len({other.what_if for other in alike}) > 1
 
 
-def _together(book: Book, page: str, tests: Sequence[Test]) -> list[Child]:
-    found = runs(book.entries, [test.id for test in tests])
+def _together(page: Page, name: str, tests: Sequence[Test]) -> list[Child]:
+    found = runs(page.entries, [test.id for test in tests])
     anchors = [el("span", id=test.id, class_="anchor") for test in tests]
-    gaps = [line for test in tests for line in missing(book, test)]
-    methods = [captions.method(test) for test in tests]
+    gaps = [line for test in tests for line in missing(page, test)]
+    methods = [method(test) for test in tests]
     table = kinds.of(tests[0].kind).table(found) if found else None
-    return [anchors, _shown(book, page, found), gaps, methods, table]
+    return [anchors, _shown(page, name, found), gaps, methods, table]
 
 
-def _shown(book: Book, prefix: str, found: Sequence[Run]) -> list[Child]:
+def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
     """Bars, facts and charts of these runs, which are of one kind."""
     if not found:
         return []
@@ -155,11 +162,11 @@ def _shown(book: Book, prefix: str, found: Sequence[Run]) -> list[Child]:
         [
             _remark(run, words)
             for run in found
-            for words in [*captions.steady(run.measured), *kind.remarks(run.measured)]
+            for words in [*_steady(run.measured), *kind.remarks(run.measured)]
         ],
         facts_of(found),
         kind.shared(prefix, found),
-        book.show(kind.panels(prefix, found)),
+        page.show(kind.panels(prefix, found)),
         explained(found),
     ]
 
@@ -171,27 +178,26 @@ def bars_of(shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
     for one in shown:
         html = figure_bars(one.title, one.unit, found, one.key, better=one.better)
         (halves if one.half else body).append(html)
-    pairs = [el("div", halves[at : at + 2], class_="pair") for at in range(0, len(halves), 2)]
-    return [*body, *pairs]
+    return [*body, *pairs(halves)]
 
 
-def power(book: Book) -> Html | None:
+def power(page: Page) -> Html | None:
     """Power by queue depth of every ladder, on one page, as the reviews had it."""
     tests: dict[str, Test] = {}
-    for entry in book.entries:
+    for entry in page.entries:
         for test in entry.review.result.suite.tests:
             if test.kind == "ladder" and len(test.phases) > 1:
                 tests.setdefault(test.id, test)
     shown = []
     for test in tests.values():
-        found = runs(book.entries, [test.id])
+        found = runs(page.entries, [test.id])
         one = power_panel(test.id, found) if found else None
         if one is not None:
             shown.append((test, one))
     if not shown:
         return None
     body = [
-        el("div", el("h3", test.title), book.show([one]), class_="narrow-test")
+        el("div", el("h3", test.title), page.show([one]), class_="narrow-test")
         for test, one in shown
     ]
     return el(
@@ -203,12 +209,21 @@ def power(book: Book) -> Html | None:
     )
 
 
-def missing(book: Book, test: Test) -> list[Html]:
+def all_panels(entries: Sequence[Entry]) -> list[Panel]:
+    """Every panel of these reviews' report."""
+    page = Page(tuple(entries))
+    for name, tests in pages(entries).items():
+        section(page, name, tests)
+    power(page)
+    return page.panels
+
+
+def missing(page: Page, test: Test) -> list[Html]:
     """A line for every review in which this test has no figures, and why."""
     lines = []
-    for entry in book.entries:
+    for entry in page.entries:
         found = [step for step in entry.review.result.steps if step.id == test.id]
-        who = f"{entry.name}: " if len(book.entries) > 1 else ""
+        who = f"{entry.name}: " if len(page.entries) > 1 else ""
         if not found:
             lines.append(f"{who}this test is not in the suite that was run.")
         elif not found[0].done:
@@ -222,3 +237,96 @@ def _remark(run: Run, words: str) -> Html:
     text = words.removesuffix(".")
     said = f"{run.name}: {text}." if run.name else f"{text[:1].upper()}{text[1:]}."
     return el("p", said, class_="note")
+
+
+def _steady(measured: Measured) -> list[str]:
+    """Whether the load before the test became steady, where its preparation asks for it."""
+    rounds = measured.figures.get("steady_rounds")
+    if rounds is None or measured.test.rounds is not None:
+        return []
+    if rounds.note:
+        return [f"Steady state, which the test asks for, was not reached: {rounds.note}"]
+    return [f"Steady by SNIA's criterion after {number(rounds.value)} rounds of the load before"]
+
+
+def method(test: Test) -> Html:
+    """How a test was run, one click away."""
+    rows: list[tuple[str, str]] = [
+        ("Prepared", preparation(test)),
+        ("Load", "; ".join(_loads(test))),
+    ]
+    if test.what_if:
+        rows.insert(0, ("Drive changed", ", ".join(test.what_if)))
+    if test.metric_window_s is not None:
+        rows.append(("Figure from", f"the last {number(test.metric_window_s)} s"))
+    if len(test.metric_queue_depths) > 1:
+        rows.append(("Figure from", f"queue depths {_list(test.metric_queue_depths)}"))
+    stable = test.phases[0].workload.until_stable
+    if stable is not None:
+        rows.append(
+            (
+                "Stable when",
+                f"the rates of the last {stable.window_s} s lie within "
+                f"{stable.within_percent:g} % of their mean, not before {stable.min_s} s",
+            )
+        )
+    rows.append(("Source", test.source))
+    return details(
+        f"Method: {test.title}",
+        el("p", " ".join(test.method.split())),
+        el("dl", [el("div", el("dt", name), el("dd", words)) for name, words in rows]),
+        class_="method",
+    )
+
+
+def _loads(test: Test) -> list[str]:
+    """The phases' loads; what alone differs between them is listed within one line."""
+    first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
+    plain = not any(phase.replay or phase.trim or phase.before for phase in test.phases)
+    varied = {
+        name
+        for phase in test.phases
+        for name in type(first).model_fields
+        if getattr(phase.workload, name) != getattr(first, name)
+    }
+    if not plain or not varied or varied - {"queue_depth", "read_percent", "block_bytes"}:
+        return [_load(phase) for phase in test.phases]
+    words = f"{load(first)} at each"
+    for name, one, several, say in (
+        ("queue_depth", f"queue depth {depth}", "queue depths ", str),
+        ("read_percent", _kind(first), "mixes of reads and writes ", _mix),
+        ("block_bytes", binary_bytes(first.block_bytes), "", binary_bytes),
+    ):
+        if name in varied:
+            values = dict.fromkeys(getattr(phase.workload, name) for phase in test.phases)
+            words = words.replace(one, several + ", ".join(say(value) for value in values), 1)
+    return [words]
+
+
+def _mix(read_percent: int) -> str:
+    return f"{read_percent}/{100 - read_percent}"
+
+
+def _load(phase: Phase) -> str:
+    before = [step_words(step) for step in phase.before]
+    special = phase.replay or phase.trim
+    words = load(phase.workload) if special is None else special.words()
+    return f"{words} (before it {', '.join(before)})" if before else words
+
+
+def _list(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def explained(found: Sequence[Run]) -> Html | None:
+    """The sentences that follow from where the time went, of each run and between drives."""
+    known = [(run, explain.explain(run.measured)) for run in found]
+    lines = [
+        f"{run.name}: {line}" if run.name else line for run, one in known for line in one.sentences
+    ]
+    if len(known) == 2 and found[0].entry is not found[1].entry:
+        (_, a), (_, b) = known
+        lines += explain.compared(a, b, a_name=found[0].name, b_name=found[1].name)
+    if not lines:
+        return None
+    return el("ul", [el("li", line) for line in lines], class_="explained")

@@ -10,13 +10,18 @@ from collections.abc import Sequence
 
 from drivebay.analysis import Headline
 from drivebay.analysis.changed import changes
+from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
-from drivebay.analysis.moved import moved
-from drivebay.report import prose
-from drivebay.report.entries import Entry, capacity, run_differently
+from drivebay.analysis.moved import gone, moved
+from drivebay.report import kinds
+from drivebay.report.components import details, table
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.parts import details, table
-from drivebay.report.words import DASH, GAP, number, percent, quantity
+from drivebay.report.runs import Entry, capacity, run_differently
+from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
+
+FURTHEST = 3
+DIFFERENCES_MAX = 6
+WORTH_PERCENT = 1.0
 
 
 def header(all_entries: Sequence[Entry]) -> Html:
@@ -102,7 +107,7 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
     return notices
 
 
-# --- the headline table ---------------------------------------------------------------------------
+# --- in sentences ---------------------------------------------------------------------------------
 
 
 def findings(all_entries: Sequence[Entry]) -> list[Html | None]:
@@ -110,13 +115,13 @@ def findings(all_entries: Sequence[Entry]) -> list[Html | None]:
     body: list[Html | None] = []
     for entry in all_entries:
         who = f"{entry.name}: " if len(all_entries) > 1 else ""
-        lines = prose.agreement(entry)
+        lines = agreement(entry)
         body += [el("p", who + line, class_="agreement") for line in lines]
     if len(all_entries) == 1:
-        body.append(prose.of_review(all_entries[0]))
+        body.append(_of_review(all_entries[0]))
     if len(all_entries) == 2:
         first, other = all_entries
-        if lines := prose.difference(first, other):
+        if lines := difference(first, other):
             body.append(
                 el(
                     "p",
@@ -129,6 +134,67 @@ def findings(all_entries: Sequence[Entry]) -> list[Html | None]:
             )
             body.append(el("ul", [el("li", line) for line in lines], class_="findings"))
     return body
+
+
+def _of_review(entry: Entry) -> Html | None:
+    """What each test found, in the suite's order."""
+    lines = [
+        line
+        for measured in entry.review.tests.values()
+        if measured.phases
+        for line in kinds.of(measured.test.kind).say(measured)
+    ]
+    if not lines:
+        return None
+    return el("ul", [el("li", line) for line in lines], class_="findings")
+
+
+def agreement(entry: Entry) -> list[str]:
+    """How many published figures are met, and which lie furthest off."""
+    met, compared = entry.review.agreement
+    if not compared:
+        return []
+    verb = "is" if met == 1 else "are"
+    lines = [f"{met} of {compared} published figures {verb} met within their tolerance."]
+    off = sorted(
+        (row for row in entry.review.headline if row.verdict == "off"),
+        key=lambda row: -abs(row.error_percent or 0.0),
+    )
+    if off:
+        named = "; ".join(_miss(row) for row in off[:FURTHEST])
+        lines.append(f"{'Furthest off' if len(off) > 1 else 'Off'}: {named}.")
+    return lines
+
+
+def difference(before: Entry, after: Entry) -> list[str]:
+    """The main figures that differ most between two reviews, largest first."""
+    found = sorted(moved(before.review, after.review).values(), key=lambda one: -abs(one.percent))
+    lines = [
+        f"{title}, {inside(first.label)}: {_or_why(first)}; then {_or_why(other)}."
+        for title, first, other in gone(before.review, after.review)
+    ]
+    lines += [
+        f"{one.test_title}, {inside(one.after.label)}: "
+        f"{quantity(one.before.value, one.before.unit)} to "
+        f"{quantity(one.after.value, one.after.unit)} ({percent(one.percent)})."
+        for one in found[:DIFFERENCES_MAX]
+        if abs(one.percent) >= WORTH_PERCENT
+    ]
+    return lines
+
+
+def _or_why(figure: Figure) -> str:
+    return quantity(figure.value, figure.unit) if figure.value is not None else figure.note
+
+
+def _miss(row: Headline) -> str:
+    return (
+        f"{row.test_title}, {inside(row.label)}: {quantity(row.value, row.unit)} against "
+        f"{row.published_text} ({percent(row.error_percent or 0.0)})"
+    )
+
+
+# --- the table ------------------------------------------------------------------------------------
 
 
 def headline_table(all_entries: Sequence[Entry]) -> Html:

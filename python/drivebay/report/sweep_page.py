@@ -7,20 +7,20 @@ by level with their spread, two-way tables of the strongest interactions, and al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drivebay.analysis.effects import Effect, FigureEffects, Interaction, Level, Study
-from drivebay.report.blocks import Book
-from drivebay.report.charts import Chart, from_zero, rounded, unit_label, wrapped
-from drivebay.report.markup import Child, Html, chart_text, el
+from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, from_zero
+from drivebay.report.components import Bar, bars, details, table
+from drivebay.report.markup import Child, Html, el
 from drivebay.report.page import document
-from drivebay.report.panels import Panel, panel
-from drivebay.report.parts import Bar, Key, bars, details, table
-from drivebay.report.themes import SERIES
-from drivebay.report.words import DASH, GAP, number, quantity
+from drivebay.report.render_page import Page
+from drivebay.report.text import DASH, GAP, number, quantity
+from drivebay.report.theme import SERIES
 
 PARTS_SHOWN = 8
 TABLES_SHOWN = 3
+LEVEL_WRAP = 16
 FAILURES_SHOWN = 20
 
 
@@ -38,7 +38,7 @@ class About:
 
 def render(about: About, study: Study) -> str:
     """The whole document."""
-    book = Book(())
+    page = Page()
     sections: list[Child] = []
     links = [("summary", "Summary")]
     several = len(study.tests) > 1
@@ -47,14 +47,14 @@ def render(about: About, study: Study) -> str:
         anchor = f"test-{place}"
         links.append((anchor, test_id))
         body: list[Child] = [
-            _figure_part(book, f"{anchor}-{at}", one)
+            _figure_part(page, f"{anchor}-{at}", one)
             for at, one in enumerate(one for one in figures if one.main)
         ]
         body.append(details("All figures", _all_figures(figures)))
         heading = test_id if several else "Effects"
         sections.append(el("section", el("h2", heading), body, id=anchor, class_="page"))
     main = el("main", _header(about, study), _summary(about, study), sections, id="top")
-    return document(book, links, main, title=f"{about.title} — drivebay sweep")
+    return document(page, links, main, title=f"{about.title} — drivebay sweep")
 
 
 def _header(about: About, study: Study) -> Html:
@@ -120,7 +120,7 @@ def _strongest(one: FigureEffects) -> list[str]:
     return [best, f"{pair.first} with {pair.second}, {pair.share_percent:.0f}{GAP}%"]
 
 
-def _figure_part(book: Book, prefix: str, one: FigureEffects) -> Html:
+def _figure_part(page: Page, prefix: str, one: FigureEffects) -> Html:
     if not one.effects:
         words = f"{quantity(one.mean, one.unit)} in the mean of {one.n:,} runs; nothing was varied."
         return el("div", el("h3", one.label), el("p", words), class_="test")
@@ -132,9 +132,9 @@ def _figure_part(book: Book, prefix: str, one: FigureEffects) -> Html:
         _effect_panel(f"{prefix}-{at}", one, effect, top) for at, effect in enumerate(one.effects)
     ]
     strong = [pair for pair in one.interactions if pair.beyond_chance]
-    body: list[Child] = [_shares(one), book.show(panels)]
+    body: list[Child] = [_shares(one), page.show(panels)]
     if strong:
-        body += book.show([_together(f"{prefix}-pair", one, strong[0])])
+        body += page.show([_together(f"{prefix}-pair", one, strong[0])])
         body += [_two_way(one, pair) for pair in strong[:TABLES_SHOWN]]
     return el("div", el("h3", one.label), body, class_="test")
 
@@ -172,92 +172,58 @@ def _shares(one: FigureEffects) -> Html:
 def _effect_panel(chart_id: str, one: FigureEffects, effect: Effect, top: float) -> Panel:
     """Means by level, with the standard deviation of the runs at each."""
     levels = [level for level in effect.levels if level.n]
-    chart = Chart(chart_id, 280)
-    chart.traces.append(
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": chart_text(effect.factor),
-            "x": [wrapped(level.label) for level in levels],
-            "y": rounded([level.mean for level in levels]),
-            "error_y": {
-                "type": "data",
-                "array": rounded([level.sd or 0.0 for level in levels]),
-                "color": "@muted",
-                "thickness": 1,
-                "width": 4,
-            },
-            "line": {"color": "@c1", "width": 2},
-            "marker": {"color": "@c1", "size": 7},
-            "meta": one.unit,
-            "hovertemplate": f"%{{x}}: %{{y:,.5~g}} {chart_text(one.unit)}",
-        }
+    deviations = [level.sd or 0.0 for level in levels]
+    means = [level.mean for level in levels]
+    low = min(mean - sd for mean, sd in zip(means, deviations, strict=True))
+    line = _line(one, [level.label for level in levels], means, effect.factor, "@c1")
+    chart = _chart(
+        chart_id, 280, effect.factor, one.unit, low, top, [replace(line, spread=deviations)]
     )
-    low = min(level.mean - (level.sd or 0) for level in levels)
-    chart.layout = {
-        "xaxis": {
-            "type": "category",
-            "automargin": True,
-            "title": {"text": chart_text(effect.factor)},
-        },
-        "yaxis": {"range": _axis(low, top), "tickformat": ",~g"},
-        "annotations": [unit_label(one.unit)],
-    }
     counts = sorted({level.n for level in levels})
     n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-    return panel(
-        f"{one.label} by {effect.factor}",
-        chart,
-        [""],
-        [f"Mean of n{GAP}={GAP}{n} runs each; whiskers are their standard deviation"],
-        wide=False,
-    )
+    samples = f"Mean of n{GAP}={GAP}{n} runs each; whiskers are their standard deviation"
+    return Panel(f"{one.label} by {effect.factor}", chart, samples, wide=False)
 
 
 def _together(chart_id: str, one: FigureEffects, pair: Interaction) -> Panel:
     """The strongest interaction: a line for each level of the second; parallel lines would be no
     interaction."""
-    chart = Chart(chart_id, 340)
-    keys = []
+    lines = []
     for at, words in enumerate(pair.second_levels):
         cells = [line[at] for line in pair.cells]
-        if not any(cell.n for cell in cells):
-            continue
-        colour = SERIES[at % len(SERIES)]
-        name = f"{pair.second} {words}"
-        keys.append(Key(name, colour, "line"))
-        chart.traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": chart_text(name),
-                "x": [wrapped(label) for label in pair.first_levels],
-                "y": rounded([cell.mean for cell in cells]),
-                "line": {"color": colour, "width": 2},
-                "marker": {"color": colour, "size": 6},
-                "meta": one.unit,
-                "hovertemplate": f"{chart_text(name)}, %{{x}}: %{{y:,.5~g}} {chart_text(one.unit)}",
-            }
-        )
-    means = [cell.mean for line in pair.cells for cell in line if cell.n]
-    title = {"text": chart_text(pair.first)}
-    chart.layout = {
-        "xaxis": {"type": "category", "automargin": True, "title": title},
-        "yaxis": {"range": _axis(min(means), max(means)), "tickformat": ",~g"},
-        "annotations": [unit_label(one.unit)],
-    }
-    return panel(
+        if any(cell.n for cell in cells):
+            means = [cell.mean for cell in cells]
+            name = f"{pair.second} {words}"
+            lines.append(_line(one, pair.first_levels, means, name, SERIES[at % len(SERIES)]))
+    known = [cell.mean for line in pair.cells for cell in line if cell.n]
+    return Panel(
         f"{one.label}: {pair.first} with {pair.second}",
-        chart,
-        [""],
-        [f"{pair.share_percent:.1f}{GAP}% of the variation; parallel lines would be none"],
-        key=keys,
+        _chart(chart_id, 340, pair.first, one.unit, min(known), max(known), lines),
+        f"{pair.share_percent:.1f}{GAP}% of the variation; parallel lines would be none",
+        key=tuple(Key(line.name, line.colour, "line") for line in lines),
     )
 
 
-def _axis(low: float, high: float) -> list[float]:
-    """From zero where nothing is below."""
-    return from_zero(high) if low >= 0 else [low * 1.06, max(high, 0) * 1.06 or 1.0]
+def _line(
+    one: FigureEffects, x: Sequence[str], y: Sequence[float], name: str, colour: str
+) -> Series:
+    hover = "{name}, {x}: {y} {unit}"
+    return Series("line", x, y, name, unit=one.unit, colour=colour, marker=6, hover=hover)
+
+
+def _chart(
+    chart_id: str,
+    height: int,
+    over: str,
+    unit: str,
+    low: float,
+    high: float,
+    lines: Sequence[Series],
+) -> Chart:
+    """Lines over the levels of a parameter, from zero where nothing is below."""
+    limits = from_zero(high) if low >= 0 else (low * 1.06, max(high, 0) * 1.06 or 1.0)
+    x = Axis(over, "category", wrap=LEVEL_WRAP)
+    return Chart(chart_id, height, tuple(lines), x, (Axis(unit, limits=limits),))
 
 
 def _two_way(one: FigureEffects, pair: Interaction) -> Html:

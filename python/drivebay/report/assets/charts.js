@@ -126,8 +126,7 @@ const DrivebayCharts = ((themes) => {
         }
       }
     }
-    const bars = all.traces.filter((trace) => trace.type === "bar");
-    if (bars.length) {
+    if (all.traces.some((trace) => trace.orientation === "h")) {
       // The same load of every drive under each other.
       const lists = charts.map((chart) => (chart.traces[0] ? chart.traces[0].y : []));
       const order = [];

@@ -1,47 +1,33 @@
-"""The kinds of tests and how each is shown; whatever is not named here has the generic page.
+"""The kinds of tests and how each is shown; a kind that is not named here is shown as any test.
 
-To add a kind: a module beside this one that makes a `Kind`, and a line in `KINDS`.
+To add a kind: a `Kind` in a module beside this one, and a line in `KINDS`.
 """
 
 from __future__ import annotations
 
-from drivebay.report.kinds import (
-    ageing,
-    consistency,
-    generic,
-    ladder,
-    loads,
-    mixed,
-    rounds,
-    saturation,
-    sizes,
-    thermal,
-    trace,
-    trim_check,
-    trim_write,
-)
-from drivebay.report.kinds.base import BarOf, Kind
+from drivebay.report.kinds import client, loads, replay, rounds, trim
+from drivebay.report.kinds.generic import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
 
 KINDS: dict[str, Kind] = {
-    "ageing": ageing.KIND,
+    "ageing": replay.AGEING,
     "compression": loads.COMPRESSION,
-    "consistency": consistency.KIND,
-    "ladder": ladder.KIND,
+    "consistency": client.CONSISTENCY,
+    "ladder": client.LADDER,
     "ladders": loads.LADDERS,
     "loads": loads.LOADS,
-    "mixed": mixed.KIND,
-    "rounds": rounds.KIND,
-    "saturation": saturation.KIND,
-    "sizes": sizes.KIND,
-    "thermal": thermal.KIND,
-    "trace": trace.KIND,
-    "trim-check": trim_check.KIND,
-    "trim-write": trim_write.KIND,
+    "mixed": client.MIXED,
+    "rounds": rounds.ROUNDS,
+    "saturation": rounds.SATURATION,
+    "sizes": client.SIZES,
+    "thermal": client.THERMAL,
+    "trace": replay.TRACE,
+    "trim-check": trim.CHECK,
+    "trim-write": trim.WRITE,
 }
 
 
 def of(kind: str) -> Kind:
     """How tests of this kind are shown."""
-    return KINDS.get(kind, generic.KIND)
+    return KINDS.get(kind, Kind())

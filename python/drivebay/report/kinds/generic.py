@@ -1,27 +1,45 @@
-"""Any kind of test: its own figures as bars, its phases side by side, time, latency, stages.
+"""How a test is shown, and how any test is: its figures as bars, its phases, the course of the run.
 
-It needs to know nothing of the test, so it claims nothing either: which way is better is said only
-where the unit decides it.
+The defaults know nothing of the test, so they claim nothing either: which way is better is said
+only where the unit decides it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from drivebay.analysis import Measured
-from drivebay.report import captions, charts_load
-from drivebay.report.blocks import inside_panels, names_of, run_key, time_panel
-from drivebay.report.entries import Run
-from drivebay.report.kinds.base import HIGHER, LOWER, BarOf, Kind
-from drivebay.report.panels import Panel, panel
-from drivebay.report.words import inside, quantity
+from drivebay.analysis.ladder import Step
+from drivebay.report import figures
+from drivebay.report.charts import latency, model, time
+from drivebay.report.charts.curves import DEVIATION, Group, curves
+from drivebay.report.charts.model import Axis, Panel
+from drivebay.report.markup import Child, Html
+from drivebay.report.runs import Run, phase_name
+from drivebay.report.text import inside, quantity
 
+HIGHER = "higher"
+LOWER = "lower"
 BARS_MAX = 6
 BETTER = {
     **dict.fromkeys(("MB/s", "IOPS", "points", "score"), HIGHER),
     **dict.fromkeys(("µs", "ms", "%", "W", "°C"), LOWER),
 }
 IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")
+PHASE_WRAP = 12
+
+
+@dataclass(frozen=True)
+class BarOf:
+    """A figure that is shown as bars: on the page beside the published one, on the Bench in rank
+    order. `half` lets two stand side by side."""
+
+    key: str
+    title: str
+    unit: str
+    better: str = HIGHER
+    half: bool = False
 
 
 def bars(measured: Measured) -> list[BarOf]:
@@ -35,49 +53,98 @@ def bars(measured: Measured) -> list[BarOf]:
 
 
 def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and latency of each phase, the course of the run, and the inside of it."""
-    shown = phases(prefix, found) if any(len(run.measured.phases) > 1 for run in found) else []
-    return [*shown, time_panel(prefix, found, latency=True), *inside_panels(prefix, found)]
+    """Rate and latency of each phase, the course of the run, latencies and stages."""
+    shown: list[Panel] = []
+    if any(len(run.measured.phases) > 1 for run in found):
+        shown = [
+            by_phase(prefix, found, what, f"{name} by phase")
+            for what, name in (("rate", "Data rate"), ("latency", "Mean latency"))
+        ]
+    return [*shown, time.over_time(prefix, found, latency=True), *latency.inside(prefix, found)]
 
 
-def phases(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and mean latency of each phase, in the order they ran."""
-    samples = [
-        f"n = {sum(step.rate.n for step in run.measured.steps if step.rate):,} samples of 1 s"
-        for run in found
-    ]
-    ios = [f"n = {sum(step.total_ios for step in run.measured.steps):,} I/Os" for run in found]
-    return [
-        panel(
-            "Data rate by phase",
-            charts_load.by_phase(f"{prefix}-rate", found, "rate"),
-            names_of(found),
-            samples,
-            captions.ZERO,
-            lead="Whiskers: standard deviation of the samples.",
-            key=run_key(found),
-            wide=False,
-        ),
-        panel(
-            "Mean latency by phase",
-            charts_load.by_phase(f"{prefix}-latency", found, "latency"),
-            names_of(found),
-            ios,
-            captions.ZERO,
-            key=run_key(found),
-            wide=False,
-        ),
-    ]
+def by_phase(
+    prefix: str, found: Sequence[Run], what: str, title: str, *, lead: str = "", samples: str = ""
+) -> Panel:
+    """One value of every phase, in the order they ran: "rate", "latency" or "power"."""
+
+    def of(run: Run) -> list[Group]:
+        names = [phase_name(run, phase) for phase in run.measured.phases]
+        values, deviations = step_values(run.measured.steps, what)
+        return [Group("", names, values, deviations)]
+
+    return curves(
+        f"{prefix}-{what}",
+        found,
+        of,
+        title=title,
+        unit={"rate": "MB/s", "latency": "ms, mean", "power": "W"}[what],
+        x=Axis(scale="category", wrap=PHASE_WRAP),
+        samples=samples or model.counted(found, "ios" if what == "latency" else "seconds"),
+        lead=" ".join(filter(None, (lead, "" if what == "latency" else DEVIATION))),
+        height=320,
+    )
+
+
+def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[float] | None]:
+    """The value of each step, NaN where unknown, and its standard deviation, of latency none."""
+    if what == "latency":
+        means = [step.latency_mean_us for step in steps]
+        return [float("nan") if us is None else us / 1e3 for us in means], None
+    if what == "iops":
+        return [one.iops for one in steps], None
+    spreads = [one.rate if what == "rate" else one.power for one in steps]
+    deviations = [some.sd or 0.0 if some else 0.0 for some in spreads]
+    if what == "rate":
+        return [one.rate_mb_s for one in steps], deviations
+    return [some.mean if some else float("nan") for some in spreads], deviations
 
 
 def say(measured: Measured) -> list[str]:
     """The main figures as they are."""
-    known = [
-        f"{inside(one.label)} {quantity(one.value, one.unit)}"
-        for bar in bars(measured)
-        if (one := measured.figures[bar.key]).value is not None
-    ]
-    return [f"{measured.test.title}: {', '.join(known)}."] if known else []
+    return listed(measured, [(bar.key, "") for bar in bars(measured)])
 
 
-KIND = Kind(bars=bars, panels=panels, say=say, table=captions.figures_table)
+def listed(measured: Measured, keys: Sequence[tuple[str, str]], *, then: str = "") -> list[str]:
+    """A sentence of the test's title and its known figures; those with words have the words after
+    the value, the others their label before it."""
+    known = []
+    for key, words in keys:
+        one = measured.figures.get(key)
+        if one is not None and one.value is not None:
+            value = quantity(one.value, one.unit)
+            known.append(f"{value} {words}" if words else f"{inside(one.label)} {value}")
+    return [f"{measured.test.title}: {', '.join(known)}{then}."] if known else []
+
+
+def _nothing(_prefix: str, _found: Sequence[Run]) -> Child:
+    return None
+
+
+def _no_remarks(_measured: Measured) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the tests of one kind are shown; the defaults are those of any test.
+
+    Parameters
+    ----------
+    bars : the figures shown as bars; their keys are keys of `Measured.figures`.
+    panels : the charts of some runs; the first argument begins their ids. Runs of the Bench come
+        one by one, and are laid over each other by the page (`runs.by_drive`).
+    say : sentences for the summary.
+    table : all figures.
+    remarks : sentences that stand between the bars and the charts.
+    shared : what stands above the charts and sets the first part of their views.
+    together : the tests of one page share their charts in the report of a lone review.
+    """
+
+    bars: Callable[[Measured], Sequence[BarOf]] = bars
+    panels: Callable[[str, Sequence[Run]], list[Panel]] = panels
+    say: Callable[[Measured], list[str]] = say
+    table: Callable[[Sequence[Run]], Html] = figures.figures_table
+    remarks: Callable[[Measured], list[str]] = _no_remarks
+    shared: Callable[[str, Sequence[Run]], Child] = _nothing
+    together: bool = False

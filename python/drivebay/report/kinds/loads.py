@@ -1,4 +1,4 @@
-"""Several loads in one test: scores and rates; over compressibility; by depth and mix."""
+"""Several loads in one test: scores and rates; over compressibility; by queue depth and mix."""
 
 from __future__ import annotations
 
@@ -7,52 +7,46 @@ from dataclasses import replace
 
 from drivebay.analysis import Measured
 from drivebay.analysis.groups import by_mix
-from drivebay.report import captions, charts_groups
-from drivebay.report.blocks import inside_panels, names_of, time_panel
-from drivebay.report.charts import Json, depth_axis
-from drivebay.report.charts_groups import Group
-from drivebay.report.entries import Run
-from drivebay.report.kinds import generic
-from drivebay.report.kinds.base import Kind
-from drivebay.report.panels import Note, Panel, panel
+from drivebay.report.charts import latency, model, time
+from drivebay.report.charts.curves import BOTH, Group, curves
+from drivebay.report.charts.model import Axis, Panel
+from drivebay.report.kinds.generic import Kind, step_values
+from drivebay.report.runs import Run
 
+UNITS = {"rate": "MB/s", "iops": "IOPS", "latency": "ms"}
 MANY = 12
 """With more loads than that their latencies have no row each: the tables have them."""
 
 
-def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Rate and mean latency of each load as bars, the course of the run, latency and stages."""
+
+    def bars(what: str, title: str) -> Panel:
+        def of(run: Run) -> list[Group]:
+            steps = run.measured.steps
+            return [Group("", [step.label for step in steps], step_values(steps, what)[0])]
+
+        return curves(
+            f"{prefix}-{what}",
+            found,
+            of,
+            title=title,
+            unit=UNITS[what],
+            x=Axis(scale="category"),
+            samples=model.counted(found),
+            scales=BOTH,
+            bars=True,
+        )
+
     return [
-        _each(f"{prefix}-rate", found, "Data rate by load", "MB/s"),
-        _each(f"{prefix}-latency", found, "Mean latency by load", "ms"),
-        time_panel(prefix, found),
-        *inside_panels(prefix, found),
+        bars("rate", "Data rate by load"),
+        bars("latency", "Mean latency by load"),
+        time.over_time(prefix, found),
+        *latency.inside(prefix, found),
     ]
 
 
-def _each(chart_id: str, found: Sequence[Run], title: str, unit: str) -> Panel:
-    def of(run: Run) -> list[Group]:
-        steps = run.measured.steps
-        latencies = [step.latency_mean_us for step in steps]
-        milli = [float("nan") if us is None else us / 1e3 for us in latencies]
-        rates = [step.rate_mb_s for step in steps]
-        return [Group("", [step.label for step in steps], rates if unit == "MB/s" else milli)]
-
-    axis: Json = {"type": "category"}
-    return panel(
-        title,
-        charts_groups.chart(chart_id, found, of, unit=unit, axis=axis, bars=True),
-        names_of(found),
-        [f"n = {sum(s.total_ios for s in run.measured.steps):,} I/Os" for run in found],
-        Note(captions.ZERO, "linear"),
-        Note(captions.LOG, "log"),
-        switches=charts_groups.switches(found, of),
-        key=charts_groups.key(found, of),
-        wide=False,
-    )
-
-
-def remarks(measured: Measured) -> list[str]:
+def _remarks(measured: Measured) -> list[str]:
     """Where each score's formula is from."""
     weights = {
         score.key: ", ".join(f"{label} x {weight:g}" for label, weight in score.terms.items())
@@ -67,64 +61,50 @@ def remarks(measured: Measured) -> list[str]:
     ]
 
 
-def _curves(chart_id: str, found: Sequence[Run], title: str, what: str, axis: Json) -> Panel:
+def _curves(chart_id: str, found: Sequence[Run], title: str, what: str, x: Axis) -> Panel:
     """What the loads of each mix do over compressibility or queue depth."""
-    unit = {"rate": "MB/s", "iops": "IOPS", "latency": "ms"}[what]
 
     def of(run: Run) -> list[Group]:
         groups = []
         for group in by_mix(run.measured.phases):
-            depth = "type" in axis  # a logarithmic axis is one of queue depths
-            x = [
-                p.workload.queue_depth if depth else p.workload.content.compressible_percent
-                for p in group.phases
-            ]
-            y = {
-                "rate": [p.step.rate_mb_s for p in group.phases],
-                "iops": [p.step.iops for p in group.phases],
-                "latency": [(p.step.latency_mean_us or 0.0) / 1e3 for p in group.phases],
-            }[what]
-            groups.append(Group(group.words, x, y))
+            loads = [phase.workload for phase in group.phases]
+            depths = [load.queue_depth for load in loads]
+            percents = [load.content.compressible_percent for load in loads]
+            y, _ = step_values([phase.step for phase in group.phases], what)
+            groups.append(Group(group.words, depths if x.scale == "log" else percents, y))
         return groups
 
-    return panel(
-        title,
-        charts_groups.chart(chart_id, found, of, unit=unit, axis=axis),
-        names_of(found),
-        [f"n = {sum(s.total_ios for s in run.measured.steps):,} I/Os" for run in found],
-        Note(captions.ZERO, "linear"),
-        Note(captions.LOG, "log"),
-        switches=charts_groups.switches(found, of),
-        key=charts_groups.key(found, of),
-        wide=False,
+    return curves(
+        chart_id,
+        found,
+        of,
+        title=title,
+        unit=UNITS[what],
+        x=x,
+        samples=model.counted(found),
+        scales=BOTH,
     )
 
 
-def compression_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _compression_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """The rate over how far the data can be compressed, and the course of the run."""
-    axis: Json = {"title": {"text": "compressible, %"}, "range": [-4, 104], "dtick": 20}
+    axis = Axis("compressible, %", limits=(-4, 104), tick_step=20)
     curve = _curves(f"{prefix}-curve", found, "Data rate by compressibility", "rate", axis)
-    return [replace(curve, wide=True), time_panel(prefix, found)]
+    return [replace(curve, wide=True), time.over_time(prefix, found)]
 
 
-def ladders_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _ladders_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """IOPS and mean latency of each mix by queue depth, and the course of the run."""
-    axis = depth_axis([step.queue_depth for run in found for step in run.measured.steps])
+    axis = model.depth_axis([step.queue_depth for run in found for step in run.measured.steps])
     shown = [
         _curves(f"{prefix}-iops", found, "IOPS by queue depth and mix", "iops", axis),
         _curves(f"{prefix}-latency", found, "Mean latency by queue depth and mix", "latency", axis),
-        time_panel(prefix, found),
+        time.over_time(prefix, found),
     ]
     few = all(len(run.measured.phases) <= MANY for run in found)
-    return shown + (inside_panels(prefix, found) if few else [])
+    return shown + (latency.inside(prefix, found) if few else [])
 
 
-LOADS = Kind(
-    bars=generic.bars,
-    panels=panels,
-    say=generic.say,
-    table=captions.figures_table,
-    remarks=remarks,
-)
-COMPRESSION = replace(LOADS, panels=compression_panels)
-LADDERS = replace(LOADS, panels=ladders_panels)
+LOADS = Kind(panels=_panels, remarks=_remarks)
+COMPRESSION = replace(LOADS, panels=_compression_panels)
+LADDERS = replace(LOADS, panels=_ladders_panels)

@@ -1,41 +1,47 @@
-"""SNIA's tests in rounds: the way to steady state, the measurement window, then the figures.
+"""SNIA's tests: rounds until steady, and the way of a fresh drive to saturation.
 
 The plots are the specification's: steady-state convergence over all rounds, the measurement window
 with its mean, its least-squares line and the bounds around the mean, and every load's figure as a
-table and as bars (its three-dimensional bars, seen from above).
+table and as bars (its three-dimensional bars, seen from above); of a saturation test IOPS over time
+and over data written, and latency, by the minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivebay.analysis import Measured
+from drivebay.analysis import Measured, timeline
 from drivebay.analysis.figures import SMALL_BLOCK_BYTES, PhaseFigures
 from drivebay.analysis.groups import mix_name
+from drivebay.analysis.rounds import RoundsFound
 from drivebay.common import units
 from drivebay.definitions.suites import spoken
-from drivebay.report import captions, charts_groups
-from drivebay.report.blocks import inside_panels, names_of
-from drivebay.report.charts_groups import Group
-from drivebay.report.entries import Run, by_drive
+from drivebay.report import figures
+from drivebay.report.charts import latency, model
+from drivebay.report.charts.curves import BOTH, LOG_FIRST, Group, curves
+from drivebay.report.charts.model import Axis, Panel
+from drivebay.report.components import details, table
 from drivebay.report.kinds import generic
-from drivebay.report.kinds.base import BarOf, Kind
+from drivebay.report.kinds.generic import BarOf, Kind
+from drivebay.report.kinds.loads import MANY
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.panels import Note, Panel, panel
-from drivebay.report.parts import details, table
-from drivebay.report.words import latency as latency_words
-from drivebay.report.words import number, quantity
+from drivebay.report.runs import Run, by_drive
+from drivebay.report.text import latency as latency_words
+from drivebay.report.text import number, quantity
 
-MANY = 12
-"""With more loads than that their latencies have no row each: the tables have them."""
+MINUTE_S = 60
+SHORT_S = 20 * MINUTE_S
+"""A run under so many seconds is drawn by the second."""
+IOPS, RATE, LATENCY, LONGEST = "IOPS", "Data rate", "Mean latency", "Longest latency"
+UNITS = {IOPS: "IOPS", RATE: "MB/s", LATENCY: "ms", LONGEST: "ms"}
 
 
-def bars(measured: Measured) -> list[BarOf]:
+def _bars(measured: Measured) -> list[BarOf]:
     """What was tracked; the number of rounds stands in the remark."""
     return [bar for bar in generic.bars(measured) if bar.key != "steady_rounds"]
 
 
-def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Convergence and window side by side, the figures, and the inside of a test of few loads."""
     rule = found[0].measured.test.rounds
     known = [run for run in found if run.measured.rounds is not None]
@@ -43,61 +49,57 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     if known and rule is not None:
         windows = [_window(prefix, known, label) for label in rule.tracked]
         shown = [_convergence(prefix, known), *windows]
-    shown += _figures(prefix, found)
+    what = _what(found[0].measured)
+    shown.append(_by_size(f"{prefix}-grid", found, what))
+    if what == LATENCY:
+        shown.append(_by_size(f"{prefix}-longest", found, LONGEST))
     if len(found[0].measured.phases) <= MANY:
         # Rounds lie apart in time: what is drawn over the run would run them together.
-        shown += [one for one in inside_panels(prefix, found) if not one.apart]
+        shown += [one for one in latency.inside(prefix, found) if not one.apart]
     return shown
+
+
+def _rounds(run: Run) -> RoundsFound:
+    assert run.measured.rounds is not None, "asked of runs that have rounds"
+    return run.measured.rounds
+
+
+def _rounds_axis(first: int, last: int) -> Axis:
+    step = 1 if last - first < 12 else 5
+    return Axis("round", limits=(first - 0.4, last + 0.4), tick_step=step)
 
 
 def _convergence(prefix: str, found: Sequence[Run]) -> Panel:
     def of(run: Run) -> list[Group]:
-        rounds = run.measured.rounds
-        if rounds is None:
-            return []
+        rounds = _rounds(run)
         shown = {one.label: one.values for one in rounds.tracked}
         if not by_drive(found) and rounds.unit != "µs":
-            shown = _like_tracked(run) | shown
+            tracked = [p for p in run.measured.phases if p.label in shown]
+            mixes = {phase.workload.read_percent for phase in tracked}
+            alike = [p.label for p in run.measured.phases if p.workload.read_percent in mixes]
+            shown = {label: rounds.history[label] for label in alike} | shown
         return [Group(spoken(name), range(1, len(y) + 1), y) for name, y in shown.items()]
 
-    unit = found[0].measured.rounds.unit if found[0].measured.rounds else ""
-    most = max((run.measured.rounds.count for run in found if run.measured.rounds), default=1)
-    return panel(
-        "Steady-state convergence",
-        charts_groups.chart(
-            f"{prefix}-convergence", found, of, unit=unit, axis=_rounds_axis(1, most)
-        ),
-        names_of(found),
-        [_count(run) for run in found],
-        Note(captions.ZERO, "linear"),
-        Note(captions.LOG, "log"),
+    return curves(
+        f"{prefix}-convergence",
+        found,
+        of,
+        title="Steady-state convergence",
+        unit=_rounds(found[0]).unit,
+        x=_rounds_axis(1, max(_rounds(run).count for run in found)),
+        samples=model.spoken(found, [f"n = {_rounds(run).count} rounds" for run in found]),
         lead="Every round; the loads with the mix of what is tracked.",
-        switches=charts_groups.switches(found, of),
-        key=charts_groups.key(found, of),
-        wide=False,
+        scales=BOTH,
     )
-
-
-def _like_tracked(run: Run) -> dict[str, tuple[float, ...]]:
-    """The rounds of all loads that read as large a share as something tracked."""
-    rounds = run.measured.rounds
-    assert rounds is not None, "asked of runs that have rounds"
-    tracked = {one.label for one in rounds.tracked}
-    mixes = {p.workload.read_percent for p in run.measured.phases if p.label in tracked}
-    return {
-        phase.label: rounds.history[phase.label]
-        for phase in run.measured.phases
-        if phase.workload.read_percent in mixes
-    }
 
 
 def _window(prefix: str, found: Sequence[Run], label: str) -> Panel:
     """The last rounds of one load that is tracked."""
 
     def of(run: Run) -> list[Group]:
-        rounds = run.measured.rounds
-        one = next((one for one in rounds.tracked if one.label == label), None) if rounds else None
-        if rounds is None or one is None:
+        rounds = _rounds(run)
+        one = next((one for one in rounds.tracked if one.label == label), None)
+        if one is None:
             return []
         last = one.values[-rounds.window :]
         x = [len(one.values) - len(last) + place + 1 for place in range(len(last))]
@@ -105,70 +107,62 @@ def _window(prefix: str, found: Sequence[Run], label: str) -> Panel:
         values = Group(spoken(label), x, last)
         if by_drive(found):
             return [values]
+        line = [start + rise * n for n in range(len(x))]
         return [
             values,
             Group("mean", x, [one.mean] * len(x), marks=False),
-            Group("least-squares line", x, [start + rise * n for n in range(len(x))], "dot", False),
-            Group("mean + 10 %", x, [one.mean * 1.1] * len(x), "dash", False),
-            Group("mean - 10 %", x, [one.mean * 0.9] * len(x), "dash", False),
+            Group("least-squares line", x, line, dash="dot", marks=False),
+            Group("mean + 10 %", x, [one.mean * 1.1] * len(x), dash="dash", marks=False),
+            Group("mean - 10 %", x, [one.mean * 0.9] * len(x), dash="dash", marks=False),
         ]
 
-    several = [run.measured.rounds for run in found if run.measured.rounds is not None]
-    first = min(rounds.count - rounds.window + 1 for rounds in several)
-    last = max(rounds.count for rounds in several)
+    several = [_rounds(run) for run in found]
     alone = len(several[0].tracked) == 1
-    return panel(
-        f"Steady-state measurement window{'' if alone else f', {spoken(label)}'}",
-        charts_groups.chart(
-            f"{prefix}-window-{label}",
-            found,
-            of,
-            unit=several[0].unit,
-            axis=_rounds_axis(first, last),
-            close=True,
+    return curves(
+        f"{prefix}-window-{label}",
+        found,
+        of,
+        title=f"Steady-state measurement window{'' if alone else f', {spoken(label)}'}",
+        unit=several[0].unit,
+        x=_rounds_axis(
+            min(rounds.count - rounds.window + 1 for rounds in several),
+            max(rounds.count for rounds in several),
         ),
-        names_of(found),
-        [_excursions(run, label) for run in found],
-        "The axis does not start at zero.",
-        key=charts_groups.key(found, of),
-        wide=False,
+        samples=model.spoken(found, [_excursions(rounds, label) for rounds in several]),
+        scales=(model.CLOSE,),
     )
 
 
-def _rounds_axis(first: int, last: int) -> dict[str, object]:
-    return {
-        "title": {"text": "round"},
-        "range": [first - 0.4, last + 0.4],
-        "dtick": 1 if last - first < 12 else 5,
-    }
-
-
-def _count(run: Run) -> str:
-    rounds = run.measured.rounds
-    return f"n = {rounds.count} rounds" if rounds else "no rounds"
-
-
-def _excursions(run: Run, label: str) -> str:
-    rounds = run.measured.rounds
-    known = [one for one in rounds.tracked if one.label == label] if rounds else []
+def _excursions(rounds: RoundsFound, label: str) -> str:
     return "".join(
         f"Range {one.range_percent:.1f} %, slope {one.slope_percent:.1f} % of the mean, "
-        f"n = {rounds.window if rounds else 0} rounds"
-        for one in known
+        f"n = {rounds.window} rounds"
+        for one in rounds.tracked
+        if one.label == label
     )
 
 
-def _figures(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Every load's figure by block size, grouped by mix."""
-    latency = _rule(found[0].measured) == "latency"
-    what = "Mean latency" if latency else _what(found[0].measured)
-    shown = [_by_size(f"{prefix}-grid", found, what)]
-    if latency:
-        shown.append(_by_size(f"{prefix}-longest", found, "Longest latency"))
-    return shown
+def _what(measured: Measured) -> str:
+    """Which value the test is about."""
+    if measured.test.rounds is not None and measured.test.rounds.variable == "latency":
+        return LATENCY
+    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in measured.phases)
+    return RATE if large else IOPS
+
+
+def _value(measured: Measured, phase: PhaseFigures, what: str) -> float:
+    if what == IOPS:
+        return phase.step.iops
+    if what == RATE:
+        return phase.step.rate_mb_s
+    key = "latency_mean" if what == LATENCY else "latency_max"
+    found = measured.figures.get(f"{key}_{phase.label}")
+    return float("nan") if found is None or found.value is None else found.value / 1e3
 
 
 def _by_size(chart_id: str, found: Sequence[Run], what: str) -> Panel:
+    """Every load's figure by block size, grouped by mix."""
+
     def of(run: Run) -> list[Group]:
         groups: dict[str, list[PhaseFigures]] = {}
         for phase in reversed(run.measured.phases):
@@ -182,51 +176,20 @@ def _by_size(chart_id: str, found: Sequence[Run], what: str) -> Panel:
             for name, some in reversed(groups.items())
         ]
 
-    unit = {"IOPS": "IOPS", "Data rate": "MB/s"}.get(what, "ms")
-    ios = [f"n = {sum(s.total_ios for s in run.measured.steps):,} I/Os" for run in found]
-    log_first = what == "IOPS"
-    return panel(
-        f"{what} by block size and mix",
-        charts_groups.chart(
-            chart_id,
-            found,
-            of,
-            unit=unit,
-            axis={"type": "category"},
-            bars=True,
-            log_first=log_first,
-        ),
-        names_of(found),
-        ios,
-        Note(captions.ZERO, "linear"),
-        Note(captions.LOG, "log"),
-        lead="Means over the last rounds." if what != "Longest latency" else "Of the last rounds.",
-        switches=charts_groups.switches(found, of, log_first=log_first),
-        key=charts_groups.key(found, of),
-        wide=len(found[0].measured.phases) > MANY,
+    return curves(
+        chart_id,
+        found,
+        of,
+        title=f"{what} by block size and mix",
+        unit=UNITS[what],
+        x=Axis(scale="category"),
+        samples=model.counted(found),
+        scales=LOG_FIRST if what == IOPS else BOTH,
+        bars=True,
     )
 
 
-def _value(measured: Measured, phase: PhaseFigures, what: str) -> float:
-    if what == "IOPS":
-        return phase.step.iops
-    if what == "Data rate":
-        return phase.step.rate_mb_s
-    key = "latency_mean" if what == "Mean latency" else "latency_max"
-    found = measured.figures.get(f"{key}_{phase.label}")
-    return float("nan") if found is None or found.value is None else found.value / 1e3
-
-
-def _rule(measured: Measured) -> str:
-    return measured.test.rounds.variable if measured.test.rounds else "iops"
-
-
-def _what(measured: Measured) -> str:
-    large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in measured.phases)
-    return "Data rate" if large else "IOPS"
-
-
-def grid(found: Sequence[Run]) -> Html:
+def _table(found: Sequence[Run]) -> Html:
     """The specification's table, a row for each block size and a column for each mix; then all
     figures."""
     parts: list[Child] = []
@@ -234,57 +197,87 @@ def grid(found: Sequence[Run]) -> Html:
         phases = run.measured.phases
         mixes = list(dict.fromkeys(phase.workload.read_percent for phase in phases))
         sizes = sorted({phase.workload.block_bytes for phase in phases})
-        latency = _rule(run.measured) == "latency"
-        what = "Mean latency" if latency else _what(run.measured)
-        by_load = {(p.workload.block_bytes, p.workload.read_percent): p for p in phases}
+        what = _what(run.measured)
+        by_load = {
+            (p.workload.block_bytes, p.workload.read_percent): _value(run.measured, p, what)
+            for p in phases
+        }
         rows: list[list[Child]] = [
-            [
-                units.binary_bytes(size),
-                *(_cell(run, by_load.get((size, mix)), what) for mix in mixes),
-            ]
+            [units.binary_bytes(size), *(_cell(by_load.get((size, mix)), what) for mix in mixes)]
             for size in sizes
         ]
-        unit = {"IOPS": "IOPS", "Data rate": "MB/s"}.get(what, "")
+        unit = "" if what == LATENCY else f", {UNITS[what]}"
         name = f"{run.name}: " if run.name else ""
-        caption = f"{name}{what}{f', {unit}' if unit else ''}, by block size and reads/writes in %"
-        heads = ["", *(f"{mix}/{100 - mix}" for mix in mixes)]
-        parts.append(table(heads, rows, caption=caption))
-    return el(
-        "div", details("Figures by block size and mix", *parts), captions.figures_table(found)
-    )
+        caption = f"{name}{what}{unit}, by block size and reads/writes in %"
+        parts.append(table(["", *(f"{mix}/{100 - mix}" for mix in mixes)], rows, caption=caption))
+    grid = details("Figures by block size and mix", *parts)
+    return el("div", grid, figures.figures_table(found))
 
 
-def _cell(run: Run, phase: PhaseFigures | None, what: str) -> str:
-    if phase is None:
+def _cell(value: float | None, what: str) -> str:
+    if value is None:
         return ""
-    value = _value(run.measured, phase, what)
-    return latency_words(value * 1e3) if what == "Mean latency" else number(value)
+    return latency_words(value * 1e3) if what == LATENCY else number(value)
 
 
-def remarks(measured: Measured) -> list[str]:
+def _remarks(measured: Measured) -> list[str]:
     """Whether and after how many rounds it was steady."""
     rounds = measured.rounds
     if rounds is None or measured.test.rounds is None:
         return ["too few rounds were run to tell whether the drive was steady"]
-    if not rounds.reached:
-        return [
-            f"steady state was not reached in {rounds.count} rounds; the figures are those of the "
-            f"last {rounds.window}"
-        ]
-    return [
-        f"steady after {rounds.count} rounds; the figures are those of the last {rounds.window}"
-    ]
+    how = (
+        f"steady after {rounds.count} rounds"
+        if rounds.reached
+        else f"steady state was not reached in {rounds.count} rounds"
+    )
+    return [f"{how}; the figures are those of the last {rounds.window}"]
 
 
-def say(measured: Measured) -> list[str]:
+def _say(measured: Measured) -> list[str]:
     """What was tracked, and how many rounds it took."""
     known = [
         f"{one.label.partition(', ')[2]} {quantity(one.value, one.unit)}"
-        for bar in bars(measured)
+        for bar in _bars(measured)
         if (one := measured.figures[bar.key]).value is not None
     ]
     words = ", ".join(known)
-    return [f"{measured.test.title}: {words} ({remarks(measured)[0]})."] if known else []
+    return [f"{measured.test.title}: {words} ({_remarks(measured)[0]})."] if known else []
 
 
-KIND = Kind(bars=bars, panels=panels, say=say, table=grid, remarks=remarks)
+def _saturation_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """The specification's three plots, then latency and stages."""
+    return [
+        _course(f"{prefix}-time", found, "IOPS over time", "IOPS", "hours"),
+        _course(f"{prefix}-written", found, "IOPS over data written", "IOPS", "GB written"),
+        _course(f"{prefix}-latency-time", found, "Mean latency over time", "ms", "hours"),
+        *latency.inside(prefix, found),
+    ]
+
+
+def _course(chart_id: str, found: Sequence[Run], title: str, unit: str, across: str) -> Panel:
+    short = all(run.measured.phases[0].timeline.n < SHORT_S for run in found)
+
+    def of(run: Run) -> list[Group]:
+        some = timeline.stretches(run.measured.phases[0].timeline, 1 if short else MINUTE_S)
+        x = some.written_gb if across == "GB written" else some.end_s / 3600
+        y = some.ios if unit == "IOPS" else some.latency_ms_mean
+        return [Group("", [round(float(one), 4) for one in x], y.tolist(), marks=len(x) < 100)]
+
+    longest = max(max(group.x, default=1.0) for run in found for group in of(run))
+    seconds = [f"n = {run.measured.phases[0].timeline.n:,} s" for run in found]
+    return curves(
+        chart_id,
+        found,
+        of,
+        title=title,
+        unit=unit,
+        x=Axis(across, limits=(0, float(longest))),
+        samples=model.spoken(found, seconds),
+        lead="One point per second." if short else "Means of a minute.",
+        scales=BOTH,
+        wide=chart_id.endswith("-time") and unit == "IOPS",
+    )
+
+
+ROUNDS = Kind(bars=_bars, panels=_panels, say=_say, table=_table, remarks=_remarks)
+SATURATION = Kind(panels=_saturation_panels)

@@ -1,20 +1,37 @@
-"""The specification page: what the maker prints, what the target says of itself, every parameter.
+"""What figures rest on: the drive's specification, its health, the conditions of its tests.
 
 Everything that a target says of itself is text, whatever it contains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from drivebay import analysis
 from drivebay.analysis.published import said, specification
 from drivebay.common import units
-from drivebay.report.entries import Entry
+from drivebay.report.components import details, table
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.parts import details, table
+from drivebay.report.runs import Entry
+from drivebay.report.text import number
+from drivebay.results import Result
 
 LEAF = {"value", "source", "range", "unit", "note"}
+GREW: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("written_bytes", "Written", units.si_bytes),
+    ("read_bytes", "Read", units.si_bytes),
+    ("controller_busy_min", "Busy", lambda minutes: units.duration(60 * minutes)),
+    ("throttle_s", "Throttled", units.duration),
+    ("media_errors", "Media errors", number),
+)
+AFTER: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("temperature_c", "Temperature", lambda celsius: f"{number(celsius)} °C"),
+    ("percentage_used", "Used", lambda percent: f"{number(percent)} %"),
+    ("available_spare_percent", "Spare", lambda percent: f"{number(percent)} %"),
+    ("waf", "Write amplification", number),
+)
+"""Names of figures in SMART, as `targets.smart` calls them; what grew, and what there is after."""
 
 
 def specifications(all_entries: Sequence[Entry]) -> Html:
@@ -108,3 +125,61 @@ def _leaf(path: str, value: Any) -> str:
         size = path.endswith("_bytes") and value >= 1000
         return f"{value:,}" + (f" ({units.si_bytes(value)})" if size else "")
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def health(result: Result) -> list[Child]:
+    """A table for the page of one review; nothing if no test has SMART."""
+    found = {step.id: step.conditions().get("smart", {}) for step in result.done}
+    found = {test: smart for test, smart in found.items() if "after" in smart}
+    grew = [c for c in GREW if any(c[0] in smart["after"] for smart in found.values())]
+    after = [c for c in AFTER if any(c[0] in smart["after"] for smart in found.values())]
+    if not grew and not after:
+        return []
+    rows: list[list[Child]] = []
+    for test, smart in found.items():
+        row: list[Child] = [test]
+        for name, _, words in grew:
+            there = name in smart["before"] and name in smart["after"]
+            row.append(words(smart["grew"].get(name, 0.0)) if there else "-")
+        for name, _, words in after:
+            row.append(words(smart["after"][name]) if name in smart["after"] else "-")
+        rows.append(row)
+    heads = ["Test", *(f"{title}" for _, title, _ in grew), *(f"{t} after" for _, t, _ in after)]
+    caption = "Health of the drive (SMART): during each test, and after it"
+    return [table(heads, rows, caption=caption, kind="data many")]
+
+
+def conditions(result: Result) -> list[Child]:
+    """Blocks for the page of one review; none for a virtual drive."""
+    if result.simulated or not result.done:
+        return []
+    found = analysis.conditions(result)
+    body: list[Child] = []
+    if found.warnings:
+        body.append(el("h3", "Validity warnings"))
+        items = [
+            el("li", warning.sentence, _where(warning.test_ids, len(result.done)))
+            for warning in found.warnings
+        ]
+        body.append(el("ul", items))
+    rows: list[list[Child]] = []
+    for test_id, count in found.interruptions.items():
+        times = "once" if count == 1 else f"{count} times"
+        rows.append([f"Cut short: {test_id}", f"{times}; begun anew, prepared as at first"])
+    if found.link is not None:
+        link = found.link
+        rows.append(["Link", f"{link['kind']} {link['now']} (possible: {link['possible']})"])
+    for name, words, _ in flat(found.host):
+        rows.append([label(name), words])
+    if found.seconds:
+        missed = f"{found.missed_seconds} missed" if found.missed_seconds else "none missed"
+        rows.append(["Telemetry", f"{found.seconds:,} seconds, {missed}"])
+    rows += [["Read each second", source] for source in found.read]
+    rows += [[f"Absent: {source}", why] for source, why in found.absent.items()]
+    if rows:
+        body.append(table(["", ""], rows, caption="Conditions", kind="data narrow"))
+    return body
+
+
+def _where(test_ids: tuple[str, ...], tests: int) -> str:
+    return "" if len(test_ids) == tests else f" ({', '.join(test_ids)})"

@@ -15,7 +15,7 @@ from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.mixes import NAMES, mix_words
 from drivebay.common import units
 from drivebay.definitions.suites import Test, spoken
-from drivebay.report.themes import SERIES
+from drivebay.report.theme import SERIES
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""The pieces that sections are made of: bars, charts with their captions, switches, tables.
+"""Bars, tables and what is folded, as HTML.
 
-Bars are plain HTML: they need no script, begin at zero, and print. A chart is an empty box that the
-page fills when it comes into sight; its caption says units, samples, spread and where axes begin.
+Bars are plain HTML: they need no script, begin at zero, and print.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from drivebay.report.charts import Chart
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.words import number
+from drivebay.report.text import number
 
 
 @dataclass(frozen=True)
@@ -74,73 +72,6 @@ def _exact(value: float | None) -> str | None:
     return None if value is None else repr(value)
 
 
-def figure(
-    title: str,
-    chart: Chart,
-    *captions: Child,
-    wide: bool = True,
-    controls: Child = None,
-    key: Child = None,
-) -> Html:
-    """A chart's place: title, switches, the box, its key, and the caption below."""
-    return el(
-        "figure",
-        el("div", el("h4", title), controls, class_="head"),
-        el(
-            "div",
-            el("noscript", "This chart needs JavaScript; its figures are in the tables."),
-            class_="plot",
-            data_chart=chart.id,
-            style=f"height:{chart.height}px",
-            role="img",
-            aria_label=title,
-        ),
-        key,
-        el("figcaption", [el("span", caption) for caption in captions if caption]),
-        el("p", [_save(form, title, chart.id) for form in ("CSV", "PNG", "SVG")], class_="save"),
-        class_="chart wide" if wide else "chart",
-    )
-
-
-def _save(form: str, title: str, chart_id: str) -> Html:
-    return el(
-        "button",
-        form,
-        type="button",
-        data_save=form.lower(),
-        data_of=chart_id,
-        aria_label=f"Save as {form}: {title}",
-    )
-
-
-def switch(
-    name: str, label: str, options: Sequence[tuple[str, str]], *, charts: Sequence[str], slot: int
-) -> Html | None:
-    """A row of choices that sets position `slot` of the charts' views; nothing for one choice."""
-    if len(options) < 2:
-        return None
-    buttons = []
-    for place, (value, words) in enumerate(options):
-        box = f"{name}-{value}"
-        buttons.append(
-            el("input", type="radio", name=name, id=box, value=value, checked=place == 0)
-            + el("label", words, for_=box)
-        )
-    return el(
-        "fieldset",
-        el("legend", label),
-        [Html(button) for button in buttons],
-        class_="switch",
-        data_charts=" ".join(charts),
-        data_slot=str(slot),
-    )
-
-
-def when(position: str, words: Child) -> Html:
-    """A part of a caption that is shown only while a switch of this figure stands there."""
-    return el("span", words, data_when=position)
-
-
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:
     """A few figures in one line."""
     return el(
@@ -148,29 +79,6 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Html:
         [el("div", el("dt", name), el("dd", value)) for name, value in pairs],
         class_="facts",
     )
-
-
-@dataclass(frozen=True)
-class Key:
-    """One entry of a legend; `colour` is a theme name or a CSS colour, `shape` a class of CSS."""
-
-    name: str
-    colour: str
-    shape: str = ""
-    meaning: str = ""
-
-
-def legend(keys: Sequence[Key]) -> Html | None:
-    """What the colours of a chart stand for; nothing for a single one."""
-    if len(keys) < 2:
-        return None
-    items = []
-    for key in keys:
-        colour = f"var(--{key.colour[1:]})" if key.colour.startswith("@") else key.colour
-        style = f"border-color:{colour}" if key.shape else f"background:{colour}"
-        mark = el("i", style=style, class_=key.shape or None, aria_hidden="true")
-        items.append(el("li", mark, key.name, title=key.meaning or None))
-    return el("ul", items, class_="legend")
 
 
 def table(

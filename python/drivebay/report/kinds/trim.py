@@ -1,4 +1,4 @@
-"""TRIM validation: the verdict in sentences, old data left as a bar, reads before and after.
+"""TRIM: the validation's verdict with reads before and after, and what TRIM gives back to writes.
 
 The reviews gave the verdict alone; that reads of discarded blocks are answered without flash, which
 is how a drive shows that it has understood, is seen in their latency.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drivebay.analysis import Measured
-from drivebay.report import captions, charts_load
-from drivebay.report.blocks import inside_panels, names_of, run_key
-from drivebay.report.entries import Run
-from drivebay.report.kinds.base import LOWER, BarOf, Kind
-from drivebay.report.panels import Panel, panel
-from drivebay.report.words import quantity
+from drivebay.report.charts import latency, model
+from drivebay.report.charts.model import Panel
+from drivebay.report.kinds import generic
+from drivebay.report.kinds.generic import LOWER, BarOf, Kind
+from drivebay.report.runs import Run
+from drivebay.report.text import quantity
 
 
-def bars(measured: Measured) -> list[BarOf]:
+def _check_bars(_measured: Measured) -> list[BarOf]:
     """Old data that is left, and how long reads take before and after."""
     return [
         BarOf("old_share", "Discarded blocks that give old data", "%", LOWER),
@@ -26,28 +26,25 @@ def bars(measured: Measured) -> list[BarOf]:
     ]
 
 
-def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _check_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Read latency before and after, as a mean and in full, and where the time went."""
-    ios = [f"n = {sum(step.total_ios for step in run.measured.steps):,} reads" for run in found]
-    latency = panel(
+    reads = generic.by_phase(
+        prefix,
+        found,
+        "latency",
         "Mean read latency before and after TRIM",
-        charts_load.by_phase(f"{prefix}-latency", found, "latency"),
-        names_of(found),
-        ios,
-        captions.ZERO,
         lead="The same blocks, 4 KiB at queue depth 1.",
-        key=run_key(found),
-        wide=False,
+        samples=model.counted(found).replace("I/Os", "reads"),
     )
-    return [latency, *inside_panels(prefix, found)]
+    return [reads, *latency.inside(prefix, found)]
 
 
-def remarks(measured: Measured) -> list[str]:
+def _check_remarks(measured: Measured) -> list[str]:
     """The verdict, and what it rests on."""
     return [] if measured.trim is None else [". ".join(measured.trim.sentences())]
 
 
-def say(measured: Measured) -> list[str]:
+def _check_say(measured: Measured) -> list[str]:
     """The verdict, and reads before and after."""
     if measured.trim is None:
         return []
@@ -57,4 +54,12 @@ def say(measured: Measured) -> list[str]:
     return [f"{first}; reads take {took} after.", *(f"{words}." for words in more)]
 
 
-KIND = Kind(bars=bars, panels=panels, say=say, table=captions.figures_table, remarks=remarks)
+def _write_bars(measured: Measured) -> list[BarOf]:
+    """What is left of the clean drive's rate, then both rates."""
+    shown = [measured.figures[key] for key in measured.main if key in measured.figures]
+    rates = [BarOf(one.key, one.label, "MB/s", half=True) for one in shown if one.unit == "MB/s"]
+    return [*(BarOf(one.key, one.label, "%") for one in shown if one.unit == "%"), *rates]
+
+
+CHECK = Kind(bars=_check_bars, panels=_check_panels, say=_check_say, remarks=_check_remarks)
+WRITE = Kind(bars=_write_bars)

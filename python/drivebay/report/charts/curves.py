@@ -1,0 +1,131 @@
+"""Curves and grouped bars: one value over queue depth, block size, mix, round or load.
+
+A lone run shows all its groups, each in a colour of its own. Runs of several drives, and those that
+the Bench lays over each other, keep their drive's colour, and a switch chooses the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from drivebay.report.charts import model
+from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
+from drivebay.report.runs import Run, by_drive
+from drivebay.report.theme import SERIES
+
+COLOURS = (*SERIES, "@muted", "@heat")
+BOTH = (model.LINEAR, model.LOG)
+LOG_FIRST = (model.LOG, model.LINEAR)
+DEVIATION = "Whiskers: standard deviation of the samples."
+
+
+@dataclass(frozen=True)
+class Group:
+    """Values that belong together; `marks` draws a mark at each. Without a colour of its own it has
+    the next one of the series."""
+
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float]
+    spread: Sequence[float] | None = None
+    dash: Literal["solid", "dash", "dot"] = "solid"
+    marks: bool = True
+    colour: str = ""
+    notes: Sequence[str] = ()
+
+
+def curves(
+    chart_id: str,
+    found: Sequence[Run],
+    of: Callable[[Run], Sequence[Group]],
+    *,
+    title: str,
+    unit: str,
+    x: Axis,
+    samples: str,
+    notes: Sequence[str] = (),
+    lead: str = "",
+    scales: Sequence[tuple[str, str]] = (model.LINEAR,),
+    y: Axis | None = None,
+    right: Axis | None = None,
+    bars: bool = False,
+    steps: bool = False,
+    choose: bool = True,
+    choice: str = "Show",
+    hover: str = "",
+    height: int = 340,
+    wide: bool = False,
+) -> Panel:
+    """The groups of every run over one axis.
+
+    Parameters
+    ----------
+    scales : of the y axis; a switch chooses where there are several.
+    y : the y axis, where it is not to be fitted to the values.
+    choose : of several drives one group at a time; without it all groups are shown, in the
+        drives' colours.
+    """
+    drives = by_drive(found)
+    by_run = drives or not choose
+    groups = [(run, group) for run in found for group in of(run)]
+    names = list(dict.fromkeys(group.name for _, group in groups))
+    own = {group.name: group.colour for _, group in groups}
+    colours = {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    series = tuple(
+        Series(
+            "bar" if bars else "line",
+            group.x,
+            group.y,
+            run.name,
+            group.name,
+            unit.partition(",")[0],
+            run.colour if by_run else colours[group.name],
+            spread=group.spread,
+            dash=group.dash if not drives or not choose else "solid",
+            steps=steps,
+            marker=6 if group.marks else 0,
+            notes=group.notes,
+            hover=hover or ("{group}, " if group.name else "") + "{x}: {y} {unit}",
+        )
+        for run, group in groups
+    )
+    chosen = choose and drives and len(names) > 1
+    base = Axis(unit, tick_form="si" if unit == "IOPS" else "plain")
+    views = {}
+    for part in names if chosen else [""]:
+        shown = [at for at, (_, group) in enumerate(groups) if part in ("", group.name)]
+        tops = [value for at in shown for value in _extent(series[at])]
+        for scale, _ in scales:
+            key = "|".join([part] * chosen + [scale] * (len(scales) > 1))
+            axis = y or model.scaled(scale, tops, base)
+            views[key] = View(tuple(shown), y=axis)
+    switches = []
+    if chosen:
+        switches.append(Switch("group", choice, tuple((name, name) for name in names)))
+    if len(scales) > 1:
+        switches.append(Switch("axis", "Axis", tuple(scales)))
+    first = next(iter(views.values())).y or base
+    chart = Chart(chart_id, height, series, x, (first,), right, views if switches else {})
+    dotted = {group.name for _, group in groups if group.dash == "dot"}
+    keys = [Key(n, colours[n], "line dotted" if n in dotted else "line") for n in names]
+    return Panel(
+        title,
+        chart,
+        samples,
+        (*(model.scale_notes(*scales) if y is None else ()), *model.notes(*notes)),
+        lead,
+        tuple(switches),
+        model.run_key(found) if by_run else tuple(keys),
+        wide,
+    )
+
+
+def _extent(series: Series) -> list[float]:
+    """The known values and the upper ends of their whiskers."""
+    known = [value for value in series.y if value == value]
+    if series.spread is None:
+        return known
+    ends = (value + sd for value, sd in zip(series.y, series.spread, strict=True))
+    return known + [end for end in ends if end == end]

@@ -1,0 +1,213 @@
+"""Where the time went: the stages of latency for each load, over the run, and between two drives.
+
+The stages of an I/O add up to its latency, so their means stack to the mean latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from drivebay.analysis.explain import Gap
+from drivebay.analysis.stages import meaning, ordered, title
+from drivebay.report.charts import model
+from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
+from drivebay.report.runs import Run, labelled
+from drivebay.report.theme import STAGES
+
+OTHER_STAGE = "#77716a"
+APART_MAX = 2
+"""Up to so many runs, what cannot lie over each other is shown side by side."""
+WRAP = 16
+SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
+UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the time")}
+
+
+def stages(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """By load, and over the run of one drive or two; [] for real drives, which do not tell."""
+    by_load = _by_load(f"{prefix}-stages", found)
+    if by_load is None:
+        return []
+    panel = Panel(
+        "Where the time went",
+        by_load,
+        model.counted(found, "histogram"),
+        model.scale_notes(model.LINEAR),
+        "Mean over all I/Os of a bar; the stages add up to the mean latency.",
+        (SHOW,),
+        stage_key(found),
+        wide=False,
+    )
+    return [panel, *(_over_time(prefix, found) if len(found) <= APART_MAX else [])]
+
+
+def stage_key(found: Sequence[Run]) -> tuple[Key, ...]:
+    """The colours of the stages that took time in any of these runs."""
+    names = ordered({s.stage for r in found for phase in r.measured.phases for s in phase.stages})
+    return tuple(Key(title(name), _colour(name), meaning=meaning(name)) for name in names)
+
+
+def _colour(stage: str) -> str:
+    return STAGES.get(stage, OTHER_STAGE)
+
+
+def _names_axis(rows: Sequence[str]) -> tuple[Axis, int]:
+    """An axis of bars' names, and the height of a chart with that many bars."""
+    return Axis(scale="category", wrap=WRAP), 70 + model.row_height(34, rows, WRAP) * len(rows)
+
+
+def _by_load(chart_id: str, found: Sequence[Run]) -> Chart | None:
+    rows = [(name, phase) for _, name, phase in labelled(found) if phase.stages]
+    if not rows:
+        return None
+    labels = [name for name, _ in rows]
+    names = ordered({s.stage for _, phase in rows for s in phase.stages})
+    series, views = [], {}
+    longest = max(sum(s.mean_us for s in phase.stages) for _, phase in rows)
+    for view, attribute in (("time", "mean_us"), ("share", "share_percent")):
+        unit, label = UNITS[view]
+        for name in names:
+            each = [{s.stage: getattr(s, attribute) for s in phase.stages} for _, phase in rows]
+            lengths = [one.get(name, 0.0) for one in each]
+            series.append(_bar(name, labels, lengths, unit))
+        shown = tuple(range(len(series) - len(names), len(series)))
+        limits = model.from_zero(longest) if view == "time" else (0, 100)
+        views[view] = View(shown, y=Axis(label, limits=limits))
+    axis, height = _names_axis(labels)
+    first = Axis(UNITS["time"][1])
+    return Chart(
+        chart_id, height, tuple(series), axis, (first,), views=views, horizontal=True, stacked=True
+    )
+
+
+def _bar(stage: str, labels: Sequence[str], lengths: Sequence[float], unit: str) -> Series:
+    return Series(
+        "bar",
+        labels,
+        lengths,
+        title(stage),
+        unit=unit,
+        colour=_colour(stage),
+        hover="{name}: {y} {unit}",
+    )
+
+
+def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Over the run: stacks cannot lie over each other, so one for each run, on the same scale."""
+    known = [run for run in found if any(p.stages_over_time for p in run.measured.phases)]
+    highest = max((_highest(run) for run in known), default=0.0)
+    longest = max((sum(p.timeline.n for p in run.measured.phases) for run in known), default=0)
+    panels = []
+    for run in known:
+        lengths = [p.stages_over_time.stretch_s for p in run.measured.phases if p.stages_over_time]
+        place = found.index(run)
+        panels.append(
+            Panel(
+                "Where the time went, over the run" + (f": {run.name}" if len(found) > 1 else ""),
+                _stack(f"{prefix}-stages-time{place or ''}", run, highest, longest),
+                model.counted([run], "histogram"),
+                model.scale_notes(model.LINEAR),
+                f"Mean per I/O of intervals of {max(lengths)} s.",
+                (SHOW,),
+                stage_key([run]),
+                wide=len(found) == 1,
+                apart=True,
+            )
+        )
+    return panels
+
+
+def _highest(run: Run) -> float:
+    sums = [
+        np.sum(list(phase.stages_over_time.mean_us.values()), axis=0)
+        for phase in run.measured.phases
+        if phase.stages_over_time is not None
+    ]
+    return max((float(np.nanmax(one)) for one in sums if not np.isnan(one).all()), default=0.0)
+
+
+def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
+    """The stages of each interval of the run, all phases one after the other."""
+    phases = run.measured.phases
+    names = ordered({n for p in phases if p.stages_over_time for n in p.stages_over_time.mean_us})
+    series, views = [], {}
+    for view, (unit, label) in UNITS.items():
+        for name in names:
+            x: list[float] = []
+            y: list[float] = []
+            start = 0.0
+            for phase in phases:
+                over = phase.stages_over_time
+                if over is not None:
+                    values = np.zeros(len(over.second))
+                    if name in over.mean_us:
+                        values = over.mean_us[name] if unit == "µs" else over.share_percent(name)
+                    x += (over.second + start).tolist()
+                    y += values.tolist()
+                start += phase.timeline.n
+            series.append(
+                Series(
+                    "area",
+                    x,
+                    y,
+                    title(name),
+                    unit=unit,
+                    colour=_colour(name),
+                    steps=True,
+                    hover="{name}: {y} {unit}",
+                )
+            )
+        shown = tuple(range(len(series) - len(names), len(series)))
+        limits = model.from_zero(highest) if unit == "µs" else (0, 100)
+        views[view] = View(shown, y=Axis(label, limits=limits))
+    return Chart(
+        chart_id,
+        300,
+        tuple(series),
+        Axis("seconds", limits=(0, longest)),
+        (Axis(UNITS["time"][1]),),
+        views=views,
+    )
+
+
+def gap(chart_id: str, found: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
+    """How much longer the second drive takes than the first, load by load, split into stages; []
+    without a gap."""
+    names = ordered({part.stage for one in gaps for part in one.parts})
+    if not names:
+        return []
+    labels = [one.label for one in gaps]
+    series = []
+    for name in names:
+        lengths = [next((p.us for p in one.parts if p.stage == name), 0.0) for one in gaps]
+        series.append(_bar(name, labels, lengths, "µs"))
+    whole = [one.us for one in gaps]
+    series.append(
+        Series(
+            "scatter",
+            labels,
+            whole,
+            "All stages",
+            unit="µs",
+            colour="@ink",
+            marker=9,
+            symbol="diamond",
+            hover="{name}: {y} {unit}",
+        )
+    )
+    axis, height = _names_axis(labels)
+    first, second = (run.name for run in found)
+    value = Axis("µs per I/O more, or less", tick_form="signed")
+    chart = Chart(chart_id, height, tuple(series), axis, (value,), horizontal=True, stacked=True)
+    return [
+        Panel(
+            "The gap between the two",
+            chart,
+            f"{second} less {first}",
+            model.notes("The axis has its zero where the two are equal."),
+            "Right of zero: stages that take the second drive longer; the diamond is the sum.",
+            key=stage_key(found),
+            wide=False,
+        )
+    ]

@@ -1,0 +1,236 @@
+"""Charts over time: the scatter of a consistency test, rate and sensors of any test.
+
+One point per second, none left out and none averaged; only lines of many hours are of means over
+the fewest seconds that leave `POINTS_MAX`, and say so. Rate, temperature and power lie on one time
+axis; a pane whose values no run reports is left out, and the caption says so by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from drivebay.analysis.timeline import Floats, Timeline, thinned, throttle_spans
+from drivebay.report.charts import model
+from drivebay.report.charts.model import Axis, Chart, Mark, Panel, Series, View
+from drivebay.report.runs import SELF, Run, by_drive, phase_name
+
+ALL = "all"
+TEMPERATURE_FROM_C = 20.0
+MARKS_MAX = 200
+FEW = 60
+NAMED_MAX = 12
+FURTHER_MAX = 6
+POINTS_MAX = 7200
+SCALES = ("linear", "log", "close")
+
+
+@dataclass(frozen=True)
+class Pane:
+    """One attribute of a timeline; `colour` is that of a lone run's line."""
+
+    attribute: str
+    label: str
+    unit: str
+    colour: str = ""
+
+    def axis(self) -> Axis:
+        """Its axis, from zero but for temperatures."""
+        return Axis(self.label, include=TEMPERATURE_FROM_C if self.unit == "°C" else 0)
+
+
+SENSORS = (Pane("temperature_c", "°C", "°C", "@heat"), Pane("power_w", "W", "W", "@power"))
+
+
+def reports(found: Sequence[Run], attribute: str) -> bool:
+    """True when any of the runs has known values of this kind."""
+    return any(
+        not np.isnan(getattr(phase.timeline, attribute)).all()
+        for run in found
+        for phase in run.measured.phases
+    )
+
+
+def _sensors(found: Sequence[Run]) -> list[Pane]:
+    return [pane for pane in SENSORS if reports(found, pane.attribute)]
+
+
+def with_sensors(found: Sequence[Run]) -> str:
+    """The end of a chart's title: which of temperature and power it has."""
+    names = {"°C": "temperature", "W": "power"}
+    known = [names[pane.unit] for pane in _sensors(found)]
+    return f", with {' and '.join(known)}" if known else ""
+
+
+def sensor_notes(found: Sequence[Run]) -> tuple[str, ...]:
+    """Which of temperature and power are drawn and which no target reports; what a tint means."""
+    words = []
+    for name, attribute in (("Temperature", "temperature_c"), ("Power", "power_w")):
+        if not reports(found, attribute):
+            words.append(f"{name}: not reported by this target.")
+    if reports(found, "temperature_c"):
+        words.append("The temperature axis does not start at zero.")
+    if reports(found, "power_w"):
+        words.append("The power axis starts at zero.")
+    lone = len({run.entry.key for run in found}) == 1 and not any(r.colour == SELF for r in found)
+    tinted = lone and any(
+        (phase.timeline.throttle_stage > 0).any() for run in found for phase in run.measured.phases
+    )
+    return " ".join(words), "Tinted: the drive reports that it throttles." if tinted else ""
+
+
+# --- IOPS of every second -------------------------------------------------------------------------
+
+
+def _window(run: Run, whole: bool) -> slice:
+    timeline = run.measured.phases[0].timeline
+    window_s = run.measured.test.metric_window_s
+    return slice(0, timeline.n) if whole or window_s is None else timeline.last(window_s)
+
+
+def _ios_axis(scale: str, samples: Sequence[Floats]) -> Axis:
+    values = [value for some in samples for value in some.tolist()] or [0.0]
+    return model.scaled(scale, values, Axis("IOPS, each second"), room=0.12)
+
+
+def scatter(chart_id: str, found: Sequence[Run], *, whole: bool) -> Chart:
+    """IOPS of every second as points: the whole run with the sensors, or the last seconds that the
+    test's figure is taken from.
+
+    Views: "TEST|linear", "TEST|log", and for a window "TEST|close"; TEST is a test's id or "all".
+    """
+    panes = [Pane("ios", "IOPS, each second", "IOPS"), *(_sensors(found) if whole else [])]
+    parts = {id(run): _window(run, whole) for run in found}
+    series = []
+    for place, pane in enumerate(panes):
+        for run in found:
+            part = parts[id(run)]
+            values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
+            series.append(_series(run, values, part.start, place, pane, run.colour))
+    views = {}
+    for test in [*dict.fromkeys(run.measured.test.id for run in found), ALL]:
+        shown = [place for place, run in enumerate(found) if test in (ALL, run.measured.test.id)]
+        numbers = tuple(p * len(found) + place for p in range(len(panes)) for place in shown)
+        some = [found[place] for place in shown]
+        samples = [run.measured.phases[0].timeline.ios[parts[id(run)]] for run in some]
+        marks = _tints(some[0].measured.phases[0].timeline) if whole and len(some) == 1 else ()
+        ends = [parts[id(run)] for run in some]
+        span = (min(part.start for part in ends), max(part.stop for part in ends))
+        for scale in SCALES[: 2 if whole else 3]:
+            y = _ios_axis(scale, samples)
+            y = replace(y, tick_form="si" if whole else "plain")
+            views[f"{test}|{scale}"] = View(numbers, Axis("seconds", limits=span), y, marks)
+    height = 320 + 130 * (len(panes) - 1)
+    axes = tuple(pane.axis() for pane in panes)
+    axes = (replace(axes[0], tick_form="si" if whole else "plain"), *axes[1:])
+    return Chart(chart_id, height, tuple(series), Axis("seconds"), axes, views=views)
+
+
+def scatter_both(chart_id: str, run: Run) -> Chart:
+    """The scatter of one run for the Bench, whole or its last seconds.
+
+    Views: "whole|SCALE", "last|SCALE" with SCALE "linear", "log" or "close".
+    """
+    timeline = run.measured.phases[0].timeline
+    views = {}
+    for part, window in (("whole", slice(0, timeline.n)), ("last", _window(run, False))):
+        for scale in SCALES:
+            y = replace(_ios_axis(scale, [timeline.ios[window]]), tick_form="si")
+            span = (window.start, window.stop)
+            views[f"{part}|{scale}"] = View(x=Axis("seconds", limits=span), y=y)
+    return replace(scatter(chart_id, [run], whole=True), views=views)
+
+
+# --- the course of a run --------------------------------------------------------------------------
+
+
+def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Panel:
+    """Rate, sensors and all else that is known of every second, all phases one after the other;
+    with `latency` also the mean and the longest of each second, where they are known."""
+    wholes = {id(run): run.measured.whole for run in found}
+    length = max((whole.n for whole in wholes.values()), default=1)
+    every = max(1, -(-length // POINTS_MAX))
+    of_each = "of each second" if every == 1 else f"of each {every} s"
+    rate = "MB/s, each second" if every == 1 else f"MB/s, means of {every} s"
+    panes = [Pane("rate_mb_s", rate, "MB/s")]
+    latency = latency and reports(found, "latency_ms_mean")
+    if latency:
+        panes.append(Pane("latency_ms_mean", f"ms, mean {of_each}", "ms"))
+    if latency and reports(found, "latency_ms_max"):
+        panes.append(Pane("latency_ms_max", f"ms, longest {of_each}", "ms"))
+    further = dict.fromkeys(n for r in found for p in r.measured.phases for n in p.timeline.more)
+    panes += _sensors(found)
+    panes += [Pane(n, n.replace("_", " "), n.replace("_", " ")) for n in [*further][:FURTHER_MAX]]
+    series = []
+    for place, pane in enumerate(panes):
+        for run in found:
+            whole = wholes[id(run)]
+            values = getattr(whole, pane.attribute, np.full(whole.n, np.nan))
+            values = whole.more.get(pane.attribute, values)
+            values = thinned(values, every, highest=pane.attribute == "latency_ms_max")
+            colour = run.colour if by_drive(found) else pane.colour or run.colour
+            series.append(_series(run, values, 0, place, pane, colour, every))
+    top = max((float(whole.rate_mb_s.max()) for whole in wholes.values() if whole.n), default=1)
+    first, *rest = (pane.axis() for pane in panes)
+    chart = Chart(
+        f"{prefix}-time",
+        330 + 110 * (len(panes) - 1),
+        tuple(series),
+        Axis("seconds", limits=(0, length)),
+        (replace(first, limits=model.from_zero(top)), *rest),
+    )
+    if len(found) == 1:
+        tints = () if by_drive(found) else _tints(wholes[id(found[0])])
+        ends, labels = _phases(found[0])
+        chart = replace(chart, marks=(*tints, *ends), labels=labels)
+    starts = "axis and those of latency start" if latency else "axis starts"
+    return Panel(
+        f"Data rate {'and latency ' if latency else ''}over time{with_sensors(found)}",
+        chart,
+        model.spoken(found, [f"n = {run.measured.whole.n:,} s" for run in found]),
+        model.notes(f"The rate {starts} at zero.", *sensor_notes(found)),
+        "One point per second, joined.",
+        key=model.run_key(found),
+    )
+
+
+def _series(
+    run: Run, values: Floats, start: int, place: int, pane: Pane, colour: str, every: int = 1
+) -> Series:
+    n = len(values)
+    points = pane.attribute == "ios"
+    size = 7 if n <= FEW else 5 if n <= 10 * FEW else 3.2
+    return Series(
+        "scatter" if points else "line",
+        range(start, start + every * n, every),
+        values.tolist(),
+        run.name,
+        unit=pane.unit,
+        colour=colour,
+        pane=place,
+        width=1.6,
+        marker=size if points else 5 if n <= FEW else 0,
+        hover="{y} {unit} at {x} s",
+    )
+
+
+def _tints(timeline: Timeline) -> tuple[Mark, ...]:
+    """The seconds in which the drive reports that it throttles."""
+    return tuple(Mark(start, end) for start, end in throttle_spans(timeline)[:MARKS_MAX])
+
+
+def _phases(run: Run) -> tuple[tuple[Mark, ...], tuple[tuple[float, str], ...]]:
+    """A mark where one phase ends and the next begins, and their names where there is room."""
+    phases = run.measured.phases
+    if len(phases) < 2:
+        return (), ()
+    starts = np.cumsum([0, *(phase.timeline.n for phase in phases)]).tolist()
+    marks = tuple(Mark(start) for start in starts[1:-1])
+    if len(phases) > NAMED_MAX:
+        return marks, ()
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(starts)]
+    names = [phase_name(run, phase) for phase in phases]
+    return marks, tuple(zip(middles, names, strict=True))

@@ -1,0 +1,166 @@
+"""Figures of tests as HTML: bars beside the published ones, facts in one line, tables of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drivebay.analysis import Measured, latency
+from drivebay.analysis.figures import SD
+from drivebay.report.components import Bar, bars, details, facts, table
+from drivebay.report.markup import Child, Html
+from drivebay.report.runs import Run
+from drivebay.report.text import DASH, GAP, number, quantity
+from drivebay.report.text import latency as latency_words
+
+
+def published_bars(run: Run, key: str) -> list[Bar]:
+    """Bars for what is published of one figure."""
+    return [
+        Bar(
+            "published",
+            row.published,
+            "@published-fill",
+            detail=row.source.split(",")[0]
+            + ("; not compared: shortened run" if row.verdict == "shortened" else ""),
+            words=row.published_text.removesuffix(row.unit).strip(),
+            published=True,
+        )
+        for row in run.entry.review.headline
+        if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None
+    ]
+
+
+def figure_bars(
+    title: str, unit: str, found: Sequence[Run], key: str, *, better: str = "higher"
+) -> Html:
+    """One figure of every run as bars, each published figure right under its own."""
+    rows: list[Bar] = []
+    for run in found:
+        one = run.measured.figures.get(key)
+        if one is None:
+            rows.append(Bar(_bar_name(run), None, run.colour, detail="run too short for it"))
+            continue
+        detail = spread_words(one.spread, one.spread_kind, one.n) or (
+            f"n{GAP}={GAP}{one.n:,}" if one.value is not None and one.n else one.note
+        )
+        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail))
+        rows += published_bars(run, key)
+    return bars(title, unit, rows, better=better)
+
+
+def spread_words(spread: float | None, kind: str, n: int) -> str:
+    """ "± 48.9 sd, n = 400", empty where there is no spread."""
+    if spread is None:
+        return ""
+    return f"±{GAP}{number(spread)}{' sd' if kind == SD else ''}, n{GAP}={GAP}{n:,}"
+
+
+def _bar_name(run: Run) -> str:
+    """A lone run needs no name, only what kind of figure it is."""
+    if run.name:
+        return run.name
+    return "reproduced" if run.entry.kind == "virtual" else "measured"
+
+
+def facts_of(found: Sequence[Run]) -> Html | None:
+    """What stands in no chart: in one line for one run, as a table for several."""
+    pairs = [dict(test_facts(run.measured)) for run in found]
+    if not any(pairs):
+        return None
+    if len(found) == 1:
+        return facts(list(pairs[0].items()))
+    names = list(dict.fromkeys(name for one in pairs for name in one))
+    rows = [
+        [run.name, *(one.get(name, DASH) for name in names)]
+        for run, one in zip(found, pairs, strict=True)
+    ]
+    return table(["", *names], rows, caption="Besides", kind="data facts-table")
+
+
+def test_facts(measured: Measured) -> list[tuple[str, str]]:
+    """Figures of a test that stand in no chart: latency, write amplification, power, heat."""
+    found = measured.figures
+    pairs = []
+    burst = found.get("burst_s")
+    if burst is not None and burst.value is not None:
+        rate = quantity(found["burst_iops"].value, "IOPS")
+        pairs.append(("First burst", f"{rate} for {quantity(burst.value, 's')}"))
+    for key, name in (("latency_p99", "p99 latency"), ("latency_p99.9", "p99.9 latency")):
+        if key in found and found[key].value is not None:
+            pairs.append((name, latency_words(found[key].value)))
+    for key, name in (
+        ("waf", "Write amplification"),
+        ("power_mean", "Mean power"),
+        ("power_peak", "Peak power"),
+        ("temperature_peak", "Highest temperature"),
+        ("throttled_s", "Throttled for"),
+    ):
+        if key in found and found[key].value is not None:
+            pairs.append((name, quantity(found[key].value, found[key].unit)))
+    return pairs
+
+
+def steady(measured: Measured) -> list[str]:
+    """Whether the load before the test became steady, where its preparation asks for it."""
+    rounds = measured.figures.get("steady_rounds")
+    if rounds is None or measured.test.rounds is not None:
+        return []
+    if rounds.note:
+        return [f"Steady state, which the test asks for, was not reached: {rounds.note}"]
+    return [f"Steady by SNIA's criterion after {number(rounds.value)} rounds of the load before"]
+
+
+def ladder_table(runs: Sequence[Run]) -> Html:
+    """Every figure of a ladder, by queue depth."""
+    heads = ["Queue depth", "MB/s ± sd", "IOPS", "Mean latency"]
+    heads += [f"p{q:g}" for q in latency.PERCENTILES]
+    heads += ["Power ± sd", "Temperature", "WAF", "I/Os", "Samples of 1 s"]
+    rows: list[list[Child]] = []
+    for run in runs:
+        for step in run.measured.steps:
+            name = f"QD {step.queue_depth}"
+            power = step.power
+            rows.append(
+                [
+                    name if len(runs) == 1 else f"{run.name}, {name}",
+                    _with_sd(step.rate_mb_s, step.rate.sd if step.rate else None),
+                    number(step.iops),
+                    latency_words(step.latency_mean_us),
+                    *(latency_words(us) for us in step.percentiles_us.values()),
+                    _with_sd(power.mean, power.sd) + " W" if power else DASH,
+                    quantity(step.temperature_last_c, "°C"),
+                    number(step.waf),
+                    f"{step.total_ios:,}",
+                    f"{step.rate.n:,}" if step.rate else "0",
+                ]
+            )
+    return details(
+        "All figures as a table",
+        table(heads, rows, caption="Temperature: at the end of the step.", kind="data many"),
+    )
+
+
+def figures_table(runs: Sequence[Run]) -> Html:
+    """Every figure of tests that are no ladder."""
+    rows: list[list[Child]] = []
+    for run in runs:
+        for figure in run.measured.figures.values():
+            spread_words = ""
+            if figure.spread is not None:
+                spread_words = f"± {quantity(figure.spread, figure.unit)} ({figure.spread_kind})"
+            rows.append(
+                [
+                    figure.label if len(runs) == 1 else f"{run.name}: {figure.label}",
+                    quantity(figure.value, figure.unit),
+                    spread_words,
+                    f"{figure.n:,} {figure.n_kind}" if figure.n else "",
+                    figure.note,
+                ]
+            )
+    return details(
+        "All figures as a table", table(["Figure", "Value", "Spread", "From", "Note"], rows)
+    )
+
+
+def _with_sd(value: float, sd: float | None) -> str:
+    return number(value) if sd is None else f"{number(value)} ± {number(sd)}"

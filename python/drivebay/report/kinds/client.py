@@ -1,0 +1,402 @@
+"""The tests of the client reviews: consistency, queue depths, mixes, sizes of requests, heat.
+
+As the reviews showed them: a bar for the mean, a line with a point for each load, and of a
+consistency test every second as a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drivebay.analysis import Measured, latency
+from drivebay.analysis.mixes import NAMES
+from drivebay.analysis.timeline import Spread
+from drivebay.common.units import binary_bytes
+from drivebay.report import figures
+from drivebay.report.charts import latency as latencies
+from drivebay.report.charts import model, time
+from drivebay.report.charts.curves import DEVIATION, LOG_FIRST, Group, curves
+from drivebay.report.charts.model import Axis, Chart, Panel, Switch
+from drivebay.report.kinds import generic
+from drivebay.report.kinds.generic import LOWER, BarOf, Kind
+from drivebay.report.markup import Child
+from drivebay.report.render_page import switch
+from drivebay.report.runs import SELF, Run, short_title
+from drivebay.report.text import inside, number, quantity
+
+SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
+BIN_ERROR = (
+    f"Percentiles are nearest-rank from exact counts in bins, at most "
+    f"{latency.BIN_ERROR_PERCENT} % too high."
+)
+
+# --- consistency ----------------------------------------------------------------------------------
+
+
+def _consistency_bars(measured: Measured) -> list[BarOf]:
+    """The three bars of the reviews; the deviation from February 2015, the ratio from June on."""
+    window = measured.consistency.window.n if measured.consistency else None
+    last = f"last {window:,} s" if window else "last seconds"
+    rate = [BarOf("mean_rate", f"Mean data rate, {last}", "MB/s")]
+    return [
+        *(rate if "mean_rate" in measured.figures else []),
+        BarOf("mean_iops", f"Mean, {last}", "IOPS"),
+        BarOf("sd_iops", f"Standard deviation, {last}", "IOPS", LOWER, half=True),
+        BarOf("mean_over_sd", f"Mean over standard deviation, {last}", "", half=True),
+    ]
+
+
+def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """The scatter of the whole run and of its last seconds, then latency and stages."""
+    inner = latencies.inside(prefix, found)
+    lead = "One point per second."
+    windows = {run.measured.figures["mean_iops"].n for run in found}
+    ends = [run.measured.consistency for run in found]
+    last = [_spread(one.window if one else None) for one in ends]
+    if any(run.colour == SELF for run in found):
+        part = Switch("part", "Part", (("whole", "Whole run"), ("last", "Last seconds")))
+        title = "IOPS of each second" + time.with_sensors(found)
+        chart = time.scatter_both(f"{prefix}-seconds", found[0])
+        lead = f"{lead[:-1]}; mean and sd are those of the last seconds."
+        scales = (model.LINEAR, model.LOG, model.CLOSE)
+        return [_scatter(title, chart, found, last, lead, scales, part), *inner]
+    whole = [_spread(run.measured.steps[0].ios) for run in found]
+    both = (model.LINEAR, model.LOG)
+    name = f"Last {min(windows):,} s" if len(windows) == 1 else "Last seconds"
+    return [
+        _scatter(
+            "The whole run: IOPS of each second" + time.with_sensors(found),
+            time.scatter(f"{prefix}-whole", found, whole=True),
+            found,
+            whole,
+            lead,
+            both,
+            sensors=time.sensor_notes(found),
+        ),
+        _scatter(
+            f"{name}: IOPS of each second",
+            time.scatter(f"{prefix}-end", found, whole=False),
+            found,
+            last,
+            lead,
+            (*both, model.CLOSE),
+        ),
+        *inner,
+    ]
+
+
+def _scatter(
+    title: str,
+    chart: Chart,
+    found: Sequence[Run],
+    samples: Sequence[str],
+    lead: str,
+    scales: tuple[tuple[str, str], ...],
+    part: Switch | None = None,
+    sensors: Sequence[str] = (),
+) -> Panel:
+    axis = Switch("axis", "Axis", scales)
+    return Panel(
+        title,
+        chart,
+        model.spoken(found, samples),
+        (*model.scale_notes(*scales), *model.notes(*sensors)),
+        lead,
+        (part, axis) if part else (axis,),
+        model.run_key(found, ""),
+        first_slot=0 if part else 1,
+    )
+
+
+def _spread(found: Spread | None) -> str:
+    """ "7,779 IOPS, sd 48.9, n = 400"."""
+    if found is None:
+        return "unknown"
+    sd = "" if found.sd is None else f", sd {number(found.sd)}"
+    return f"{quantity(found.mean, 'IOPS')}{sd}, n = {found.n:,}"
+
+
+def _consistency_switch(prefix: str, found: Sequence[Run]) -> Child:
+    """The switch between the tests of the page, for both scatters at once."""
+    names = {run.measured.test.id: short_title(run.measured.test) for run in found}
+    choices = list(names.items())
+    choices += [(time.ALL, "All")] if len(choices) > 1 else []
+    one = Switch("which", "Test", tuple(choices))
+    return switch(f"{prefix}-which", one, charts=[f"{prefix}-whole", f"{prefix}-end"], slot=0)
+
+
+def _consistency_say(measured: Measured) -> list[str]:
+    """Steady state, how even it is, and the burst before it."""
+    found = measured.consistency
+    if found is None:
+        return []
+    line = (
+        f"{measured.test.title}: {quantity(found.window.mean, 'IOPS')} over the last "
+        f"{found.window.n:,} s"
+    )
+    if found.window.sd is not None:
+        line += f", standard deviation {number(found.window.sd)}"
+    line += f", slowest second {quantity(found.lowest, 'IOPS')}"
+    if found.burst is not None and found.burst_s:
+        line += (
+            f"; the first {found.burst_s:,} s run at {quantity(found.burst.mean, 'IOPS')}, "
+            "then the rate falls under half"
+        )
+    return [f"{line}."]
+
+
+CONSISTENCY = Kind(
+    bars=_consistency_bars,
+    panels=_consistency_panels,
+    say=_consistency_say,
+    shared=_consistency_switch,
+    together=True,
+)
+
+# --- queue depths ---------------------------------------------------------------------------------
+
+
+def _ladder_keys(measured: Measured) -> list[tuple[str, str]]:
+    """The main figures, each with the depths that it is of."""
+    depths = [step.queue_depth for step in measured.steps]
+    if len(depths) <= 1:
+        return [(f"rate_qd{depth}", f"at queue depth {depth}") for depth in depths]
+    asked = ", ".join(map(str, measured.test.metric_queue_depths))
+    of = f"as the mean of queue depths {asked}" if "," in asked else f"at queue depth {asked}"
+    return [("mean_rate", of), (measured.main[-1], f"at queue depth {max(depths)}")]
+
+
+def _ladder_bars(measured: Measured) -> list[BarOf]:
+    """The mean over the low depths and the rate of the deepest queue; for one depth its rate."""
+    keys = _ladder_keys(measured)
+    if len(keys) == 1:
+        return [BarOf(keys[0][0], f"Data rate {keys[0][1]}", "MB/s")]
+    return [
+        BarOf(key, title[:1].upper() + title[1:], "IOPS" if "iops" in key else "MB/s")
+        for key, words in keys
+        for title in [words.removeprefix("as the ")]
+    ]
+
+
+def _ladder_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Rate and latency by queue depth, the course of the run, latency and stages."""
+    shown = [time.over_time(prefix, found), *latencies.inside(prefix, found)]
+    if max(len(run.measured.steps) for run in found) > 1:
+        shown = [_rate(prefix, found), _latency(prefix, found), *shown]
+    return shown
+
+
+def _depths(found: Sequence[Run]) -> Axis:
+    return model.depth_axis([step.queue_depth for run in found for step in run.measured.steps])
+
+
+def _rate(prefix: str, found: Sequence[Run]) -> Panel:
+    """Data rate over the queue depth, with IOPS on the right where all blocks are of one size."""
+
+    def of(run: Run) -> list[Group]:
+        steps = run.measured.steps
+        values, deviations = generic.step_values(steps, "rate")
+        iops = [number(step.iops) for step in steps]
+        return [Group("", [s.queue_depth for s in steps], values, deviations, notes=iops)]
+
+    every = [step for run in found for step in run.measured.steps]
+    blocks = {phase.workload.block_bytes for run in found for phase in run.measured.phases}
+    _, top = model.from_zero(*(s.rate_mb_s + (s.rate.sd or 0 if s.rate else 0) for s in every))
+    right = None
+    if len(blocks) == 1:
+        right = Axis("IOPS", limits=(0, top * 1e6 / blocks.pop()), tick_form="si")
+    return curves(
+        f"{prefix}-rate",
+        found,
+        of,
+        title="Data rate and IOPS by queue depth",
+        unit="MB/s",
+        x=_depths(found),
+        y=Axis("MB/s", limits=(0, top)),
+        right=right,
+        samples=model.counted(found, "seconds"),
+        notes=["Both axes start at zero."],
+        lead=DEVIATION,
+        hover="QD {x}: {y} {unit}, {note} IOPS",
+    )
+
+
+def _latency(prefix: str, found: Sequence[Run]) -> Panel:
+    """Mean and percentiles over the queue depth."""
+
+    def of(run: Run) -> list[Group]:
+        steps = run.measured.steps
+        depths = [step.queue_depth for step in steps]
+        mean, _ = generic.step_values(steps, "latency")
+        groups = [Group("mean", depths, mean, dash="dot", colour="@ink")]
+        for q, shade in SHADES.items():
+            values = [step.percentiles_us[q] for step in steps]
+            y = [float("nan") if us is None else us / 1e3 for us in values]
+            groups.append(Group(f"p{q:g}", depths, y, colour=shade))
+        return groups
+
+    return curves(
+        f"{prefix}-latency",
+        found,
+        of,
+        title="Latency by queue depth",
+        unit="ms",
+        x=_depths(found),
+        samples=model.counted(found),
+        notes=[BIN_ERROR],
+        scales=LOG_FIRST,
+        choice="Latency",
+        hover="QD {x}, {group}: {y} {unit}",
+    )
+
+
+def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
+    """Mean power by queue depth; None where no run's target reports power."""
+    steps = [step for run in found for step in run.measured.steps if step.power]
+    if not steps:
+        return None
+
+    def of(run: Run) -> list[Group]:
+        known = [step for step in run.measured.steps if step.power]
+        values, deviations = generic.step_values(known, "power")
+        return [Group("", [step.queue_depth for step in known], values, deviations)]
+
+    counts = [sum(s.power.n for s in run.measured.steps if s.power) for run in found]
+    return curves(
+        f"{prefix}-power",
+        found,
+        of,
+        title="Power by queue depth",
+        unit="W",
+        x=_depths(found),
+        samples=model.spoken(found, [f"n = {count:,} samples of 1 s" for count in counts]),
+        lead=DEVIATION,
+        hover="QD {x}: {y} {unit}",
+        height=300,
+    )
+
+
+LADDER = Kind(
+    bars=_ladder_bars,
+    panels=_ladder_panels,
+    say=lambda measured: generic.listed(measured, _ladder_keys(measured)),
+    table=figures.ladder_table,
+)
+
+# --- mixes, sizes, heat ---------------------------------------------------------------------------
+
+
+def _mixed_bars(measured: Measured) -> list[BarOf]:
+    """The mean, then the extremes side by side."""
+    shown = [BarOf("mean_rate", measured.figures["mean_rate"].label, "MB/s")]
+    for key in ("rate_lowest", "rate_highest"):
+        if key in measured.figures:
+            shown.append(BarOf(key, measured.figures[key].label, "MB/s", half=True))
+    return shown
+
+
+def _mixed_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Rate, latency and power by mix, the course of the run, latency and stages."""
+    what = [("rate", "Data rate by mix"), ("latency", "Mean latency by mix")]
+    what += [("power", "Power by mix")] if time.reports(found, "power_w") else []
+    lead = "Each point is a mix, reads/writes in percent."
+    shown = [generic.by_phase(prefix, found, name, title, lead=lead) for name, title in what]
+    return [*shown, time.over_time(prefix, found), *latencies.inside(prefix, found)]
+
+
+def _mixed_say(measured: Measured) -> list[str]:
+    """The mean, and which mix is the worst."""
+    mean, lowest = (measured.figures.get(key) for key in ("mean_rate", "rate_lowest"))
+    if mean is None or mean.value is None or lowest is None:
+        return []
+    return [
+        f"{measured.test.title}: {quantity(mean.value, 'MB/s')}, {inside(mean.label)}; "
+        f"{inside(lowest.label)}, {quantity(lowest.value, 'MB/s')}."
+    ]
+
+
+def _sizes_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Rate and latency over the size, then the course of the run."""
+    sizes = sorted({p.workload.block_bytes for run in found for p in run.measured.phases})
+    names = tuple(binary_bytes(size) for size in sizes)
+
+    def shown(what: str, title: str) -> Panel:
+        def of(run: Run) -> list[Group]:
+            groups = []
+            for percent, (_, words) in reversed(NAMES.items()):
+                some = [p for p in run.measured.phases if p.workload.read_percent == percent]
+                values, deviations = generic.step_values([phase.step for phase in some], what)
+                x = [binary_bytes(phase.workload.block_bytes) for phase in some]
+                groups.append(Group(words, x, values, deviations, "solid" if percent else "dot"))
+            return groups
+
+        return curves(
+            f"{prefix}-{what}",
+            found,
+            of,
+            title=title,
+            unit="MB/s" if what == "rate" else "ms, mean",
+            x=Axis(scale="category", categories=names),
+            samples=model.counted(found, "seconds" if what == "rate" else "ios"),
+            lead="Solid: reads; dotted: writes.",
+            scales=(model.LINEAR,) if what == "rate" else (model.LOG,),
+            choose=False,
+            hover="{group} of {x}: {y} {unit}",
+            height=360,
+            wide=what == "rate",
+        )
+
+    return [
+        shown("rate", "Data rate by size of request"),
+        shown("latency", "Mean latency by size of request"),
+        time.over_time(prefix, found),
+    ]
+
+
+def _sizes_bars(measured: Measured) -> list[BarOf]:
+    """The highest rate of each direction."""
+    shown = [measured.figures[key] for key in measured.main]
+    return [BarOf(one.key, one.label, one.unit, half=len(shown) > 1) for one in shown]
+
+
+def _thermal_bars(_measured: Measured) -> list[BarOf]:
+    """Time, rate before and rate after."""
+    return [
+        BarOf("throttle_after_s", "Time until the rate falls", "s"),
+        BarOf("initial_rate", "Data rate before", "MB/s", half=True),
+        BarOf("throttled_rate", "Data rate after", "MB/s", half=True),
+    ]
+
+
+def _thermal_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """The course of the run, then latency and stages."""
+    return [time.over_time(prefix, found), *latencies.inside(prefix, found)]
+
+
+def _thermal_remarks(measured: Measured) -> list[str]:
+    """Why there is no fall, or what else may look like one."""
+    found = measured.figures.get("throttle_after_s")
+    return [found.note] if found is not None and found.note else []
+
+
+def _thermal_say(measured: Measured) -> list[str]:
+    """Whether the rate fell, when, from what to what."""
+    found = measured.thermal
+    if found is None:
+        return []
+    before = f"{measured.test.title}: {quantity(found.before.mean, 'MB/s')} for "
+    if found.fall_s is None or found.after is None:
+        return [f"{before}all of {found.before.n:,} s; the rate never fell under half."]
+    at = found.temperature_at_fall_c
+    where = "" if at is None else f", at {quantity(round(at, 1), '°C')}"
+    return [
+        f"{before}{found.fall_s:,} s ({quantity(found.moved_gb, 'GB')}), then "
+        f"{quantity(found.after.mean, 'MB/s')}{where}."
+    ]
+
+
+MIXED = Kind(bars=_mixed_bars, panels=_mixed_panels, say=_mixed_say)
+SIZES = Kind(bars=_sizes_bars, panels=_sizes_panels)
+THERMAL = Kind(
+    bars=_thermal_bars, panels=_thermal_panels, say=_thermal_say, remarks=_thermal_remarks
+)

@@ -1,0 +1,76 @@
+"""Replayed traces: the Storage Bench, and a drive that ages under writes between its replays.
+
+The reviews gave the data rate, the mean latency, and the shares of I/Os over 10 and 100 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drivebay.analysis import Measured
+from drivebay.report.charts import model
+from drivebay.report.charts.curves import BOTH, Group, curves
+from drivebay.report.charts.model import Axis, Panel
+from drivebay.report.kinds import generic
+from drivebay.report.kinds.generic import LOWER, BarOf, Kind
+from drivebay.report.runs import Run
+from drivebay.report.text import number
+
+
+def _bars(measured: Measured) -> list[BarOf]:
+    """The reviews' four figures; of several phases whatever analysis calls main."""
+    if "rate" not in measured.figures:
+        return generic.bars(measured)
+    return [
+        BarOf("rate", measured.figures["rate"].label, "MB/s"),
+        BarOf("latency_mean", "Mean latency", "µs", LOWER),
+        BarOf("over_10_ms", "I/Os over 10 ms", "%", LOWER, half=True),
+        BarOf("over_100_ms", "I/Os over 100 ms", "%", LOWER, half=True),
+    ]
+
+
+def _remarks(measured: Measured) -> list[str]:
+    """Rate, latency and outstanding together, by Little's law: one of them alone says little."""
+    bench = measured.phases[0].bench if measured.phases else None
+    if bench is None:
+        return []
+    verdict = "agree" if bench.little_holds else "do not agree: time was lost somewhere"
+    return [
+        f"Little's law: {number(bench.ios / bench.busy_s)} I/Os/s over {number(bench.busy_s)} s of "
+        f"busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
+        f"outstanding; {number(bench.outstanding_mean)} were counted. They {verdict}. Idle time "
+        f"makes the whole run {number(bench.wall_s)} s."
+    ]
+
+
+def _ageing_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Every replay's data rate over busy time, and its mean latency."""
+    return [
+        _each(f"{prefix}-rate", found, "Data rate of each replay", "MB/s"),
+        _each(f"{prefix}-latency", found, "Mean latency of each replay", "ms"),
+    ]
+
+
+def _each(chart_id: str, found: Sequence[Run], title: str, unit: str) -> Panel:
+    def of(run: Run) -> list[Group]:
+        benches = [(phase.label, phase.bench) for phase in run.measured.phases if phase.bench]
+        y = [one.rate_busy if unit == "MB/s" else one.latency_mean_us / 1e3 for _, one in benches]
+        return [Group("", [label for label, _ in benches], y)]
+
+    ios = [sum(p.bench.ios for p in run.measured.phases if p.bench) for run in found]
+    return curves(
+        chart_id,
+        found,
+        of,
+        title=title,
+        unit=unit,
+        x=Axis(scale="category"),
+        samples=model.spoken(found, [f"n = {count:,} I/Os" for count in ios]),
+        lead="Over busy time." if unit == "MB/s" else "",
+        scales=BOTH,
+        wide=True,
+    )
+
+
+TRACE = Kind(bars=_bars, remarks=_remarks)
+AGEING = Kind(panels=_ageing_panels)

@@ -1,0 +1,432 @@
+"""Renders panels for a page: the figure's HTML, and the chart as Plotly takes it.
+
+The page's script only looks views up: which traces are shown, and which settings of the layout
+differ. Colours stay names ("@c1") until the page knows its theme.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from drivebay.report.charts.model import (
+    Axis,
+    Chart,
+    Key,
+    Mark,
+    Panel,
+    Series,
+    Switch,
+    lines_of,
+    pane_spans,
+)
+from drivebay.report.markup import Child, Html, chart_text, el
+from drivebay.report.runs import Entry
+
+Json = dict[str, Any]
+TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
+SYMBOLS = {"tick": "line-ns", "diamond": "diamond"}
+
+
+# --- the figure -----------------------------------------------------------------------------------
+
+
+def figure(panel: Panel) -> Html:
+    """A chart's place on a page: title, switches, an empty box, its key, and the caption below."""
+    chart_id = panel.chart.id
+    controls = [
+        switch(f"{chart_id}-{one.name}", one, charts=[chart_id], slot=panel.first_slot + place)
+        for place, one in enumerate(panel.switches)
+    ]
+    box = el(
+        "div",
+        el("noscript", "This chart needs JavaScript; its figures are in the tables."),
+        class_="plot",
+        data_chart=chart_id,
+        style=f"height:{panel.chart.height}px",
+        role="img",
+        aria_label=panel.title,
+    )
+    caption = el("span", " ".join(filter(None, (panel.lead, f"{panel.samples}."))))
+    notes = [
+        el("span", el("span", note.words, data_when=note.at) if note.at else note.words)
+        for note in panel.notes
+    ]
+    saves = [
+        el(
+            "button",
+            form,
+            type="button",
+            data_save=form.lower(),
+            data_of=chart_id,
+            aria_label=f"Save as {form}: {panel.title}",
+        )
+        for form in ("CSV", "PNG", "SVG")
+    ]
+    return el(
+        "figure",
+        el("div", el("h4", panel.title), controls, class_="head"),
+        box,
+        legend(panel.key),
+        el("figcaption", caption, notes),
+        el("p", saves, class_="save"),
+        class_="chart wide" if panel.wide else "chart",
+    )
+
+
+@dataclass
+class Page:
+    """A page in the making: the reviews on it, and the panels whose charts it must carry."""
+
+    entries: tuple[Entry, ...] = ()
+    panels: list[Panel] = field(default_factory=list)
+
+    def show(self, panels: Sequence[Panel]) -> list[Html]:
+        """The figures of a section; narrow ones that follow each other stand side by side."""
+        body: list[Html] = []
+        row: list[Html] = []
+        for panel in panels:
+            self.panels.append(panel)
+            if panel.wide:
+                body += [*pairs(row), figure(panel)]
+                row = []
+            else:
+                row.append(figure(panel))
+        return body + pairs(row)
+
+    def charts(self) -> Json:
+        """All charts by id, as the page's script reads them."""
+        return {panel.chart.id: plotly(panel.chart) for panel in self.panels}
+
+
+def pairs(row: Sequence[Child]) -> list[Html]:
+    """Two of these beside each other in each row."""
+    return [el("div", row[at : at + 2], class_="pair") for at in range(0, len(row), 2)]
+
+
+def switch(name: str, one: Switch, *, charts: Sequence[str], slot: int) -> Html | None:
+    """A row of choices that sets position `slot` of the charts' views; nothing for one choice."""
+    if len(one.options) < 2:
+        return None
+    buttons = [
+        el("input", type="radio", name=name, id=f"{name}-{value}", value=value, checked=not place)
+        + el("label", words, for_=f"{name}-{value}")
+        for place, (value, words) in enumerate(one.options)
+    ]
+    return el(
+        "fieldset",
+        el("legend", one.label),
+        [Html(button) for button in buttons],
+        class_="switch",
+        data_charts=" ".join(charts),
+        data_slot=str(slot),
+    )
+
+
+def legend(keys: Sequence[Key]) -> Html | None:
+    """What the colours of a chart stand for; nothing for a single one."""
+    if len(keys) < 2:
+        return None
+    items = []
+    for key in keys:
+        colour = f"var(--{key.colour[1:]})" if key.colour.startswith("@") else key.colour
+        style = f"border-color:{colour}" if key.shape else f"background:{colour}"
+        mark = el("i", style=style, class_=key.shape or None, aria_hidden="true")
+        items.append(el("li", mark, key.name, title=key.meaning or None))
+    return el("ul", items, class_="legend")
+
+
+def encoded(panel: Panel) -> Json:
+    """The panel of a single run, as the Bench reads it."""
+    return {
+        "id": panel.chart.id,
+        "title": panel.title,
+        "lead": panel.lead,
+        "samples": panel.samples,
+        "notes": [[note.words, note.at] for note in panel.notes],
+        "switches": [[one.name, one.label, one.options] for one in panel.switches],
+        "key": [[one.name, one.colour, one.shape, one.meaning] for one in panel.key],
+        "wide": panel.wide,
+        "apart": panel.apart,
+        "chart": plotly(panel.chart),
+    }
+
+
+# --- the chart ------------------------------------------------------------------------------------
+
+
+def plotly(chart: Chart) -> Json:
+    """Traces, layout and views, as the page's script hands them to Plotly."""
+    traces = [_trace(chart, one) for one in chart.series]
+    out: Json = {
+        "traces": traces,
+        "layout": _layout(chart),
+        "height": chart.height,
+        "views": {},
+    }
+    if chart.right is not None:  # a second axis needs a trace of its own; this one is never seen
+        traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
+    value_axis = "xaxis" if chart.horizontal else "yaxis"
+    for key, view in chart.views.items():
+        layout: Json = {}
+        for name, axis in ((value_axis, view.y), ("xaxis", view.x)):
+            if axis is not None:
+                made = _axis(axis)
+                layout |= {
+                    f"{name}.{part}": made[part] for part in ("type", "range") if part in made
+                }
+                if axis.scale == "log" or name == value_axis:
+                    layout[f"{name}.dtick"] = made.get("dtick")
+        if view.y is not None and chart.horizontal:
+            layout["xaxis.title.text"] = chart_text(view.y.label)
+        elif view.y is not None and view.y.label != chart.y[0].label:
+            layout["annotations"] = _annotations(chart, view.y)
+        if view.marks is not None:
+            layout["shapes"] = [_shape(mark) for mark in view.marks]
+        out["views"][key] = {"layout": layout}
+        if view.shown is not None:
+            out["views"][key]["show"] = [at in view.shown for at in range(len(chart.series))]
+    if chart.table is not None:
+        out["data"] = chart.table
+    return out
+
+
+def rounded(values: Iterable[float]) -> list[float | int | None]:
+    """Numbers for drawing: five significant digits (a thousandth of a pixel), None for unknown."""
+    out: list[float | int | None] = []
+    for value in np.asarray(values, dtype=float).tolist():
+        if not math.isfinite(value):
+            out.append(None)
+        else:
+            out.append(int(value) if value == int(value) else float(f"{value:.5g}"))
+    return out
+
+
+def broken(words: str, width: int) -> str:
+    """A name for Plotly, in lines of at most `width` characters."""
+    return "<br>".join(chart_text(line) for line in lines_of(words, width))
+
+
+def _places(axis: Axis, values: Sequence[float | str]) -> list[Any]:
+    if axis.scale == "category":
+        return [broken(str(value), axis.wrap) for value in values]
+    return rounded([float(value) for value in values])
+
+
+def _trace(chart: Chart, one: Series) -> Json:
+    trace: Json = {
+        "type": "bar" if one.kind == "bar" else "scatter",
+        "name": chart_text(one.title),
+        "y": rounded(one.y),
+        "meta": one.unit,
+    }
+    if isinstance(one.x, range):
+        trace |= {"x0": one.x.start, "dx": one.x.step}
+    else:
+        trace["x"] = _places(chart.x, one.x)
+    if chart.horizontal:
+        trace["x"], trace["y"] = trace["y"], trace["x"]
+    if one.pane:
+        trace["yaxis"] = f"y{one.pane + 1}"
+    trace |= {"hovertemplate": _hover(chart, one)} if one.hover else {"hoverinfo": "skip"}
+    if one.notes:
+        trace["customdata"] = list(one.notes)
+    if one.spread is not None and any(one.spread):
+        trace["error_y"] = {
+            "type": "data",
+            "array": rounded(one.spread),
+            "thickness": 1,
+            "width": 3,
+            "color": one.colour,
+        }
+    return trace | _STYLES[one.kind](chart, one)
+
+
+def _bar(chart: Chart, one: Series) -> Json:
+    style: Json = {"marker": {"color": one.colour, "line": {"width": 0}}}
+    return style | ({"orientation": "h"} if chart.horizontal else {})
+
+
+def _line(_chart: Chart, one: Series) -> Json:
+    line: Json = {"color": one.colour, "width": one.width}
+    line |= {} if one.dash == "solid" else {"dash": one.dash}
+    line |= {"shape": "hv"} if one.steps else {}
+    if not one.marker:
+        return {"mode": "lines", "line": line}
+    marker = {"color": one.colour, "size": one.marker}
+    return {"mode": "lines+markers", "line": line, "marker": marker}
+
+
+def _points(_chart: Chart, one: Series) -> Json:
+    marker: Json = {"size": one.marker, "color": one.colour}
+    if one.symbol == "circle":
+        return {"mode": "markers", "marker": marker | {"opacity": 0.7}}
+    marker["symbol"] = SYMBOLS[one.symbol]
+    if one.symbol == "tick":
+        marker["line"] = {"width": 2, "color": one.colour}
+    if not one.labels:
+        return {"mode": "markers", "marker": marker}
+    return {
+        "mode": "markers+text",
+        "marker": marker,
+        "text": list(one.labels),
+        "textposition": "top center",
+        "textfont": {"size": 11, "color": "@muted"},
+    }
+
+
+def _area(_chart: Chart, one: Series) -> Json:
+    return {
+        "mode": "lines",
+        "stackgroup": one.unit,
+        "line": {"width": 0, "shape": "hv" if one.steps else "linear", "color": one.colour},
+        "fillcolor": one.colour,
+    }
+
+
+def _histogram(_chart: Chart, one: Series) -> Json:
+    return {"mode": "lines", "fill": "toself", "line": {"color": one.colour, "width": one.width}}
+
+
+_STYLES = {
+    "bar": _bar,
+    "line": _line,
+    "scatter": _points,
+    "area": _area,
+    "histogram": _histogram,
+}
+
+
+def _hover(chart: Chart, one: Series) -> str:
+    """The template with names put in and Plotly's own fields for what differs between points."""
+    x, y = ("y", "x") if chart.horizontal else ("x", "y")
+    form = "" if chart.x.scale == "category" else ":,.6~g"
+    sign = "+" if chart.y[0].tick_form == "signed" else ""
+    fields = {
+        "x": f"%{{{x}{form}}}",
+        "y": f"%{{{y}:{sign},.5~g}}",
+        "note": "%{customdata}",
+        "name": chart_text(one.name),
+        "group": chart_text(one.group),
+        "unit": chart_text(one.unit),
+    }
+    return re.sub(r"\{(\w+)\}", lambda found: fields[found[1]], one.hover)
+
+
+def _axis(axis: Axis) -> Json:
+    """An axis without its label."""
+    if axis.scale == "category":
+        out: Json = {"type": "category", "automargin": True}
+        if axis.categories:
+            names = [broken(name, axis.wrap) for name in axis.categories]
+            out |= {"categoryorder": "array", "categoryarray": names}
+        return out
+    out = {"type": axis.scale, "tickformat": TICK_FORMS[axis.tick_form]}
+    if axis.limits is not None:
+        log = axis.scale == "log"
+        out["range"] = [round(math.log10(end), 6) if log else end for end in axis.limits]
+        if log and not axis.ticks:
+            decades = out["range"][1] - out["range"][0]
+            out["dtick"] = "D1" if decades < 0.8 else "D2" if decades <= 3.6 else 1
+    elif axis.include:
+        out |= {"rangemode": "normal", "autorangeoptions": {"include": axis.include}}
+    elif axis.include is not None:
+        out["rangemode"] = "tozero"
+    if axis.tick_step:
+        out["dtick"] = axis.tick_step
+    if axis.ticks:
+        out["tickvals"] = [value for value, _ in axis.ticks]
+        out["ticktext"] = [broken(words, axis.wrap) for _, words in axis.ticks]
+        out["minor"] = {"ticks": ""}
+        if axis.wrap:  # names of rows
+            out |= {"automargin": True, "showgrid": False, "zeroline": False}
+    return out
+
+
+def _layout(chart: Chart) -> Json:
+    layout: Json = {}
+    if chart.horizontal:
+        value = {**_axis(chart.y[0]), "title": {"text": chart_text(chart.y[0].label)}}
+        layout = {"xaxis": value, "yaxis": {**_axis(chart.x), "autorange": "reversed"}}
+        layout["margin"] = {"t": 10}
+    else:
+        layout["xaxis"] = _axis(chart.x)
+        if chart.x.label:
+            layout["xaxis"]["title"] = {"text": chart_text(chart.x.label)}
+        for place, (axis, span) in enumerate(zip(chart.y, pane_spans(len(chart.y)), strict=True)):
+            one = _axis(axis)
+            if not axis.ticks:
+                one["nticks"] = 4 if place else 6
+            if len(chart.y) > 1:
+                one["domain"] = [round(edge, 4) for edge in span]
+                layout["xaxis"]["anchor"] = f"y{place + 1}"
+            layout[f"yaxis{place + 1 if place else ''}"] = one
+        layout["annotations"] = _annotations(chart, chart.y[0])
+        if not any(axis.label for axis in chart.y):
+            layout["margin"] = {"t": 10}
+    if chart.labels:
+        layout["margin"] = {"t": 50}
+    if chart.right is not None:
+        layout["yaxis2"] = {
+            **_axis(chart.right),
+            "overlaying": "y",
+            "tickmode": "auto",
+            "side": "right",
+            "showgrid": False,
+        }
+    if any(one.kind == "bar" for one in chart.series):
+        layout["barmode"] = "relative" if chart.stacked else "group"
+        layout["bargap"] = 0.3 if chart.stacked else 0.2
+    if chart.marks:
+        layout["shapes"] = [_shape(mark) for mark in chart.marks]
+    return layout
+
+
+def _annotations(chart: Chart, first: Axis) -> list[Json]:
+    """The units of the axes, level above their ends instead of turned beside them, and labels."""
+    spans = pane_spans(len(chart.y))
+    axes = [first, *chart.y[1:]]
+    found = [_above(axis.label, top) for axis, (_, top) in zip(axes, spans, strict=True)]
+    if chart.right is not None:
+        found.append(_above(chart.right.label, 1.0, "right"))
+    if chart.labels:
+        found[0]["yshift"] = 22
+    for x, words in chart.labels:
+        found.append(_above(words, 1.0) | {"xref": "x", "x": x, "xanchor": "center"})
+    return [one for one in found if one["text"]]
+
+
+def _above(words: str, y: float, side: str = "left") -> Json:
+    return {
+        "text": chart_text(words),
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0 if side == "left" else 1,
+        "y": y,
+        "xanchor": side,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "align": side,
+        "font": {"size": 12, "color": "@muted"},
+        "yshift": 4,
+    }
+
+
+def _shape(mark: Mark) -> Json:
+    end = mark.start if mark.end is None else mark.end
+    shape: Json = {"xref": "x", "yref": "paper", "x0": mark.start, "x1": end, "y0": 0, "y1": 1}
+    if mark.end is None:
+        line = {"color": "@rule", "width": 1, "dash": "dot"}
+        return {"type": "line", **shape, "line": line, "layer": "below"}
+    return {
+        "type": "rect",
+        **shape,
+        "fillcolor": "@shade",
+        "line": {"width": 0},
+        "layer": "below",
+    }
