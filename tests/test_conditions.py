@@ -62,7 +62,7 @@ def test_the_report_says_them_as_text(tmp_path: Path) -> None:
         review.run(lambda: Watched(kind="block"), small_suite(), out=tmp_path / "r")
     )
     words = "".join(str(part) for part in conditions_of(result))
-    assert "suspect" in words and "<li>hot (thermal-write)</li>" in words
+    assert "Validity warnings" in words and "<li>hot (thermal-write)</li>" in words
     assert "40 seconds, 1 missed" in words and "no sensor here" in words
     virtual = results.load(review.run(FakeTarget, small_suite(), out=tmp_path / "v"))
     assert conditions_of(virtual) == []
