@@ -184,7 +184,7 @@ def suite_test() -> Test:
         source="this test",
         phases=tuple(
             Phase.model_validate(
-                {"label": label, "trim": {"discard": discard, "stretch_bytes": 2**22, "reads": 2}}
+                {"label": label, "trim": {"discard": discard, "extent_bytes": 2**22, "reads": 2}}
             )
             for label, discard in halves
         ),

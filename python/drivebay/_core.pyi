@@ -69,7 +69,7 @@ class VirtualDrive:
         """Writes a pattern (or, with `discard`, discards the middle halves of its stretches), then
         reads the middle halves, 4 KiB at queue depth 1; the columns of `run` for these reads.
 
-        `plan_json`: {"starts": [bytes], "stretch_bytes", "reads", "discard"}. More: pages, of the
+        `plan_json`: {"starts": [bytes], "extent_bytes", "reads", "discard"}. More: pages, of the
         middle halves; mapped, how many of them still give what was written (the others give
         zeros); outer_lost, pages of the outer quarters that do not.
         """

@@ -59,12 +59,14 @@ impl PyControl {
 
     /// Requests of a trace replayed so far.
     fn requests(&self) -> u64 {
-        self.0.requests()
+        self.0.progress().requests
     }
 
     /// (virtual seconds, temperature in Celsius, I/Os and bytes of the last second).
     fn look(&self) -> (f64, f64, u64, u64) {
-        self.0.look()
+        let now = self.0.progress();
+        let (ios, bytes) = (now.ios_last_second, now.bytes_last_second);
+        (now.elapsed_ns as f64 / 1e9, now.temperature_c, ios, bytes)
     }
 }
 
@@ -328,8 +330,8 @@ fn sample_columns(dict: &Bound<'_, PyDict>, outcome: &Outcome, samples: &[Sample
     let column = |of: &dyn Fn(&Sample) -> u64| -> Bound<'_, PyArray1<u64>> {
         samples.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
     };
-    dict.set_item("sample_at_ns", column(&|s| s.asked.since(outcome.start).0))?;
-    dict.set_item("sample_latency_ns", column(&|s| s.done.since(s.asked).0))?;
+    dict.set_item("sample_at_ns", column(&|s| s.requested.since(outcome.start).0))?;
+    dict.set_item("sample_latency_ns", column(&|s| s.completed.since(s.requested).0))?;
     dict.set_item("sample_offset_bytes", column(&|s| s.io.lba * SECTOR_BYTES))?;
     dict.set_item("sample_bytes", column(&|s| s.io.data_bytes()))?;
     let write: Vec<bool> = samples.iter().map(|s| s.io.op.is_write()).collect();
@@ -407,8 +409,7 @@ fn check_profile(profile_json: &str) -> PyResult<(u64, u64)> {
 fn check_workload(profile_json: &str, workload_json: &str) -> PyResult<()> {
     let spec = Spec::from_json(profile_json).map_err(core_error)?;
     let workload = workload(workload_json)?;
-    workload.check(spec.capacity_bytes()).map_err(core_error)?;
-    workload.check_queues(&spec).map_err(core_error)
+    workload.check(&spec).map_err(core_error)
 }
 
 #[pymodule]

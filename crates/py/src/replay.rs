@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drivebay_run::{ReplayError, ReplayPlan};
+use drivebay_run::{ReplayError, ReplayOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,7 +29,7 @@ fn replay<'py>(
     plan_json: &str,
     control: Option<&PyControl>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let plan: ReplayPlan = serde_json::from_str(plan_json)
+    let plan: ReplayOptions = serde_json::from_str(plan_json)
         .map_err(|error| core_error(format!("replay: {error}\nhint: see drivebay._core")))?;
     let what = what(what_json)?;
     let control = control.map_or_else(Arc::default, |c| Arc::clone(&c.0));
@@ -40,13 +40,13 @@ fn replay<'py>(
         })
     })?;
     let dict = columns(py, &replayed.outcome)?;
-    dict.set_item("busy_ns", replayed.occupancy.busy.0)?;
-    dict.set_item("outstanding_mean", replayed.occupancy.mean)?;
-    dict.set_item("outstanding_max", replayed.occupancy.max)?;
-    dict.set_item("outstanding_counts", replayed.occupancy.by_depth.to_vec())?;
+    dict.set_item("busy_ns", replayed.depths.busy.0)?;
+    dict.set_item("outstanding_mean", replayed.depths.mean)?;
+    dict.set_item("outstanding_max", replayed.depths.max)?;
+    dict.set_item("outstanding_counts", replayed.depths.by_depth.to_vec())?;
     dict.set_item("over_10_ms", replayed.long[0])?;
     dict.set_item("over_100_ms", replayed.long[1])?;
-    dict.set_item("left_out", replayed.left_out)?;
+    dict.set_item("skipped", replayed.skipped)?;
     Ok(dict)
 }
 

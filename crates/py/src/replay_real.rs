@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use drivebay_replay::{Ended, Outcome, Plan, PlanError, ReplayError, Row, Watch};
+use drivebay_replay::{Control, EndReason, Outcome, Plan, PlanError, ReplayError, Row};
 use drivebay_trace::Op;
 use drivebay_units::Histogram;
 use numpy::{IntoPyArray, PyArray1};
@@ -16,7 +16,7 @@ use pyo3::create_exception;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::trace::{go_on, trace_error};
+use crate::trace::{keep_running, trace_error};
 use crate::{CoreError, core_error};
 
 create_exception!(_core, ReplayMachineError, CoreError, "The machine: no io_uring, no O_DIRECT.");
@@ -44,7 +44,7 @@ fn plan(json: &str) -> PyResult<Plan> {
 /// Watches and stops a replay from another thread.
 #[pyclass(frozen, name = "ReplayWatch")]
 #[derive(Default)]
-pub(crate) struct PyWatch(Arc<Watch>);
+pub(crate) struct PyWatch(Arc<Control>);
 
 #[pymethods]
 impl PyWatch {
@@ -60,8 +60,8 @@ impl PyWatch {
 
     /// (nanoseconds since the start, requests done, bytes moved, issued late, failed).
     fn look(&self) -> (u64, u64, u64, u64, u64) {
-        let look = self.0.look();
-        (look.elapsed_ns, look.done, look.bytes, look.late, look.failed)
+        let progress = self.0.progress();
+        (progress.elapsed_ns, progress.done, progress.bytes, progress.late, progress.failed)
     }
 }
 
@@ -69,7 +69,7 @@ impl PyWatch {
 #[pyfunction]
 fn replay_survey(py: Python<'_>, plan_json: &str) -> PyResult<String> {
     let plan = plan(plan_json)?;
-    let survey = py.detach(|| plan.survey(&mut go_on)).map_err(plan_error)?;
+    let survey = py.detach(|| plan.survey(&mut keep_running)).map_err(plan_error)?;
     Ok(serde_json::to_string(&survey).expect("numbers"))
 }
 
@@ -89,7 +89,7 @@ fn replay_real<'py>(
         thread::scope(|scope| {
             let player = scope.spawn(|| plan.play(&path, capacity, block, recorded, &watch));
             while !player.is_finished() {
-                if !go_on() {
+                if !keep_running() {
                     watch.stop();
                 }
                 thread::sleep(LISTEN);
@@ -104,11 +104,11 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     let record = &outcome.record;
     let dict = PyDict::new(py);
     let (ended, reason) = match &outcome.ended {
-        Ended::Complete => ("complete", ""),
-        Ended::TimeUp => ("time", ""),
-        Ended::Stopped => ("stopped", ""),
-        Ended::Failures => ("failures", ""),
-        Ended::Broken(text) => ("broken", text.as_str()),
+        EndReason::Complete => ("complete", ""),
+        EndReason::TimeUp => ("time", ""),
+        EndReason::Stopped => ("stopped", ""),
+        EndReason::Failures => ("failures", ""),
+        EndReason::Broken(text) => ("broken", text.as_str()),
     };
     dict.set_item("ended", ended)?;
     dict.set_item("reason", reason)?;
@@ -127,9 +127,9 @@ fn columns<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     dict.set_item("late_queue_full", record.late_queue_full)?;
     dict.set_item("late_not_read", record.late_not_read)?;
     dict.set_item("lateness_ns_max", record.lateness_max.0)?;
-    dict.set_item("passed_writes", outcome.passed.writes)?;
-    dict.set_item("passed_trims", outcome.passed.trims)?;
-    dict.set_item("passed_flushes", outcome.passed.flushes)?;
+    dict.set_item("passed_writes", outcome.skipped.writes)?;
+    dict.set_item("passed_trims", outcome.skipped.trims)?;
+    dict.set_item("passed_flushes", outcome.skipped.flushes)?;
     dict.set_item("fixed_buffers", outcome.fixed_buffers)?;
     dict.set_item("direct", outcome.direct)?;
     for op in Op::ALL {

@@ -9,7 +9,7 @@ use drivebay_serve::{Handle, Options, Report, ServeError, Server};
 use pyo3::create_exception;
 use pyo3::prelude::*;
 
-use crate::trace::go_on;
+use crate::trace::keep_running;
 use crate::{CoreError, core_error};
 
 create_exception!(_core, ServeMachineError, CoreError, "The machine: a socket, a file, memory.");
@@ -63,7 +63,7 @@ impl PyServer {
             thread::scope(|scope| {
                 let engine = scope.spawn(|| server.run());
                 while !engine.is_finished() {
-                    if !go_on() {
+                    if !keep_running() {
                         self.handle.stop();
                     }
                     thread::sleep(LISTEN);

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use drivebay_trace::{
-    Format, Kind, LeftOut, Order, Profile, Request, Source, Summary, Synth, Trace, TraceError, What,
+    Format, Order, Profile, Request, RequestSource, Skipped, Summary, Synth, TextFormat, Trace,
+    TraceError, TraceSource,
 };
 use numpy::IntoPyArray;
 use pyo3::create_exception;
@@ -28,7 +29,7 @@ pub(crate) fn trace_error(error: TraceError) -> PyErr {
 }
 
 /// Whether to go on: Ctrl-C says no.
-pub(crate) fn go_on() -> bool {
+pub(crate) fn keep_running() -> bool {
     Python::attach(|py| py.check_signals().is_ok())
 }
 
@@ -40,19 +41,19 @@ fn summary_dict<'py>(
     py: Python<'py>,
     format: &str,
     requests: u64,
-    left_out: &LeftOut,
+    skipped: &Skipped,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("format", format)?;
     dict.set_item("requests", requests)?;
-    dict.set_item("notes", left_out.notes())?;
+    dict.set_item("notes", skipped.notes())?;
     Ok(dict)
 }
 
-fn kind(to: &str) -> PyResult<Kind> {
+fn kind(to: &str) -> PyResult<TextFormat> {
     match to {
-        "iolog" => Ok(Kind::Iolog),
-        "csv" => Ok(Kind::Csv),
+        "iolog" => Ok(TextFormat::Iolog),
+        "csv" => Ok(TextFormat::Csv),
         other => {
             let text = format!("--to: {other} is not written here\nhint: --to csv");
             Err(CoreError::new_err(text))
@@ -60,8 +61,8 @@ fn kind(to: &str) -> PyResult<Kind> {
     }
 }
 
-/// A source given as JSON; see `drivebay_trace::What`.
-pub(crate) fn what(json: &str) -> PyResult<What> {
+/// A source given as JSON; see `drivebay_trace::TraceSource`.
+pub(crate) fn what(json: &str) -> PyResult<TraceSource> {
     serde_json::from_str(json)
         .map_err(|error| CoreError::new_err(format!("trace: {error}\nhint: see drivebay._core")))
 }
@@ -94,8 +95,9 @@ fn synth_size(what: &str) -> PyResult<(u64, u64)> {
 #[pyfunction]
 fn synth_info(py: Python<'_>, what: &str) -> PyResult<String> {
     let mut synth = synth(what)?;
-    let info =
-        py.detach(|| drivebay_trace::info_of(&mut synth, &mut go_on)).map_err(trace_error)?;
+    let info = py
+        .detach(|| drivebay_trace::info_of(&mut synth, &mut keep_running))
+        .map_err(trace_error)?;
     Ok(serde_json::to_string(&info).expect("numbers and names"))
 }
 
@@ -103,7 +105,7 @@ fn synth_info(py: Python<'_>, what: &str) -> PyResult<String> {
 #[pyfunction]
 fn synth_write(py: Python<'_>, what: &str, out: PathBuf, to: &str) -> PyResult<u64> {
     let (mut synth, kind) = (synth(what)?, kind(to)?);
-    py.detach(|| drivebay_trace::convert_from(&mut synth, &out, kind, &mut go_on))
+    py.detach(|| drivebay_trace::convert_from(&mut synth, &out, kind, &mut keep_running))
         .map_err(trace_error)
 }
 
@@ -122,10 +124,10 @@ fn trace_info<'py>(
 ) -> PyResult<(String, Bound<'py, PyDict>)> {
     let from = format(from)?;
     let (info, summary) =
-        py.detach(|| drivebay_trace::info(&path, from, &mut go_on)).map_err(trace_error)?;
+        py.detach(|| drivebay_trace::info(&path, from, &mut keep_running)).map_err(trace_error)?;
     let json = serde_json::to_string(&info).expect("numbers and names");
-    let Summary { format, requests, left_out } = summary;
-    Ok((json, summary_dict(py, format.name(), requests, &left_out)?))
+    let Summary { format, requests, skipped } = summary;
+    Ok((json, summary_dict(py, format.name(), requests, &skipped)?))
 }
 
 /// Writes `path` into `out`, made or emptied, as "iolog" or "csv"; returns what was read.
@@ -139,9 +141,9 @@ fn trace_convert<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (kind, from) = (kind(to)?, format(from)?);
     let summary = py
-        .detach(|| drivebay_trace::convert(&path, from, &out, kind, &mut go_on))
+        .detach(|| drivebay_trace::convert(&path, from, &out, kind, &mut keep_running))
         .map_err(trace_error)?;
-    summary_dict(py, summary.format.name(), summary.requests, &summary.left_out)
+    summary_dict(py, summary.format.name(), summary.requests, &summary.skipped)
 }
 
 /// A trace as batches of columns, in order of time.
@@ -159,7 +161,7 @@ enum From {
 }
 
 impl From {
-    fn source(&mut self) -> &mut dyn Source {
+    fn source(&mut self) -> &mut dyn RequestSource {
         match self {
             From::File(trace) => &mut **trace,
             From::Synth(synth) => &mut **synth,
@@ -193,7 +195,8 @@ impl TraceBatches {
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let columns = py.detach(|| {
             let mut batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let block = batches.from.source().next_requests(&mut go_on).map_err(trace_error)?;
+            let block =
+                batches.from.source().next_requests(&mut keep_running).map_err(trace_error)?;
             let columns = block.map(Columns::new);
             batches.requests += columns.as_ref().map_or(0, |columns| columns.op.len() as u64);
             Ok::<_, PyErr>(columns)
@@ -206,10 +209,10 @@ impl TraceBatches {
         let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &batches.from {
             From::File(trace) => {
-                summary_dict(py, trace.format().name(), batches.requests, &trace.left_out())
+                summary_dict(py, trace.format().name(), batches.requests, &trace.skipped())
             }
             From::Synth(_) => {
-                summary_dict(py, "synthesized", batches.requests, &LeftOut::default())
+                summary_dict(py, "synthesized", batches.requests, &Skipped::default())
             }
         }
     }

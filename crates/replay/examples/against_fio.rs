@@ -7,7 +7,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use drivebay_replay::{Content, Loop, Made, Options, Target, Wanted, Watch, closed_loop, replay};
+use drivebay_replay::{
+    Content, Control, OpFilter, Options, ReadLoop, ReplaySetup, Target, closed_loop, replay,
+};
 use drivebay_trace::{Op, Pace, Placement, Request, Rule};
 use drivebay_units::Nanos;
 
@@ -46,8 +48,8 @@ fn main() -> Result<(), Any> {
 
 fn ours(path: &str, bytes: u64, seconds: u64) -> Result<f64, Any> {
     let target = Target::open(Path::new(path), bytes, true, false)?;
-    let load = Loop { block_bytes: 4096, depth: DEPTH, length: Nanos::secs(seconds), seed: 1 };
-    let outcome = closed_loop(target, &load, &Watch::default())?;
+    let load = ReadLoop { block_bytes: 4096, depth: DEPTH, length: Nanos::secs(seconds), seed: 1 };
+    let outcome = closed_loop(target, &load, &Control::default())?;
     Ok(outcome.record.completed as f64 / outcome.length.as_secs_f64())
 }
 
@@ -95,16 +97,16 @@ fn thirty_reads(path: &str, bytes: u64) -> Result<(), Any> {
         op: Op::Read,
     };
     for depth in [1, 4] {
-        let made = Made {
+        let setup = ReplaySetup {
             pace: Pace::AS_RECORDED,
             placement: Placement::new(Rule::Fold, bytes, 512, 0)?,
-            wanted: Wanted { only_reads: true, trim: false },
+            filter: OpFilter { only_reads: true, trim: false },
             content: Content::Zero,
             options: Options { depth, ..Options::default() },
         };
         let mut blocks = vec![Ok((0..READS).map(request).collect())].into_iter();
         let target = Target::open(Path::new(path), bytes, true, false)?;
-        let outcome = replay(move || blocks.next(), target, &made, &Watch::default())?;
+        let outcome = replay(move || blocks.next(), target, &setup, &Control::default())?;
         let record = &outcome.record;
         println!(
             "30 reads 100 ms apart, depth {depth}: ours {:.0} us mean, {} late, at most {:.0} us, in {:.3} s",

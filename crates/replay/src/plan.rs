@@ -6,23 +6,23 @@
 
 use std::path::Path;
 
-use drivebay_trace::{GoOn, Op, Pace, Pacer, Placement, Rule, TraceError, What};
+use drivebay_trace::{KeepRunning, Op, Pace, Pacer, Placement, Rule, TraceError, TraceSource};
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::control::Control;
 use crate::error::ReplayError;
-use crate::player::{Options, Outcome};
-use crate::run::{Made, replay};
-use crate::source::Wanted;
+use crate::replay_loop::{Options, Outcome};
+use crate::run::{ReplaySetup, replay};
+use crate::source::OpFilter;
 use crate::target::{Content, Target};
-use crate::watch::Watch;
 
 /// A whole replay.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// What is played.
-    pub what: What,
+    pub what: TraceSource,
     /// When requests are due.
     pub pace: Pace,
     /// How addresses beyond the target are brought onto it.
@@ -82,12 +82,12 @@ impl Plan {
     ///
     /// # Errors
     /// What is wrong with the trace; [`TraceError::Cancelled`].
-    pub fn survey(&self, go_on: GoOn<'_>) -> Result<Survey, PlanError> {
+    pub fn survey(&self, keep_running: KeepRunning<'_>) -> Result<Survey, PlanError> {
         let mut found = Survey::default();
         let scheduled = matches!(self.pace, Pace::Recorded { .. });
         let mut pacer = Pacer::new(self.pace).map_err(ReplayError::from)?;
         let mut source = self.what.open()?;
-        while let Some(block) = source.next_requests(go_on)? {
+        while let Some(block) = source.next_requests(keep_running)? {
             for request in block {
                 found.requests += 1;
                 found.reads += u64::from(request.op == Op::Read);
@@ -113,14 +113,14 @@ impl Plan {
         capacity_bytes: u64,
         block_bytes: u64,
         recorded_bytes: u64,
-        watch: &Watch,
+        control: &Control,
     ) -> Result<Outcome, PlanError> {
         let placement = Placement::new(self.rule, capacity_bytes, block_bytes, recorded_bytes)?;
         let seed = self.seed;
-        let made = Made {
+        let setup = ReplaySetup {
             pace: self.pace,
             placement,
-            wanted: Wanted { only_reads: self.only_reads, trim: self.trim },
+            filter: OpFilter { only_reads: self.only_reads, trim: self.trim },
             content: if self.zeros { Content::Zero } else { Content::Random { seed } },
             options: Options {
                 depth: self.depth,
@@ -136,6 +136,6 @@ impl Plan {
             block.map(|block| block.map(<[_]>::to_vec)).transpose()
         };
         let target = Target::open(path, capacity_bytes, !self.buffered, !self.only_reads)?;
-        Ok(replay(blocks, target, &made, watch)?)
+        Ok(replay(blocks, target, &setup, control)?)
     }
 }

@@ -7,23 +7,23 @@ use drivebay_trace::{Op, Pace, Pacer, Placement, Request, TraceError};
 use drivebay_units::{Nanos, Rng};
 
 use crate::clock::Monotonic;
+use crate::control::Control;
 use crate::error::ReplayError;
-use crate::player::{Ended, Options, Outcome, play};
 use crate::record::Record;
-use crate::source::{AHEAD, Item, Next, Passed, Source, Traced, Wanted, read_ahead};
+use crate::replay_loop::{EndReason, Options, Outcome, play};
+use crate::source::{AHEAD, Item, Next, OpFilter, Skipped, Source, Traced, read_ahead};
 use crate::target::{Content, Target};
 use crate::uring::{Command, Uring};
-use crate::watch::Watch;
 
 /// How a trace is played.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct ReplaySetup {
     /// When requests are due.
     pub pace: Pace,
     /// Where they go.
     pub placement: Placement,
     /// Which are played.
-    pub wanted: Wanted,
+    pub filter: OpFilter,
     /// What is written.
     pub content: Content,
     /// How it is done.
@@ -39,36 +39,43 @@ pub struct Made {
 pub fn replay(
     blocks: impl FnMut() -> Option<Result<Vec<Request>, TraceError>> + Send,
     target: Target,
-    made: &Made,
-    watch: &Watch,
+    setup: &ReplaySetup,
+    control: &Control,
 ) -> Result<Outcome, ReplayError> {
-    made.options.check()?;
-    let pacer = Pacer::new(made.pace)?;
+    setup.options.check()?;
+    let pacer = Pacer::new(setup.pace)?;
     let (direct, capacity_bytes) = (target.direct, target.capacity_bytes);
-    let mut ring = Uring::new(target, made.options.depth, made.content)?;
+    let mut ring = Uring::new(target, setup.options.depth, setup.content)?;
     wake_exactly();
     thread::scope(|scope| {
         let (to, from) = sync_channel(AHEAD);
         scope.spawn(move || read_ahead(blocks, &to));
-        let mut source = Traced::new(from, made.placement.clone(), made.wanted);
+        let mut source = Traced::new(from, setup.placement.clone(), setup.filter);
         match source.wait_for_first() {
-            Next::Broken(text) => return Ok(nothing(Ended::Broken(text), direct)),
-            Next::End => return Ok(nothing(Ended::Complete, direct)),
+            Next::Broken(text) => return Ok(nothing(EndReason::Broken(text), direct)),
+            Next::End => return Ok(nothing(EndReason::Complete, direct)),
             _ => {}
         }
         let clock = Monotonic::default();
         let fixed_buffers = ring.fixed_buffers();
-        let played =
-            play(&mut source, Some(pacer), &mut ring, &clock, capacity_bytes, &made.options, watch);
+        let played = play(
+            &mut source,
+            Some(pacer),
+            &mut ring,
+            &clock,
+            capacity_bytes,
+            &setup.options,
+            control,
+        );
         drop(source); // lets the reading thread end
         played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })
     })
 }
 
-fn nothing(ended: Ended, direct: bool) -> Outcome {
-    let (record, passed) = (Record::default(), Passed::default());
+fn nothing(ended: EndReason, direct: bool) -> Outcome {
+    let (record, skipped) = (Record::default(), Skipped::default());
     let (length, unanswered, fixed_buffers) = (Nanos::ZERO, 0, false);
-    Outcome { ended, record, passed, length, unanswered, fixed_buffers, direct }
+    Outcome { ended, record, skipped, length, unanswered, fixed_buffers, direct }
 }
 
 /// Has this thread woken when its time has come, not up to 50 us later; see timerslack in prctl(2).
@@ -79,7 +86,7 @@ fn wake_exactly() {
 
 /// A closed loop: always `depth` reads of one size outstanding, at random places.
 #[derive(Clone, Copy, Debug)]
-pub struct Loop {
+pub struct ReadLoop {
     /// Of each read; a multiple of the target's logical block.
     pub block_bytes: u64,
     /// Outstanding.
@@ -90,14 +97,14 @@ pub struct Loop {
     pub seed: u64,
 }
 
-struct Places {
+struct RandomReads {
     rng: Rng,
     blocks: u64,
     block_bytes: u64,
     number: u64,
 }
 
-impl Source for Places {
+impl Source for RandomReads {
     fn next(&mut self) -> Next {
         let offset_bytes = self.rng.below(self.blocks) * self.block_bytes;
         let command = Some(Command { op: Op::Read, offset_bytes, bytes: self.block_bytes });
@@ -111,7 +118,11 @@ impl Source for Places {
 ///
 /// # Errors
 /// If it cannot begin.
-pub fn closed_loop(target: Target, load: &Loop, watch: &Watch) -> Result<Outcome, ReplayError> {
+pub fn closed_loop(
+    target: Target,
+    load: &ReadLoop,
+    control: &Control,
+) -> Result<Outcome, ReplayError> {
     let options =
         Options { depth: load.depth, length_max: Some(load.length), ..Options::default() };
     options.check()?;
@@ -123,10 +134,10 @@ pub fn closed_loop(target: Target, load: &Loop, watch: &Watch) -> Result<Outcome
         return Err(ReplayError::OutOfRange { field, given, allowed, hint });
     }
     let rng = Rng::new(load.seed).fork("places");
-    let mut source = Places { rng, blocks, block_bytes: load.block_bytes, number: 0 };
+    let mut source = RandomReads { rng, blocks, block_bytes: load.block_bytes, number: 0 };
     let mut ring = Uring::new(target, load.depth, Content::Zero)?;
     let fixed_buffers = ring.fixed_buffers();
     let clock = Monotonic::default();
-    let played = play(&mut source, None, &mut ring, &clock, capacity_bytes, &options, watch);
+    let played = play(&mut source, None, &mut ring, &clock, capacity_bytes, &options, control);
     played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })
 }

@@ -40,14 +40,14 @@ pub trait Source {
     fn next(&mut self) -> Next;
 
     /// What was passed over so far.
-    fn passed(&self) -> Passed {
-        Passed::default()
+    fn skipped(&self) -> Skipped {
+        Skipped::default()
     }
 }
 
 /// What of a trace is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct OpFilter {
     /// Reads only: nothing is changed.
     pub only_reads: bool,
     /// Trims and flushes as well.
@@ -56,7 +56,7 @@ pub struct Wanted {
 
 /// Requests of a trace that were not played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct Skipped {
     /// Writes, in a replay of the reads only.
     pub writes: u64,
     /// Trims that nobody asked for.
@@ -85,15 +85,15 @@ pub(crate) struct Traced {
     from: Receiver<Block>,
     block: VecDeque<Request>,
     placement: Placement,
-    wanted: Wanted,
+    filter: OpFilter,
     number: u64,
-    passed: Passed,
+    skipped: Skipped,
 }
 
 impl Traced {
-    pub(crate) fn new(from: Receiver<Block>, placement: Placement, wanted: Wanted) -> Traced {
-        let (block, passed) = (VecDeque::new(), Passed::default());
-        Traced { from, block, placement, wanted, number: 0, passed }
+    pub(crate) fn new(from: Receiver<Block>, placement: Placement, filter: OpFilter) -> Traced {
+        let (block, skipped) = (VecDeque::new(), Skipped::default());
+        Traced { from, block, placement, filter, number: 0, skipped }
     }
 
     /// Waits for the first block, so that the replay does not begin late.
@@ -107,15 +107,15 @@ impl Traced {
     }
 
     fn is_wanted(&mut self, op: Op) -> bool {
-        let Wanted { only_reads, trim } = self.wanted;
-        let (wanted, passed) = match op {
+        let OpFilter { only_reads, trim } = self.filter;
+        let (filter, skipped) = match op {
             Op::Read => return true,
-            Op::Write => (!only_reads, &mut self.passed.writes),
-            Op::Trim => (trim && !only_reads, &mut self.passed.trims),
-            Op::Flush => (trim && !only_reads, &mut self.passed.flushes),
+            Op::Write => (!only_reads, &mut self.skipped.writes),
+            Op::Trim => (trim && !only_reads, &mut self.skipped.trims),
+            Op::Flush => (trim && !only_reads, &mut self.skipped.flushes),
         };
-        *passed += u64::from(!wanted);
-        wanted
+        *skipped += u64::from(!filter);
+        filter
     }
 }
 
@@ -146,7 +146,7 @@ impl Source for Traced {
         Next::Item(Item { number, at, response, command })
     }
 
-    fn passed(&self) -> Passed {
-        self.passed
+    fn skipped(&self) -> Skipped {
+        self.skipped
     }
 }

@@ -16,7 +16,7 @@ use drivebay_units::Nanos;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
-use crate::areas::{AREA_BYTES, Area, Stretch};
+use crate::buffers::{BufferPool, Extent, POOL_BYTES};
 use crate::error::ReplayError;
 use crate::target::{Content, Target};
 
@@ -33,18 +33,18 @@ pub struct Command {
 
 /// What became of a command that was to be queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queued {
+pub enum Queueing {
     /// It goes with the next `send`.
     Yes,
     /// No memory is free until something completes.
-    NoRoom,
+    NoMemory,
     /// It can never be sent.
     TooLong,
 }
 
 /// How long `send` may wait for a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum WaitFor {
     /// Not at all.
     Now,
     /// At most so long; sleeping.
@@ -52,23 +52,23 @@ pub enum Until {
 }
 
 /// Takes commands and gives completions; the kernel, or a test's invention.
-pub trait Port {
+pub trait IoBackend {
     /// Queues a command under a slot that is not in use.
-    fn queue(&mut self, slot: u32, command: &Command) -> Queued;
+    fn queue(&mut self, slot: u32, command: &Command) -> Queueing;
 
     /// Sends what is queued, then waits.
     ///
     /// # Errors
     /// If the ring itself fails; the replay cannot go on.
-    fn send(&mut self, until: Until) -> io::Result<()>;
+    fn send(&mut self, until: WaitFor) -> io::Result<()>;
 
     /// A slot whose command is over, and its result: bytes, or an errno below zero.
     fn reap(&mut self) -> Option<(u32, i32)>;
 }
 
 /// The read area's, and the write area's, number among the registered ones.
-const READ_AREA: u16 = 0;
-const WRITE_AREA: u16 = 1;
+const READ_POOL: u16 = 0;
+const WRITE_POOL: u16 = 1;
 /// The only registered file.
 const FILE: Fixed = Fixed(0);
 
@@ -76,10 +76,10 @@ const FILE: Fixed = Fixed(0);
 pub struct Uring {
     ring: ManuallyDrop<IoUring>,
     /// To read into, and to write from where writes are allowed.
-    areas: ManuallyDrop<[Option<Area>; 2]>,
+    buffers: ManuallyDrop<[Option<BufferPool>; 2]>,
     /// Dropped after the ring.
     _target: Target,
-    held: Box<[Option<(u16, Stretch)>]>,
+    extents: Box<[Option<(u16, Extent)>]>,
     out: u32,
     fixed: bool,
 }
@@ -91,13 +91,13 @@ impl Uring {
     /// [`ReplayError::Ring`], [`ReplayError::Memory`].
     pub fn new(target: Target, depth: u32, content: Content) -> Result<Uring, ReplayError> {
         let ring = new_ring(depth)?;
-        let write_area = target.writable.then(|| Area::to_write(content)).transpose()?;
-        let mut areas = [Some(Area::to_read()?), write_area];
+        let write_area = target.writable.then(|| BufferPool::to_write(content)).transpose()?;
+        let mut buffers = [Some(BufferPool::to_read()?), write_area];
         ring.submitter().register_files(&[target.file.as_raw_fd()]).map_err(|error| {
             let hint = "is there room for another open file? see: ulimit -n";
             ReplayError::Ring { what: "registering the file failed", error, hint }
         })?;
-        let vectors: Vec<libc::iovec> = areas
+        let vectors: Vec<libc::iovec> = buffers
             .iter_mut()
             .flatten()
             .map(|area| {
@@ -110,9 +110,9 @@ impl Uring {
         let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
         Ok(Uring {
             ring: ManuallyDrop::new(ring),
-            areas: ManuallyDrop::new(areas),
+            buffers: ManuallyDrop::new(buffers),
             _target: target,
-            held: vec![None; depth as usize].into(),
+            extents: vec![None; depth as usize].into(),
             out: 0,
             fixed,
         })
@@ -124,7 +124,7 @@ impl Uring {
         self.fixed
     }
 
-    fn entry(&mut self, slot: u32, command: &Command) -> Result<squeue::Entry, Queued> {
+    fn entry(&mut self, slot: u32, command: &Command) -> Result<squeue::Entry, Queueing> {
         let Command { op, offset_bytes, bytes } = *command;
         let (number, write) = match op {
             Op::Flush => {
@@ -136,16 +136,16 @@ impl Uring {
                 let punch = opcode::Fallocate::new(FILE, bytes).offset(offset_bytes);
                 return Ok(punch.mode(mode).build());
             }
-            Op::Read => (READ_AREA, false),
-            Op::Write => (WRITE_AREA, true),
+            Op::Read => (READ_POOL, false),
+            Op::Write => (WRITE_POOL, true),
         };
-        if bytes > AREA_BYTES as u64 {
-            return Err(Queued::TooLong);
+        if bytes > POOL_BYTES as u64 {
+            return Err(Queueing::TooLong);
         }
-        let area = self.areas[usize::from(number)].as_mut().expect("opened for writing");
-        let stretch = area.take(bytes as usize).ok_or(Queued::NoRoom)?;
-        let address = area.address(stretch);
-        self.held[slot as usize] = Some((number, stretch));
+        let area = self.buffers[usize::from(number)].as_mut().expect("opened for writing");
+        let extent = area.take(bytes as usize).ok_or(Queueing::NoMemory)?;
+        let address = area.address(extent);
+        self.extents[slot as usize] = Some((number, extent));
         let len = bytes as u32;
         Ok(match (write, self.fixed) {
             (false, true) => {
@@ -190,8 +190,8 @@ fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
     Ok(ring)
 }
 
-impl Port for Uring {
-    fn queue(&mut self, slot: u32, command: &Command) -> Queued {
+impl IoBackend for Uring {
+    fn queue(&mut self, slot: u32, command: &Command) -> Queueing {
         let entry = match self.entry(slot, command) {
             Ok(entry) => entry.user_data(u64::from(slot)),
             Err(refused) => return refused,
@@ -200,12 +200,12 @@ impl Port for Uring {
         // is unmapped only when nothing is out; the file is registered.
         unsafe { self.ring.submission().push(&entry) }.expect("one entry per slot fits");
         self.out += 1;
-        Queued::Yes
+        Queueing::Yes
     }
 
-    fn send(&mut self, until: Until) -> io::Result<()> {
+    fn send(&mut self, until: WaitFor) -> io::Result<()> {
         let sent = match until {
-            Until::Now => {
+            WaitFor::Now => {
                 let queue = self.ring.submission();
                 if queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() {
                     return Ok(());
@@ -213,7 +213,7 @@ impl Port for Uring {
                 drop(queue);
                 self.ring.submit()
             }
-            Until::After(length) => {
+            WaitFor::After(length) => {
                 let timeout = Timespec::from(Duration::from_nanos(length.0));
                 let arguments = SubmitArgs::new().timespec(&timeout);
                 self.ring.submitter().submit_with_args(1, &arguments)
@@ -233,8 +233,8 @@ impl Port for Uring {
         let completion = self.ring.completion().next()?;
         let slot = completion.user_data() as u32;
         self.out -= 1;
-        if let Some((number, stretch)) = self.held[slot as usize].take() {
-            self.areas[usize::from(number)].as_mut().expect("was taken from").give_back(stretch);
+        if let Some((number, extent)) = self.extents[slot as usize].take() {
+            self.buffers[usize::from(number)].as_mut().expect("was taken from").give_back(extent);
         }
         Some((slot, completion.result()))
     }
@@ -247,7 +247,7 @@ impl Drop for Uring {
             // SAFETY: dropped here only, once; the ring first, which ends the kernel's use of the memory.
             unsafe {
                 ManuallyDrop::drop(&mut self.ring);
-                ManuallyDrop::drop(&mut self.areas);
+                ManuallyDrop::drop(&mut self.buffers);
             }
         }
     }

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use drivebay_replay::{
-    Content, Ended, Loop, Made, Options, Outcome, Passed, ReplayError, Target, Wanted, Watch,
-    closed_loop, replay,
+    Content, Control, EndReason, OpFilter, Options, Outcome, ReadLoop, ReplayError, ReplaySetup,
+    Skipped, Target, closed_loop, replay,
 };
 use drivebay_trace::{Op, Pace, Placement, Request, Rule, TraceError};
 use drivebay_units::Nanos;
@@ -32,11 +32,11 @@ fn file(bytes: u64) -> tempfile::NamedTempFile {
     file
 }
 
-fn made(capacity_bytes: u64) -> Made {
-    Made {
+fn setup(capacity_bytes: u64) -> ReplaySetup {
+    ReplaySetup {
         pace: Pace::Dependencies,
         placement: Placement::new(Rule::Fold, capacity_bytes, 512, 0).expect("64 MiB"),
-        wanted: Wanted::default(),
+        filter: OpFilter::default(),
         content: Content::Random { seed: 1 },
         options: Options { depth: 16, ..Options::default() },
     }
@@ -46,9 +46,9 @@ fn request(op: Op, offset_bytes: u64, bytes: u64) -> Request {
     Request { at: Nanos::ZERO, offset_bytes, bytes, response: None, device: 0, op }
 }
 
-fn play(requests: Vec<Request>, target: Target, made: &Made) -> Outcome {
+fn play(requests: Vec<Request>, target: Target, setup: &ReplaySetup) -> Outcome {
     let mut blocks = vec![Ok::<_, TraceError>(requests)].into_iter();
-    replay(move || blocks.next(), target, made, &Watch::default()).expect("io_uring")
+    replay(move || blocks.next(), target, setup, &Control::default()).expect("io_uring")
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn reads_writes_flushes_and_trims_reach_the_file_and_nothing_else() {
         // Beyond the end: folded to 3 MiB.
         request(Op::Write, SIZE + 3 * MIB, 4096),
     ];
-    let wanted = Wanted { trim: true, only_reads: false };
-    let made = Made { wanted, ..made(SIZE) };
-    let outcome = play(requests, target(file.path(), SIZE, true), &made);
+    let filter = OpFilter { trim: true, only_reads: false };
+    let setup = ReplaySetup { filter, ..setup(SIZE) };
+    let outcome = play(requests, target(file.path(), SIZE, true), &setup);
     let record = &outcome.record;
-    assert_eq!(outcome.ended, Ended::Complete);
+    assert_eq!(outcome.ended, EndReason::Complete);
     assert_eq!((record.completed, record.failed()), (6, 0), "{:?}", record.listed);
     let row = record.rows.iter().fold((0, 0, 0, 0), |sum, row| {
         (sum.0 + row.reads, sum.1 + row.writes, sum.2 + row.read_bytes, sum.3 + row.write_bytes)
@@ -96,12 +96,12 @@ fn a_replay_of_reads_only_changes_nothing() {
         request(Op::Flush, 0, 0),
         request(Op::Trim, 0, MIB),
     ];
-    let wanted = Wanted { only_reads: true, trim: true };
-    let made = Made { wanted, ..made(SIZE) };
+    let filter = OpFilter { only_reads: true, trim: true };
+    let setup = ReplaySetup { filter, ..setup(SIZE) };
     // Opened for reading alone: a write could not get through.
-    let outcome = play(requests, target(file.path(), SIZE, false), &made);
+    let outcome = play(requests, target(file.path(), SIZE, false), &setup);
     assert_eq!((outcome.record.completed, outcome.record.failed()), (1, 0));
-    assert_eq!(outcome.passed, Passed { writes: 1, trims: 1, flushes: 1 });
+    assert_eq!(outcome.skipped, Skipped { writes: 1, trims: 1, flushes: 1 });
     let mut now = [0; 4096];
     file.as_file().read_exact_at(&mut now, 0).expect("readable");
     assert_eq!(now, [0x5a; 4096]);
@@ -117,8 +117,8 @@ fn a_read_beyond_the_end_of_a_shrunken_file_is_a_failure_with_its_place() {
         request(Op::Read, SIZE / 2 - 4096, 8192),
         request(Op::Read, SIZE - 4096, 4096),
     ];
-    let outcome = play(requests, opened, &made(SIZE));
-    assert_eq!(outcome.ended, Ended::Complete);
+    let outcome = play(requests, opened, &setup(SIZE));
+    assert_eq!(outcome.ended, EndReason::Complete);
     assert_eq!(outcome.record.failures.get(&(Op::Read, 0)), Some(&2));
     let places: Vec<_> =
         outcome.record.listed.iter().map(|f| (f.number, f.command.offset_bytes)).collect();
@@ -131,7 +131,7 @@ fn a_read_beyond_the_end_of_a_shrunken_file_is_a_failure_with_its_place() {
 fn what_is_longer_than_the_memory_fails_unsent() {
     let file = file(SIZE);
     let requests = vec![request(Op::Read, 0, 48 * MIB), request(Op::Read, 0, 32 * MIB)];
-    let outcome = play(requests, target(file.path(), SIZE, false), &made(SIZE));
+    let outcome = play(requests, target(file.path(), SIZE, false), &setup(SIZE));
     assert_eq!(outcome.record.failures.get(&(Op::Read, libc::EFBIG)), Some(&1));
     assert_eq!((outcome.record.issued, outcome.record.completed), (1, 1));
 }
@@ -147,8 +147,8 @@ fn every_request_comes_back_from_a_busy_queue() {
     }
     let bytes: u64 = requests.iter().map(|request| request.bytes).sum();
     let options = Options { depth: 64, ..Options::default() };
-    let made = Made { options, ..made(SIZE) };
-    let outcome = play(requests, target(file.path(), SIZE, true), &made);
+    let setup = ReplaySetup { options, ..setup(SIZE) };
+    let outcome = play(requests, target(file.path(), SIZE, true), &setup);
     let record = &outcome.record;
     assert_eq!((record.completed, record.failed(), outcome.unanswered), (20_000, 0, 0));
     assert_eq!(record.rows.iter().map(|r| r.read_bytes + r.write_bytes).sum::<u64>(), bytes);
@@ -159,10 +159,10 @@ fn every_request_comes_back_from_a_busy_queue() {
 #[test]
 fn a_closed_loop_keeps_its_depth() {
     let file = file(SIZE);
-    let load = Loop { block_bytes: 4096, depth: 8, length: Nanos::millis(200), seed: 1 };
+    let load = ReadLoop { block_bytes: 4096, depth: 8, length: Nanos::millis(200), seed: 1 };
     let opened = target(file.path(), SIZE, false);
-    let outcome = closed_loop(opened, &load, &Watch::default()).expect("io_uring");
-    assert_eq!(outcome.ended, Ended::TimeUp);
+    let outcome = closed_loop(opened, &load, &Control::default()).expect("io_uring");
+    assert_eq!(outcome.ended, EndReason::TimeUp);
     assert_eq!(outcome.record.outstanding_max, 8);
     assert!(outcome.record.completed > 8 && outcome.record.failed() == 0);
     assert_eq!(outcome.record.late, 0, "nothing is due in a closed loop");
@@ -174,9 +174,11 @@ fn a_broken_trace_leaves_what_was_played() {
     let broken = TraceError::UnknownFormat("made".to_string());
     let mut blocks = vec![Ok(vec![request(Op::Read, 0, 4096)]), Err(broken)].into_iter();
     let opened = target(file.path(), SIZE, false);
-    let outcome = replay(move || blocks.next(), opened, &made(SIZE), &Watch::default());
+    let outcome = replay(move || blocks.next(), opened, &setup(SIZE), &Control::default());
     let outcome = outcome.expect("io_uring");
-    assert!(matches!(&outcome.ended, Ended::Broken(text) if text.contains("'made' is unknown")));
+    assert!(
+        matches!(&outcome.ended, EndReason::Broken(text) if text.contains("'made' is unknown"))
+    );
     assert_eq!(outcome.record.completed, 1);
 }
 

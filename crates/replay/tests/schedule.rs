@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::io;
 
 use drivebay_replay::{
-    Clock, Command, Ended, Item, Next, Options, Outcome, Port, Queued, ReplayError, Source, Until,
-    Watch, play,
+    Clock, Command, Control, EndReason, IoBackend, Item, Next, Options, Outcome, Queueing,
+    ReplayError, Source, WaitFor, play,
 };
 use drivebay_trace::{Op, Pace, Pacer};
 use drivebay_units::{Histogram, Nanos};
@@ -37,13 +37,13 @@ struct Drive<'a> {
     slept: Cell<u64>,
 }
 
-impl Port for Drive<'_> {
-    fn queue(&mut self, slot: u32, command: &Command) -> Queued {
+impl IoBackend for Drive<'_> {
+    fn queue(&mut self, slot: u32, command: &Command) -> Queueing {
         self.queued.push((slot, *command));
-        Queued::Yes
+        Queueing::Yes
     }
 
-    fn send(&mut self, until: Until) -> io::Result<()> {
+    fn send(&mut self, until: WaitFor) -> io::Result<()> {
         let now = self.time.0.get();
         for (slot, command) in self.queued.drain(..) {
             self.issued.borrow_mut().push((now, command));
@@ -51,7 +51,7 @@ impl Port for Drive<'_> {
             let result = if fails { -libc::EIO } else { command.bytes as i32 };
             self.out.push(Reverse((now + self.takes.0, slot, result)));
         }
-        if let Until::After(length) = until {
+        if let WaitFor::After(length) = until {
             self.slept.set(self.slept.get() + 1);
             let end = now + length.0 + self.oversleeps.0;
             let first = self.out.peek().map_or(end, |Reverse((done, ..))| *done);
@@ -102,7 +102,7 @@ struct Run {
     options: Options,
     capacity_bytes: u64,
     /// Stop once so many are issued.
-    watch: Watch,
+    control: Control,
 }
 
 impl Default for Run {
@@ -114,7 +114,7 @@ impl Default for Run {
             pace: Pace::AS_RECORDED,
             options: Options::default(),
             capacity_bytes: 1 << 30,
-            watch: Watch::default(),
+            control: Control::default(),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Run {
             &time,
             self.capacity_bytes,
             &self.options,
-            &self.watch,
+            &self.control,
         );
         let slept = drive.slept.get();
         drop(drive);
@@ -168,7 +168,7 @@ const A_LITTLE: u64 = 2_000;
 fn every_request_goes_at_its_time_and_not_before() {
     let at = [0, 3, 3, 10, 500, 501];
     let (outcome, issued) = Run::default().play(List::reads(&at));
-    assert_eq!(outcome.ended, Ended::Complete);
+    assert_eq!(outcome.ended, EndReason::Complete);
     for (at, (issued, _)) in at.iter().zip(&issued) {
         let late = issued.0.checked_sub(Nanos::millis(*at).0).expect("never early");
         assert!(late <= A_LITTLE, "due at {at} ms, issued at {issued:?}");
@@ -243,7 +243,7 @@ fn failures_are_listed_with_their_place_and_are_in_no_latency() {
     let run = Run { ends_at: 3 * 4096, ..Run::default() };
     let (outcome, _) = run.play(List::reads(&[0, 1, 2, 3, 4]));
     let record = &outcome.record;
-    assert_eq!(outcome.ended, Ended::Complete);
+    assert_eq!(outcome.ended, EndReason::Complete);
     assert_eq!(record.failures.get(&(Op::Read, libc::EIO)), Some(&2));
     let numbers: Vec<u64> = record.listed.iter().map(|failure| failure.number).collect();
     assert_eq!(numbers, [3, 4]);
@@ -252,7 +252,7 @@ fn failures_are_listed_with_their_place_and_are_in_no_latency() {
     let options = Options { failures_max: 0, ..Options::default() };
     let (outcome, _) =
         Run { ends_at: 4096, options, ..Run::default() }.play(List::reads(&[0, 10, 20, 30]));
-    assert_eq!((outcome.ended, outcome.record.issued), (Ended::Failures, 2));
+    assert_eq!((outcome.ended, outcome.record.issued), (EndReason::Failures, 2));
 }
 
 #[test]
@@ -271,14 +271,14 @@ fn dependencies_are_kept_and_what_is_passed_over_takes_no_time() {
     items[1].command = None;
     let run = Run { takes: Nanos::millis(5), pace: Pace::Dependencies, ..Run::default() };
     let (outcome, issued) = run.play(List(items.into_iter()));
-    assert_eq!(outcome.ended, Ended::Complete);
+    assert_eq!(outcome.ended, EndReason::Complete);
     let at: Vec<u64> = issued.iter().map(|(at, _)| at.0 / 1_000_000).collect();
     assert_eq!(at, [0, 5, 10]);
 }
 
 #[test]
 fn a_word_to_stop_leaves_what_was_done() {
-    struct StopsAt<'a>(List, u64, &'a Watch);
+    struct StopsAt<'a>(List, u64, &'a Control);
     impl Source for StopsAt<'_> {
         fn next(&mut self) -> Next {
             let next = self.0.next();
@@ -289,11 +289,11 @@ fn a_word_to_stop_leaves_what_was_done() {
         }
     }
     let run = Run { takes: Nanos::millis(40), ..Run::default() };
-    let source = StopsAt(List::reads(&[0, 10, 20, 30, 1000]), 4, &run.watch);
+    let source = StopsAt(List::reads(&[0, 10, 20, 30, 1000]), 4, &run.control);
     let (outcome, issued) = run.play(source);
-    assert_eq!((outcome.ended, issued.len()), (Ended::Stopped, 4));
+    assert_eq!((outcome.ended, issued.len()), (EndReason::Stopped, 4));
     assert_eq!((outcome.record.completed, outcome.unanswered), (4, 0));
-    assert_eq!(run.watch.look().done, 4);
+    assert_eq!(run.control.progress().done, 4);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_trace_that_breaks_off_leaves_what_was_done() {
         }
     }
     let (outcome, _) = Run::default().play(Breaks(List::reads(&[0, 1])));
-    assert_eq!(outcome.ended, Ended::Broken("line 3: what".to_string()));
+    assert_eq!(outcome.ended, EndReason::Broken("line 3: what".to_string()));
     assert_eq!(outcome.record.completed, 2);
 }
 

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use drivebay_drive::{Device, Spec};
-use drivebay_run::{Control, Pattern, ReplayPlan, Stop, Workload, replay, run};
+use drivebay_run::{Control, Pattern, ReplayOptions, Stop, Workload, replay, run};
 use drivebay_trace::{Pace, Profile, Rule, Synth};
 use drivebay_units::Nanos;
 
@@ -59,7 +59,7 @@ fn main() {
     };
     let profile = Profile::parse(&text).unwrap_or_else(|e| panic!("{e}"));
     let mut source = Synth::new(profile, scale, 1).unwrap_or_else(|e| panic!("{e}"));
-    let plan = ReplayPlan {
+    let plan = ReplayOptions {
         pace: Pace::idle_capped(Nanos::millis(25)),
         rule: Rule::Fold,
         recorded_bytes: source.extent_bytes(),
@@ -75,7 +75,7 @@ fn main() {
     let ios = sum(|r| r.reads + r.writes);
     let bytes = sum(|r| r.read_bytes + r.write_bytes);
     let mean_us = sum(|r| r.latency_ns_sum) / ios / 1e3;
-    let busy = done.occupancy.busy.as_secs_f64();
+    let busy = done.depths.busy.as_secs_f64();
     println!(
         "{ios} I/Os in {took:.2} s; drive time {:.0} s",
         out.end.since(out.start).as_secs_f64()
@@ -83,9 +83,9 @@ fn main() {
     println!(
         "{:.1} MB/s busy ({busy:.0} s), {mean_us:.1} us, outstanding {:.2} (Little {:.2}), max {}",
         bytes / busy / 1e6,
-        done.occupancy.mean,
+        done.depths.mean,
         ios / busy * mean_us / 1e6,
-        done.occupancy.max
+        done.depths.max
     );
     println!(
         "over 10 ms {:.3} %, over 100 ms {:.4} %; hottest {:.1} C, throttled {:.0} s; waf {:.2}",

@@ -2,12 +2,27 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Virtual time since the start.
+    pub elapsed_ns: u64,
+    /// Temperature of the drive, Celsius.
+    pub temperature_c: f64,
+    /// I/Os of the last full second.
+    pub ios_last_second: u64,
+    /// Bytes of the last full second.
+    pub bytes_last_second: u64,
+    /// Requests of a trace that were replayed so far; zero in other runs.
+    pub requests: u64,
+}
+
 /// Shared between a run and whoever watches it; updated once per virtual second.
 #[derive(Debug, Default)]
 pub struct Control {
     cancelled: AtomicBool,
     elapsed_ns: AtomicU64,
-    temperature_mc: AtomicU64,
+    temperature_c: AtomicU64,
     ios_last_second: AtomicU64,
     bytes_last_second: AtomicU64,
     requests: AtomicU64,
@@ -19,37 +34,29 @@ impl Control {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked.
+    /// Whether [`Control::cancel`] was called.
     #[must_use]
     pub fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn publish(&self, elapsed_ns: u64, temperature_c: f64, ios: u64, bytes: u64) {
-        self.elapsed_ns.store(elapsed_ns, Ordering::Relaxed);
-        self.temperature_mc.store((temperature_c.max(0.0) * 1000.0) as u64, Ordering::Relaxed);
-        self.ios_last_second.store(ios, Ordering::Relaxed);
-        self.bytes_last_second.store(bytes, Ordering::Relaxed);
+    pub(crate) fn publish(&self, progress: Progress) {
+        self.elapsed_ns.store(progress.elapsed_ns, Ordering::Relaxed);
+        self.temperature_c.store(progress.temperature_c.to_bits(), Ordering::Relaxed);
+        self.ios_last_second.store(progress.ios_last_second, Ordering::Relaxed);
+        self.bytes_last_second.store(progress.bytes_last_second, Ordering::Relaxed);
+        self.requests.store(progress.requests, Ordering::Relaxed);
     }
 
-    pub(crate) fn publish_requests(&self, requests: u64) {
-        self.requests.store(requests, Ordering::Relaxed);
-    }
-
-    /// Requests of a trace that were replayed so far; zero in other runs.
+    /// The progress as of the last full virtual second.
     #[must_use]
-    pub fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
-    }
-
-    /// Virtual seconds run, temperature in Celsius, I/Os and bytes of the last full second.
-    #[must_use]
-    pub fn look(&self) -> (f64, f64, u64, u64) {
-        (
-            self.elapsed_ns.load(Ordering::Relaxed) as f64 / 1e9,
-            self.temperature_mc.load(Ordering::Relaxed) as f64 / 1e3,
-            self.ios_last_second.load(Ordering::Relaxed),
-            self.bytes_last_second.load(Ordering::Relaxed),
-        )
+    pub fn progress(&self) -> Progress {
+        Progress {
+            elapsed_ns: self.elapsed_ns.load(Ordering::Relaxed),
+            temperature_c: f64::from_bits(self.temperature_c.load(Ordering::Relaxed)),
+            ios_last_second: self.ios_last_second.load(Ordering::Relaxed),
+            bytes_last_second: self.bytes_last_second.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+        }
     }
 }

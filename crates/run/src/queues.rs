@@ -134,7 +134,7 @@ impl Arbiter {
 }
 
 /// A command that waits to be taken.
-pub struct Waiting {
+pub struct QueuedCommand {
     /// When the host began it, and since when it can be taken.
     pub posted: Posted,
     /// What it asks.
@@ -144,15 +144,15 @@ pub struct Waiting {
 }
 
 /// The submission queues.
-pub struct Queues {
+pub struct SubmissionQueues {
     arbiter: Arbiter,
-    waiting: Vec<VecDeque<Waiting>>,
+    waiting: Vec<VecDeque<QueuedCommand>>,
 }
 
-impl Queues {
+impl SubmissionQueues {
     /// So many empty queues.
-    pub fn new(count: u32, arbitration: &Arbitration) -> Queues {
-        Queues {
+    pub fn new(count: u32, arbitration: &Arbitration) -> SubmissionQueues {
+        SubmissionQueues {
             arbiter: Arbiter::new(count as usize, arbitration),
             waiting: (0..count).map(|_| VecDeque::new()).collect(),
         }
@@ -164,22 +164,22 @@ impl Queues {
     }
 
     /// Puts a command into its queue.
-    pub fn post(&mut self, command: Waiting) {
+    pub fn submit(&mut self, command: QueuedCommand) {
         let queue = self.of_slot(command.slot);
         self.waiting[queue].push_back(command);
     }
 
     /// When a controller that is free at `free_at` can take a command; none if no command waits.
-    pub fn takes_at(&self, free_at: Nanos) -> Option<Nanos> {
+    pub fn fetches_at(&self, free_at: Nanos) -> Option<Nanos> {
         let heads = self.waiting.iter().filter_map(|queue| queue.front());
         heads.map(|head| head.posted.ready).min().map(|ready| ready.max(free_at))
     }
 
-    /// The command that the controller takes at `now`, which `takes_at` gave.
-    pub fn take(&mut self, now: Nanos) -> Waiting {
+    /// The command that the controller takes at `now`, which `fetches_at` gave.
+    pub fn fetch(&mut self, now: Nanos) -> QueuedCommand {
         let waiting = &self.waiting;
         let ready = |queue: usize| {
-            waiting[queue].front().is_some_and(|head: &Waiting| head.posted.ready <= now)
+            waiting[queue].front().is_some_and(|head: &QueuedCommand| head.posted.ready <= now)
         };
         let queue = self.arbiter.pick(ready);
         self.waiting[queue].pop_front().expect("a queue was picked that has a command")

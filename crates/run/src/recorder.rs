@@ -3,10 +3,37 @@
 //! An I/O counts in the second in which it completes. Counts are exact; latencies are kept as sum and
 //! maximum per second and as a histogram over the run.
 
-use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
+use drivebay_drive::{Counters, Device, Op, STAGE_COUNT, Stages};
 use drivebay_units::{Histogram, Nanos};
 
-use crate::driver::QueueTotals;
+use crate::control::{Control, Progress};
+
+/// Everything known after a run.
+pub struct Outcome {
+    /// When it began, on the drive's clock.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// What was recorded.
+    pub recorder: Recorder,
+    /// The drive's counters before the run.
+    pub before: Counters,
+    /// The drive's counters after it.
+    pub after: Counters,
+    /// Whether a run that waits for a stable rate found one.
+    pub stable: bool,
+    /// What each submission queue completed.
+    pub queues: Vec<QueueTotals>,
+}
+
+/// What a submission queue completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// Commands that were completed before the end.
+    pub ios: u64,
+    /// Sum of their latencies.
+    pub latency_ns_sum: u64,
+}
 
 /// One second of a run: two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,11 +86,12 @@ pub struct Recorder {
     pub media_errors: u64,
     next_second: Nanos,
     energy_nj: u64,
+    before: Counters,
 }
 
 impl Recorder {
-    /// Records from `start`; completions after `end` are not counted.
-    pub fn new(start: Nanos, end: Nanos, energy_nj: u64) -> Recorder {
+    /// Records from `start`, when the drive's counters were `before`; completions after `end` are not counted.
+    pub fn new(start: Nanos, end: Nanos, before: Counters) -> Recorder {
         Recorder {
             start,
             end,
@@ -72,7 +100,8 @@ impl Recorder {
             histograms: [Histogram::default(), Histogram::default()],
             media_errors: 0,
             next_second: start.after(Nanos::secs(1)),
-            energy_nj,
+            energy_nj: before.energy_nj,
+            before,
         }
     }
 
@@ -120,10 +149,46 @@ impl Recorder {
         self.next_second
     }
 
-    /// Reads the sensors, once for each second that has passed until `now`.
+    /// Once per virtual second: samples the sensors and publishes the progress; false if the run was
+    /// cancelled. `requests` is how many of a trace were replayed.
+    #[cold]
+    #[must_use]
+    pub fn on_second(
+        &mut self,
+        device: &mut Device,
+        control: &Control,
+        now: Nanos,
+        requests: u64,
+    ) -> bool {
+        let counters = device.counters();
+        self.sample_sensors(now, &counters, device.take_peak_power_w());
+        let elapsed = now.since(self.start);
+        let last = (elapsed.whole_secs() as usize).saturating_sub(1);
+        control.publish(Progress {
+            elapsed_ns: elapsed.0,
+            temperature_c: counters.temperature_c,
+            ios_last_second: self.rows.get(last).map_or(0, |row| row.reads + row.writes),
+            bytes_last_second: self.bytes_in(last),
+            requests,
+        });
+        !control.cancelled()
+    }
+
+    /// Leaves the drive idle until `idle_until`, and gives what was recorded up to `end`, as of one
+    /// submission queue.
+    pub fn finish(mut self, device: &mut Device, end: Nanos, idle_until: Nanos) -> Outcome {
+        device.idle_until(idle_until);
+        let after = device.counters();
+        self.sample_sensors(end, &after, device.take_peak_power_w());
+        let queues = vec![self.totals()];
+        let (start, before) = (self.start, self.before);
+        Outcome { start, end, recorder: self, before, after, stable: false, queues }
+    }
+
+    /// Samples the sensors, once for each second that has passed until `now`.
     ///
     /// `power_w_peak` is the highest since the last call; it belongs to the first of these seconds.
-    pub fn sense(&mut self, now: Nanos, counters: &Counters, mut power_w_peak: f64) {
+    fn sample_sensors(&mut self, now: Nanos, counters: &Counters, mut power_w_peak: f64) {
         while self.next_second <= now {
             let power_w = (counters.energy_nj - self.energy_nj) as f64 / 1e9;
             self.energy_nj = counters.energy_nj;
@@ -141,7 +206,7 @@ impl Recorder {
     }
 
     /// Everything counted, as of one queue.
-    pub(crate) fn totals(&self) -> QueueTotals {
+    fn totals(&self) -> QueueTotals {
         self.rows.iter().fold(QueueTotals::default(), |sum, row| QueueTotals {
             ios: sum.ios + row.reads + row.writes,
             latency_ns_sum: sum.latency_ns_sum + row.latency_ns_sum,

@@ -9,19 +9,18 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use drivebay_drive::{Completion, Counters, Device, DeviceError, Io, Op, Stage};
+use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage};
 use drivebay_trace::{
-    Op as TraceOp, Pace, PaceError, Pacer, PlaceError, Placement, Request, Rule, Source, Ticket,
-    TraceError,
+    Op as TraceOp, Pace, PaceError, Pacer, PlaceError, Placement, Request, RequestSource, Rule,
+    Ticket, TraceError,
 };
 use drivebay_units::{Nanos, SECTOR_BYTES};
 use serde::Deserialize;
 
 use crate::control::Control;
-use crate::driver::Outcome;
-use crate::outstanding::{Occupancy, Outstanding};
-use crate::recorder::Recorder;
-use crate::slots::{DEPTH_MAX, FAR, Slots};
+use crate::queue_depth::{DepthTracker, QueueDepths};
+use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
+use crate::recorder::{Outcome, Recorder};
 
 /// Requests that go from thread to thread at once, and how many such batches may lie between them.
 const BATCH: usize = 4096;
@@ -34,7 +33,7 @@ const VERY_LONG: Nanos = Nanos::millis(100);
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplayPlan {
+pub struct ReplayOptions {
     /// When requests are released.
     pub pace: Pace,
     /// Where they go.
@@ -49,15 +48,15 @@ pub struct ReplayPlan {
 }
 
 /// Everything known after a replay.
-pub struct Replayed {
+pub struct ReplayOutcome {
     /// As of any run: from the first release to the last completion.
     pub outcome: Outcome,
     /// The host's queue.
-    pub occupancy: Occupancy,
+    pub depths: QueueDepths,
     /// I/Os over 10 ms, and over 100 ms.
     pub long: [u64; 2],
     /// Trims and flushes that were left out.
-    pub left_out: u64,
+    pub skipped: u64,
 }
 
 /// Why a replay ended without a result.
@@ -110,20 +109,20 @@ type Batch = Result<Vec<Step>, ReplayError>;
 /// [`ReplayError`]; the drive is in an undefined but valid state then.
 pub fn replay(
     device: &mut Device,
-    source: &mut dyn Source,
-    plan: &ReplayPlan,
+    source: &mut dyn RequestSource,
+    options: &ReplayOptions,
     control: &Control,
-) -> Result<Replayed, ReplayError> {
+) -> Result<ReplayOutcome, ReplayError> {
     let capacity = device.spec().capacity_bytes();
-    if plan.rule == Rule::Scale && plan.recorded_bytes == 0 {
+    if options.rule == Rule::Scale && options.recorded_bytes == 0 {
         return Err(ReplayError::UnknownSize);
     }
-    let pacer = Pacer::new(plan.pace)?;
+    let pacer = Pacer::new(options.pace)?;
     let placement =
-        Placement::new(plan.rule, capacity, SECTOR_BYTES, plan.recorded_bytes).map_err(
+        Placement::new(options.rule, capacity, SECTOR_BYTES, options.recorded_bytes).map_err(
             |problem| ReplayError::Place { trace: source.name().to_string(), number: 1, problem },
         )?;
-    let trim = plan.trim;
+    let trim = options.trim;
     std::thread::scope(|scope| {
         let (send, batches) = sync_channel::<Batch>(BATCHES);
         let (give_back, empty) = sync_channel::<Vec<Step>>(BATCHES + 2);
@@ -135,13 +134,13 @@ pub fn replay(
         });
         // Both ends go when this is over, which ends the other thread.
         device.set_compressible(0);
-        Loop::new(device, pacer, control).go(device, batches, give_back)
+        OpenLoop::new(device, pacer, control).run(device, batches, give_back)
     })
 }
 
 /// The other thread: requests, placed, in batches.
 fn produce(
-    source: &mut dyn Source,
+    source: &mut dyn RequestSource,
     placement: &Placement,
     trim: bool,
     control: &Control,
@@ -197,57 +196,54 @@ fn counts(op: Op) -> bool {
 
 /// What a command slot holds.
 #[derive(Clone, Copy)]
-struct Held {
+struct InFlight {
     released: Nanos,
     ticket: Option<Ticket>,
 }
 
-struct Loop<'a> {
+struct OpenLoop<'a> {
     pacer: Pacer,
-    slots: Slots,
-    held: Vec<Held>,
-    outstanding: Outstanding,
+    slots: QueueSlots,
+    in_flight: Vec<InFlight>,
+    outstanding: DepthTracker,
     recorder: Recorder,
     long: [u64; 2],
-    left_out: u64,
+    skipped: u64,
     /// Completion so far.
     served: u64,
     /// Last submission.
     now: Nanos,
     latest: Nanos,
-    before: Counters,
     start: Nanos,
     control: &'a Control,
 }
 
-impl<'a> Loop<'a> {
-    fn new(device: &Device, pacer: Pacer, control: &'a Control) -> Loop<'a> {
+impl<'a> OpenLoop<'a> {
+    fn new(device: &Device, pacer: Pacer, control: &'a Control) -> OpenLoop<'a> {
         let start = device.now();
-        let before = device.counters();
         let depth = (device.spec().queue_depth_max as usize).min(DEPTH_MAX);
-        Loop {
+        OpenLoop {
             pacer,
-            slots: Slots::new(depth, start),
-            held: vec![Held { released: start, ticket: None }; depth],
-            outstanding: Outstanding::new(start),
-            recorder: Recorder::new(start, FAR, before.energy_nj),
+            slots: QueueSlots::new(depth, start),
+            in_flight: vec![InFlight { released: start, ticket: None }; depth],
+            outstanding: DepthTracker::new(start),
+            recorder: Recorder::new(start, NEVER, device.counters()),
             long: [0; 2],
-            left_out: 0,
+            skipped: 0,
             served: 0,
             now: start,
             latest: start,
-            before,
             start,
             control,
         }
     }
 
-    fn go(
+    fn run(
         mut self,
         device: &mut Device,
         batches: Receiver<Batch>,
         give_back: SyncSender<Vec<Step>>,
-    ) -> Result<Replayed, ReplayError> {
+    ) -> Result<ReplayOutcome, ReplayError> {
         for batch in &batches {
             let batch = batch?;
             for i in 0..batch.len() {
@@ -264,20 +260,15 @@ impl<'a> Loop<'a> {
         if self.control.cancelled() {
             return Err(ReplayError::Cancelled);
         }
-        while device.next_arrival() < FAR {
+        while device.next_arrival() < NEVER {
             self.serve(device)?;
         }
         let end = self.latest.max(self.now);
-        device.idle_until(end);
-        let after = device.counters();
-        self.recorder.sense(end, &after, device.take_peak_power_w());
-        let Loop { start, recorder, before, .. } = self;
-        let queues = vec![recorder.totals()];
-        Ok(Replayed {
-            outcome: Outcome { start, end, recorder, before, after, stable: false, queues },
-            occupancy: self.outstanding.finish(),
+        Ok(ReplayOutcome {
+            outcome: self.recorder.finish(device, end, end),
+            depths: self.outstanding.finish(),
             long: self.long,
-            left_out: self.left_out,
+            skipped: self.skipped,
         })
     }
 
@@ -286,7 +277,7 @@ impl<'a> Loop<'a> {
     fn step(&mut self, device: &mut Device, step: Step) -> Result<(), ReplayError> {
         self.pacer.admit(step.at, step.response);
         let Some(io) = step.io else {
-            self.left_out += 1;
+            self.skipped += 1;
             return Ok(());
         };
         // What reaches the flash core before this request can be submitted is served first.
@@ -302,16 +293,18 @@ impl<'a> Loop<'a> {
             self.serve(device)?;
         };
         if now >= self.recorder.next_second() {
-            self.on_second(device, now)?;
+            if !self.recorder.on_second(device, self.control, now, self.served) {
+                return Err(ReplayError::Cancelled);
+            }
         }
         let (slot, _) = self.slots.first();
         if counts(io.op) {
             self.outstanding.released(released);
         }
-        self.held[slot] = Held { released, ticket: Some(self.pacer.issue()) };
+        self.in_flight[slot] = InFlight { released, ticket: Some(self.pacer.issue()) };
         self.now = now;
         device.accept(now, io, slot as u32)?;
-        self.slots.set(slot, FAR);
+        self.slots.set(slot, NEVER);
         Ok(())
     }
 
@@ -320,7 +313,7 @@ impl<'a> Loop<'a> {
     fn serve(&mut self, device: &mut Device) -> Result<(), ReplayError> {
         let mut completion = device.serve()?;
         let Completion { tag, io, submitted, .. } = completion;
-        let Held { released, ticket } = self.held[tag as usize];
+        let InFlight { released, ticket } = self.in_flight[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(released));
         let done = completion.done;
         let latency = done.since(released);
@@ -341,22 +334,6 @@ impl<'a> Loop<'a> {
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
-        Ok(())
-    }
-
-    /// Once per virtual second: sensors, progress, the wish to stop.
-    #[cold]
-    fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), ReplayError> {
-        if self.control.cancelled() {
-            return Err(ReplayError::Cancelled);
-        }
-        let counters = device.counters();
-        self.recorder.sense(now, &counters, device.take_peak_power_w());
-        let elapsed = now.since(self.start);
-        let last = (elapsed.whole_secs() as usize).saturating_sub(1);
-        let ios = self.recorder.rows.get(last).map_or(0, |r| r.reads + r.writes);
-        self.control.publish(elapsed.0, counters.temperature_c, ios, self.recorder.bytes_in(last));
-        self.control.publish_requests(self.served);
         Ok(())
     }
 }

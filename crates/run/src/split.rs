@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 use drivebay_drive::{Completion, Device, Io, Stage};
 use drivebay_units::Nanos;
 
-use crate::driver::{Loop, RunError};
-use crate::slots::{FAR, Slots};
+use crate::closed_loop::ClosedLoop;
+use crate::error::RunError;
+use crate::queue_slots::{NEVER, QueueSlots};
 
 /// A request under way.
 #[derive(Clone, Copy, Default)]
-struct Request {
-    asked: Nanos,
+struct SplitRequest {
+    requested: Nanos,
     lba: u64,
     sectors: u32,
     /// Commands not yet done.
@@ -28,9 +29,9 @@ struct Request {
 
 /// Requests, and the commands that they were cut into.
 struct Split {
-    requests: Vec<Request>,
+    requests: Vec<SplitRequest>,
     /// When each request's place is free again.
-    places: Slots,
+    request_slots: QueueSlots,
     /// Commands not yet handed over, with their requests.
     waiting: VecDeque<(u32, Io)>,
     /// By command slot: the request that it serves, and when it was handed over.
@@ -38,10 +39,10 @@ struct Split {
     sectors_max: u32,
 }
 
-impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
-    /// As `go`, for requests of which some take several commands.
+impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
+    /// As `run_single`, for requests of which some take several commands.
     #[inline(never)]
-    pub(crate) fn go_split(
+    pub(crate) fn run_split(
         &mut self,
         device: &mut Device,
         depth: u32,
@@ -49,38 +50,38 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     ) -> Result<(), RunError> {
         let commands = self.host.commands();
         let mut split = Split {
-            requests: vec![Request::default(); depth as usize],
-            places: Slots::new(depth as usize, self.start),
+            requests: vec![SplitRequest::default(); depth as usize],
+            request_slots: QueueSlots::new(depth as usize, self.start),
             waiting: VecDeque::new(),
             serves: vec![0; commands],
             sectors_max,
         };
         loop {
-            let (place, free) = split.places.first();
+            let (request_slot, free) = split.request_slots.first();
             let (slot, at) = self.host.slots.first();
             let turn = device.next_arrival();
             let hand_over = match split.waiting.front() {
-                Some(&(request, _)) => at.max(split.requests[request as usize].asked),
-                None => FAR,
+                Some(&(request, _)) => at.max(split.requests[request as usize].requested),
+                None => NEVER,
             };
             let more = free < self.end && self.bytes_left > 0;
-            let ask = if more { free } else { FAR };
-            if turn < FAR && turn <= ask.min(hand_over) {
+            let next_request = if more { free } else { NEVER };
+            if turn < NEVER && turn <= next_request.min(hand_over) {
                 let served = device.serve()?;
                 self.count_part(&mut split, served);
-            } else if ask <= hand_over && ask < FAR {
-                if ask >= self.recorder.next_second() {
-                    self.on_second(device, ask)?;
+            } else if next_request <= hand_over && next_request < NEVER {
+                if next_request >= self.recorder.next_second() {
+                    self.on_second(device, next_request)?;
                 }
                 let io = self.generator.next_io();
                 device.prefetch(io.lba);
                 self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
-                split.ask(place as u32, io, ask);
+                split.next_request(request_slot as u32, io, next_request);
             } else if let Some((request, io)) = split.waiting.pop_front() {
                 let now = hand_over.max(self.host.now);
                 self.host.now = now;
                 split.serves[slot] = request;
-                self.host.slots.set(slot, FAR);
+                self.host.slots.set(slot, NEVER);
                 device.accept(now, io, slot as u32)?;
             } else {
                 return Ok(());
@@ -89,12 +90,11 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
     }
 
     /// A command was served; its request may be done with it.
-    fn count_part(&mut self, split: &mut Split, served: Completion) {
-        let mut completion = served;
+    fn count_part(&mut self, split: &mut Split, mut completion: Completion) {
         let Completion { tag, io, submitted, .. } = completion;
         self.host.slots.set(tag as usize, completion.done);
-        let place = split.serves[tag as usize] as usize;
-        let request = &mut split.requests[place];
+        let request_slot = split.serves[tag as usize] as usize;
+        let request = &mut split.requests[request_slot];
         request.left -= 1;
         request.media_error |= completion.media_error;
         request.done = request.done.max(completion.done);
@@ -103,38 +103,38 @@ impl<const SAMPLED: bool> Loop<'_, SAMPLED> {
         }
         // Commands of one request end nearly in order; should an earlier one end last, the rest is the host's.
         let late = request.done.since(completion.done);
-        completion.stages.add(Stage::Host, submitted.since(request.asked).after(late));
-        let (done, latency) = (request.done, request.done.since(request.asked));
+        completion.stages.add(Stage::Host, submitted.since(request.requested).after(late));
+        let (done, latency) = (request.done, request.done.since(request.requested));
         self.latest = self.latest.max(done);
-        split.places.set(place, done);
-        let (asked, whole) =
-            (request.asked, Io { lba: request.lba, sectors: request.sectors, ..io });
+        split.request_slots.set(request_slot, done);
+        let (requested, whole) =
+            (request.requested, Io { lba: request.lba, sectors: request.sectors, ..io });
         self.recorder.count(io.op, whole.data_bytes(), latency, done, &completion.stages);
         if request.media_error {
             self.recorder.count_media_error(done);
         }
-        self.sample(whole, asked, done);
+        self.sample(whole, requested, done);
     }
 }
 
 impl Split {
     /// A request is made, and cut into commands.
-    fn ask(&mut self, place: u32, io: Io, at: Nanos) {
+    fn next_request(&mut self, request_slot: u32, io: Io, at: Nanos) {
         let commands = io.sectors.div_ceil(self.sectors_max);
-        self.requests[place as usize] = Request {
-            asked: at,
+        self.requests[request_slot as usize] = SplitRequest {
+            requested: at,
             lba: io.lba,
             sectors: io.sectors,
             left: commands,
             done: at,
             media_error: false,
         };
-        self.places.set(place as usize, FAR);
+        self.request_slots.set(request_slot as usize, NEVER);
         for part in 0..commands {
             let passed = part * self.sectors_max;
             let sectors = self.sectors_max.min(io.sectors - passed);
             let part = Io { op: io.op, lba: io.lba + u64::from(passed), sectors };
-            self.waiting.push_back((place, part));
+            self.waiting.push_back((request_slot, part));
         }
     }
 }

@@ -10,8 +10,8 @@ use drivebay_units::{Lpn, Nanos, SECTOR_BYTES};
 use serde::Deserialize;
 
 use crate::control::Control;
-use crate::driver::{Outcome, RunError};
-use crate::recorder::Recorder;
+use crate::error::RunError;
+use crate::recorder::{Outcome, Recorder};
 
 /// Data of one write of the pattern.
 const WRITE_SECTORS: u32 = 256;
@@ -23,10 +23,10 @@ const PAGE_SECTORS: u32 = (PAGE_BYTES / SECTOR_BYTES) as u32;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrimPlan {
-    /// Where the stretches begin, in bytes; whole writes of 128 KiB.
+    /// Where the extents begin, in bytes; whole writes of 128 KiB.
     pub starts: Vec<u64>,
     /// Length of each; its middle half is discarded.
-    pub stretch_bytes: u64,
+    pub extent_bytes: u64,
     /// How often every block of the middle halves is read.
     pub reads: u32,
     /// Discard before reading; without it, write the pattern before reading.
@@ -34,7 +34,7 @@ pub struct TrimPlan {
 }
 
 /// What was found.
-pub struct TrimChecked {
+pub struct TrimCheckOutcome {
     /// The reads of the middle halves, 4 KiB at queue depth 1.
     pub outcome: Outcome,
     /// 4 KiB pages of the middle halves.
@@ -48,27 +48,26 @@ pub struct TrimChecked {
 /// Writes or discards, then reads, from the drive's present time on.
 ///
 /// # Errors
-/// [`RunError`], also where a stretch does not lie on the drive.
+/// [`RunError`], also where a extent does not lie on the drive.
 pub fn trim_check(
     device: &mut Device,
     plan: &TrimPlan,
     control: &Control,
-) -> Result<TrimChecked, RunError> {
-    let quarter = plan.stretch_bytes / 4;
+) -> Result<TrimCheckOutcome, RunError> {
+    let quarter = plan.extent_bytes / 4;
     let mut now = device.now();
     for &start in &plan.starts {
         now = if plan.discard {
             let io = io(Op::Trim, start + quarter, (2 * quarter / SECTOR_BYTES) as u32);
             device.submit(now, io)?.done
         } else {
-            write(device, now, start, plan.stretch_bytes)?
+            write(device, now, start, plan.extent_bytes)?
         };
     }
     // Else reads would come from the write buffer.
     now = device.submit(now, io(Op::Flush, 0, 0))?.done;
     device.take_peak_power_w();
-    let (start, before) = (now, device.counters());
-    let mut recorder = Recorder::new(start, Nanos(u64::MAX), before.energy_nj);
+    let mut recorder = Recorder::new(now, Nanos(u64::MAX), device.counters());
     for _ in 0..plan.reads {
         for page in pages(plan, quarter..3 * quarter) {
             if control.cancelled() {
@@ -80,17 +79,14 @@ pub fn trim_check(
             now = done.done;
         }
     }
-    device.idle_until(now);
-    let after = device.counters();
-    recorder.sense(now, &after, device.take_peak_power_w());
+    let outcome = recorder.finish(device, now, now);
     let kept = |page: &Lpn| device.ftl().look_up(*page).is_some();
     let outer = pages(plan, 0..quarter).chain(pages(plan, 3 * quarter..4 * quarter));
-    let queues = vec![recorder.totals()];
-    Ok(TrimChecked {
+    Ok(TrimCheckOutcome {
         pages: pages(plan, quarter..3 * quarter).count() as u64,
         mapped: pages(plan, quarter..3 * quarter).filter(kept).count() as u64,
         outer_lost: outer.filter(|page| !kept(page)).count() as u64,
-        outcome: Outcome { start, end: now, recorder, before, after, stable: false, queues },
+        outcome,
     })
 }
 
@@ -106,7 +102,7 @@ fn io(op: Op, at_bytes: u64, sectors: u32) -> Io {
     Io { op, lba: at_bytes / SECTOR_BYTES, sectors }
 }
 
-/// Pages of a part of every stretch.
+/// Pages of a part of every extent.
 fn pages(plan: &TrimPlan, part: std::ops::Range<u64>) -> impl Iterator<Item = Lpn> + '_ {
     plan.starts.iter().flat_map(move |&start| {
         let of = |at: u64| ((start + at) / PAGE_BYTES) as u32;

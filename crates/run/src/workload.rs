@@ -11,8 +11,8 @@ use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::permutation::Permutation;
+use crate::queue_slots::DEPTH_MAX;
 use crate::queues::Arbitration;
-use crate::slots::DEPTH_MAX;
 
 /// Order of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -132,11 +132,16 @@ pub struct WorkloadError {
 }
 
 impl Workload {
-    /// Checks all fields against a drive of `capacity_bytes`.
+    /// Checks all fields against a drive and its host.
     ///
     /// # Errors
     /// [`WorkloadError`] naming the first field that is not allowed.
-    pub fn check(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
+    pub fn check(&self, spec: &Spec) -> Result<(), WorkloadError> {
+        self.check_requests(spec.capacity_bytes())?;
+        self.check_queues(spec)
+    }
+
+    fn check_requests(&self, capacity_bytes: u64) -> Result<(), WorkloadError> {
         let refuse = |field, given: String, allowed: &str| {
             Err(WorkloadError { field, given, allowed: allowed.to_owned() })
         };
@@ -211,10 +216,7 @@ impl Workload {
     }
 
     /// Checks the queues against what drive and host offer.
-    ///
-    /// # Errors
-    /// [`WorkloadError`] naming the first field that is not allowed.
-    pub fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
+    fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
         let refuse =
             |field, given: String, allowed: String| Err(WorkloadError { field, given, allowed });
         let (queues, most) = (self.queues, spec.host_interface.queues_max);

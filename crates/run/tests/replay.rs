@@ -1,9 +1,10 @@
 //! Replays as a whole: figures that must hold whatever is replayed, and the same result every time.
 
 use drivebay_drive::{Device, Spec};
-use drivebay_run::{Control, ReplayError, ReplayPlan, Replayed, replay};
+use drivebay_run::{Control, ReplayError, ReplayOptions, ReplayOutcome, replay};
 use drivebay_trace::{
-    GoOn, Op, Pace, Profile, Request, Rule, Source, Synth, TIME_PERCENT_MAX, TraceError,
+    KeepRunning, Op, Pace, Profile, Request, RequestSource, Rule, Synth, TIME_PERCENT_MAX,
+    TraceError,
 };
 use drivebay_units::Nanos;
 use proptest::prelude::*;
@@ -19,9 +20,12 @@ fn device() -> Device {
 /// A recording in memory, in blocks of three.
 struct Recording(Vec<Request>, usize);
 
-impl Source for Recording {
-    fn next_requests(&mut self, go_on: GoOn<'_>) -> Result<Option<&[Request]>, TraceError> {
-        if !go_on() {
+impl RequestSource for Recording {
+    fn next_requests(
+        &mut self,
+        keep_running: KeepRunning<'_>,
+    ) -> Result<Option<&[Request]>, TraceError> {
+        if !keep_running() {
             return Err(TraceError::Cancelled);
         }
         let from = self.1;
@@ -39,20 +43,20 @@ fn request(at: u64, response: Option<u64>, op: Op, offset: u64, bytes: u64) -> R
     Request { at: Nanos(at), offset_bytes: offset, bytes, response, device: 0, op }
 }
 
-fn plan(pace: Pace) -> ReplayPlan {
-    ReplayPlan { pace, rule: Rule::Fold, recorded_bytes: 0, trim: false }
+fn plan(pace: Pace) -> ReplayOptions {
+    ReplayOptions { pace, rule: Rule::Fold, recorded_bytes: 0, trim: false }
 }
 
-fn go(requests: &[Request], plan: &ReplayPlan) -> Replayed {
+fn go(requests: &[Request], plan: &ReplayOptions) -> ReplayOutcome {
     let mut source = Recording(requests.to_vec(), 0);
     replay(&mut device(), &mut source, plan, &Control::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn ios(done: &Replayed) -> u64 {
+fn ios(done: &ReplayOutcome) -> u64 {
     done.outcome.recorder.rows.iter().map(|row| row.reads + row.writes).sum()
 }
 
-fn latency_ns(done: &Replayed) -> u64 {
+fn latency_ns(done: &ReplayOutcome) -> u64 {
     done.outcome.recorder.rows.iter().map(|row| row.latency_ns_sum).sum()
 }
 
@@ -70,7 +74,7 @@ fn the_same_trace_gives_the_same_result() {
     };
     let (first, second, other) = (run(1), run(1), run(2));
     assert_eq!(first.outcome.recorder.rows, second.outcome.recorder.rows);
-    assert_eq!(first.occupancy, second.occupancy);
+    assert_eq!(first.depths, second.depths);
     assert_eq!(first.outcome.after, second.outcome.after);
     assert_ne!(first.outcome.recorder.rows, other.outcome.recorder.rows);
 }
@@ -79,12 +83,12 @@ fn the_same_trace_gives_the_same_result() {
 fn littles_law_holds_and_stages_add_up() {
     let plan = plan(Pace::idle_capped(Nanos::millis(25)));
     let done = replay(&mut device(), &mut light(1), &plan, &Control::default()).expect("a run");
-    let busy = done.occupancy.busy.0 as f64;
+    let busy = done.depths.busy.0 as f64;
     let little = latency_ns(&done) as f64 / busy;
-    assert!((done.occupancy.mean / little - 1.0).abs() < 1e-9, "{} {little}", done.occupancy.mean);
+    assert!((done.depths.mean / little - 1.0).abs() < 1e-9, "{} {little}", done.depths.mean);
     let stages: u64 = done.outcome.recorder.rows.iter().flat_map(|row| row.stage_ns).sum();
     assert_eq!(stages, latency_ns(&done));
-    assert_eq!(done.occupancy.by_depth.iter().sum::<u64>(), ios(&done));
+    assert_eq!(done.depths.by_depth.iter().sum::<u64>(), ios(&done));
 }
 
 #[test]
@@ -93,11 +97,11 @@ fn a_slower_drive_queues_in_the_host_and_the_wait_counts() {
     let at_once: Vec<Request> =
         (0..1000).map(|i| request(0, Some(1000), Op::Read, i * 4096, 4096)).collect();
     let done = go(&at_once, &plan(Pace::AS_RECORDED));
-    assert_eq!(done.occupancy.max, 1000);
+    assert_eq!(done.depths.max, 1000);
     let length = done.outcome.end.since(done.outcome.start).0;
     let longest = done.outcome.recorder.rows.iter().map(|row| row.latency_ns_max).max();
     assert_eq!(longest, Some(length), "latency counts from release, not from the free slot");
-    assert_eq!(done.occupancy.busy.0, length);
+    assert_eq!(done.depths.busy.0, length);
 }
 
 #[test]
@@ -126,9 +130,9 @@ fn trims_and_flushes_only_if_asked() {
         request(3_000_000, None, Op::Read, 0, 4096),
     ];
     let without = go(&mixed, &plan(Pace::AS_RECORDED));
-    assert_eq!((without.left_out, without.outcome.after.commands), (2, 2));
-    let with = go(&mixed, &ReplayPlan { trim: true, ..plan(Pace::AS_RECORDED) });
-    assert_eq!((with.left_out, with.outcome.after.commands), (0, 4));
+    assert_eq!((without.skipped, without.outcome.after.commands), (2, 2));
+    let with = go(&mixed, &ReplayOptions { trim: true, ..plan(Pace::AS_RECORDED) });
+    assert_eq!((with.skipped, with.outcome.after.commands), (0, 4));
     assert_eq!(ios(&with), 2, "figures are of reads and writes");
 }
 
@@ -136,15 +140,15 @@ fn trims_and_flushes_only_if_asked() {
 fn what_cannot_be_replayed_is_an_error() {
     let fine = request(0, None, Op::Read, 0, 4096);
     let long = request(0, None, Op::Write, 0, 1 << 30);
-    let run = |requests: Vec<Request>, plan: ReplayPlan| {
+    let run = |requests: Vec<Request>, plan: ReplayOptions| {
         replay(&mut device(), &mut Recording(requests, 0), &plan, &Control::default()).err()
     };
     assert!(run(vec![fine, long], plan(Pace::AS_RECORDED)).is_none(), "1 GiB, the longest, fits");
     let trim = Request { op: Op::Trim, bytes: 1 << 40, ..fine };
-    let asked = ReplayPlan { trim: true, ..plan(Pace::AS_RECORDED) };
+    let asked = ReplayOptions { trim: true, ..plan(Pace::AS_RECORDED) };
     let error = run(vec![fine, trim], asked).expect("does not fit").to_string();
     assert!(error.starts_with("recording: request 2: ") && error.contains("hint: "), "{error}");
-    let scale = ReplayPlan { rule: Rule::Scale, ..plan(Pace::AS_RECORDED) };
+    let scale = ReplayOptions { rule: Rule::Scale, ..plan(Pace::AS_RECORDED) };
     assert!(matches!(run(vec![fine], scale), Some(ReplayError::UnknownSize)));
     let slow = Pace::Recorded { idle_max_ns: None, time_percent: TIME_PERCENT_MAX + 1 };
     assert!(matches!(run(vec![fine], plan(slow)), Some(ReplayError::Pace(_))));
@@ -185,9 +189,9 @@ proptest! {
         let done = go(&recording, &plan(pace));
         prop_assert_eq!(ios(&done), recording.len() as u64);
         let wall = done.outcome.end.since(done.outcome.start);
-        prop_assert!(done.occupancy.busy <= wall);
-        let little = latency_ns(&done) as f64 / done.occupancy.busy.0 as f64;
-        prop_assert!((done.occupancy.mean / little - 1.0).abs() < 1e-9);
+        prop_assert!(done.depths.busy <= wall);
+        let little = latency_ns(&done) as f64 / done.depths.busy.0 as f64;
+        prop_assert!((done.depths.mean / little - 1.0).abs() < 1e-9);
         if dependencies {
             let out = |i: usize| {
                 let before = recording[..i].iter();
@@ -195,9 +199,9 @@ proptest! {
                 before.filter(|r| end(r) > recording[i].at.0).count() as u64 + 1
             };
             let deepest = (0..recording.len()).map(out).max().expect("not empty");
-            prop_assert!(done.occupancy.max <= deepest);
+            prop_assert!(done.depths.max <= deepest);
         } else {
-            let idle = wall.0 - done.occupancy.busy.0;
+            let idle = wall.0 - done.depths.busy.0;
             // Where the recording was busy for up to 5 ms, this drive may have been done at once.
             prop_assert!(idle <= recording.len() as u64 * (cap.0 + 5_000_000));
         }

@@ -317,7 +317,7 @@ fn impossible_workloads_are_refused_by_name() {
 fn a_discard_forgets_what_it_names_and_reads_of_it_need_no_flash() {
     let mut device = device();
     let starts = vec![0, 1 << 30];
-    let plan = TrimPlan { starts, stretch_bytes: 8 << 20, reads: 2, discard: false };
+    let plan = TrimPlan { starts, extent_bytes: 8 << 20, reads: 2, discard: false };
     let control = Control::default();
     let written = trim_check(&mut device, &plan, &control).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((written.pages, written.mapped, written.outer_lost), (2048, 2048, 0));

@@ -6,7 +6,7 @@
 pub enum TraceError {
     /// A line or record that cannot be read.
     #[error("{file}, {unit} {number}: {problem}\nhint: {hint}")]
-    Place {
+    Position {
         /// The file, as the user named it.
         file: String,
         /// "line" or "record".
@@ -28,8 +28,8 @@ pub enum TraceError {
         /// What to do.
         hint: String,
     },
-    /// A format that is not among [`crate::Format::ALL`].
-    #[error("format '{0}' is unknown; must be one of {list}\nhint: leave it out to have it detected", list = crate::Format::list())]
+    /// A format name that is not known; says which are.
+    #[error("format {0}\nhint: leave it out to have it detected")]
     UnknownFormat(String),
     /// The machine: no such file, no permission, disk full.
     #[error("{file}: {what}: {error}\nhint: {hint}")]
@@ -57,13 +57,28 @@ pub enum TraceError {
     },
     /// A profile to synthesize from, or an option of it.
     #[error(transparent)]
-    Synth(#[from] crate::synth::SynthError),
+    Synth(#[from] SynthError),
     /// The caller asked to stop.
     #[error("cancelled\nhint: give the same command again")]
     Cancelled,
 }
 
-/// What a parser found wrong with one line; the reader adds the place.
+/// Why a synthesis profile or option is refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {problem}\nhint: {hint}")]
+pub struct SynthError {
+    place: String,
+    problem: String,
+    hint: String,
+}
+
+impl SynthError {
+    pub(crate) fn new(place: &str, problem: impl Into<String>, hint: &str) -> SynthError {
+        SynthError { place: place.into(), problem: problem.into(), hint: hint.into() }
+    }
+}
+
+/// What a parser found wrong with one line; the reader adds the position.
 #[derive(Debug)]
 pub struct Problem {
     /// What is wrong, and what is allowed.

@@ -8,11 +8,11 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use crate::error::TraceError;
-use crate::formats::{Format, LeftOut};
-use crate::order::{GoOn, Order, Trace};
-use crate::source::Source;
+use crate::formats::{Format, Skipped};
+use crate::order::{KeepRunning, Order, Trace};
+use crate::source::RequestSource;
 use crate::stats::{Info, Stats};
-use crate::write::{Kind, Writer};
+use crate::write::{TextFormat, Writer};
 
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Summary {
     /// Number of requests.
     pub requests: u64,
     /// What was left out.
-    pub left_out: LeftOut,
+    pub skipped: Skipped,
 }
 
 /// Runs `job` streaming, and again sorting if that is needed.
@@ -51,20 +51,20 @@ fn too_many_devices(path: &Path) -> TraceError {
 /// The statistics of a trace.
 ///
 /// # Errors
-/// If the trace is refused, or `go_on` says no.
+/// If the trace is refused, or `keep_running` says no.
 pub fn info(
     path: &Path,
     format: Option<Format>,
-    go_on: GoOn<'_>,
+    keep_running: KeepRunning<'_>,
 ) -> Result<(Info, Summary), TraceError> {
     in_order(path, |order| {
         let mut trace = Trace::open(path, format, order)?;
         let (mut stats, mut requests) = (Stats::default(), 0);
-        while let Some(block) = trace.next_block(go_on)? {
+        while let Some(block) = trace.next_block(keep_running)? {
             stats.add(block).map_err(|_| too_many_devices(path))?;
             requests += block.len() as u64;
         }
-        let summary = Summary { format: trace.format(), requests, left_out: trace.left_out() };
+        let summary = Summary { format: trace.format(), requests, skipped: trace.skipped() };
         Ok((stats.info(), summary))
     })
 }
@@ -72,10 +72,13 @@ pub fn info(
 /// The statistics of a synthesized trace.
 ///
 /// # Errors
-/// If `go_on` says no.
-pub fn info_of(source: &mut dyn Source, go_on: GoOn<'_>) -> Result<Info, TraceError> {
+/// If `keep_running` says no.
+pub fn info_of(
+    source: &mut dyn RequestSource,
+    keep_running: KeepRunning<'_>,
+) -> Result<Info, TraceError> {
     let mut stats = Stats::default();
-    while let Some(block) = source.next_requests(go_on)? {
+    while let Some(block) = source.next_requests(keep_running)? {
         stats.add(block).map_err(|_| too_many_devices(Path::new("trace")))?;
     }
     Ok(stats.info())
@@ -84,18 +87,18 @@ pub fn info_of(source: &mut dyn Source, go_on: GoOn<'_>) -> Result<Info, TraceEr
 /// Writes a trace as text into `out`, which is made or emptied; it is complete and synced on return.
 ///
 /// # Errors
-/// If the trace is refused, `out` cannot be written, or `go_on` says no.
+/// If the trace is refused, `out` cannot be written, or `keep_running` says no.
 pub fn convert(
     path: &Path,
     format: Option<Format>,
     out: &Path,
-    kind: Kind,
-    go_on: GoOn<'_>,
+    kind: TextFormat,
+    keep_running: KeepRunning<'_>,
 ) -> Result<Summary, TraceError> {
     in_order(path, |order| {
         let mut trace = Trace::open(path, format, order)?;
-        let requests = convert_from(&mut trace, out, kind, go_on)?;
-        Ok(Summary { format: trace.format(), requests, left_out: trace.left_out() })
+        let requests = convert_from(&mut trace, out, kind, keep_running)?;
+        Ok(Summary { format: trace.format(), requests, skipped: trace.skipped() })
     })
 }
 
@@ -104,10 +107,10 @@ pub fn convert(
 /// # Errors
 /// As [`convert`].
 pub fn convert_from(
-    source: &mut dyn Source,
+    source: &mut dyn RequestSource,
     out: &Path,
-    kind: Kind,
-    go_on: GoOn<'_>,
+    kind: TextFormat,
+    keep_running: KeepRunning<'_>,
 ) -> Result<u64, TraceError> {
     let cannot = |error| TraceError::Io {
         file: out.display().to_string(),
@@ -118,7 +121,7 @@ pub fn convert_from(
     let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);
     let mut writer = Writer::new(file, kind).map_err(cannot)?;
     let mut requests = 0;
-    while let Some(block) = source.next_requests(go_on)? {
+    while let Some(block) = source.next_requests(keep_running)? {
         writer.write(block).map_err(cannot)?;
         requests += block.len() as u64;
     }

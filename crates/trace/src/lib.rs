@@ -4,12 +4,12 @@
 //! by hand, without allocation per line. This crate must not know drives, runs, wall clocks or Python.
 
 mod error;
-mod fold;
 mod formats;
 mod input;
 mod jobs;
 mod order;
 mod pace;
+mod placement;
 mod reader;
 mod request;
 mod source;
@@ -17,16 +17,16 @@ mod stats;
 mod synth;
 mod write;
 
-pub use error::TraceError;
-pub use fold::{GRANULE_BYTES, PlaceError, Placement, Rule};
-pub use formats::{Format, LeftOut};
+pub use error::{SynthError, TraceError};
+pub use formats::{CSV_HEADER, Format, Skipped};
 pub use input::{LINE_BYTES_MAX, UNPACK_FREE_BYTES, UNPACK_RATIO_MAX};
 pub use jobs::{Summary, convert, convert_from, info, info_of};
-pub use order::{GoOn, Order, RUN, Trace, WINDOW};
+pub use order::{KeepRunning, Order, RUN, Trace, WINDOW};
 pub use pace::{DEPTH_MAX, Pace, PaceError, Pacer, TIME_PERCENT_MAX, Ticket};
+pub use placement::{GRANULE_BYTES, PlaceError, Placement, Rule};
 pub use reader::Reader;
 pub use request::{Op, Request};
-pub use source::{Source, What};
+pub use source::{RequestSource, TraceSource};
 pub use stats::{Info, PAGE_BYTES, STREAMS, Shares, Stats, TooManyDevices};
-pub use synth::{Chosen, Phase, Profile, Published, Synth, SynthError};
-pub use write::{CSV_HEADER, Kind, Writer};
+pub use synth::{Chosen, Phase, Profile, Published, Synth};
+pub use write::{TextFormat, Writer};

@@ -15,7 +15,7 @@ use std::path::Path;
 use drivebay_units::Nanos;
 
 use crate::error::TraceError;
-use crate::formats::{Format, LeftOut};
+use crate::formats::{Format, Skipped};
 use crate::reader::Reader;
 use crate::request::{Op, Request};
 
@@ -56,7 +56,7 @@ enum State {
 }
 
 /// Asked every few tens of milliseconds whether to go on.
-pub type GoOn<'a> = &'a mut dyn FnMut() -> bool;
+pub type KeepRunning<'a> = &'a mut dyn FnMut() -> bool;
 
 impl Trace {
     /// Opens a file, compressed or not; without a format it is detected.
@@ -99,8 +99,8 @@ impl Trace {
 
     /// What was left out so far.
     #[must_use]
-    pub fn left_out(&self) -> LeftOut {
-        self.reader.left_out()
+    pub fn skipped(&self) -> Skipped {
+        self.reader.skipped()
     }
 
     /// The next requests, at most [`WINDOW`] of them; None at the end.
@@ -108,16 +108,19 @@ impl Trace {
     /// # Errors
     /// What the reader finds; [`TraceError::TooFarBack`] from [`Order::Window`];
     /// [`TraceError::Cancelled`].
-    pub fn next_block(&mut self, go_on: GoOn<'_>) -> Result<Option<&[Request]>, TraceError> {
+    pub fn next_block(
+        &mut self,
+        keep_running: KeepRunning<'_>,
+    ) -> Result<Option<&[Request]>, TraceError> {
         if matches!(self.state, State::Unsorted) {
-            self.state = self.sort(go_on)?;
+            self.state = self.sort(keep_running)?;
         }
         self.block.drain(..self.given);
         self.given = 0;
         let len = match &mut self.state {
-            State::Window { .. } => self.fill_window(go_on)?,
+            State::Window { .. } => self.fill_window(keep_running)?,
             State::Merge(merge) => {
-                if !go_on() {
+                if !keep_running() {
                     return Err(TraceError::Cancelled);
                 }
                 merge.fill(&mut self.block, self.window)?;
@@ -137,12 +140,12 @@ impl Trace {
     }
 
     /// Fills the block to twice the window and returns how much of it may be given out.
-    fn fill_window(&mut self, go_on: GoOn<'_>) -> Result<usize, TraceError> {
+    fn fill_window(&mut self, keep_running: KeepRunning<'_>) -> Result<usize, TraceError> {
         let State::Window { ended } = &mut self.state else { unreachable!("called for a window") };
         let sorted = self.block.len().saturating_sub(1);
         while !*ended && self.block.len() < 2 * self.window {
             *ended = !self.reader.read(&mut self.block, 2 * self.window)?;
-            if !go_on() {
+            if !keep_running() {
                 return Err(TraceError::Cancelled);
             }
         }
@@ -159,12 +162,12 @@ impl Trace {
         Ok(self.block.len().min(self.window))
     }
 
-    fn sort(&mut self, go_on: GoOn<'_>) -> Result<State, TraceError> {
+    fn sort(&mut self, keep_running: KeepRunning<'_>) -> Result<State, TraceError> {
         let mut runs = Runs::default();
         let mut run = Vec::new();
         loop {
             let more = self.reader.read(&mut run, self.run)?;
-            if !go_on() {
+            if !keep_running() {
                 return Err(TraceError::Cancelled);
             }
             if more && run.len() < self.run {

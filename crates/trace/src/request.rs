@@ -2,6 +2,9 @@
 
 use drivebay_units::Nanos;
 
+/// Most devices of a trace.
+pub(crate) const DEVICES_MAX: usize = 1 << 16;
+
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -6,25 +6,31 @@ use serde::Deserialize;
 
 use crate::error::TraceError;
 use crate::formats::Format;
-use crate::order::{GoOn, Order, Trace};
+use crate::order::{KeepRunning, Order, Trace};
 use crate::request::Request;
 use crate::synth::{Profile, Synth};
 
 /// Requests in the order of their times, the first at 0, in blocks.
-pub trait Source: Send {
+pub trait RequestSource: Send {
     /// The next requests; None at the end.
     ///
     /// # Errors
-    /// What the file gives; [`TraceError::Cancelled`] when `go_on` says no.
-    fn next_requests(&mut self, go_on: GoOn<'_>) -> Result<Option<&[Request]>, TraceError>;
+    /// What the file gives; [`TraceError::Cancelled`] when `keep_running` says no.
+    fn next_requests(
+        &mut self,
+        keep_running: KeepRunning<'_>,
+    ) -> Result<Option<&[Request]>, TraceError>;
 
     /// What stands in messages for where the requests come from.
     fn name(&self) -> &str;
 }
 
-impl Source for Trace {
-    fn next_requests(&mut self, go_on: GoOn<'_>) -> Result<Option<&[Request]>, TraceError> {
-        self.next_block(go_on)
+impl RequestSource for Trace {
+    fn next_requests(
+        &mut self,
+        keep_running: KeepRunning<'_>,
+    ) -> Result<Option<&[Request]>, TraceError> {
+        self.next_block(keep_running)
     }
 
     fn name(&self) -> &str {
@@ -32,9 +38,12 @@ impl Source for Trace {
     }
 }
 
-impl Source for Synth {
-    fn next_requests(&mut self, go_on: GoOn<'_>) -> Result<Option<&[Request]>, TraceError> {
-        if go_on() { Ok(self.next_block()) } else { Err(TraceError::Cancelled) }
+impl RequestSource for Synth {
+    fn next_requests(
+        &mut self,
+        keep_running: KeepRunning<'_>,
+    ) -> Result<Option<&[Request]>, TraceError> {
+        if keep_running() { Ok(self.next_block()) } else { Err(TraceError::Cancelled) }
     }
 
     fn name(&self) -> &str {
@@ -45,7 +54,7 @@ impl Source for Synth {
 /// A source as data.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum What {
+pub enum TraceSource {
     /// A recording.
     File {
         /// Where it is.
@@ -71,19 +80,19 @@ pub enum What {
     },
 }
 
-impl What {
+impl TraceSource {
     /// Opens the file, or makes the profile ready.
     ///
     /// # Errors
     /// What is wrong with either.
-    pub fn open(&self) -> Result<Box<dyn Source>, TraceError> {
+    pub fn open(&self) -> Result<Box<dyn RequestSource>, TraceError> {
         match self {
-            What::File { path, format, sort } => {
+            TraceSource::File { path, format, sort } => {
                 let format = format.as_deref().map(Format::from_name).transpose()?;
                 let order = if *sort { Order::Sort } else { Order::Window };
                 Ok(Box::new(Trace::open(path, format, order)?))
             }
-            What::Synth { .. } => Ok(Box::new(self.synth()?.expect("it is one"))),
+            TraceSource::Synth { .. } => Ok(Box::new(self.synth()?.expect("it is one"))),
         }
     }
 
@@ -92,7 +101,7 @@ impl What {
     /// # Errors
     /// What is wrong with its profile or options.
     pub fn synth(&self) -> Result<Option<Synth>, TraceError> {
-        let What::Synth { name, scale, seed, profile } = self else { return Ok(None) };
+        let TraceSource::Synth { name, scale, seed, profile } = self else { return Ok(None) };
         let text = match profile {
             Some(text) => text,
             None => Profile::text(name)?,

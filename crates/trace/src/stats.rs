@@ -11,8 +11,7 @@ use std::collections::{BinaryHeap, HashMap};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::formats::DEVICES_MAX;
-use crate::request::{Op, Request};
+use crate::request::{DEVICES_MAX, Op, Request};
 
 /// How many of the last I/Os of the same kind and device may be continued by a sequential one: the depth
 /// of SATA's queue, so that as many streams as a drive can see at once are told apart.

@@ -8,15 +8,12 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use crate::formats::DEVICES_MAX;
-use crate::request::{Op, Request};
-
-/// The first line of a CSV file.
-pub const CSV_HEADER: &str = "at_ns,op,offset_bytes,bytes,device,response_ns";
+use crate::formats::CSV_HEADER;
+use crate::request::{DEVICES_MAX, Op, Request};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TextFormat {
     /// fio's iolog, version 3.
     Iolog,
     /// CSV: [`CSV_HEADER`].
@@ -26,7 +23,7 @@ pub enum Kind {
 /// Writes a trace as text.
 pub struct Writer<W: Write> {
     out: W,
-    kind: Kind,
+    kind: TextFormat,
     devices: HashSet<u32>,
     last_us: u64,
 }
@@ -36,10 +33,10 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// As `out`.
-    pub fn new(mut out: W, kind: Kind) -> io::Result<Writer<W>> {
+    pub fn new(mut out: W, kind: TextFormat) -> io::Result<Writer<W>> {
         match kind {
-            Kind::Iolog => writeln!(out, "fio version 3 iolog")?,
-            Kind::Csv => writeln!(out, "{CSV_HEADER}")?,
+            TextFormat::Iolog => writeln!(out, "fio version 3 iolog")?,
+            TextFormat::Csv => writeln!(out, "{CSV_HEADER}")?,
         }
         Ok(Writer { out, kind, devices: HashSet::new(), last_us: 1 })
     }
@@ -51,8 +48,8 @@ impl<W: Write> Writer<W> {
     pub fn write(&mut self, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             match self.kind {
-                Kind::Iolog => self.iolog(request)?,
-                Kind::Csv => self.csv(request)?,
+                TextFormat::Iolog => self.iolog(request)?,
+                TextFormat::Csv => self.csv(request)?,
             }
         }
         Ok(())
@@ -91,7 +88,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// As `out`.
     pub fn finish(mut self) -> io::Result<W> {
-        if self.kind == Kind::Iolog {
+        if self.kind == TextFormat::Iolog {
             let mut devices: Vec<_> = self.devices.into_iter().collect();
             devices.sort_unstable();
             for device in devices {

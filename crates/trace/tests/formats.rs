@@ -58,8 +58,8 @@ fn systor_lines_with_empty_fields_are_left_out_and_counted() {
     let mut requests = Vec::new();
     while reader.read(&mut requests, 100).expect("readable") {}
     assert_eq!(requests.len(), 2);
-    assert_eq!(reader.left_out().incomplete, 3);
-    assert_eq!(reader.left_out().notes(), ["3 lines with empty fields were left out"]);
+    assert_eq!(reader.skipped().incomplete, 3);
+    assert_eq!(reader.skipped().notes(), ["3 lines with empty fields were left out"]);
 }
 
 #[test]
@@ -211,7 +211,7 @@ CPU:1 [LOST 12 EVENTS]
     holds("ftrace", text, &rows);
     let mut reader = reader(text.as_bytes(), None).expect("detected");
     while reader.read(&mut Vec::new(), 100).expect("readable") {}
-    assert_eq!((reader.left_out().lost, reader.left_out().unmatched), (12, 1));
+    assert_eq!((reader.skipped().lost, reader.skipped().unmatched), (12, 1));
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn requests_of_no_bytes_are_left_out_and_counted() {
     let mut reader = reader(b"1,h,0,Read,0,0,1\n1,h,0,Read,0,512,1\n", None).expect("msr");
     let mut requests = Vec::new();
     while reader.read(&mut requests, 10).expect("readable") {}
-    assert_eq!((requests.len(), reader.left_out().no_bytes), (1, 1));
+    assert_eq!((requests.len(), reader.skipped().no_bytes), (1, 1));
 }
 
 #[test]

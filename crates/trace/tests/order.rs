@@ -1,11 +1,11 @@
 //! Both orders against the standard library's stable sort, and what each can and cannot do.
 
 use crate::support::{drain, reader, request};
-use drivebay_trace::{Kind, Order, Request, Trace, TraceError, Writer};
+use drivebay_trace::{Order, Request, TextFormat, Trace, TraceError, Writer};
 use proptest::prelude::*;
 
 fn csv(requests: &[Request]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), Kind::Csv).expect("in memory");
+    let mut writer = Writer::new(Vec::new(), TextFormat::Csv).expect("in memory");
     writer.write(requests).expect("in memory");
     writer.finish().expect("in memory")
 }
@@ -91,7 +91,7 @@ fn a_file_out_of_order_beyond_the_window_is_sorted_when_it_is_read_from_a_path()
     std::fs::write(&path, csv(&requests)).expect("written");
     let (info, summary) = drivebay_trace::info(&path, None, &mut || true).expect("sorted");
     assert_eq!((info.reads, summary.requests), (600_001, 600_001));
-    drivebay_trace::convert(&path, None, &out, Kind::Csv, &mut || true).expect("sorted");
+    drivebay_trace::convert(&path, None, &out, TextFormat::Csv, &mut || true).expect("sorted");
     assert_eq!(std::fs::read(&out).expect("there"), csv(&sorted(&requests)));
 }
 

@@ -1,7 +1,7 @@
 //! No bytes make a parser panic, loop or take memory; what is written is read back the same.
 
 use crate::support::{drain, ordered, reader};
-use drivebay_trace::{Format, Kind, Op, Order, Request, Stats, Trace, Writer};
+use drivebay_trace::{Format, Op, Order, Request, Stats, TextFormat, Trace, Writer};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
 
@@ -144,7 +144,7 @@ proptest! {
         for request in &mut requests {
             request.at = request.at.since(origin);
         }
-        let mut writer = Writer::new(Vec::new(), Kind::Csv).expect("in memory");
+        let mut writer = Writer::new(Vec::new(), TextFormat::Csv).expect("in memory");
         writer.write(&requests).expect("in memory");
         let text = writer.finish().expect("in memory");
         prop_assert_eq!(ordered(&text, None).expect("readable"), requests);
@@ -155,7 +155,7 @@ proptest! {
         mut requests in prop::collection::vec(any_request(), 1..60),
     ) {
         requests.sort_by_key(|request| request.at);
-        let mut writer = Writer::new(Vec::new(), Kind::Iolog).expect("in memory");
+        let mut writer = Writer::new(Vec::new(), TextFormat::Iolog).expect("in memory");
         writer.write(&requests).expect("in memory");
         let text = writer.finish().expect("in memory");
         prop_assert!(text.starts_with(b"fio version 3 iolog\n"));

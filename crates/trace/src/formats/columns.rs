@@ -11,12 +11,12 @@ use std::marker::PhantomData;
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::number::{decimal_ns, device, scaled, split, trimmed, whole};
-use super::{Out, Parse};
+use super::parse::{Out, Parse};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request};
 
 /// Columns of one format.
-pub(crate) trait Row {
+pub(crate) trait Row: Send {
     /// How its header begins, lower case.
     const HEADER: &'static [u8];
     /// Names of the columns, for messages.
@@ -52,7 +52,7 @@ impl<R: Row> Parse for Csv<R> {
             return not_a_row::<R>(line, count);
         }
         match R::row(&fields, out) {
-            Ok(Found::Request(request)) => out.take(request),
+            Ok(Found::Request(request)) => out.push(request),
             Ok(Found::Nothing) => Ok(false),
             Err(problem) => {
                 if is_header::<R>(line) {
@@ -144,7 +144,7 @@ impl Row for Systor {
     fn row(f: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem> {
         const SECOND: u64 = 1_000_000_000;
         if [0, 2, 3, 4, 5].iter().any(|at| trimmed(f[*at]).is_empty()) {
-            out.left_out.incomplete += 1;
+            out.skipped.incomplete += 1;
             return Ok(Found::Nothing);
         }
         let response = match trimmed(f[1]) {
@@ -249,7 +249,7 @@ impl Row for Vscsi {
             op: Op::Read,
         };
         let Some(op) = scsi_op(code) else {
-            out.left_out.other_events += 1;
+            out.skipped.other_events += 1;
             return Ok(Found::Nothing);
         };
         Ok(Found::Request(for_op(Request { op, ..request })))
@@ -285,12 +285,15 @@ impl Row for Spc {
     }
 }
 
+/// The first line of this program's own CSV.
+pub const CSV_HEADER: &str = "at_ns,op,offset_bytes,bytes,device,response_ns";
+
 /// This program's own: everything a request has.
 pub(crate) struct Own;
 
 impl Row for Own {
     const HEADER: &'static [u8] = b"at_ns";
-    const COLUMNS: &'static str = crate::write::CSV_HEADER;
+    const COLUMNS: &'static str = CSV_HEADER;
     const COUNT: (usize, usize) = (6, 6);
 
     #[inline]

@@ -10,7 +10,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use super::columns::for_op;
 use super::number::{decimal_ns, device, scaled, words};
 use super::pairs::Pairs;
-use super::{Out, Parse, check};
+use super::parse::{Out, Parse, check};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request};
 
@@ -84,12 +84,12 @@ impl Parse for Blkparse {
         }
         let at = Nanos(decimal_ns(f[3], SECOND, "the time")?);
         if f[7].starts_with(b"[") || f[6].contains(&b'N') && !f[6].contains(&b'F') {
-            out.left_out.other_events += u64::from(f[5] == b"D");
+            out.skipped.other_events += u64::from(f[5] == b"D");
             return Ok(true); // a driver's command
         }
         let (offset_bytes, sectors) = place(f[7], f[8], f[9])?;
         let Some(op) = rwbs_op(f[6], sectors) else {
-            out.left_out.other_events += u64::from(f[5] == b"D");
+            out.skipped.other_events += u64::from(f[5] == b"D");
             return Ok(true);
         };
         if f[8] != b"+" && op != Op::Flush {
@@ -154,7 +154,7 @@ impl Parse for Ftrace {
         }
         let (offset_bytes, sectors) = place(place_words[0], place_words[1], place_words[2])?;
         let Some(op) = rwbs_op(f[1], sectors) else {
-            out.left_out.other_events += u64::from(is_issue);
+            out.skipped.other_events += u64::from(is_issue);
             return Ok(true);
         };
         let event = event(at, device, op, offset_bytes, sectors)?;
@@ -175,7 +175,7 @@ impl Parse for Ftrace {
 fn other_event(line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
     if let Some(start) = memchr::memmem::find(line, b"[LOST ") {
         let (f, _) = words::<1>(&line[start + 6..]);
-        out.left_out.lost = out.left_out.lost.saturating_add(scaled(f[0], 1, "LOST")?);
+        out.skipped.lost = out.skipped.lost.saturating_add(scaled(f[0], 1, "LOST")?);
         return Ok(false);
     }
     let truncated = !line.starts_with(b"#")

@@ -7,17 +7,19 @@ mod columns;
 mod kernel;
 mod number;
 mod pairs;
+mod parse;
 mod tools;
 mod vscsi;
 
-use crate::error::{Problem, TraceError};
-use crate::request::{Op, Request};
-use drivebay_units::Nanos;
+use crate::error::TraceError;
+use columns::{Alibaba, Csv, Msr, Own, Spc, Systor, Tencent, Vscsi};
+use kernel::{Blkparse, Ftrace};
+use tools::{Biosnoop, DiskSim, Etw, Iolog};
+use vscsi::VscsiRecords;
 
-pub(crate) use columns::{Alibaba, Csv, Msr, Own, Spc, Systor, Tencent, Vscsi};
-pub(crate) use kernel::{Blkparse, Ftrace};
-pub(crate) use tools::{Biosnoop, DiskSim, Etw, Iolog};
-pub(crate) use vscsi::{RECORD_BYTES, record as vscsi_record};
+pub use columns::CSV_HEADER;
+pub use parse::Skipped;
+pub(crate) use parse::{Input, Out, Parse, read_error};
 
 /// A trace format that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,132 +89,36 @@ impl Format {
     /// [`TraceError::UnknownFormat`].
     pub fn from_name(name: &str) -> Result<Format, TraceError> {
         let found = Format::ALL.iter().find(|(_, known)| *known == name);
-        found.map(|(format, _)| *format).ok_or_else(|| TraceError::UnknownFormat(name.to_string()))
+        found.map(|(format, _)| *format).ok_or_else(|| {
+            let known = Format::list();
+            TraceError::UnknownFormat(format!("'{name}' is unknown; must be one of {known}"))
+        })
+    }
+
+    pub(crate) fn parser(self) -> Box<dyn Parse> {
+        match self {
+            Format::Msr => Box::<Csv<Msr>>::default(),
+            Format::Systor => Box::<Csv<Systor>>::default(),
+            Format::Alibaba => Box::<Csv<Alibaba>>::default(),
+            Format::Tencent => Box::<Csv<Tencent>>::default(),
+            Format::Vscsi => Box::<Csv<Vscsi>>::default(),
+            Format::VscsiBinary => Box::new(VscsiRecords),
+            Format::Spc => Box::<Csv<Spc>>::default(),
+            Format::DiskSim => Box::new(DiskSim::<true>),
+            Format::MqSim => Box::new(DiskSim::<false>),
+            Format::Blkparse => Box::<Blkparse>::default(),
+            Format::Ftrace => Box::<Ftrace>::default(),
+            Format::Biosnoop => Box::<Biosnoop>::default(),
+            Format::Etw => Box::new(Etw),
+            Format::Iolog => Box::<Iolog>::default(),
+            Format::Csv => Box::<Csv<Own>>::default(),
+        }
     }
 
     /// All names in one line.
     #[must_use]
     pub fn list() -> String {
         Format::ALL.map(|(_, name)| name).join(", ")
-    }
-}
-
-/// What a format holds besides requests, and what was left out of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Lines that the format is known to leave incomplete (SYSTOR's empty fields).
-    pub incomplete: u64,
-    /// Reads, writes and trims of no bytes.
-    pub no_bytes: u64,
-    /// Events of other kinds, and SCSI commands other than read and write.
-    pub other_events: u64,
-    /// Events that the recorder says it lost.
-    pub lost: u64,
-    /// Completions whose issue is not in the recording.
-    pub unmatched: u64,
-}
-
-impl LeftOut {
-    /// One sentence for each kind that occurred.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let kinds = [
-            (self.incomplete, "lines with empty fields were left out"),
-            (self.no_bytes, "requests of no bytes were left out"),
-            (self.other_events, "events that are no read, write, trim or flush were left out"),
-            (self.lost, "events were lost while recording, as the recorder says"),
-            (self.unmatched, "completions have no issue in the recording"),
-        ];
-        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
-    }
-}
-
-/// Where a parser puts what it finds.
-pub(crate) struct Out<'a> {
-    pub requests: &'a mut Vec<Request>,
-    pub left_out: &'a mut LeftOut,
-}
-
-/// One text format.
-pub(crate) trait Parse: Default {
-    /// Takes one line, not empty; true if it was an I/O or event of this format.
-    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;
-
-    /// Gives what was held back for its completion.
-    fn end(&mut self, _out: &mut Out<'_>) {}
-}
-
-/// Longest read or write.
-pub(crate) const TRANSFER_BYTES_MAX: u64 = u32::MAX as u64;
-/// Longest response, and the clock's start for recordings that stamp completions: 73 years.
-pub(crate) const RESPONSE_NS_MAX: u64 = 1 << 61;
-/// Added to times from which a response is taken off, so that the first cannot fall below zero.
-pub(crate) const BIAS_NS: u64 = 1 << 62;
-
-impl Out<'_> {
-    /// Checks a request and takes it.
-    #[inline]
-    pub(crate) fn take(&mut self, request: Request) -> Result<bool, Problem> {
-        if request.bytes == 0 && request.op != Op::Flush {
-            self.left_out.no_bytes += 1;
-            return Ok(true);
-        }
-        check(&request)?;
-        self.requests.push(request);
-        Ok(true)
-    }
-}
-
-#[inline]
-fn check(request: &Request) -> Result<(), Problem> {
-    const LAST: u64 = i64::MAX as u64;
-    let end = request.offset_bytes.checked_add(request.bytes);
-    if end.is_none_or(|end| end > LAST) {
-        return Err(Problem::new(format!(
-            "offset {} and {} bytes lie beyond 2^63 - 1",
-            request.offset_bytes, request.bytes
-        )));
-    }
-    if request.bytes > TRANSFER_BYTES_MAX && request.op.moves_data() {
-        return Err(Problem::new(format!(
-            "a {} of {} bytes is too long; must be below 4 GiB",
-            request.op.name(),
-            request.bytes
-        )));
-    }
-    if request.response.is_some_and(|response| response.0 > RESPONSE_NS_MAX) {
-        return Err(Problem::new("the response time is longer than 73 years"));
-    }
-    Ok(())
-}
-
-/// The request that ended at `end_ns` after `response_ns`; for recordings that stamp completions.
-pub(crate) fn ended(end_ns: u64, response_ns: u64) -> Result<(Nanos, Option<Nanos>), Problem> {
-    if end_ns > RESPONSE_NS_MAX || response_ns > RESPONSE_NS_MAX {
-        return Err(Problem::new("a time is later than 73 years"));
-    }
-    Ok((Nanos(BIAS_NS + end_ns - response_ns), Some(Nanos(response_ns))))
-}
-
-/// Numbers for devices that have names, in order of appearance.
-#[derive(Default)]
-pub(crate) struct Names(Vec<Box<[u8]>>);
-
-/// Most devices of a trace.
-pub(crate) const DEVICES_MAX: usize = 1 << 16;
-/// Most names of devices, which are searched one by one.
-const NAMES_MAX: usize = 1024;
-
-impl Names {
-    pub(crate) fn number(&mut self, name: &[u8]) -> Result<u32, Problem> {
-        if let Some(at) = self.0.iter().position(|known| **known == *name) {
-            return Ok(at as u32);
-        }
-        if self.0.len() == NAMES_MAX {
-            return Err(Problem::new(format!("more than {NAMES_MAX} devices or files are named")));
-        }
-        self.0.push(name.into());
-        Ok(self.0.len() as u32 - 1)
     }
 }
 
@@ -229,22 +135,11 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
     }
     let mut best = (0, None);
     for (format, _) in Format::ALL {
-        let known = match format {
-            Format::Msr => known::<Csv<Msr>>(sample),
-            Format::Systor => known::<Csv<Systor>>(sample),
-            Format::Alibaba => known::<Csv<Alibaba>>(sample),
-            Format::Tencent => known::<Csv<Tencent>>(sample),
-            Format::Vscsi => known::<Csv<Vscsi>>(sample),
-            Format::Spc => known::<Csv<Spc>>(sample),
-            Format::MqSim => known::<DiskSim<false>>(sample),
-            Format::DiskSim => known::<DiskSim<true>>(sample),
-            Format::Blkparse => known::<Blkparse>(sample),
-            Format::Ftrace => known::<Ftrace>(sample),
-            Format::Biosnoop => known::<Biosnoop>(sample),
-            Format::Etw => known::<Etw>(sample),
-            Format::Csv => known::<Csv<Own>>(sample),
-            Format::VscsiBinary | Format::Iolog => 0,
-        };
+        // These two are told by how their files begin; an iolog's parser would claim any words.
+        if matches!(format, Format::VscsiBinary | Format::Iolog) {
+            continue;
+        }
+        let known = known_lines(&mut *format.parser(), sample);
         if known > best.0 {
             best = (known, Some(format));
         }
@@ -252,14 +147,13 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
     best.1
 }
 
-fn known<P: Parse>(sample: &[u8]) -> usize {
-    let mut parser = P::default();
-    let (mut requests, mut left_out) = (Vec::new(), LeftOut::default());
+fn known_lines(parser: &mut dyn Parse, sample: &[u8]) -> usize {
+    let (mut requests, mut skipped) = (Vec::new(), Skipped::default());
     let lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
     lines
         .take(DETECT_LINES)
         .filter(|line| {
-            let mut out = Out { requests: &mut requests, left_out: &mut left_out };
+            let mut out = Out { requests: &mut requests, skipped: &mut skipped };
             parser.line(line, &mut out).unwrap_or(false)
         })
         .count()

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use drivebay_units::Nanos;
 
-use super::Out;
+use super::parse::Out;
 use crate::error::Problem;
 use crate::request::{Op, Request};
 
@@ -38,7 +38,7 @@ impl Pairs {
             let oldest = self.open.front().expect("just counted").0;
             if let Some(request) = oldest {
                 self.remove(self.first);
-                out.take(request)?;
+                out.push(request)?;
             }
             self.forget_ended();
         }
@@ -59,20 +59,20 @@ impl Pairs {
     /// A request is complete; `like` says which one, by device, offset and kind.
     pub(crate) fn complete(&mut self, like: &Request, out: &mut Out<'_>) -> Result<(), Problem> {
         let Some((number, _)) = self.by_key.get(&key(like)).copied() else {
-            out.left_out.unmatched += 1;
+            out.skipped.unmatched += 1;
             return Ok(());
         };
         let request = self.remove(number);
         self.forget_ended();
         let response = like.at.0.checked_sub(request.at.0).map(Nanos);
-        out.take(Request { response, ..request }).map(|_| ())
+        out.push(Request { response, ..request }).map(|_| ())
     }
 
     /// The recording ends: what is open has no response time.
     pub(crate) fn end(&mut self, out: &mut Out<'_>) {
         for (request, _) in self.open.drain(..) {
             if let Some(request) = request {
-                out.take(request).expect("was checked when it was issued");
+                out.push(request).expect("was checked when it was issued");
             }
         }
         self.by_key.clear();

@@ -11,7 +11,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use super::columns::for_op;
 use super::kernel::rwbs_op;
 use super::number::{decimal_ns, device, hex_or_whole, scaled, split, trimmed, whole, words};
-use super::{Names, Out, Parse, ended};
+use super::parse::{Names, Out, Parse, issued};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request};
 
@@ -43,7 +43,7 @@ impl Parse for Biosnoop {
             return Err(too_few(line));
         }
         let end_ns = decimal_ns(time, 1_000_000_000, "TIME(s)")?;
-        let (at, response) = ended(end_ns, decimal_ns(latency, 1_000_000, "LAT(ms)")?)?;
+        let (at, response) = issued(end_ns, decimal_ns(latency, 1_000_000, "LAT(ms)")?)?;
         let bytes = whole(bytes, "BYTES")?;
         let known = letters.iter().all(|l| b"RWDFNSMABEZ".contains(l));
         if !known {
@@ -51,7 +51,7 @@ impl Parse for Biosnoop {
             return Err(Problem::new(what));
         }
         let Some(op) = rwbs_op(letters, bytes / SECTOR_BYTES) else {
-            out.left_out.other_events += 1;
+            out.skipped.other_events += 1;
             return Ok(true);
         };
         let offset_bytes = match op {
@@ -60,7 +60,7 @@ impl Parse for Biosnoop {
             _ => scaled(sector, SECTOR_BYTES, "SECTOR")?,
         };
         let device = self.disks.number(disk)?;
-        out.take(for_op(Request { at, offset_bytes, bytes, response, device, op }))
+        out.push(for_op(Request { at, offset_bytes, bytes, response, device, op }))
     }
 }
 
@@ -81,7 +81,7 @@ impl Parse for Etw {
             b"DiskRead" => Op::Read,
             b"DiskWrite" => Op::Write,
             b"DiskFlush" => {
-                out.left_out.other_events += 1;
+                out.skipped.other_events += 1;
                 return Ok(true);
             }
             _ if line.iter().all(|byte| *byte >= b' ' || *byte == b'\t') => return Ok(false),
@@ -101,8 +101,8 @@ impl Parse for Etw {
             return Err(breaks_off(line));
         }
         let end_ns = scaled(time, 1_000, "TimeStamp")?;
-        let (at, response) = ended(end_ns, scaled(f[4], 1_000, "ElapsedTime")?)?;
-        out.take(Request {
+        let (at, response) = issued(end_ns, scaled(f[4], 1_000, "ElapsedTime")?)?;
+        out.push(Request {
             at,
             offset_bytes: hex_or_whole(f[2], "ByteOffset")?,
             bytes: hex_or_whole(f[3], "IOSize")?,
@@ -150,7 +150,7 @@ impl<const MS: bool> Parse for DiskSim<MS> {
                 return Err(Problem::new(what));
             }
         };
-        out.take(Request {
+        out.push(Request {
             at: Nanos(at),
             offset_bytes: scaled(f[2], SECTOR_BYTES, "LBA")?,
             bytes: scaled(f[3], SECTOR_BYTES, "size")?,
@@ -195,7 +195,7 @@ impl Parse for Iolog {
         let op = match (f[2], count) {
             (b"add" | b"open" | b"close", 3) => return Ok(false),
             (b"wait", _) => {
-                out.left_out.other_events += 1;
+                out.skipped.other_events += 1;
                 return Ok(true);
             }
             (b"read", 5) => Op::Read,
@@ -215,6 +215,6 @@ impl Parse for Iolog {
             Op::Flush => (0, 0),
             _ => (whole(f[3], "offset")?, whole(f[4], "length")?),
         };
-        out.take(Request { at: Nanos(at), offset_bytes, bytes, response: None, device, op })
+        out.push(Request { at: Nanos(at), offset_bytes, bytes, response: None, device, op })
     }
 }

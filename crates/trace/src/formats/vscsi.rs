@@ -6,13 +6,13 @@
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
-use super::Out;
 use super::columns::{for_op, scsi_op};
-use crate::error::Problem;
+use super::parse::{Input, LINES_PER_CALL, Out, Parse};
+use crate::error::{Problem, TraceError};
 use crate::request::Request;
 
 /// Length of a record.
-pub(crate) const RECORD_BYTES: usize = 32;
+const RECORD_BYTES: usize = 32;
 
 /// Records that are looked at to recognise the format.
 const LOOKED_AT: usize = 8;
@@ -35,8 +35,46 @@ fn four(record: &[u8; RECORD_BYTES], at: usize) -> u64 {
     u64::from(u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes of 32")))
 }
 
-/// Takes one record.
-pub(crate) fn record(record: &[u8; RECORD_BYTES], out: &mut Out<'_>) -> Result<(), Problem> {
+/// Reads the records.
+pub(crate) struct VscsiRecords;
+
+impl Parse for VscsiRecords {
+    fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
+        Ok(false) // it has records, no lines
+    }
+
+    fn pump(
+        &mut self,
+        input: &mut Input,
+        into: &mut Vec<Request>,
+        len_max: usize,
+    ) -> Result<(), TraceError> {
+        for _ in 0..LINES_PER_CALL {
+            if into.len() >= len_max {
+                return Ok(());
+            }
+            let read = input.lines.record::<RECORD_BYTES>();
+            let (record, len) = read.map_err(|error| input.read_error(error))?;
+            if len == 0 {
+                input.ended = true;
+                return Ok(());
+            }
+            let mut out = Out { requests: into, skipped: &mut input.skipped };
+            let parsed = if len < RECORD_BYTES {
+                Err(Problem::with_hint(
+                    format!("has {len} bytes; must be {RECORD_BYTES}"),
+                    "the file is cut short: copy it again",
+                ))
+            } else {
+                parse_record(&record, &mut out)
+            };
+            parsed.map_err(|problem| input.error_at("record", problem))?;
+        }
+        Ok(())
+    }
+}
+
+fn parse_record(record: &[u8; RECORD_BYTES], out: &mut Out<'_>) -> Result<(), Problem> {
     let version = record[15];
     if version != 1 {
         return Err(Problem::with_hint(
@@ -45,7 +83,7 @@ pub(crate) fn record(record: &[u8; RECORD_BYTES], out: &mut Out<'_>) -> Result<(
         ));
     }
     let Some(op) = scsi_op(u64::from(u16::from_le_bytes([record[12], record[13]]))) else {
-        out.left_out.other_events += 1;
+        out.skipped.other_events += 1;
         return Ok(());
     };
     let too_large = |what: &str| Problem::new(format!("{what} is too large"));
@@ -59,5 +97,5 @@ pub(crate) fn record(record: &[u8; RECORD_BYTES], out: &mut Out<'_>) -> Result<(
         device: 0,
         op,
     };
-    out.take(for_op(request)).map(|_| ())
+    out.push(for_op(request)).map(|_| ())
 }

@@ -10,7 +10,8 @@
 
 use drivebay_units::Rng;
 
-use super::profile::{Profile, SynthError};
+use super::profile::Profile;
+use crate::error::SynthError;
 
 /// Kinds of groups that are told apart: 1; 2-3; 4-32; above.
 pub(crate) const POOLS: usize = 4;

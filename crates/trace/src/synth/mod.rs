@@ -7,21 +7,22 @@
 //! [`Synth`] is a stream: it holds one block and the tables of its profile, whatever the trace's length.
 //! The same profile, scale and seed give the same requests on every platform.
 
+mod addresses;
+mod counts;
 mod depths;
-mod places;
 mod profile;
-mod quota;
-mod times;
+mod timing;
 
 use drivebay_units::{Nanos, Rng};
 
+use crate::error::SynthError;
 use crate::request::{Op, Request};
+use addresses::AddressGenerator;
+use counts::{Class, RequestCounts, request_counts};
 use depths::{GROUP_MAX, Groups, POOLS};
-use places::Places;
-pub use profile::{Chosen, Phase, Profile, Published, SynthError};
+pub use profile::{Chosen, Phase, Profile, Published};
 use profile::{is_drawn, part};
-use quota::{Class, Quotas, quotas};
-use times::Times;
+use timing::Timing;
 
 /// Requests given out at once, but for a group that is not cut.
 const BLOCK: usize = 8192;
@@ -31,12 +32,12 @@ const SCALES: std::ops::RangeInclusive<f64> = 1e-4..=10.0;
 /// A synthesized trace, as a stream.
 pub struct Synth {
     profile: Profile,
-    quotas: Quotas,
+    counts: RequestCounts,
     groups: [Groups; POOLS],
-    places: Places,
-    times: Times,
+    addresses: AddressGenerator,
+    timing: Timing,
     phase: usize,
-    bags: [Bag; POOLS],
+    remaining: [Remaining; POOLS],
     ios: u64,
     rng: Rng,
     block: Vec<Request>,
@@ -58,15 +59,15 @@ impl Synth {
         let groups = depths::pools(&profile, &mut rng)?;
         let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1);
         let (reads, writes) = (scaled(profile.published.reads), scaled(profile.published.writes));
-        let quotas = quotas(&profile, &groups, reads, writes)?;
+        let counts = request_counts(&profile, &groups, reads, writes)?;
         let mut synth = Synth {
-            places: Places::new(&profile, scale, root.fork("places")),
-            times: Times::new(&profile, root.fork("times")),
+            addresses: AddressGenerator::new(&profile, scale, root.fork("places")),
+            timing: Timing::new(&profile, root.fork("times")),
             phase: 0,
-            bags: Default::default(),
+            remaining: Default::default(),
             ios: reads + writes,
             profile,
-            quotas,
+            counts,
             groups,
             rng,
             block: Vec::with_capacity(BLOCK + GROUP_MAX),
@@ -91,7 +92,7 @@ impl Synth {
     /// Where the highest address may end.
     #[must_use]
     pub fn extent_bytes(&self) -> u64 {
-        self.places.extent_bytes()
+        self.addresses.extent_bytes()
     }
 
     /// The name of the phase that the next block begins in, and the share of the trace given so far.
@@ -105,7 +106,7 @@ impl Synth {
     pub fn next_block(&mut self) -> Option<&[Request]> {
         self.block.clear();
         while self.block.len() < BLOCK {
-            if self.bags.iter().all(|bag| bag.left == 0) {
+            if self.remaining.iter().all(|bag| bag.left == 0) {
                 if self.phase + 1 >= self.profile.phases.len() {
                     break;
                 }
@@ -120,23 +121,24 @@ impl Synth {
 
     fn begin_phase(&mut self, index: usize) {
         self.phase = index;
-        let counts = &mut self.quotas.counts[index];
-        for (bag, (counts, groups)) in self.bags.iter_mut().zip(counts.iter_mut().zip(&self.groups))
+        let counts = &mut self.counts.counts[index];
+        for (bag, (counts, groups)) in
+            self.remaining.iter_mut().zip(counts.iter_mut().zip(&self.groups))
         {
-            *bag = Bag::new(std::mem::take(counts), groups.mean);
+            *bag = Remaining::new(std::mem::take(counts), groups.mean);
         }
-        self.places.begin_phase(index, &self.profile);
-        self.times.begin_phase(&self.profile.phases[index]);
+        self.addresses.begin_phase(index, &self.profile);
+        self.timing.begin_phase(&self.profile.phases[index]);
     }
 
     /// One group: arrives at once, ends as the recorded drive serves it, and a gap follows.
     fn group(&mut self) {
         let pool = self.draw_pool();
-        let bag = &mut self.bags[pool];
+        let bag = &mut self.remaining[pool];
         let count = u64::from(self.groups[pool].draw()).min(bag.left);
-        self.places.turn();
-        let start = self.times.now.0;
-        let mut end = start + (count - 1) * self.times.spacing_ns;
+        self.addresses.turn();
+        let start = self.timing.now.0;
+        let mut end = start + (count - 1) * self.timing.spacing_ns;
         let alike = part(self.profile.chosen.alike_percent);
         let mut class = bag.draw(&mut self.rng);
         for i in 0..count {
@@ -144,25 +146,25 @@ impl Synth {
                 class = bag.draw(&mut self.rng);
             }
             bag.take(class);
-            let Class { bytes, write, sequential } = self.quotas.classes[class];
-            let at = start + i * self.times.spacing_ns;
-            end += self.times.service_ns(u64::from(bytes));
+            let Class { bytes, write, sequential } = self.counts.classes[class];
+            let at = start + i * self.timing.spacing_ns;
+            end += self.timing.service_ns(u64::from(bytes));
             self.block.push(Request {
                 at: Nanos(at),
-                offset_bytes: self.places.next(write, sequential, u64::from(bytes)),
+                offset_bytes: self.addresses.next(write, sequential, u64::from(bytes)),
                 bytes: u64::from(bytes),
                 response: Some(Nanos(end - at)),
                 device: 0,
                 op: if write { Op::Write } else { Op::Read },
             });
         }
-        self.times.rest_after(end);
+        self.timing.idle_after(end);
     }
 
     /// The kind of the next group, as often as groups of each are left.
     #[inline]
     fn draw_pool(&mut self) -> usize {
-        let left: [u64; POOLS] = std::array::from_fn(|pool| self.bags[pool].groups_left());
+        let left: [u64; POOLS] = std::array::from_fn(|pool| self.remaining[pool].groups_left());
         let mut at = self.rng.below(left.iter().sum());
         for (pool, &groups) in left.iter().enumerate() {
             if at < groups {
@@ -178,7 +180,7 @@ const CHUNK: usize = 8;
 
 /// I/Os that are left in a phase, by class; drawn without putting back.
 #[derive(Clone, Debug, Default)]
-struct Bag {
+struct Remaining {
     counts: Vec<u64>,
     /// Sums of eight counts each.
     chunks: Vec<u64>,
@@ -187,12 +189,12 @@ struct Bag {
     groups_per_io: u64,
 }
 
-impl Bag {
-    fn new(mut counts: Vec<u64>, mean: f64) -> Bag {
+impl Remaining {
+    fn new(mut counts: Vec<u64>, mean: f64) -> Remaining {
         counts.resize(counts.len().next_multiple_of(CHUNK), 0);
         let chunks: Vec<u64> = counts.chunks(CHUNK).map(|chunk| chunk.iter().sum()).collect();
         let left = chunks.iter().sum();
-        Bag { counts, chunks, left, groups_per_io: (2f64.powi(32) / mean) as u64 }
+        Remaining { counts, chunks, left, groups_per_io: (2f64.powi(32) / mean) as u64 }
     }
 
     #[inline]

@@ -6,6 +6,8 @@
 use drivebay_units::Rng;
 use serde::Deserialize;
 
+use crate::error::SynthError;
+
 /// Largest request that a profile may ask for.
 const BYTES_MAX: u64 = 16 << 20;
 /// Most sequential streams of one kind: that many stay among the last [`crate::STREAMS`].
@@ -136,21 +138,6 @@ pub struct Phase {
 
 fn one() -> f64 {
     1.0
-}
-
-/// Why a profile or an option is refused.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{place}: {problem}\nhint: {hint}")]
-pub struct SynthError {
-    pub(crate) place: String,
-    pub(crate) problem: String,
-    pub(crate) hint: String,
-}
-
-impl SynthError {
-    pub(crate) fn new(place: &str, problem: impl Into<String>, hint: &str) -> SynthError {
-        SynthError { place: place.into(), problem: problem.into(), hint: hint.into() }
-    }
 }
 
 const FILES: [(&str, &str); 3] = [

@@ -276,17 +276,17 @@ class Trim(_Data):
     with `discard`, the middle halves are discarded before, and nothing is written."""
 
     discard: bool
-    stretch_bytes: Annotated[int, Field(ge=4 * MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
+    extent_bytes: Annotated[int, Field(ge=4 * MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
     reads: Annotated[int, Field(ge=2, le=10)] = 3
 
     def words(self) -> str:
         """What is done, in a line.
 
         >>> Trim(discard=True).words()
-        '3 stretches of 8 MiB, their middle halves discarded and read 3 times'
+        '3 extents of 8 MiB, their middle halves discarded and read 3 times'
         """
         before = "discarded and " if self.discard else ""
-        size = f"3 stretches of {self.stretch_bytes // MIB} MiB"
+        size = f"3 extents of {self.extent_bytes // MIB} MiB"
         return f"{size}{'' if self.discard else ' written'}, their middle halves {before}read " + (
             f"{self.reads} times"
         )

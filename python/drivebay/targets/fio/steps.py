@@ -419,7 +419,7 @@ class Steps:
     def _trim(self, phase: Phase, half: Trim) -> PhaseResult:
         """A half of a validation: not through fio, as every block is read raw and compared."""
         if self.trim is None:
-            size, reads = half.stretch_bytes, half.reads
+            size, reads = half.extent_bytes, half.reads
             self.trim = Check(self.handle, seed=self.seed, stretch_bytes=size, reads=reads)
         check = self.trim
         with trim_phase.errors_told(self.handle.target.given):

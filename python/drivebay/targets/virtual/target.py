@@ -262,7 +262,7 @@ class VirtualTarget:
                 place,
             )
         if phase.trim is not None:
-            places = starts(self.capacity_bytes, phase.trim.stretch_bytes)
+            places = starts(self.capacity_bytes, phase.trim.extent_bytes)
             half = json.dumps({"starts": places, **phase.trim.model_dump()})
             return self._watched(
                 phase.label,

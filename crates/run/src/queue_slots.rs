@@ -11,10 +11,10 @@ const SLOT_BITS: u32 = 10;
 const _: () = assert!(DEPTH_MAX == 1 << SLOT_BITS);
 
 /// Later than any completion: a slot whose command is not yet under way.
-pub const FAR: Nanos = Nanos((1 << (64 - SLOT_BITS)) - 1);
+pub const NEVER: Nanos = Nanos((1 << (64 - SLOT_BITS)) - 1);
 
 /// Completion times of the outstanding commands.
-pub struct Slots {
+pub struct QueueSlots {
     /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`; of a length known when it is
     /// compiled, so that no access needs a check.
     tree: Box<[u64; NODES]>,
@@ -24,12 +24,12 @@ pub struct Slots {
 /// Nodes of the tree for the deepest queue.
 const NODES: usize = 2 * DEPTH_MAX;
 
-impl Slots {
+impl QueueSlots {
     /// `depth` slots, all free from `start`.
-    pub fn new(depth: usize, start: Nanos) -> Slots {
+    pub fn new(depth: usize, start: Nanos) -> QueueSlots {
         assert!((1..=DEPTH_MAX).contains(&depth), "a queue depth is 1 to {DEPTH_MAX}");
         let leaves = depth.next_power_of_two();
-        let mut slots = Slots { tree: Box::new([u64::MAX; NODES]), leaves };
+        let mut slots = QueueSlots { tree: Box::new([u64::MAX; NODES]), leaves };
         for slot in 0..depth {
             slots.set(slot, start);
         }
@@ -67,15 +67,15 @@ mod tests {
     fn always_gives_the_minimum() {
         for depth in [1, 2, 3, 32, 33, 1024] {
             let mut rng = Rng::new(depth as u64);
-            let mut slots = Slots::new(depth, Nanos(5));
+            let mut slots = QueueSlots::new(depth, Nanos(5));
             let mut naive = vec![5u64; depth];
             for _ in 0..2000 {
                 let (slot, at) = slots.first();
                 assert_eq!(at.0, *naive.iter().min().expect("a queue has slots"));
                 assert_eq!(naive[slot], at.0);
-                slots.set(slot, FAR);
+                slots.set(slot, NEVER);
                 let others = (0..depth).filter(|&other| other != slot).map(|other| naive[other]);
-                assert_eq!(slots.first().1.0, others.min().unwrap_or(FAR.0));
+                assert_eq!(slots.first().1.0, others.min().unwrap_or(NEVER.0));
                 naive[slot] = at.0 + rng.below(100);
                 slots.set(slot, Nanos(naive[slot]));
             }

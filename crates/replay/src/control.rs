@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How far a replay is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Progress {
     /// Time since its start, in nanoseconds.
     pub elapsed_ns: u64,
     /// Requests that came back, failed ones included.
@@ -19,7 +19,7 @@ pub struct Look {
 
 /// Figures of a running replay, and the word to stop it.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct Control {
     stop: AtomicBool,
     elapsed_ns: AtomicU64,
     done: AtomicU64,
@@ -28,7 +28,7 @@ pub struct Watch {
     failed: AtomicU64,
 }
 
-impl Watch {
+impl Control {
     /// Asks the replay to stop; it issues nothing more, waits for what is out, and gives what it has.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -36,14 +36,14 @@ impl Watch {
 
     /// Whether somebody asked it to stop.
     #[must_use]
-    pub fn stopped(&self) -> bool {
+    pub fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// How far it is.
     #[must_use]
-    pub fn look(&self) -> Look {
-        Look {
+    pub fn progress(&self) -> Progress {
+        Progress {
             elapsed_ns: self.elapsed_ns.load(Ordering::Relaxed),
             done: self.done.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
@@ -53,11 +53,11 @@ impl Watch {
     }
 
     /// The player tells how far it is.
-    pub(crate) fn tell(&self, look: Look) {
-        self.elapsed_ns.store(look.elapsed_ns, Ordering::Relaxed);
-        self.done.store(look.done, Ordering::Relaxed);
-        self.bytes.store(look.bytes, Ordering::Relaxed);
-        self.late.store(look.late, Ordering::Relaxed);
-        self.failed.store(look.failed, Ordering::Relaxed);
+    pub(crate) fn publish(&self, progress: Progress) {
+        self.elapsed_ns.store(progress.elapsed_ns, Ordering::Relaxed);
+        self.done.store(progress.done, Ordering::Relaxed);
+        self.bytes.store(progress.bytes, Ordering::Relaxed);
+        self.late.store(progress.late, Ordering::Relaxed);
+        self.failed.store(progress.failed, Ordering::Relaxed);
     }
 }

@@ -11,22 +11,22 @@ use crate::error::ReplayError;
 use crate::target::Content;
 
 /// Of each area; no request may be longer.
-pub const AREA_BYTES: usize = 32 << 20;
+pub const POOL_BYTES: usize = 32 << 20;
 const PAGE_BYTES: usize = 4096;
-const PAGES: usize = AREA_BYTES / PAGE_BYTES;
+const PAGES: usize = POOL_BYTES / PAGE_BYTES;
 
 /// 2^64 over the golden ratio, odd: its multiples modulo 2^64 differ, and look random.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Pages of an area that a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Extent {
     first: u32,
     pages: u32,
 }
 
 /// One area.
-pub struct Area {
+pub struct BufferPool {
     memory: MmapMut,
     taken: Box<[bool]>,
     cursor: usize,
@@ -34,16 +34,16 @@ pub struct Area {
     stamp: Option<u64>,
 }
 
-impl Area {
+impl BufferPool {
     /// For reading into.
-    pub fn to_read() -> Result<Area, ReplayError> {
-        let memory = MmapMut::map_anon(AREA_BYTES).map_err(ReplayError::Memory)?;
-        Ok(Area { memory, taken: vec![false; PAGES].into(), cursor: 0, stamp: None })
+    pub fn to_read() -> Result<BufferPool, ReplayError> {
+        let memory = MmapMut::map_anon(POOL_BYTES).map_err(ReplayError::Memory)?;
+        Ok(BufferPool { memory, taken: vec![false; PAGES].into(), cursor: 0, stamp: None })
     }
 
     /// With content to write.
-    pub fn to_write(content: Content) -> Result<Area, ReplayError> {
-        let mut area = Area::to_read()?;
+    pub fn to_write(content: Content) -> Result<BufferPool, ReplayError> {
+        let mut area = BufferPool::to_read()?;
         if let Content::Random { seed } = content {
             let mut rng = Rng::new(seed).fork("content");
             for word in area.memory.chunks_exact_mut(8) {
@@ -55,7 +55,7 @@ impl Area {
     }
 
     /// Takes pages for so many bytes; None while too few lie together. Cost: 1 look per page.
-    pub fn take(&mut self, bytes: usize) -> Option<Stretch> {
+    pub fn take(&mut self, bytes: usize) -> Option<Extent> {
         let pages = bytes.div_ceil(PAGE_BYTES).max(1);
         // Reads use the same few pages again, which stay in the processor's cache; writes go round,
         // so that neighbours on the drive share nothing.
@@ -70,7 +70,7 @@ impl Area {
                 self.memory[start..start + 8].copy_from_slice(&stamp.to_le_bytes());
             }
         }
-        Some(Stretch { first: first as u32, pages: pages as u32 })
+        Some(Extent { first: first as u32, pages: pages as u32 })
     }
 
     fn find(&self, from: usize, pages: usize) -> Option<usize> {
@@ -85,19 +85,19 @@ impl Area {
     }
 
     /// Gives the pages back.
-    pub fn give_back(&mut self, stretch: Stretch) {
-        let first = stretch.first as usize;
-        self.taken[first..first + stretch.pages as usize].fill(false);
+    pub fn give_back(&mut self, extent: Extent) {
+        let first = extent.first as usize;
+        self.taken[first..first + extent.pages as usize].fill(false);
     }
 
     /// Where the stretch begins.
-    pub fn address(&mut self, stretch: Stretch) -> *mut u8 {
-        self.memory[stretch.first as usize * PAGE_BYTES..].as_mut_ptr()
+    pub fn address(&mut self, extent: Extent) -> *mut u8 {
+        self.memory[extent.first as usize * PAGE_BYTES..].as_mut_ptr()
     }
 
     /// The whole area, to be registered.
     pub fn whole(&mut self) -> (*mut u8, usize) {
-        (self.memory.as_mut_ptr(), AREA_BYTES)
+        (self.memory.as_mut_ptr(), POOL_BYTES)
     }
 }
 
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn no_two_requests_share_a_page() {
-        let mut area = Area::to_read().expect("32 MiB");
-        let big = area.take(AREA_BYTES - PAGE_BYTES).expect("all but one page");
+        let mut area = BufferPool::to_read().expect("32 MiB");
+        let big = area.take(POOL_BYTES - PAGE_BYTES).expect("all but one page");
         let small = area.take(1).expect("the last page");
         assert_eq!((small.first as usize, small.pages), (PAGES - 1, 1));
         assert_eq!(area.take(1), None);
@@ -116,23 +116,25 @@ mod tests {
         let again = area.take(2 * PAGE_BYTES).expect("room again");
         assert_eq!((again.first, again.pages), (0, 2));
         // What is free before and after the taken page does not lie together.
-        assert_eq!(area.take(AREA_BYTES - 2 * PAGE_BYTES), None);
+        assert_eq!(area.take(POOL_BYTES - 2 * PAGE_BYTES), None);
     }
 
     #[test]
     fn written_pages_never_repeat_and_do_not_compress() {
-        let mut area = Area::to_write(Content::Random { seed: 7 }).expect("32 MiB");
+        let mut area = BufferPool::to_write(Content::Random { seed: 7 }).expect("32 MiB");
         let mut seen = std::collections::HashSet::new();
         for _ in 0..2 * PAGES {
-            let stretch = area.take(PAGE_BYTES).expect("all are given back");
-            let start = stretch.first as usize * PAGE_BYTES;
+            let extent = area.take(PAGE_BYTES).expect("all are given back");
+            let start = extent.first as usize * PAGE_BYTES;
             assert!(seen.insert(area.memory[start..start + 16].to_vec()));
-            area.give_back(stretch);
+            area.give_back(extent);
         }
         let mut counts = [0u32; 256];
         area.memory.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-        let mean = AREA_BYTES as f64 / 256.0;
+        let mean = POOL_BYTES as f64 / 256.0;
         assert!(counts.iter().all(|&n| (f64::from(n) / mean - 1.0).abs() < 0.05));
-        assert!(Area::to_write(Content::Zero).expect("32 MiB").memory.iter().all(|b| *b == 0));
+        assert!(
+            BufferPool::to_write(Content::Zero).expect("32 MiB").memory.iter().all(|b| *b == 0)
+        );
     }
 }

@@ -6,7 +6,8 @@
 //! platform gets the same counts.
 
 use super::depths::{Groups, POOLS};
-use super::profile::{Profile, SynthError};
+use super::profile::Profile;
+use crate::error::SynthError;
 
 /// Sizes from here on count as large.
 const LARGE_BYTES: u64 = 65_536;
@@ -24,7 +25,7 @@ pub(crate) struct Class {
 }
 
 /// Counts per phase, pool and class.
-pub(crate) struct Quotas {
+pub(crate) struct RequestCounts {
     pub classes: Vec<Class>,
     /// `counts[phase][pool][class]`.
     pub counts: Vec<[Vec<u64>; POOLS]>,
@@ -37,12 +38,12 @@ struct Size {
     share: f64,
 }
 
-pub(crate) fn quotas(
+pub(crate) fn request_counts(
     profile: &Profile,
     pools: &[Groups; POOLS],
     reads: u64,
     writes: u64,
-) -> Result<Quotas, SynthError> {
+) -> Result<RequestCounts, SynthError> {
     let sizes = sizes(profile)?;
     let read_share = read_shares(profile, &sizes)?;
     let ios = (reads + writes) as f64;
@@ -71,7 +72,7 @@ pub(crate) fn quotas(
         .collect();
     let mut cells = Cells::new(profile, &classes);
     let sequential = profile.published.sequential_percent / 100.0;
-    let wanted = Wanted {
+    let wanted = Totals {
         class_pairs: totals,
         sequential: [ios * (1.0 - sequential), ios * sequential],
         pools: std::array::from_fn(|pool| pools[pool].io_share * ios),
@@ -83,7 +84,7 @@ pub(crate) fn quotas(
         return Err(SynthError::new(&profile.name, problem, "use milder odds"));
     }
     let counts = cells.rounded(reads, writes);
-    Ok(Quotas { classes, counts })
+    Ok(RequestCounts { classes, counts })
 }
 
 /// Sizes with their shares; those that the table leaves out make up its sum and the printed volume.
@@ -176,7 +177,7 @@ fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     (low * high).sqrt()
 }
 
-struct Wanted {
+struct Totals {
     class_pairs: Vec<f64>,
     sequential: [f64; 2],
     pools: [f64; POOLS],
@@ -216,7 +217,7 @@ impl Cells {
     }
 
     /// Scales to each set of totals in turn; returns the largest error left.
-    fn fit(&mut self, wanted: &Wanted) -> f64 {
+    fn fit(&mut self, wanted: &Totals) -> f64 {
         let classes = self.classes;
         let mut error = 0.0f64;
         for _ in 0..ROUNDS {

@@ -10,16 +10,16 @@ use drivebay_trace::{Op, Pacer, Ticket};
 use drivebay_units::Nanos;
 
 use crate::clock::Clock;
+use crate::control::{Control, Progress};
 use crate::error::ReplayError;
 use crate::record::{Failure, Record};
-use crate::source::{Item, Next, Passed, Source};
-use crate::uring::{Command, Port, Queued, Until};
-use crate::watch::{Look, Watch};
+use crate::source::{Item, Next, Skipped, Source};
+use crate::uring::{Command, IoBackend, Queueing, WaitFor};
 
 /// Most requests outstanding.
 pub const DEPTH_MAX: u32 = 4096;
 /// From the call to the first request: time to fall asleep before it.
-const LEAD: Nanos = Nanos::millis(5);
+const START_DELAY: Nanos = Nanos::millis(5);
 /// The longest sleep: how soon a word to stop is heard.
 const SLEEP_MAX: Nanos = Nanos::millis(50);
 /// Sleep while the trace is not read yet.
@@ -70,7 +70,7 @@ impl Options {
 
 /// How a replay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndReason {
     /// All requests were played.
     Complete,
     /// The time given was over.
@@ -87,11 +87,11 @@ pub enum Ended {
 #[derive(Clone)]
 pub struct Outcome {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// What was recorded.
     pub record: Record,
     /// What of the trace was not played.
-    pub passed: Passed,
+    pub skipped: Skipped,
     /// From the start to the end, idle time at both ends included.
     pub length: Nanos,
     /// Requests that never came back.
@@ -111,11 +111,11 @@ struct InFlight {
     ticket: Option<Ticket>,
 }
 
-struct Player<'a, P, C> {
+struct ReplayLoop<'a, P, C> {
     source: &'a mut dyn Source,
     /// None: each request as soon as there is a place for it.
     pacer: Option<Pacer>,
-    port: &'a mut P,
+    backend: &'a mut P,
     clock: &'a C,
     start: Nanos,
     options: Options,
@@ -130,7 +130,7 @@ struct Player<'a, P, C> {
     full_at: Option<Nanos>,
     unread_at: Option<Nanos>,
     bytes: u64,
-    ended: Option<Ended>,
+    ended: Option<EndReason>,
     /// The port has failed: nothing more is to be had from it.
     failed: bool,
 }
@@ -141,23 +141,23 @@ struct Player<'a, P, C> {
 ///
 /// # Errors
 /// [`ReplayError::OutOfRange`]; whatever happens later is in the outcome.
-pub fn play<P: Port, C: Clock>(
+pub fn play<P: IoBackend, C: Clock>(
     source: &mut dyn Source,
     pacer: Option<Pacer>,
-    port: &mut P,
+    backend: &mut P,
     clock: &C,
     capacity_bytes: u64,
     options: &Options,
-    watch: &Watch,
+    control: &Control,
 ) -> Result<Outcome, ReplayError> {
     options.check()?;
-    let lead = if pacer.is_some() { LEAD } else { Nanos::ZERO };
-    let mut player = Player {
+    let delay = if pacer.is_some() { START_DELAY } else { Nanos::ZERO };
+    let mut replay_loop = ReplayLoop {
         source,
         pacer,
-        port,
+        backend,
         clock,
-        start: clock.now().after(lead),
+        start: clock.now().after(delay),
         options: *options,
         capacity_bytes,
         record: Record::default(),
@@ -170,23 +170,23 @@ pub fn play<P: Port, C: Clock>(
         ended: None,
         failed: false,
     };
-    let length = player.run(watch);
-    let unanswered = player.out() as u64;
-    let (ended, record) = (player.ended.expect("it has ended"), player.record);
-    let (passed, fixed_buffers, direct) = (source.passed(), false, false);
-    Ok(Outcome { ended, record, passed, length, unanswered, fixed_buffers, direct })
+    let length = replay_loop.run(control);
+    let unanswered = replay_loop.out() as u64;
+    let (ended, record) = (replay_loop.ended.expect("it has ended"), replay_loop.record);
+    let (skipped, fixed_buffers, direct) = (source.skipped(), false, false);
+    Ok(Outcome { ended, record, skipped, length, unanswered, fixed_buffers, direct })
 }
 
-impl<P: Port, C: Clock> Player<'_, P, C> {
+impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     /// Returns how long it took.
-    fn run(&mut self, watch: &Watch) -> Nanos {
+    fn run(&mut self, control: &Control) -> Nanos {
         let mut give_up = None;
         loop {
             self.take_completions();
             let now = self.now();
-            self.tell(watch, now);
+            self.publish(control, now);
             if self.ended.is_none() {
-                self.find_reason_to_end(watch, now);
+                self.find_reason_to_end(control, now);
             }
             let due = if self.ended.is_none() { self.issue_all_due() } else { None };
             if self.ended.is_some() {
@@ -202,10 +202,10 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
         }
     }
 
-    fn send(&mut self, until: Until) {
-        if let Err(error) = self.port.send(until) {
+    fn send(&mut self, until: WaitFor) {
+        if let Err(error) = self.backend.send(until) {
             let text = format!("io_uring failed: {error}\nhint: see: dmesg | tail");
-            self.ended = Some(Ended::Broken(text));
+            self.ended = Some(EndReason::Broken(text));
             self.failed = true;
         }
     }
@@ -219,8 +219,8 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
         self.slots.len() - self.free.len()
     }
 
-    fn tell(&self, watch: &Watch, now: Nanos) {
-        watch.tell(Look {
+    fn publish(&self, control: &Control, now: Nanos) {
+        control.publish(Progress {
             elapsed_ns: now.0,
             done: self.record.completed,
             bytes: self.bytes,
@@ -229,18 +229,18 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
         });
     }
 
-    fn find_reason_to_end(&mut self, watch: &Watch, now: Nanos) {
-        if watch.stopped() {
-            self.ended = Some(Ended::Stopped);
+    fn find_reason_to_end(&mut self, control: &Control, now: Nanos) {
+        if control.stop_requested() {
+            self.ended = Some(EndReason::Stopped);
         } else if self.options.length_max.is_some_and(|max| now >= max) {
-            self.ended = Some(Ended::TimeUp);
+            self.ended = Some(EndReason::TimeUp);
         } else if self.record.failed() > self.options.failures_max {
-            self.ended = Some(Ended::Failures);
+            self.ended = Some(EndReason::Failures);
         }
     }
 
     fn take_completions(&mut self) {
-        while let Some((slot, result)) = self.port.reap() {
+        while let Some((slot, result)) = self.backend.reap() {
             let now = self.now();
             let flight = self.slots[slot as usize].take().expect("only what is out comes back");
             self.free.push(slot);
@@ -275,7 +275,7 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
             }
             let item = self.pending.expect("fetched");
             let Some(command) = item.command else {
-                self.pass_over(due);
+                self.skip(due);
                 continue;
             };
             if !self.fits(&command) {
@@ -283,21 +283,21 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
                 continue;
             }
             let queued = match self.free.last() {
-                Some(slot) => self.port.queue(*slot, &command),
-                None => Queued::NoRoom,
+                Some(slot) => self.backend.queue(*slot, &command),
+                None => Queueing::NoMemory,
             };
             match queued {
                 // Each by itself: the drive begins with the first while we make the next ready, and
                 // no request waits between its time stamp and the system call.
-                Queued::Yes => {
+                Queueing::Yes => {
                     self.issued(item.number, command, due);
-                    self.send(Until::Now);
+                    self.send(WaitFor::Now);
                 }
-                Queued::NoRoom => {
+                Queueing::NoMemory => {
                     self.full_at = Some(now);
                     return None;
                 }
-                Queued::TooLong => self.refuse(item.number, command, now),
+                Queueing::TooLong => self.refuse(item.number, command, now),
             }
         }
     }
@@ -313,8 +313,8 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
                 return true;
             }
             Next::NotYet => self.unread_at = Some(now),
-            Next::End => self.ended = Some(Ended::Complete),
-            Next::Broken(text) => self.ended = Some(Ended::Broken(text)),
+            Next::End => self.ended = Some(EndReason::Complete),
+            Next::Broken(text) => self.ended = Some(EndReason::Broken(text)),
         }
         false
     }
@@ -327,7 +327,7 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
     }
 
     /// What is not played is done the moment it may be issued.
-    fn pass_over(&mut self, due: Nanos) {
+    fn skip(&mut self, due: Nanos) {
         self.pending = None;
         if let Some(pacer) = &mut self.pacer {
             let ticket = pacer.issue();
@@ -338,7 +338,7 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
     /// Cannot be sent at all.
     fn refuse(&mut self, number: u64, command: Command, now: Nanos) {
         self.record.fail(Failure { number, command, errno: libc::EFBIG, at: now });
-        self.pass_over(now);
+        self.skip(now);
     }
 
     fn issued(&mut self, number: u64, command: Command, due: Nanos) {
@@ -359,14 +359,14 @@ impl<P: Port, C: Clock> Player<'_, P, C> {
     }
 
     /// How long may be slept.
-    fn until(&self, due: Option<Nanos>) -> Until {
-        let Some(due) = due else { return Until::After(SLEEP_MAX) };
+    fn until(&self, due: Option<Nanos>) -> WaitFor {
+        let Some(due) = due else { return WaitFor::After(SLEEP_MAX) };
         // Before the start, time stands at zero: so count on the clock itself.
         let left = self.start.after(due).since_or_zero(self.clock.now());
         if left <= self.options.spin {
-            return Until::Now;
+            return WaitFor::Now;
         }
-        Until::After(left.since(self.options.spin).min(SLEEP_MAX))
+        WaitFor::After(left.since(self.options.spin).min(SLEEP_MAX))
     }
 }
 

@@ -16,7 +16,7 @@ const BUCKETS: [usize; 7] = [1, 2, 3, 5, 10, 20, 32];
 
 /// Follows the number of requests that are released and not completed.
 #[derive(Debug)]
-pub struct Outstanding {
+pub struct DepthTracker {
     /// Completions that lie ahead of the time reached.
     ends: BinaryHeap<Reverse<u64>>,
     /// Requests released, the completion of which is not known yet.
@@ -30,11 +30,11 @@ pub struct Outstanding {
     max: usize,
 }
 
-impl Outstanding {
+impl DepthTracker {
     /// Nothing is outstanding at `start`.
     #[must_use]
-    pub fn new(start: Nanos) -> Outstanding {
-        Outstanding {
+    pub fn new(start: Nanos) -> DepthTracker {
+        DepthTracker {
             ends: BinaryHeap::with_capacity(1 << 12),
             unknown: 0,
             reached: start.0,
@@ -97,10 +97,10 @@ impl Outstanding {
 
     /// What was counted, after everything has completed.
     #[must_use]
-    pub fn finish(mut self) -> Occupancy {
+    pub fn finish(mut self) -> QueueDepths {
         self.advance(u64::MAX);
         debug_assert_eq!(self.unknown, 0, "everything has completed");
-        Occupancy {
+        QueueDepths {
             busy: Nanos(self.busy_ns),
             mean: if self.busy_ns == 0 {
                 0.0
@@ -115,7 +115,7 @@ impl Outstanding {
 
 /// How full the host's queue was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Occupancy {
+pub struct QueueDepths {
     /// Time with at least one request outstanding.
     pub busy: Nanos,
     /// Mean number outstanding over the busy time.
@@ -144,7 +144,7 @@ mod tests {
                     (at, at + len)
                 })
                 .collect();
-            let mut outstanding = Outstanding::new(Nanos(0));
+            let mut outstanding = DepthTracker::new(Nanos(0));
             for &(from, to) in &spans {
                 outstanding.released(Nanos(from));
                 outstanding.completed(Nanos(to));

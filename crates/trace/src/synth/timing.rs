@@ -9,7 +9,7 @@ use drivebay_units::{Nanos, Rng};
 use super::profile::{Phase, Profile};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Times {
+pub(crate) struct Timing {
     pub spacing_ns: u64,
     fixed_ns: u64,
     /// Femtoseconds per byte, as a rate in MB/s is rarely whole nanoseconds per byte.
@@ -24,10 +24,10 @@ pub(crate) struct Times {
     rng: Rng,
 }
 
-impl Times {
-    pub(crate) fn new(profile: &Profile, rng: Rng) -> Times {
+impl Timing {
+    pub(crate) fn new(profile: &Profile, rng: Rng) -> Timing {
         let chosen = &profile.chosen;
-        Times {
+        Timing {
             spacing_ns: chosen.spacing_ns,
             fixed_ns: (chosen.recorded_us * 1e3).round() as u64,
             fs_per_byte: (1e9 / chosen.recorded_mb_per_s).round() as u64,
@@ -55,7 +55,7 @@ impl Times {
 
     /// The group that ends at `end` is over; the next one comes after a gap or a pause.
     #[inline]
-    pub(crate) fn rest_after(&mut self, end: u64) {
+    pub(crate) fn idle_after(&mut self, end: u64) {
         let pause = self.rng.below(10_000) < self.pauses_per_10000;
         let mean = if pause { self.pause_ns } else { self.gap_ns };
         let idle = exponential(mean, self.rng.next_u64()).min(self.idle_ns_max);

@@ -71,13 +71,13 @@ struct Stream {
     number: u64,
     /// Where its files end.
     limit: u64,
-    /// The file that it writes, if it is one: an index of [`Places::ends`].
+    /// The file that it writes, if it is one: an index of [`AddressGenerator::ends`].
     file: Option<usize>,
 }
 
 /// The streams of one kind: reads or writes.
 #[derive(Clone, Debug, Default)]
-struct Kind {
+struct StreamSet {
     streams: [Stream; STREAMS_MAX],
     turn: usize,
     /// Small records one after the other: a journal. Keeps the other streams on whole pages.
@@ -87,10 +87,10 @@ struct Kind {
     count: u64,
 }
 
-impl Kind {
+impl StreamSet {
     /// Whether that stream may be continued by so many bytes and still counts as sequential.
     #[inline]
-    fn goes_on(&self, stream: Stream, bytes: u64) -> bool {
+    fn continues(&self, stream: Stream, bytes: u64) -> bool {
         stream.number > 0
             && stream.number + STREAMS as u64 > self.count
             && stream.end + bytes <= stream.limit
@@ -99,7 +99,7 @@ impl Kind {
 
 /// Draws the addresses of a trace.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct AddressGenerator {
     system: Files,
     /// By phase.
     data: Vec<Files>,
@@ -114,14 +114,14 @@ pub(crate) struct Places {
     file_bytes: u64,
     /// Whether this phase's own files are written in place.
     in_place: bool,
-    kinds: [Kind; 2],
+    kinds: [StreamSet; 2],
     /// By phase (the system's files last) and stream: where the file written last ends.
     ends: Vec<u64>,
     rng: Rng,
 }
 
-impl Places {
-    pub(crate) fn new(profile: &Profile, scale: f64, rng: Rng) -> Places {
+impl AddressGenerator {
+    pub(crate) fn new(profile: &Profile, scale: f64, rng: Rng) -> AddressGenerator {
         let chosen = &profile.chosen;
         let system = Files::after(None, chosen.system_gb, chosen.system_gb / 2.0, scale);
         let mut data: Vec<Files> = Vec::new();
@@ -129,7 +129,7 @@ impl Places {
             let before = data.last().unwrap_or(&system).new;
             data.push(Files::after(Some(before), phase.data_gb, phase.hot_gb, scale));
         }
-        Places {
+        AddressGenerator {
             system,
             data,
             phase: 0,
@@ -170,8 +170,11 @@ impl Places {
     /// The first byte of the next I/O. Cost: one or two draws.
     #[inline]
     pub(crate) fn next(&mut self, write: bool, sequential: bool, bytes: u64) -> u64 {
-        let (start, limit) =
-            if sequential { self.onward(write, bytes) } else { self.anywhere(write, bytes) };
+        let (start, limit) = if sequential {
+            self.sequential_address(write, bytes)
+        } else {
+            self.random_address(write, bytes)
+        };
         let kind = &mut self.kinds[usize::from(write)];
         kind.count += 1;
         kind.last = Stream { end: start + bytes, number: kind.count, limit, file: None };
@@ -182,7 +185,7 @@ impl Places {
     }
 
     #[inline]
-    fn anywhere(&mut self, write: bool, bytes: u64) -> (u64, u64) {
+    fn random_address(&mut self, write: bool, bytes: u64) -> (u64, u64) {
         let rng = &mut self.rng;
         let seek = is_drawn(self.seek, rng);
         let of_system = is_drawn(self.system_part, rng);
@@ -231,19 +234,19 @@ impl Places {
     /// Goes on with the stream whose turn it is, or the best one that counts as sequential; gives the
     /// place and where its files end.
     #[inline]
-    fn onward(&mut self, write: bool, bytes: u64) -> (u64, u64) {
+    fn sequential_address(&mut self, write: bool, bytes: u64) -> (u64, u64) {
         let kind = &mut self.kinds[usize::from(write)];
         let number = kind.count + 1;
         if !bytes.is_multiple_of(PAGE) {
-            let from = if kind.goes_on(kind.journal, bytes) { kind.journal } else { kind.last };
-            if kind.goes_on(from, bytes) {
+            let from = if kind.continues(kind.journal, bytes) { kind.journal } else { kind.last };
+            if kind.continues(from, bytes) {
                 kind.journal = Stream { end: from.end + bytes, number, ..from };
                 return (from.end, from.limit);
             }
         } else {
             let own = kind.streams[kind.turn];
             for from in [own, kind.last_on_page, kind.last] {
-                if kind.goes_on(from, bytes) {
+                if kind.continues(from, bytes) {
                     kind.streams[kind.turn] = Stream { end: from.end + bytes, number, ..from };
                     if let Some(file) = from.file {
                         self.ends[file] = from.end + bytes;

@@ -1,0 +1,298 @@
+//! The closed loop: a host that keeps a queue depth outstanding, in virtual time.
+//!
+//! Each turn takes the queue slot that is free first, serves the requests that reach the flash core before
+//! that time, and submits the next. Requests are drawn in batches so that the map entries they need are
+//! fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that wants more outstanding
+//! than the interface carries waits in its own queue, and that wait is the host's. With several
+//! submission queues the controller picks among what waits in them (`queues.rs`).
+
+use std::collections::VecDeque;
+
+use drivebay_drive::{Completion, Device, Io, Op, Spec, Stage};
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use crate::control::Control;
+use crate::error::RunError;
+use crate::queue_slots::{NEVER, QueueSlots};
+use crate::queues::{QueuedCommand, SubmissionQueues};
+use crate::recorder::{Outcome, QueueTotals, Recorder};
+use crate::workload::{Generator, Stable, Workload};
+
+/// Requests drawn ahead.
+const BATCH: usize = 32;
+
+/// One I/O of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The request.
+    pub io: Io,
+    /// When the host made it.
+    pub requested: Nanos,
+    /// When it was completed.
+    pub completed: Nanos,
+}
+
+/// The host's side: outstanding commands, and requests that wait for a command slot.
+pub(crate) struct HostQueue {
+    pub(crate) slots: QueueSlots,
+    /// By slot: when its request was made.
+    requested: Vec<Nanos>,
+    /// Times at which the waiting requests were made, oldest first.
+    waiting: VecDeque<Nanos>,
+    /// Time of the last submission.
+    pub(crate) now: Nanos,
+}
+
+impl HostQueue {
+    /// Most commands at the drive.
+    pub(crate) fn commands(&self) -> usize {
+        self.requested.len()
+    }
+
+    fn new(workload: &Workload, spec: &Spec, start: Nanos) -> HostQueue {
+        let depth = workload.queue_depth * workload.queues;
+        let most = spec.queue_depth_max.saturating_mul(workload.queues);
+        let outstanding = depth.min(most).min(spec.host.outstanding_max);
+        HostQueue {
+            slots: QueueSlots::new(outstanding as usize, start),
+            requested: vec![start; outstanding as usize],
+            waiting: std::iter::repeat_n(start, (depth - outstanding) as usize).collect(),
+            now: start,
+        }
+    }
+
+    /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes first.
+    #[inline(always)]
+    fn submit(&mut self, now: Nanos) -> u32 {
+        let (slot, _) = self.slots.first();
+        self.now = now;
+        self.requested[slot] = now;
+        if !self.waiting.is_empty() {
+            self.waiting.push_back(now);
+            self.requested[slot] = self.waiting.pop_front().expect("one was just added");
+        }
+        slot as u32
+    }
+}
+
+/// Every so many I/Os, one is kept.
+pub(crate) struct Sampling {
+    every: u64,
+    /// Until the next one.
+    left: u64,
+    taken: Vec<Sample>,
+}
+
+/// A run; the plain one and the one that keeps samples are compiled apart.
+pub(crate) struct ClosedLoop<'a, const SAMPLED: bool> {
+    samples: Sampling,
+    pub(crate) generator: Generator,
+    pub(crate) host: HostQueue,
+    pub(crate) recorder: Recorder,
+    pub(crate) bytes_left: u64,
+    pub(crate) latest: Nanos,
+    stable_rule: Option<Stable>,
+    stable: bool,
+    control: &'a Control,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+}
+
+impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
+    /// At the drive's present time; `sample_every` keeps every so many-th I/O.
+    pub(crate) fn new(
+        device: &mut Device,
+        workload: &Workload,
+        seed: u64,
+        control: &'a Control,
+        sample_every: u64,
+    ) -> ClosedLoop<'a, SAMPLED> {
+        device.set_compressible(workload.compressible_percent);
+        device.take_peak_power_w();
+        let start = device.now();
+        let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
+        ClosedLoop {
+            samples: Sampling { every: sample_every, left: sample_every, taken: Vec::new() },
+            generator: Generator::new(workload, seed),
+            host: HostQueue::new(workload, device.spec(), start),
+            recorder: Recorder::new(start, end, device.counters()),
+            bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
+            latest: start,
+            stable_rule: workload.stop.stable,
+            stable: false,
+            control,
+            start,
+            end,
+        }
+    }
+
+    /// What was recorded, and the samples. A run by time ends with its time, one by amount with its last
+    /// completion.
+    pub(crate) fn finish(self, device: &mut Device) -> (Outcome, Vec<Sample>) {
+        let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
+        let end = if by_amount { self.latest.min(self.end) } else { self.end };
+        let outcome = self.recorder.finish(device, end, end.max(self.host.now));
+        (Outcome { stable: self.stable, ..outcome }, self.samples.taken)
+    }
+
+    /// Runs on one submission queue, each request in one command.
+    pub(crate) fn run_single(&mut self, device: &mut Device) -> Result<(), RunError> {
+        const NOTHING: Io = Io { op: Op::Read, lba: 0, sectors: 1 };
+        let mut batches = [[NOTHING; BATCH]; 2];
+        self.draw(device, &mut batches[0]);
+        loop {
+            let [current, next] = &mut batches;
+            self.draw(device, next);
+            for &io in current.iter() {
+                let now = self.next_submission(device)?;
+                if now >= self.end || self.bytes_left == 0 {
+                    return self.drain(device);
+                }
+                if now >= self.recorder.next_second() {
+                    self.on_second(device, now)?;
+                }
+                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+                self.bytes_left = self.bytes_left.saturating_sub(bytes);
+                let slot = self.host.submit(now);
+                // With its own slot taken, the first one is that of the next submission.
+                self.host.slots.set(slot as usize, NEVER);
+                let (_, until) = self.host.slots.first();
+                if let Some(served) = device.accept_or_serve(now, io, slot, until)? {
+                    self.count(served);
+                }
+            }
+            batches.swap(0, 1);
+        }
+    }
+
+    /// Serves what reaches the flash core before the host can submit again; returns when it can.
+    #[inline(always)]
+    fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
+        loop {
+            let (_, at) = self.host.slots.first();
+            if at < device.next_arrival() {
+                return Ok(at);
+            }
+            let served = device.serve()?;
+            self.count(served);
+        }
+    }
+
+    /// Counts a request that was served; returns its slot, and when it was done.
+    #[inline(always)]
+    fn count(&mut self, mut completion: Completion) -> (usize, Nanos) {
+        let Completion { tag, io, submitted, .. } = completion;
+        let requested = self.host.requested[tag as usize];
+        completion.stages.add(Stage::Host, submitted.since(requested));
+        let done = completion.done;
+        self.host.slots.set(tag as usize, done);
+        self.latest = self.latest.max(done);
+        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+        self.recorder.count(io.op, bytes, done.since(requested), done, &completion.stages);
+        if completion.media_error {
+            self.recorder.count_media_error(done);
+        }
+        self.sample(io, requested, done);
+        (tag as usize, done)
+    }
+
+    /// Keeps an I/O that was counted, if it is its turn.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, io: Io, requested: Nanos, done: Nanos) {
+        if !SAMPLED || done > self.end {
+            return;
+        }
+        self.samples.left -= 1;
+        if self.samples.left == 0 {
+            self.samples.left = self.samples.every;
+            self.samples.taken.push(Sample { io, requested, completed: done });
+        }
+    }
+
+    /// Runs through several submission queues: of what is posted before the controller can take the
+    /// next command, the arbitration picks one.
+    #[inline(never)]
+    pub(crate) fn run_queues(
+        &mut self,
+        device: &mut Device,
+        mut queues: SubmissionQueues,
+        totals: &mut [QueueTotals],
+    ) -> Result<(), RunError> {
+        loop {
+            let (slot, free) = self.host.slots.first();
+            let more = free < self.end && self.bytes_left > 0;
+            let requested = if more { free } else { NEVER };
+            let taken = queues.fetches_at(device.fetch_free_at()).unwrap_or(NEVER);
+            if device.next_arrival() <= requested.min(taken) {
+                let served = device.serve()?;
+                let (slot, done) = self.count(served);
+                if done <= self.end {
+                    let queue = &mut totals[queues.of_slot(slot)];
+                    queue.ios += 1;
+                    queue.latency_ns_sum += done.since(self.host.requested[slot]).0;
+                }
+            } else if requested < taken {
+                if requested >= self.recorder.next_second() {
+                    self.on_second(device, requested)?;
+                }
+                let io = self.generator.next_io();
+                device.prefetch(io.lba);
+                (self.host.now, self.host.requested[slot]) = (requested, requested);
+                self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
+                let posted = device.post(queues.of_slot(slot), requested);
+                queues.submit(QueuedCommand { posted, io, slot });
+                self.host.slots.set(slot, NEVER);
+            } else if taken < NEVER {
+                let QueuedCommand { posted, io, slot } = queues.fetch(taken);
+                device.fetch(posted, io, slot as u32)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Serves what is still under way.
+    fn drain(&mut self, device: &mut Device) -> Result<(), RunError> {
+        while device.next_arrival() < NEVER {
+            let served = device.serve()?;
+            self.count(served);
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, device: &Device, batch: &mut [Io; BATCH]) {
+        for io in batch.iter_mut() {
+            *io = self.generator.next_io();
+            device.prefetch(io.lba);
+        }
+    }
+
+    /// Once per virtual second: sensors, progress, cancellation, the rule for stability.
+    #[cold]
+    pub(crate) fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
+        if !self.recorder.on_second(device, self.control, now, 0) {
+            return Err(RunError::Cancelled);
+        }
+        let second = now.since(self.start).whole_secs() as usize;
+        if !self.stable && self.stable_rule.is_some_and(|rule| self.is_stable(rule, second)) {
+            // One more second, so that the run ends on a whole one.
+            self.stable = true;
+            self.end = self.end.min(self.start.after(Nanos::secs(second as u64 + 1)));
+            self.recorder.end_at(self.end);
+        }
+        Ok(())
+    }
+
+    /// Whether the seconds before `second` are stable by the rule.
+    fn is_stable(&self, rule: Stable, second: usize) -> bool {
+        let window = rule.window_s as usize;
+        if second < rule.min_s as usize || second < window {
+            return false;
+        }
+        let rates = (second - window..second).map(|s| self.recorder.bytes_in(s));
+        let (low, high, sum) = rates
+            .fold((u64::MAX, 0, 0u64), |(low, high, sum), r| (low.min(r), high.max(r), sum + r));
+        let mean = sum as f64 / window as f64;
+        (high - low) as f64 <= rule.within_percent / 100.0 * mean
+    }
+}

@@ -1,0 +1,20 @@
+//! Why a run ended without an outcome.
+
+use drivebay_drive::DeviceError;
+
+use crate::workload::WorkloadError;
+
+/// Why a run ended without an outcome.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The workload is not possible.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The drive refused a command.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// [`crate::Control::cancel`] was called.
+    #[error("cancelled\nhint: run it again")]
+    Cancelled,
+}
