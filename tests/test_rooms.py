@@ -126,12 +126,6 @@ KNOWN_CIRCLES: dict[str, list[set[str]]] = {
             "trace",
         }
     ],
-    "run": [
-        {
-            "driver",
-            "recorder",
-        }
-    ],
     "serve": [
         {
             "engine",
@@ -159,19 +153,6 @@ KNOWN_CIRCLES: dict[str, list[set[str]]] = {
             "nvme::tcp::protocol",
             "nvme::tcp::queue",
         },
-    ],
-    "trace": [
-        {
-            "error",
-            "formats",
-            "formats::columns",
-            "formats::kernel",
-            "formats::number",
-            "formats::pairs",
-            "formats::tools",
-            "formats::vscsi",
-            "write",
-        }
     ],
     "wire": [
         {
