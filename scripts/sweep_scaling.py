@@ -52,9 +52,6 @@ class Silent:
     def warn(self, message: str) -> None:
         print(message)
 
-    def look(self) -> None:
-        pass
-
 
 def nothing(_plan: str, _url: str, index: int) -> work.Outcome:
     """A run that does nothing."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fakes import FakeTarget, small_suite
 
-from drivebay.cli import main, reporting, reviewing
+from drivebay.cli import main, report, target
+from drivebay.common import provenance
 from drivebay.definitions import suites
-from drivebay.results import provenance
 
 
 class Slow(FakeTarget):
@@ -30,7 +30,7 @@ def make() -> Slow:
     return Slow(kind=kind, wall_s=float(os.environ.get("FAKE_WALL_S", "0")))  # type: ignore[arg-type]
 
 
-def report(folders: list[Path], out: Path | None) -> Path:
+def write_report(*folders: Path, out: Path | None = None) -> Path:
     """Stands for the report's room, which has its own tests."""
     page = out or folders[0] / "report.html"
     page.write_text("<p>a report</p>")
@@ -39,7 +39,7 @@ def report(folders: list[Path], out: Path | None) -> Path:
 
 if __name__ == "__main__":
     provenance.git_commit = lambda: None  # type: ignore[assignment]
-    reviewing.target_factory = lambda *_, **__: make
-    reporting.report = report
+    target.target_factory = lambda *_, **__: make
+    report.write = write_report
     suites.load = lambda _name: small_suite()  # type: ignore[assignment]
     main()

@@ -22,9 +22,9 @@ from fakes import FakeTarget, small_suite, workload
 from real_files import fios_of
 
 from drivebay import results, review
+from drivebay.common import provenance
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.suites import Phase, Prepare, Suite, Test
-from drivebay.results import provenance
 from drivebay.targets.base import Target
 from drivebay.targets.safety import locks
 from drivebay.targets.virtual.states import States

@@ -17,8 +17,9 @@ import pytest
 from fakes import FakeTarget, small_suite
 
 from drivebay import results, review
+from drivebay.common import provenance
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.results import SCHEMA_VERSION, Folder, files, provenance, writing
+from drivebay.results import SCHEMA_VERSION, Folder, files, writing
 from drivebay.results.records import SERIES_SCHEMA
 
 
@@ -119,7 +120,7 @@ def test_parquet_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
         "from fakes import FakeTarget, small_suite\n"
         "from drivebay import review\n"
         "from pathlib import Path\n"
-        "from drivebay.results import provenance\n"
+        "from drivebay.common import provenance\n"
         "provenance.git_commit = lambda: None\n"
         "review.run(FakeTarget, small_suite(), out=Path(sys.argv[2]))\n"
     )

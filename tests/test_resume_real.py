@@ -22,8 +22,9 @@ from fakes import FakeTarget, small_suite
 from loops import loop, mounted, needs_root, run, sparse
 
 from drivebay import results, review
+from drivebay.common import provenance
 from drivebay.definitions.suites import Test
-from drivebay.results import history, provenance
+from drivebay.results import history
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from test_results import content
 
 from drivebay import results, review
-from drivebay.common import memory
+from drivebay.common import memory, provenance
 from drivebay.common.errors import EnvironmentProblem, Interrupted, UserError
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Test
-from drivebay.results import provenance
 from drivebay.review import plan as planning
 from drivebay.review import resume, seeds
 

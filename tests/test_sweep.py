@@ -71,10 +71,6 @@ class Watched:
     def warn(self, message: str) -> None:
         self.warnings.append(message)
 
-    def look(self) -> None:
-        if self._now is not None:
-            self._now()
-
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:

@@ -60,7 +60,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from drivebay.results.provenance import tool_version
+        from drivebay.common.provenance import tool_version
 
         return tool_version()
     if name not in _HOMES:

@@ -1,7 +1,8 @@
-"""The command line: words to calls, and nothing else.
+"""The command line: turns words into calls.
 
-Data goes to stdout, everything else to stderr. This room computes nothing: what it prints comes
-from the rooms below it. They are imported when a command needs them, so that help comes at once.
+One module a verb holds its typer function and what it prints. Data goes to stdout, everything else
+to stderr. This room computes nothing: the rooms below do, and are imported when a command needs
+them, so that help comes at once.
 """
 
 from drivebay.cli.entry import main

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.analysis.changed import changes
-from drivebay.common import signals
+from drivebay.common import provenance, signals
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
 from drivebay.definitions.suites import Suite, Test
-from drivebay.results import Folder, Manifest, StepEntry, provenance
+from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import PhaseResult
 from drivebay.results.writing import Taken

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from drivebay.common import provenance
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Suite
-from drivebay.results import Manifest, provenance
+from drivebay.results import Manifest
 from drivebay.targets.base import Target
 
 GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})

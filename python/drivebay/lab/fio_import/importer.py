@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from drivebay.common import provenance
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Phase, Suite, Test
 from drivebay.lab.fio_import import logs as fio_logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of, options_in_words, size_of, workload_of
-from drivebay.results import Folder, Manifest, StepEntry, provenance
+from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 

@@ -54,10 +54,6 @@ class Sink(Protocol):
         """Something that stops nothing."""
         ...
 
-    def look(self) -> None:
-        """Called five times a second."""
-        ...
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -218,7 +214,6 @@ class _Crew:
                 return
             with contextlib.suppress(queue.Empty):
                 self._take(self._ended.get(timeout=LOOK_EVERY_S))
-            self._sink.look()
         self._give_up()
 
     def _slots(self) -> int:

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from drivebay.common import provenance
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.lab.sweep.spec import RUNS_MAX, Scalar, Spec, tests_of
-from drivebay.results import provenance
 from drivebay.targets.virtual.target import VirtualTarget
 
 CHECKED_MAX = 2_000

@@ -1,0 +1,82 @@
+"""`drivebay check-trim`: whether TRIM works on a real drive."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drivebay.cli import options
+from drivebay.cli.options import argument
+from drivebay.cli.output import print_json, table
+from drivebay.common.errors import EXIT_CHECK_FAILED, EnvironmentProblem
+
+if TYPE_CHECKING:
+    from drivebay.targets.trim_verdict import Validation
+
+SEED = 20150224
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay check-trim ./disk.img
+  drivebay check-trim /dev/sdX --destroy-data SERIAL --json""",
+)
+def check_trim(
+    drive: Annotated[str, argument("DRIVE", "A file or block device.")],
+    destroy_data: options.DestroyData = None,
+    overwrite_signature: options.OverwriteSignature = False,
+    as_json: options.Json = False,
+) -> None:
+    """Check whether TRIM works on a real drive.
+
+    Writes a known pattern, discards a part of it, and reads it back: old data, zeros or something
+    else, the same each time or not, and whether that is what the drive claims. Exit code 1 if old
+    data is left, a neighbour was lost, or the drive does not do what it claims.
+    """
+    from drivebay.targets.fio import trim
+    from drivebay.targets.safety import target_device
+
+    permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
+    found = target_device.find(drive)
+    target_device.check(found, permission=permission, will_write=False)
+    with contextlib.closing(
+        target_device.ExclusiveHandle(found, permission=permission)
+    ) as handle:
+        try:
+            result = trim.validate(handle, seed=SEED)
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{drive}: TRIM cannot be checked: {problem.strerror}",
+                "look for the cause with: dmesg | tail",
+            ) from None
+    if as_json:
+        verdict = {"verdict": result.verdict, "as_claimed": result.as_claimed}
+        print_json({"drive": found.identity(), **verdict, **asdict(result)})
+    else:
+        table(("TRIM", result.verdict), _rows(result))
+    if result.verdict != "works" or not result.neighbours_intact or result.as_claimed is False:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _rows(result: Validation) -> list[tuple[str, str]]:
+    claims = result.claims
+    said = claims.reads_after or ("deterministic" if claims.deterministic else "nothing")
+    rows = [("the drive claims", f"reads return {said} ({claims.source})")]
+    if not result.offered:
+        return [*rows, ("reason", result.why_not)]
+    words = {True: "yes", False: "no", None: "nothing is claimed"}
+    return [
+        *rows,
+        ("discarded", f"{result.blocks} blocks of 4 KiB"),
+        ("old data left", f"{result.old_blocks} blocks"),
+        ("reads return", str(result.reads_after)),
+        ("the same each time", words[result.deterministic]),
+        ("neighbours intact", words[result.neighbours_intact]),
+        ("as claimed", words[result.as_claimed]),
+    ]

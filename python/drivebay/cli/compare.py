@@ -1,0 +1,78 @@
+"""`drivebay compare`: the headline figures of several results beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from drivebay.cli import options
+from drivebay.cli.options import argument
+from drivebay.cli.output import number, print_json, table
+from drivebay.common.errors import UserError
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay compare drivebay-results/*
+  drivebay compare BASELINE OTHER --json""",
+)
+def compare(
+    folders: Annotated[list[Path], argument("DIR DIR...", "Results; the first is the baseline.")],
+    as_json: options.Json = False,
+) -> None:
+    """Compare the headline figures of two or more results.
+
+    Percentages are differences from the first result. The report shows all figures and charts:
+    drivebay report DIR DIR --out both.html
+    """
+    from drivebay import analysis, results
+
+    if len(folders) < 2:
+        raise UserError("compare needs at least two results", "drivebay compare DIR DIR")
+    figures: dict[tuple[str, str, str], dict[int, float | None]] = {}
+    names = []
+    for place, folder in enumerate(folders):
+        result = results.load(folder)
+        names.append(str(result.target.get("title") or result.target["name"]))
+        for one in analysis.headline(result):
+            figures.setdefault((one.test_id, one.label, one.unit), {})[place] = one.value
+    if len(set(names)) < len(names):
+        names = [folder.resolve().name for folder in folders]
+    rows: list[dict[str, Any]] = [
+        {
+            "test_id": test_id,
+            "label": label,
+            "unit": unit,
+            "values": [values.get(place) for place in range(len(folders))],
+        }
+        for (test_id, label, unit), values in figures.items()
+        if len(values) > 1
+    ]
+    if not rows:
+        raise UserError("these results have no test in common", "review them with the same suite")
+    if as_json:
+        print_json({"results": list(map(str, folders)), "names": names, "figures": rows})
+        return
+    last = ""
+    cells = []
+    for row in rows:
+        base, *others = row["values"]
+        test = "" if row["test_id"] == last else row["test_id"]
+        last = row["test_id"]
+        values = ["–" if base is None else number(base), *(_against(base, o) for o in others)]
+        cells.append((test, row["label"], row["unit"], *values))
+    table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
+
+
+def _against(base: float | None, value: float | None) -> str:
+    """A value with its difference from the baseline.
+
+    >>> _against(100.0, 125.0), _against(None, 3.0), _against(1.0, None)
+    ('125 +25.0 %', '3.00', '–')
+    """
+    if value is None:
+        return "–"
+    return number(value) + (f" {value / base - 1:+.1%}".replace("%", " %") if base else "")

@@ -1,0 +1,64 @@
+"""`drivebay drives`: what can be reviewed here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from drivebay.cli import options
+from drivebay.cli.output import print_json, table
+from drivebay.common import units
+
+if TYPE_CHECKING:
+    from drivebay.targets.safety.blockdev import Device
+
+app = options.Verb()
+
+
+@app.command(epilog="\b\nExamples:\n  drivebay drives\n  drivebay drives --json")
+def drives(as_json: options.Json = False) -> None:
+    """List the catalog's drives and this machine's block devices.
+
+    For each device it says what forbids testing it: a mounted file system, a partition table, and
+    so on. Nothing is written or opened for writing.
+    """
+    from drivebay.definitions import profiles
+    from drivebay.targets.safety import blockdev
+
+    catalog = [profiles.load(name) for name in profiles.names()]
+    devices = blockdev.list_devices()
+    if as_json:
+        keys = ("name", "title", "capacity_bytes", "interface")
+        virtual = [{key: getattr(profile, key) for key in keys} for profile in catalog]
+        print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
+        return
+    table(
+        ("virtual drive", "capacity", "interface", "title"),
+        [(p.name, units.si_bytes(p.capacity_bytes), p.interface, p.title) for p in catalog],
+    )
+    print()
+    if not devices:
+        print("no block devices on this machine")
+        return
+    table(
+        ("device", "capacity", "interface", "model", "serial", "contents that forbid a test"),
+        [
+            (
+                str(device.path),
+                units.si_bytes(device.capacity_bytes),
+                device.interface or "",
+                device.model or "",
+                device.serial or "",
+                _forbids(device),
+            )
+            for device in devices
+        ],
+    )
+
+
+def _forbids(device: Device) -> str:
+    found = "; ".join((*device.blockers, *device.signatures))
+    if device.blockers:
+        return found
+    word = "review DEVICE --destroy-data SERIAL"
+    return f"{found}: {word} --overwrite-signature" if found else f"free: {word}"

@@ -1,0 +1,190 @@
+"""`drivebay explain`: where the time of a test went, as text, JSON or a page."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from drivebay.cli import complete, options
+from drivebay.cli.options import argument, option
+from drivebay.cli.output import print_json, table
+from drivebay.common.errors import UserError
+
+if TYPE_CHECKING:
+    from drivebay.analysis.explain import Explained
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay explain drivebay-results/NAME random-read
+  drivebay explain DIR random-read --against OTHER_DIR --out page.html
+  drivebay explain DIR thermal-write --json""",
+)
+def explain(
+    folder: Annotated[Path, argument("DIR", "Result folder of a review.")],
+    test: Annotated[
+        str,
+        argument("TEST", "A test of it: random-read, ...", autocompletion=complete.tests_of_result),
+    ],
+    against: Annotated[
+        Path | None,
+        option("DIR", "Another result to compare with."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("FILE", "Write it as a page with charts."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Explain the latency of a virtual drive's test, stage by stage.
+
+    The stages of a real drive cannot be seen. The report has the same charts under each test.
+    """
+    if out is not None:
+        from drivebay import report  # Plotly takes a while to load
+
+        if as_json:
+            raise UserError("--out and --json were both given", "leave one of them out")
+        _explained(folder, test)
+        folders = [folder] if against is None else [folder, against]
+        print(report.write_explained(folders, test, out))
+        return
+    from drivebay.analysis import explain as explaining
+
+    first = _explained(folder, test)
+    second = None if against is None else _explained(against, test)
+    names = _names(folder, against)
+    if second is None:
+        sentences = list(first.sentences)
+    else:
+        sentences = list(explaining.compared(first, second, a_name=names[0], b_name=names[1]))
+    if as_json:
+        drives = [_as_dict(first, names[0])]
+        document: dict[str, Any] = {"test": first.test_id, "drives": drives}
+        if second is not None:
+            drives.append(_as_dict(second, names[1]))
+            gaps = explaining.gaps(first, second)
+            document["gaps"] = [asdict(gap) | {"us": gap.us} for gap in gaps]
+            document["sentences"] = sentences
+        print_json(document)
+        return
+    if second is None:
+        _table(first)
+    else:
+        _side_by_side(first, second, names)
+    print("", *sentences, sep="\n")
+
+
+def _explained(folder: Path, test: str) -> Explained:
+    """The test's stages; raises UserError if there are none to be seen."""
+    from drivebay import results
+    from drivebay.analysis import explain as explaining
+    from drivebay.analysis.measure import measure
+
+    result = results.load(folder)
+    known = [step.id for step in result.steps]
+    if test not in known:
+        close = difflib.get_close_matches(test, known, n=1)
+        raise UserError(
+            f"{folder} has no test '{test}'; it has {', '.join(known)}",
+            f"drivebay explain {folder} {close[0] if close else known[0]}",
+        )
+    step = result.step(test)
+    if not step.done:
+        raise UserError(
+            f"test {test} of {folder} has no figures: it is {step.state}",
+            f"go on with: drivebay review --resume {folder}",
+        )
+    found = explaining.explain(measure(step.test, step.phases()))
+    if not found.loads:
+        raise UserError(
+            f"{folder}: the stages of a real drive's latency cannot be seen",
+            "review a virtual drive, for example: drivebay review sm951-ahci-512",
+        )
+    return found
+
+
+def _names(folder: Path, against: Path | None) -> tuple[str, str]:
+    """What tells the two apart: their titles, else their folders."""
+    from drivebay import results
+
+    if against is None:
+        return (folder.name, "")
+    pair = [results.read_manifest(one).target for one in (folder, against)]
+    titles = [str(target.get("title") or target["name"]) for target in pair]
+    if titles[0] == titles[1]:
+        return (folder.resolve().name, against.resolve().name)
+    return (titles[0], titles[1])
+
+
+def _table(found: Explained) -> None:
+    """One row per load, one column per stage: microseconds per I/O and share."""
+    from drivebay.analysis.stages import meaning, ordered
+
+    names = ordered({one.stage for load in found.loads for one in load.stages})
+    rows = []
+    for load in found.loads:
+        shares = {one.stage: one for one in load.stages}
+        cells = [
+            f"{shares[n].mean_us:,.4g}  {shares[n].share_percent:3.0f} %" if n in shares else ""
+            for n in names
+        ]
+        rows.append((load.label, f"{load.latency_us:,.4g}", *cells))
+    headers = ("load", "µs per I/O", *names)
+    table(headers, rows, right=tuple(range(1, len(headers))))
+    print()
+    print("; ".join(f"{name}: {meaning(name)}" for name in names))
+
+
+def _side_by_side(a: Explained, b: Explained, names: tuple[str, str]) -> None:
+    """One row per load and stage: both drives, and the stage's part of the gap."""
+    from drivebay.analysis import explain as explaining
+    from drivebay.analysis.stages import ordered
+
+    others = {load.label: load for load in b.loads}
+    rows: list[tuple[str, ...]] = []
+    for load, gap in zip(
+        [one for one in a.loads if one.label in others], explaining.gaps(a, b), strict=True
+    ):
+        other = others[load.label]
+        whole = (load.label, "all", f"{gap.a_us:,.4g}", f"{gap.b_us:,.4g}", _gap(gap.us))
+        rows.append(whole)
+        stages = ordered({one.stage for both in (load, other) for one in both.stages})
+        rows += [
+            (
+                "",
+                stage,
+                f"{load.mean_us(stage):,.4g}",
+                f"{other.mean_us(stage):,.4g}",
+                _gap(other.mean_us(stage) - load.mean_us(stage)),
+            )
+            for stage in stages
+        ]
+    table(("load", "stage", f"{names[0]}, µs", f"{names[1]}, µs", "gap, µs"), rows, right=(2, 3, 4))
+
+
+def _gap(us: float) -> str:
+    """A difference to a hundredth of a microsecond; nothing is nothing, not 5.6e-06.
+
+    >>> _gap(-3.2), _gap(1e-6)
+    ('-3.20', '0')
+    """
+    return f"{us:+,.2f}" if abs(us) >= 0.005 else "0"
+
+
+def _as_dict(found: Explained, name: str) -> dict[str, Any]:
+    loads = []
+    for load in found.loads:
+        one = {key: getattr(load, key) for key in ("label", "queue_depth", "ios", "latency_us")}
+        one["stages"] = [asdict(stage) for stage in load.stages]
+        one["over_time"] = None
+        if (over_time := load.over_time) is not None:
+            means = {stage: values.tolist() for stage, values in over_time.mean_us.items()}
+            one["over_time"] = {"second": over_time.second.tolist(), "mean_us": means}
+        loads.append(one)
+    return {"name": name, "loads": loads, "sentences": list(found.sentences)}

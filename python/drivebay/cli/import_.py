@@ -1,0 +1,48 @@
+"""`drivebay import`: results of other tools as result folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, option
+from drivebay.cli.output import short
+
+app = options.Verb(help="Import results of other tools.")
+
+
+@app.callback(
+    epilog="""\b
+Examples:
+  drivebay import fio old/*.json --out results/old-drive"""
+)
+def import_() -> None:
+    """Import results of other tools."""
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay import fio old/*.json --out results/old --drive "ACME 512"
+  drivebay report results/* --out bench               compare it with others
+
+\b
+FILE is what fio wrote with --output-format=json or json+ (better: complete
+latencies). Logs beside it (write_iops_log, write_lat_log with log_avg_msec up
+to 1000) give the seconds.""",
+)
+def fio(
+    files: Annotated[list[Path], argument("FILE...", "fio's JSON output.")],
+    out: Annotated[Path, option("DIR", "Result folder to make.", show_default=True)],
+    drive: Annotated[
+        str | None,
+        option("NAME", "Drive's name. [default: what fio ran on]"),
+    ] = None,
+) -> None:
+    """Import fio's JSON output as a result folder."""
+    from drivebay.cli import report
+    from drivebay.lab.fio_import.importer import import_fio
+
+    folder = import_fio(files, out, drive=drive)
+    print(f"result  {short(folder)}\nreport  {short(report.write(folder))}")

@@ -1,0 +1,159 @@
+"""Options and arguments: how they are declared, and those that several verbs share.
+
+`Verb` is the typer application of a verb's module. Help is plain text of at most 80 columns; an
+option's panel is its heading there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from drivebay.cli import complete
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+REAL, VIRTUAL = "Real drives", "Virtual drives"
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """A positional argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
+def option(
+    metavar: str | None,
+    help: str,
+    *names: str,
+    panel: str | None = None,
+    show_default: bool = False,
+    **more: Any,
+) -> Any:
+    """An option with a value; its name is the parameter's unless `names` has another."""
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=help,
+        show_default=show_default,
+        rich_help_panel=panel,
+        **more,
+    )
+
+
+def flag(name: str, help: str, *, panel: str | None = None, **more: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help, rich_help_panel=panel, **more)
+
+
+class Command(TyperCommand):
+    """A command whose help lists options under the headings of their panels."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        return [
+            "[OPTIONS]",
+            *(f"{p.metavar}" if p.required else f"[{p.metavar}]" for p in arguments),
+        ]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            form, words = parameter.get_help_record(ctx) or ("", "")
+            if parameter.param_type_name == "argument":
+                words = words.replace("[required]", "").strip()
+                sections["Arguments"].append((f"{parameter.metavar}", words))
+            elif form:
+                panel = getattr(parameter, "rich_help_panel", None)
+                sections.setdefault(panel or "Options", []).append((form, words))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class Verb(typer.Typer):
+    """The application of one verb."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(
+            add_completion=False, rich_markup_mode=None, context_settings=SETTINGS, **more
+        )
+
+    def command(self, *arguments: Any, **more: Any) -> Callable[[Any], Any]:
+        return super().command(*arguments, **{"cls": Command, **more})
+
+
+CATALOG_NAME = "A catalog name (see: drivebay drives) or a profile's path ending in .toml"
+Drive = Annotated[
+    str,
+    argument(
+        "DRIVE", f"{CATALOG_NAME}, a file, or a block device.", autocompletion=complete.drives
+    ),
+]
+VirtualDrive = Annotated[
+    str,
+    argument("DRIVE", f"{CATALOG_NAME}.", autocompletion=complete.drives),
+]
+Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
+Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
+Jobs = Annotated[
+    int | None,
+    option(
+        "N",
+        "Parallel workers; changes no figure. [default: as many as there are processors and "
+        "memory for]",
+        min=1,
+        max=1024,
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    option(
+        "CHANGE",
+        "Modify the profile: heatsink, over_provisioning=25%, link=pcie2x4, or any of its "
+        "values, thermal.ambient_c=30; repeatable.",
+        "--set",
+        panel=VIRTUAL,
+    ),
+]
+DestroyData = Annotated[
+    str | None,
+    option(
+        "SERIAL",
+        "Serial number of the block device, which allows all its data to be overwritten.",
+        panel=REAL,
+    ),
+]
+OverwriteSignature = Annotated[
+    bool,
+    flag(
+        "--overwrite-signature",
+        "With --destroy-data: even if a partition table or file system is on the device "
+        "(never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache or LUKS).",
+        panel=REAL,
+    ),
+]
+TraceFormat = Annotated[
+    str | None,
+    option(
+        "F",
+        "Format of the trace, one of: drivebay trace info --help. [default: detected]",
+        "--format",
+    ),
+]
+OutFormat = Annotated[
+    str | None,
+    option(
+        "iolog|csv|parquet",
+        "Output format: fio's iolog version 3, CSV or Parquet. [default: by the suffix]",
+        "--to",
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    option("PICTURE", "Draw addresses and rate over time, and sizes, into this PNG file.", "--png"),
+]
+Force = Annotated[bool, flag("--force", "Replace output files that exist.")]

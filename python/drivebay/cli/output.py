@@ -1,0 +1,75 @@
+"""Tables, numbers and JSON on stdout; lines on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+PIPE_WIDTH = 200
+
+
+def say(line: str) -> None:
+    """A line on stderr, at once; a terminal that has gone is no reason to stop."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def print_json(value: Any, **more: Any) -> None:
+    """JSON for scripts; NaN, which JSON lacks, becomes null."""
+    print(json.dumps(_without_nan(value), indent=1, **more))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def short(path: Path) -> str:
+    """The path as the user would type it from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def number(value: float) -> str:
+    """A figure with three significant digits, or all before the point.
+
+    >>> number(10873.4), number(108.13), number(7.456), number(0.0)
+    ('10,873', '108', '7.46', '0')
+    """
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def known(value: float | None, unit: str = "") -> str:
+    """A number with its unit, or that it is not known."""
+    return "not known" if value is None else f"{number(value)}{unit}"
+
+
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()
+) -> None:
+    """Columns on stdout: as wide as the terminal, wrapped inside their cells; whole in a pipe."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, header in enumerate(headers):
+        shown.add_column(header, justify="right" if index in right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    console = Console(width=width, highlight=False)
+    with console.capture() as lines:
+        console.print(shown)
+    print("\n".join(line.rstrip() for line in lines.get().splitlines()))

@@ -1,0 +1,242 @@
+"""Progress on stderr: bars on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+from drivebay.cli.output import say
+from drivebay.common import units
+
+if TYPE_CHECKING:
+    from drivebay.review import Plan
+
+LINE_EVERY_S = 5.0
+REFRESH_PER_S = 2
+
+
+def on_terminal() -> bool:
+    """Whether stderr is a terminal on which a line can be drawn again."""
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", None)
+
+
+def figures_text(figures: Mapping[str, float]) -> str:
+    """Temperature and current rate, as far as they are known.
+
+    >>> figures_text({"temperature_c": 51.2, "iops": 7560.0})
+    '51 °C  7.6 K IOPS'
+    >>> figures_text({"bytes_per_s": 1.5e9})
+    '1.5 GB/s'
+    """
+    parts = []
+    if "temperature_c" in figures:
+        parts.append(f"{figures['temperature_c']:.0f} °C")
+    if "bytes_per_s" in figures:
+        parts.append(f"{units.si_bytes(figures['bytes_per_s'])}/s")
+    elif "mb_per_s" in figures:
+        parts.append(f"{units.si_bytes(figures['mb_per_s'] * 1e6)}/s")
+    if "iops" in figures:
+        iops = figures["iops"]
+        parts.append(f"{iops / 1000:.1f} K IOPS" if iops >= 1000 else f"{iops:.0f} IOPS")
+    return "  ".join(parts)
+
+
+def _columns(width: int) -> list[ProgressColumn]:
+    """What fits a terminal: name and share always."""
+
+    def text(field: str, width_max: int) -> TextColumn:
+        column = Column(no_wrap=True, overflow="ellipsis", max_width=width_max)
+        return TextColumn(field, markup=False, table_column=column)
+
+    columns: list[ProgressColumn] = [
+        text("{task.description}", max(8, width // 3)),
+        text("{task.percentage:>3.0f}%", 4),
+    ]
+    if width >= 110:
+        columns.insert(1, BarColumn(width // 6))
+    if width >= 50:
+        columns.append(TimeRemainingColumn())
+    if width >= 32:
+        columns.append(text("{task.fields[now]}", width // 2))
+    return columns
+
+
+class Display:
+    """Tasks under way: as bars, or as a line every few seconds."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        console = Console(stderr=True, highlight=False)
+        self.bars = Progress(
+            *_columns(console.width),
+            console=console,
+            transient=True,
+            refresh_per_second=REFRESH_PER_S,
+            speed_estimate_period=1e9,  # the mean of the whole run: tests differ in speed
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_time=now,
+        )
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Draws, or prints lines, until `end`."""
+        if on_terminal():
+            self.bars.start()
+        else:
+            self._thread = threading.Thread(target=self._repeat, daemon=True)
+            self._thread.start()
+
+    def warn(self, message: str) -> None:
+        """Prints a warning beside the progress."""
+        self.print(f"warning: {message}")
+
+    def end(self) -> None:
+        """Stops; what was printed stays."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        with contextlib.suppress(OSError):
+            self.bars.stop()
+
+    def print(self, line: str) -> None:
+        """Prints a line that stays."""
+        if not self.bars.live.is_started:
+            say(line)
+            return
+        with contextlib.suppress(OSError):
+            self.bars.console.print(line, markup=False, soft_wrap=True)
+
+    def _repeat(self) -> None:
+        while not self._over.wait(LINE_EVERY_S):
+            total, *running = self.bars.tasks
+            left = total.time_remaining
+            how_long = "time left unknown" if left is None else f"{units.duration(left)} left"
+            now = [f"{task.description} {task.fields['now']}" for task in running]
+            words = "; ".join(filter(None, (total.fields["now"], *now)))
+            say(f"{total.percentage:.0f}% done, {how_long}: {words}")
+
+
+class ReviewProgress(Display):
+    """Receives the progress of a review; each test counts in proportion to its estimate."""
+
+    def begin(self, plan: Plan, *, jobs: int) -> None:
+        """Starts with the tests still to be run."""
+        if not plan.steps:
+            return
+        self._mutex = threading.Lock()
+        self._weights = {step.test.id: step.estimate_s for step in plan.steps}
+        self._done_s = 0.0
+        self._total = self.bars.add_task("total", total=plan.total_s, now="")
+        self._running: dict[str, tuple[float, TaskID]] = {}
+        tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
+        say(f"review: {tests}, about {units.duration(plan.total_s / jobs)}")
+        self.start()
+
+    def started(self, test_id: str) -> None:
+        """Adds a bar for the test."""
+        with self._mutex:
+            task = self.bars.add_task(test_id, total=1.0, now="starting")
+            self._running[test_id] = (self.bars.get_time(), task)
+
+    def progressed(
+        self, test_id: str, what: str, done_s: float, planned_s: float, figures: Mapping[str, float]
+    ) -> None:
+        """Moves a running test's bar, never back."""
+        share = min(1.0, max(0.0, done_s / planned_s)) if planned_s > 0 else 0.0
+        with self._mutex:
+            if test_id not in self._running:
+                return
+            _, task = self._running[test_id]
+            share = max(share, self._share(task))
+            now = " ".join(filter(None, (what, figures_text(figures))))
+            self.bars.update(task, completed=share, now=now)
+            self._update_total()
+
+    def ended(self, test_id: str, state: str) -> None:
+        """Prints a line for the finished test."""
+        with self._mutex:
+            begun, task = self._running.pop(test_id)
+            self.bars.remove_task(task)
+            if state == "done":
+                self._done_s += self._weights[test_id]
+            self._update_total()
+            seconds = self.bars.get_time() - begun
+        self.print(f"{state}: {test_id} ({units.duration(seconds)})")
+
+    def stopping(self) -> None:
+        """Says that Ctrl-C was heard."""
+        self.print("stopping: waiting for the running tests to give up")
+
+    def _share(self, task: TaskID) -> float:
+        return next(one.completed for one in self.bars.tasks if one.id == task)
+
+    def _update_total(self) -> None:
+        running = [self._weights[id_] * self._share(t) for id_, (_, t) in self._running.items()]
+        self.bars.update(self._total, completed=self._done_s + sum(running))
+
+
+class SweepProgress(Display):
+    """Receives the progress of a sweep, in runs."""
+
+    def begin(self, runs: int, done: int, workers: int) -> None:
+        """Starts with so many runs, of which some are done already."""
+        self._task = self.bars.add_task("sweep", total=runs, completed=done, now="")
+        self._failed, self._workers = 0, workers
+        before = f", {done:,} of them done already" if done else ""
+        self.print(f"sweep: {runs:,} runs{before}, {workers} at once")
+        self.start()
+
+    def ended(self, index: int, error: str | None) -> None:
+        """Counts a run; a failed one gets a line."""
+        if error is not None:
+            self._failed += 1
+            self.print(f"failed: run {index}: {error}")
+        self.bars.advance(self._task)
+        task = self.bars.tasks[0]
+        failed = f", {self._failed:,} failed" if self._failed else ""
+        now = f"{int(task.completed) - self._failed:,} of {int(task.total or 0):,} runs{failed}"
+        self.bars.update(self._task, now=now)
+
+
+@contextlib.contextmanager
+def status(every_s: float | None = None) -> Iterator[Callable[[str], None]]:
+    """Gives a function that shows a text on one line of the terminal until the end.
+
+    Elsewhere it prints a line at most every `every_s` seconds, or nothing.
+    """
+    if on_terminal():
+        line = Console(stderr=True, highlight=False).status("")
+        line.start()
+        try:
+            yield lambda text: line.update(Text(text))
+        finally:
+            with contextlib.suppress(OSError):
+                line.stop()
+        return
+    said = time.monotonic()
+
+    def say_sometimes(text: str) -> None:
+        nonlocal said
+        if every_s is not None and time.monotonic() - said >= every_s:
+            said = time.monotonic()
+            say(text)
+
+    yield say_sometimes

@@ -1,0 +1,64 @@
+"""`drivebay query`: SQL over results and sweeps."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, flag
+from drivebay.cli.output import print_json, table
+from drivebay.common.errors import UserError
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay query "FROM figures WHERE main" drivebay-results/*
+  drivebay query "SELECT drive, max(temperature_c) FROM series
+      JOIN runs USING (result, test) GROUP BY drive" drivebay-results/* --json
+  drivebay query "SELECT spare, avg(iops) FROM sweep GROUP BY spare" \\
+      drivebay-sweeps/spare
+  drivebay query "DESCRIBE series" drivebay-results/NAME
+
+\b
+SQL is DuckDB's. Views: runs, figures, series, histogram, stages, telemetry,
+sweep; each row has `result`, its folder's name. See docs/concepts/data.md.""",
+)
+def query(
+    sql: Annotated[str, argument("SQL", "One query.")],
+    folders: Annotated[list[Path], argument("DIR...", "Results and sweeps.")],
+    as_json: options.Json = False,
+    as_csv: Annotated[bool, flag("--csv", "Print CSV.")] = False,
+) -> None:
+    """Query results and sweeps in SQL."""
+    from drivebay.lab.query import query as run_query
+
+    if as_json and as_csv:
+        raise UserError("--json and --csv are both given", "leave one of them out")
+    found = run_query(sql, folders)
+    if as_json:
+        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        print_json(rows, default=str)
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(found.columns)
+        writer.writerows(found.rows)
+    else:
+        numbers = [
+            place
+            for place in range(len(found.columns))
+            if all(isinstance(row[place], int | float | None) for row in found.rows)
+        ]
+        cells = [[_cell(one) for one in row] for row in found.rows]
+        table(found.columns, cells, right=numbers)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

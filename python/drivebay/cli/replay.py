@@ -1,0 +1,493 @@
+"""`drivebay replay`: a trace on a virtual drive or, in real time, on a real one."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, flag, option
+from drivebay.cli.output import known, number, print_json, say, table
+from drivebay.cli.target import is_virtual, must_be_testable, target_factory
+from drivebay.common import units
+from drivebay.common.errors import (
+    EXIT_CHECK_FAILED,
+    DrivebayError,
+    EnvironmentProblem,
+    Interrupted,
+    UserError,
+)
+
+if TYPE_CHECKING:
+    from drivebay.analysis.storage_bench import StorageBench
+    from drivebay.definitions.suites import Test
+    from drivebay.results.records import PhaseResult
+    from drivebay.targets.base import Target
+    from drivebay.targets.replay.figures import Replayed
+    from drivebay.targets.replay.run import RealReplay, Survey, What
+
+REST_S = 1800.0
+WAIT_S = 0.2
+SYNTHESIZED = "Synthesized traces"
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay replay light sm951-ahci-512                 on an empty virtual drive
+  drivebay replay heavy sm951-ahci-512 --full --json
+  drivebay replay trace.csv.gz ./disk.img              its content is overwritten
+  drivebay replay trace.csv.gz /dev/sdX --only-reads   changes nothing
+  drivebay replay light /dev/sdX --destroy-data SERIAL ALL ITS DATA IS LOST
+
+\b
+TRACE is destroyer, heavy, light, or a file in any format of:
+drivebay trace info --help
+An interrupted replay on a real drive prints the figures so far; exit code 1:
+requests failed. What the figures mean: docs/concepts/replay.md.""",
+)
+def replay(
+    trace: Annotated[str, argument("TRACE", "What to replay.")],
+    drive: options.Drive,
+    mode: Annotated[
+        Literal["recorded", "dependencies"],
+        option(
+            None,
+            "When a request is issued: at its recorded time, or as soon as what it waited "
+            "for in the recording has completed.",
+            show_default=True,
+        ),
+    ] = "recorded",
+    idle_cap: Annotated[
+        float, option("MS", "Shorten idle time in the recording to this.", show_default=True)
+    ] = 25.0,
+    keep_idle: Annotated[bool, flag("--as-recorded", "Keep all idle time.")] = False,
+    time_percent: Annotated[
+        int, option("P", "Scale the recorded times: 200 is half as fast.", show_default=True)
+    ] = 100,
+    place: Annotated[
+        Literal["fold", "scale"],
+        option(
+            None,
+            "Addresses beyond the drive: modulo its size, or all in proportion.",
+            show_default=True,
+        ),
+    ] = "fold",
+    trim: Annotated[
+        bool, flag("--trim", "Replay trims, and on real drives flushes, as well.")
+    ] = False,
+    seed: Annotated[
+        int, option("N", "Seed of the virtual drive, or of written data.", show_default=True)
+    ] = 1,
+    as_json: options.Json = False,
+    scale: Annotated[
+        float,
+        option("S", "Times the published number of I/Os.", panel=SYNTHESIZED, show_default=True),
+    ] = 1.0,
+    trace_seed: Annotated[
+        int, option("N", "Seed of the trace.", panel=SYNTHESIZED, show_default=True)
+    ] = 1,
+    full: Annotated[
+        bool,
+        flag("--full", "Fill the drive first. [default: empty]", panel=options.VIRTUAL),
+    ] = False,
+    from_: Annotated[
+        str | None,
+        option("F", "Format of the trace. [default: detected]", "--format", panel=options.REAL),
+    ] = None,
+    only_reads: Annotated[
+        bool,
+        flag("--only-reads", "Replay only reads.", panel=options.REAL),
+    ] = False,
+    zeros: Annotated[
+        bool,
+        flag("--zeros", "Write zeros, not random bytes.", panel=options.REAL),
+    ] = False,
+    depth: Annotated[
+        int | None,
+        option("N", "Most requests outstanding; more wait. [default: 1024]", panel=options.REAL),
+    ] = None,
+    spin: Annotated[
+        int | None,
+        option(
+            "US",
+            "Busy-wait this long before a request; 0 always sleeps. [default: 80]",
+            panel=options.REAL,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        option("N", "Stop after this time.", panel=options.REAL),
+    ] = None,
+    failures: Annotated[
+        int | None,
+        option("N", "Stop after more failed requests than this.", panel=options.REAL),
+    ] = None,
+    buffered: Annotated[
+        bool,
+        flag("--buffered", "Use the page cache, where O_DIRECT is refused.", panel=options.REAL),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        option("FILE", "Write the figures to this file as JSON.", panel=options.REAL),
+    ] = None,
+    destroy_data: options.DestroyData = None,
+    overwrite_signature: options.OverwriteSignature = False,
+) -> None:
+    """Replay a trace on a virtual drive, a file or a block device.
+
+    On a real drive each request is sent at its time, through io_uring. The trace is read once
+    before anything is sent, so that a damaged one changes nothing.
+    """
+    idle_ms_max = None if keep_idle else idle_cap
+    if is_virtual(drive):
+        only_real = {
+            "--format": from_,
+            "--only-reads": only_reads,
+            "--zeros": zeros,
+            "--depth": depth,
+            "--spin": spin,
+            "--seconds": seconds,
+            "--failures": failures,
+            "--buffered": buffered,
+            "--out": out,
+            "--destroy-data": destroy_data,
+            "--overwrite-signature": overwrite_signature,
+        }
+        for name, value in only_real.items():
+            if value is not None and value is not False:
+                raise UserError(f"{name} has no meaning for a virtual drive", "leave it out")
+        load = {
+            "trace": trace,
+            "scale": scale,
+            "seed": trace_seed,
+            "mode": mode,
+            "idle_ms_max": idle_ms_max,
+            "time_percent": time_percent,
+            "rule": place,
+            "trim": trim,
+        }
+        _replay_virtual(drive, _test(load, full=full), seed, as_json=as_json)
+        if full and scale < 1.0:
+            say("note: on a full drive a scaled trace is faster than the whole: its files are "
+                "smaller")  # fmt: skip
+        return
+
+    from drivebay.targets.replay.run import How, RealReplay
+    from drivebay.targets.safety.target_device import OverwritePermission
+
+    if full:
+        raise UserError("--full has no meaning for a real drive or file", "leave it out")
+    must_be_testable(Path(drive))
+    how = How(
+        mode=mode,
+        idle_max_s=None if idle_ms_max is None else idle_ms_max / 1000,
+        time_percent=time_percent,
+        rule=place,
+        only_reads=only_reads,
+        trim=trim,
+        zeros=zeros,
+        seed=seed,
+        depth=How.depth if depth is None else depth,
+        spin_us=How.spin_us if spin is None else spin,
+        length_max_s=seconds,
+        failures_max=failures,
+        buffered=buffered,
+    )
+    what = _what(trace, from_=from_, scale=scale, seed=trace_seed)
+    permission = OverwritePermission(destroy_data, overwrite_signature)
+    run = RealReplay(what, how, drive, permission=permission)
+    _replay_real(run, out=out, as_json=as_json)
+
+
+# --- virtual drives -------------------------------------------------------------------------------
+
+
+def _replay_virtual(drive: str, test: Test, seed: int, *, as_json: bool) -> None:
+    """A replay is a test of kind "trace" outside of any suite: the target prepares itself."""
+    from drivebay.analysis.storage_bench import storage_bench
+
+    with closing(target_factory(drive)()) as target:
+        target.check((test,))
+        result = _run(target, test, seed)
+    bench = storage_bench(
+        ios=result.reads + result.writes,
+        moved_bytes=result.read_bytes + result.write_bytes,
+        metrics=result.metrics,
+    )
+    if bench is None:
+        raise UserError("the trace has no reads and no writes", "replay another one")
+    if left_out := result.metrics.get("passed_over"):
+        say(f"note: {left_out:,.0f} trims and flushes were left out")
+    if as_json:
+        print_json({**asdict(bench), "little_holds": bench.little_holds})
+    else:
+        table(("figure", "value"), _virtual_rows(result, bench), right=(1,))
+
+
+def _test(load: dict[str, Any], *, full: bool) -> Test:
+    from pydantic import ValidationError
+
+    from drivebay.definitions.suites import Phase, Prepare, Replay, Test
+
+    try:
+        replay = Replay(**load, drive_s=3600.0)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        names = {"idle_ms_max": "idle-cap", "rule": "place", "seed": "trace-seed"}
+        field = str(first["loc"][0])
+        raise UserError(
+            f"--{names.get(field, field).replace('_', '-')}: {first['input']!r} is not allowed; "
+            f"{first['msg'][:1].lower()}{first['msg'][1:]}",
+            "drivebay replay --help lists what is allowed",
+        ) from None
+    fill = (Prepare(kind="fill"),) if full else ()
+    return Test(
+        id="replay",
+        title="one replay",
+        page="replay",
+        kind="trace",
+        method="called from the command line",
+        source="the caller",
+        prepare=(Prepare(kind="purge"), *fill, Prepare(kind="rest", seconds=REST_S)),
+        phases=(Phase.model_validate({"label": "run", "replay": replay}),),
+    )
+
+
+def _run(target: Target, test: Test, seed: int) -> PhaseResult:
+    """Runs in another thread, so that Ctrl-C is heard at once."""
+    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import TimeoutError as NotYet
+
+    from drivebay.cli.progress import figures_text, status
+    from drivebay.targets.base import Cancelled, Progress
+
+    with status() as show, ThreadPoolExecutor(1) as pool:
+        progress = Progress(lambda what, _done, _all, now: show(f"{what}: {figures_text(now)}"))
+        future = pool.submit(target.run_test, test, seed=seed, progress=progress)
+        try:
+            while True:
+                try:
+                    return future.result(timeout=WAIT_S)[0]
+                except NotYet:
+                    continue
+        except KeyboardInterrupt:
+            progress.cancel()
+            raise
+        except Cancelled:
+            raise KeyboardInterrupt from None
+
+
+def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, str]]:
+    law = "agrees" if bench.little_holds else "DOES NOT AGREE: time was lost"
+    waf = result.metrics.get("waf")
+    return [
+        ("reads", f"{result.reads:,}"),
+        ("writes", f"{result.writes:,}"),
+        ("read", units.si_bytes(result.read_bytes)),
+        ("written", units.si_bytes(result.write_bytes)),
+        ("data rate over busy time", known(bench.rate_busy, " MB/s")),
+        ("data rate over wall time", known(bench.rate_wall, " MB/s")),
+        ("mean latency", known(bench.latency_mean_us, " us")),
+        ("I/Os over 10 ms", known(bench.over_10_ms_percent, " %")),
+        ("I/Os over 100 ms", known(bench.over_100_ms_percent, " %")),
+        ("mean outstanding", known(bench.outstanding_mean)),
+        (f"by Little's law ({law})", number(bench.little)),
+        ("busy time", known(bench.busy_s, " s")),
+        ("wall time", known(bench.wall_s, " s")),
+        *([] if waf is None else [("write amplification", number(waf))]),
+    ]
+
+
+# --- real drives ----------------------------------------------------------------------------------
+
+
+def _what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:
+    """What TRACE means: a file of that name before a synthesized trace of that name."""
+    from drivebay import traces
+    from drivebay.targets.replay.run import What
+
+    path = Path(trace)
+    if path.exists():
+        if scale != 1.0:
+            raise UserError(
+                "--scale is for synthesized traces; a recorded one is replayed whole",
+                "leave it out, or name destroyer, heavy or light",
+            )
+        if not path.is_file():
+            raise UserError(
+                f"{trace} is no regular file; a trace is read twice, so it must be one",
+                "write it into a file first: drivebay trace convert IN OUT.csv",
+            )
+        return What(file=path, format=from_)
+    if trace in (synthesized := traces.names()):
+        return What(synth=trace, scale=scale, seed=seed)
+    raise UserError(
+        f"trace {trace} does not exist",
+        f"name a file, or one of {', '.join(synthesized)}",
+    )
+
+
+def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
+    from drivebay.cli.progress import LINE_EVERY_S, status
+    from drivebay.common import signals
+
+    if out is not None and out.exists():
+        raise UserError(f"--out: {out} exists already", "take another name")
+    found = run.job.survey()
+    _announce(run, found, run.check())
+    said: set[str] = set()
+
+    def say_once(words: str) -> None:
+        if words not in said:
+            said.add(words)
+            say(words)
+
+    with (
+        run.lock(say_once),
+        signals.heard(run.job.watch.stop),
+        status(LINE_EVERY_S) as show,
+        _repeated(lambda: show(_now(run, found))),
+    ):
+        done = run.play()
+    _say_problems(done)
+    document = {
+        "ended": done.ended,
+        "reason": done.reason,
+        **done.figures,
+        "seconds": done.series.drop_columns(
+            ["temperature_c", "power_w", "throttle_stage"]
+        ).to_pydict(),
+        "latency_histogram": done.histogram.to_pydict(),
+    }
+    if out is not None:
+        try:
+            out.write_text(json.dumps(document, indent=1) + "\n")
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"--out: {out} cannot be written: {problem.strerror}", "write it elsewhere"
+            ) from None
+    if as_json:
+        print_json(document)
+    else:
+        table(("figure", "value"), _real_rows(done.figures), right=(1,))
+    _raise_failure(done)
+
+
+class _repeated:
+    """Calls a function every second in a thread of its own, inside a with statement."""
+
+    def __init__(self, call: Any) -> None:
+        import threading
+
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, args=(call,), daemon=True)
+
+    def _repeat(self, call: Any) -> None:
+        while not self._over.wait(1.0):
+            call()
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def _now(run: RealReplay, found: Survey) -> str:
+    elapsed_ns, done, moved, late, failed = run.job.watch.look()
+    seconds = elapsed_ns / 1e9
+    share = seconds / found.length_s if found.length_s else done / max(1, found.requests)
+    rate = units.si_bytes(moved / max(seconds, 1e-9))
+    return f"{min(1.0, share):.0%} done: {rate}/s, {late:,} late, {failed:,} failed"
+
+
+def _real_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    def share(key: str) -> str:
+        return "not known" if figures[key] is None else f"{figures[key]:.2%}"
+
+    def rate(key: str) -> str:
+        return "not known" if figures[key] is None else f"{units.si_bytes(figures[key])}/s"
+
+    left_out = {name: count for name, count in figures["passed_over"].items() if count}
+    return [
+        ("reads", f"{figures['reads']:,}"),
+        ("writes", f"{figures['writes']:,}"),
+        ("data rate over busy time", rate("bytes_per_busy_s")),
+        ("data rate over wall time", rate("bytes_per_wall_s")),
+        ("mean latency", known(figures["latency_us_mean"], " us")),
+        ("over 10 ms", share("share_over_10_ms")),
+        ("over 100 ms", share("share_over_100_ms")),
+        ("mean outstanding, counted", known(figures["outstanding_mean"])),
+        ("mean outstanding, Little's law", known(figures["outstanding_mean_by_littles_law"])),
+        ("busy time", known(figures["busy_s"], " s")),
+        ("wall time", known(figures["wall_s"], " s")),
+        ("issued late (over 100 us)", f"{figures['late']:,} ({share('late_share')})"),
+        ("lateness, 99th percentile", known(figures["lateness_us_p99"], " us")),
+        ("lateness, longest", known(figures["lateness_us_max"], " us")),
+        ("failed", f"{_failed(figures):,}"),
+        *((f"{name} left out", f"{count:,}") for name, count in left_out.items()),
+    ]
+
+
+def _failed(figures: dict[str, Any]) -> int:
+    return sum(failure["count"] for failure in figures["failures"])
+
+
+def _announce(run: RealReplay, found: Survey, notes: list[str]) -> None:
+    target = run.target
+    size = units.si_bytes(target.size_bytes)
+    if not run.job.writes:
+        say(f"reads   {target.path}: {size}; its content is not changed")
+    elif target.device is not None:
+        device = target.device
+        say(f"device  {target.path}: {device.model}, serial {device.serial}, {size}")
+        say("        ALL DATA ON IT WILL BE LOST")
+    else:
+        say(f"file    {target.path}: {size}; its content will be overwritten")
+    length = "" if found.length_s is None else f", due within {units.duration(found.length_s)}"
+    say(f"trace   {found.requests:,} requests{length}")
+    for note in notes:
+        say(f"note: {note}")
+
+
+def _say_problems(done: Replayed) -> None:
+    figures = done.figures
+    if figures["late_queue_full"]:
+        say(
+            f"note: {figures['late_queue_full']:,} requests were late because the queue was full; "
+            "the drive is slower than the recording's, or --depth is too small"
+        )
+    if other := figures["late"] - figures["late_queue_full"]:
+        say(f"note: {other:,} requests were late because of this machine; latencies include it")
+    for failure in figures["failures"]:
+        say(f"note: {failure['count']:,} x {failure['op']} failed with {failure['error']}")
+    if figures["unanswered"]:
+        say(f"note: {figures['unanswered']:,} requests were never completed")
+    if not figures["direct"]:
+        say("note: through the page cache: not the drive's figures")
+
+
+def _raise_failure(done: Replayed) -> None:
+    if done.ended == "stopped":
+        raise Interrupted(
+            "interrupted; the figures are of what was replayed until then",
+            "give the same command again for all of it",
+        )
+    if done.ended == "broken":
+        message, _, hint = done.reason.partition("; hint: ")
+        raise DrivebayError(f"the replay ended early: {message}", hint or "see: dmesg | tail", 3)
+    if failed := _failed(done.figures):
+        first = done.figures["failed"][0]
+        raise DrivebayError(
+            f"{failed:,} requests failed; the first: request {first['number']}, {first['op']} of "
+            f"{first['bytes']} bytes at {first['offset_bytes']}: {first['error']}",
+            "look for the cause with: dmesg | tail",
+            EXIT_CHECK_FAILED,
+        )

@@ -1,0 +1,99 @@
+"""`drivebay report`: the report of one result or of several, the Bench of many, and pictures."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, option
+from drivebay.cli.output import say
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
+  drivebay report drivebay-results/* --out bench    the Bench: choose, compare
+  drivebay report DIR DIR --out both.html           side by side in one file
+  drivebay report DIR --png pictures                PNG, SVG and CSV""",
+)
+def report(
+    folders: Annotated[list[Path], argument("DIR...", "Result folders of reviews.")],
+    out: Annotated[
+        Path | None,
+        option(
+            "FILE_OR_SITE",
+            "Page to write, if it ends in .html; else a folder for the Bench, a site over "
+            "all these reviews. [default: DIR/report.html; drivebay-report.html for several]",
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        option("FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"),
+    ] = None,
+) -> None:
+    """Make the report of a review, or the Bench of many.
+
+    Both work offline, opened as files.
+    """
+    if png is not None:
+        import drivebay.report
+
+        for path in drivebay.report.write_pictures(folders, png):
+            print(path)
+    if png is None or out is not None:
+        print(write(*folders, out=out))
+
+
+def write(*folders: Path, out: Path | None = None) -> Path:
+    """Writes the page or the Bench and returns its path.
+
+    Raises
+    ------
+    UserError
+        If a folder holds no result, is damaged, or no test of it has finished.
+    EnvironmentProblem
+        If the page cannot be written.
+    """
+    import drivebay.report
+    from drivebay import results
+
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        return _write_bench(list(folders), out)
+    for folder in folders:
+        if not results.load(folder).done:
+            raise UserError(
+                f"{folder} has no finished test, so there is nothing to report",
+                f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
+            )
+    alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
+    page = out or alone
+    try:
+        return drivebay.report.write(list(folders), page)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"the report {page} cannot be written: {problem.strerror or problem}",
+            f"write it elsewhere: drivebay report {shlex.join(map(str, folders))} --out FILE",
+        ) from None
+
+
+def _write_bench(folders: list[Path], out: Path) -> Path:
+    import drivebay.report
+    from drivebay.cli.progress import status
+
+    def left_out(problem: DrivebayError) -> None:
+        """One bad folder among many does not keep the others from being shown."""
+        say(f"warning: left out: {problem.message}")
+
+    with status() as show:
+        return drivebay.report.write_bench(
+            folders,
+            out,
+            progress=lambda done: show(f"report: {done} of {len(folders)} reviews"),
+            left_out=left_out if len(folders) > 1 else None,
+        )

@@ -1,0 +1,567 @@
+"""`drivebay review`: runs a suite on a drive, writes its report, prints the headline figures."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drivebay.cli import complete, options, output
+from drivebay.cli import target as targets
+from drivebay.cli.options import argument, flag, option
+from drivebay.cli.output import number, print_json, say, short, table
+from drivebay.common import units
+from drivebay.common.errors import DrivebayError, UserError
+
+if TYPE_CHECKING:
+    from drivebay.analysis import Conditions, Headline
+    from drivebay.definitions.suites import Suite, Test
+    from drivebay.results import Manifest
+    from drivebay.review import Plan
+    from drivebay.targets.base import Target
+
+DEFAULT_SUITE = "anandtech-2015"
+ASK_ABOVE_S = 600
+COMPARISON = "comparison.html"
+NARROW = 68
+"""Below this many columns the headline figures are no table."""
+
+EXAMPLES = """\b
+Examples:
+  drivebay review sm951-ahci-512                    a virtual drive
+  drivebay review my-drive.toml --suite quick       your own profile
+  fallocate -l 4G disk.img
+  drivebay review ./disk.img --quick                a file, through fio
+  drivebay review /dev/sdX --destroy-data SERIAL    ALL ITS DATA IS LOST
+  drivebay review ./disk.img --power meter.csv
+  drivebay review --resume drivebay-results/NAME    after an interruption
+  drivebay review --list --suite thermal-2015       tests and durations
+  drivebay review sm951-ahci-512 --only random-read --json
+  drivebay review sm951-ahci-512 --set heatsink --set thermal.ambient_c=30
+
+\b
+An interrupted review keeps every test that has finished. The result is a
+folder: a manifest, the figures of each test as Parquet files, report.html."""
+
+app = options.Verb()
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line's values; None or empty where an option was not given."""
+
+    drive: str | None = None
+    suite: str | None = None
+    quick: bool = False
+    out: Path | None = None
+    seed: int | None = None
+    resume: Path | None = None
+    destroy_serial: str | None = None
+    overwrite_signature: bool = False
+    purge: str | None = None
+    power: str | None = None
+    jobs: int | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    yes: bool = False
+    changes: tuple[str, ...] = ()
+    baseline: Path | None = None
+    modified: tuple[str, ...] = ()
+
+    def factory(self, drive: str) -> Callable[[], Target]:
+        """What makes the target; raises UserError if it cannot be reviewed so."""
+        return targets.target_factory(
+            drive,
+            self.changes,
+            destroy_serial=self.destroy_serial,
+            overwrite_signature=self.overwrite_signature,
+            purge=self.purge,
+            power=self.power,
+        )
+
+
+@app.command(epilog=EXAMPLES)
+def review(
+    drive: Annotated[
+        str | None,
+        argument(
+            "DRIVE",
+            f"{options.CATALOG_NAME}, a file, or a block device.",
+            autocompletion=complete.drives,
+        ),
+    ] = None,
+    suite: Annotated[
+        str | None,
+        option(
+            "NAME_OR_FILE",
+            f"A suite's name or your own .toml file. [default: {DEFAULT_SUITE}]",
+            autocompletion=complete.suites,
+        ),
+    ] = None,
+    quick: Annotated[bool, flag("--quick", "Run the same tests, shortened to seconds.")] = False,
+    only: Annotated[
+        list[str] | None,
+        option("TEST", "Run only this test; repeatable.", autocompletion=complete.tests),
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        option("TEST", "Skip this test; repeatable.", autocompletion=complete.tests),
+    ] = None,
+    list_tests: Annotated[
+        bool,
+        flag("--list", "List the suite's tests and their durations; DRIVE is optional."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        option("DIR", "Result folder to make. [default: drivebay-results/DRIVE-SUITE-N]"),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        option("DIR", "Resume an interrupted review."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        option(
+            "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    what_if: options.Set = None,
+    baseline: Annotated[
+        Path | None,
+        option(
+            "DIR",
+            "With --set: the unmodified drive's result to compare with. [default: the "
+            "newest of the same suite, seed and length beside the new folder]",
+            panel=options.VIRTUAL,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        option(
+            "N",
+            "Tests to run in parallel; changes no figure. [default: as many as there are "
+            "processors and memory for]",
+            panel=options.VIRTUAL,
+        ),
+    ] = None,
+    destroy_data: options.DestroyData = None,
+    overwrite_signature: options.OverwriteSignature = False,
+    purge: Annotated[
+        str | None,
+        option(
+            "auto|discard",
+            "Purge a block device by the strongest erase it offers (NVMe Format or "
+            "Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
+            panel=options.REAL,
+        ),
+    ] = None,
+    power: Annotated[
+        str | None,
+        option(
+            "SENSOR_OR_CSV",
+            "Power meter of the drive: a sensor's name in /sys/class/hwmon (ina226), or a "
+            "CSV file that a meter is writing, with the columns time and power_w.",
+            panel=options.REAL,
+        ),
+    ] = None,
+    modified: Annotated[
+        list[str] | None,
+        option(
+            "CHANGE",
+            "A change that you have made to the drive, such as heatsink: run the tests that "
+            "need it, and leave the others to --resume; repeatable.",
+            panel=options.REAL,
+        ),
+    ] = None,
+    yes: Annotated[
+        bool,
+        flag("--yes", "Do not ask before a long review.", panel=options.REAL),
+    ] = False,
+) -> None:
+    """Run a suite of tests on a drive and write its report."""
+    given = Options(
+        drive=drive,
+        suite=suite,
+        quick=quick,
+        out=out,
+        seed=seed,
+        resume=resume,
+        destroy_serial=destroy_data,
+        overwrite_signature=overwrite_signature,
+        purge=purge,
+        power=power,
+        jobs=jobs,
+        only=tuple(only or ()),
+        skip=tuple(skip or ()),
+        yes=yes,
+        changes=tuple(what_if or ()),
+        baseline=baseline,
+        modified=tuple(modified or ()),
+    )
+    if list_tests:
+        _list(given, as_json=as_json)
+        return
+    folder = _start(given) if given.resume is None else _resume(given, given.resume)
+    _summarize(folder, given.baseline, as_json=as_json)
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def _start(given: Options) -> Path:
+    from drivebay import results
+    from drivebay.definitions import suites
+
+    if given.drive is None:
+        raise UserError(
+            "review: DRIVE is missing",
+            "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
+        )
+    suite = _selected(suites.load(given.suite or DEFAULT_SUITE), given.only, given.skip)
+    factory = given.factory(given.drive)
+    if given.baseline is not None:  # a wrong one is refused before the work and not after it
+        if not given.changes:
+            raise UserError(
+                "--baseline has no meaning without --set",
+                "to compare two results: drivebay compare DIR DIR",
+            )
+        results.read_manifest(given.baseline)
+    _confirm(factory, suite.shortened() if given.quick else suite, given)
+    return _run(
+        factory,
+        suite,
+        given,
+        out=given.out,
+        seed=1 if given.seed is None else given.seed,
+        quick=given.quick,
+        drive=targets.lasting_name(given.drive),
+    )
+
+
+def _resume(given: Options, folder: Path) -> Path:
+    from drivebay import results
+    from drivebay.analysis.changed import changes
+    from drivebay.definitions import profiles, suites
+
+    refused = {
+        "--out": given.out,
+        "--only": given.only,
+        "--skip": given.skip,
+        "--set": given.changes,
+    }
+    if refusal := next((name for name, value in refused.items() if value), None):
+        raise UserError(
+            f"{refusal} cannot be given with --resume, which goes on with what was started",
+            f"leave it out: drivebay review --resume {shlex.quote(str(folder))}",
+        )
+    made = results.read_manifest(folder)
+    drive = given.drive or _present_name(made.target)
+    left = tuple(entry.id for entry in made.steps if entry.state != "done")
+    if made.target["kind"] != "virtual":  # as it was begun, unless something else is given now
+        power, purge = made.target.get("power"), made.target.get("purge")
+        given = replace(given, power=given.power or power, purge=given.purge or purge)
+    factory = given.factory(drive)
+    if changes(made.target) and given.drive is None:
+        factory = targets.virtual_factory(profiles.from_resolved(made.target["profile"]))
+    suite = made.suite
+    if given.suite is not None:
+        suite = suites.load(given.suite)
+        suite = suite.shortened() if made.quick else suite
+    if left:
+        _confirm(factory, made.suite.selected(left), given)
+    return _run(
+        factory,
+        suite,
+        given,
+        out=folder,
+        seed=made.seed if given.seed is None else given.seed,
+        quick=made.quick or given.quick,
+        drive=targets.lasting_name(drive),
+        resume=True,
+    )
+
+
+def _run(factory: Callable[[], Target], suite: Suite, given: Options, **more: Any) -> Path:
+    from drivebay import review as engine
+    from drivebay.cli.progress import ReviewProgress
+
+    sink = ReviewProgress()
+    try:
+        return engine.run(factory, suite, sink=sink, jobs=given.jobs, fitted=given.modified, **more)
+    finally:
+        sink.end()
+
+
+def _present_name(target: dict[str, Any]) -> str:
+    """What names the drive of an interrupted review: Linux may have renamed a device since."""
+    drive = str(target["drive"])
+    if target["kind"] == "block":
+        from drivebay.targets.safety import blockdev
+
+        found = blockdev.paths_of(str(target.get("serial")), model=str(target.get("model")))
+        if drive not in found and len(found) == 1:
+            return found[0]
+    return drive
+
+
+def _selected(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Suite:
+    """The suite with the tests that --only and --skip leave, in its order."""
+    known = [test.id for test in suite.tests]
+    for given, ids in (("--only", only), ("--skip", skip)):
+        for name in ids:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                raise UserError(
+                    f"{given}: suite {suite.name} has no test '{name}'; it has {', '.join(known)}",
+                    f"{given} {close[0] if close else known[0]}",
+                )
+    chosen = tuple(name for name in known if name in (only or known) and name not in skip)
+    if not chosen:
+        raise UserError("--only and --skip leave no test to run", "leave one of them out")
+    return suite.selected(chosen)
+
+
+def _confirm(factory: Callable[[], Target], suite: Suite, given: Options) -> None:
+    """Shows what will be done to a real drive, and asks if it will take long."""
+    from drivebay import review as engine
+
+    with closing(factory()) as target:
+        if target.kind == "virtual":
+            if given.modified:
+                change = given.modified[0]
+                raise UserError(
+                    f"--modified {change} has no meaning for a virtual drive",
+                    f"to review a modified profile: --set {change}",
+                )
+            return
+        tests = _possible(suite.in_real_time(), given.modified)
+        target.check(tests)
+        plan = engine.make_plan(target, tests)
+        _say_plan(target, plan)
+    if given.yes or plan.total_s <= ASK_ABOVE_S:
+        return
+    how_long = units.duration(plan.total_s)
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"this will take about {how_long}, and there is no terminal to ask for consent",
+            "give --yes if that is what you want, or --quick for a short form",
+        )
+    try:
+        agreed = typer.confirm(f"This will take about {how_long}. Begin?", err=True)
+    except typer.Abort:
+        say("")
+        raise
+    if not agreed:
+        raise UserError("not begun", "--quick is the short form; --only TEST runs one test")
+
+
+def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
+    """The tests that a real drive with these changes can run now."""
+    tests = suite.with_fitted(modified)
+    if not tests:
+        asked = sorted({word for test in suite.tests for word in test.what_if})
+        state = f"a drive modified by {', '.join(modified)}" if modified else "an unmodified drive"
+        words = " ".join(f"--modified {word}" for word in asked) or "leave --modified out"
+        raise UserError(f"suite {suite.name} has no test left for {state}", words)
+    return tests
+
+
+def _say_plan(target: Target, plan: Plan) -> None:
+    known = target.identity()
+    size = units.si_bytes(target.capacity_bytes)
+    if target.kind == "block":
+        model, serial = known.get("model") or "unknown", known.get("serial") or "unknown"
+        say(f"device  {known.get('path', target.name)}: {model}, serial {serial}, {size}")
+        say("        ALL DATA ON IT WILL BE LOST")
+    else:
+        say(f"file    {known.get('path', target.name)}: {size}; its content will be overwritten")
+    for step in plan.steps:
+        say(f"        {step.test.id:<24} about {units.duration(step.estimate_s)}")
+    say(f"        {'together':<24} about {units.duration(plan.total_s)}")
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+def _summarize(folder: Path, baseline: Path | None, *, as_json: bool) -> None:
+    """Writes the reports and prints what came out."""
+    from drivebay import analysis, results
+    from drivebay.cli import report
+
+    page = report.write(folder)
+    comparison = _compare_with_baseline(folder, baseline)
+    made = results.load(folder)
+    figures = analysis.headline(made)
+    found = analysis.conditions(made)
+    if as_json:
+        print_json(
+            {
+                "result": str(folder),
+                "report": str(page),
+                **({"comparison": str(comparison)} if comparison else {}),
+                "headline": [asdict(figure) for figure in figures],
+                "warnings": [asdict(warning) for warning in found.warnings],
+                "interruptions": found.interruptions,
+            }
+        )
+        return
+    _print_headline(figures)
+    _print_conditions(found, tests=len(made.done))
+    print(f"result  {short(folder)}\nreport  {short(page)}")
+    if comparison is not None:
+        print(f"compare {short(comparison)}")
+
+
+def _compare_with_baseline(folder: Path, given: Path | None) -> Path | None:
+    """A modified drive's report beside the original's; None without a change or an original."""
+    from drivebay import results
+    from drivebay.analysis.changed import changes
+    from drivebay.cli import report
+
+    made = results.read_manifest(folder)
+    if not changes(made.target):
+        return None
+    baseline = given or next(_baselines(folder, made), None)
+    if baseline is None:
+        say(
+            "hint: to compare it with the unmodified drive, review that too: "
+            f"drivebay review {shlex.quote(str(made.target['drive']))}"
+        )
+        return None
+    return report.write(baseline, folder, out=folder / COMPARISON)
+
+
+def _baselines(folder: Path, made: Manifest) -> Iterator[Path]:
+    """Whole reviews of the unmodified drive in the same way, beside the folder; newest first."""
+    from drivebay import results
+    from drivebay.analysis.changed import changes
+
+    def key(one: Manifest) -> tuple[Any, ...]:
+        return one.suite.name, one.seed, one.quick, one.target["drive"]
+
+    manifests = folder.absolute().parent.glob("*/manifest.json")
+    for path in sorted(manifests, key=lambda path: path.stat().st_mtime, reverse=True):
+        with contextlib.suppress(DrivebayError, OSError):
+            other = results.read_manifest(path.parent)
+            is_whole = all(step.state == "done" for step in other.steps)
+            if key(other) == key(made) and is_whole and not changes(other.target):
+                yield path.parent
+
+
+def _print_headline(figures: Sequence[Headline]) -> None:
+    """The headline figures, with published ones beside them where there are any.
+
+    The spread is the standard deviation of the samples; the report says of which.
+    """
+    from rich.console import Console
+
+    narrow = sys.stdout.isatty() and Console().width < NARROW
+    rows = []
+    notes: dict[str, None] = {}
+    last = ""
+    for figure in figures:
+        value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
+        spread = "" if figure.spread is None else f"± {number(figure.spread)}"
+        if figure.value is None and figure.note:
+            notes[f"{figure.test_id}: {figure.note}"] = None
+        name = "" if figure.test_id == last else figure.test_id
+        last = figure.test_id
+        if not narrow:
+            count = str(figure.n) if figure.n else ""
+            published = figure.published_text
+            rows.append((name, figure.label, value, spread, count, published, _error(figure)))
+            continue
+        if name:
+            print(name)
+        print(f"  {figure.label}\n    {value} {spread}".rstrip())
+        if figure.published_text:
+            print(f"    published {figure.published_text}  {_error(figure)}".rstrip())
+    if not narrow:
+        headers = ("test", "figure", "here", "spread", "n", "published", "error")
+        columns = len(headers) if any(row[5] for row in rows) else 5
+        table(headers[:columns], [row[:columns] for row in rows], right=(2, 3, 4))
+    for note in notes:
+        print(f"–  {note}")
+    print()
+
+
+def _error(figure: Headline) -> str:
+    if figure.published_relation in ("lt", "gt") and figure.error_percent == 0:
+        return "holds"
+    if figure.error_percent is not None:
+        return f"{figure.error_percent:+.1f} %"
+    return figure.verdict or "" if figure.published_text else ""
+
+
+def _print_conditions(found: Conditions, *, tests: int) -> None:
+    """Reasons to distrust a real drive's figures, and tests that were interrupted."""
+    for warning in found.warnings:
+        everywhere = len(warning.test_ids) == tests
+        where = "" if everywhere else f" ({', '.join(warning.test_ids)})"
+        print(f"warning {warning.sentence}{where}")
+    for test_id, count in found.interruptions.items():
+        times = "once" if count == 1 else f"{count} times"
+        print(f"note    {test_id} was interrupted {times} and run again from the start")
+    if found.warnings or found.interruptions:
+        print()
+
+
+# --- --list ---------------------------------------------------------------------------------------
+
+
+def _list(given: Options, *, as_json: bool) -> None:
+    """Lists the tests that would be run; with a drive, how long they take on it."""
+    from drivebay.definitions import suites
+
+    suite = suites.load(given.suite or DEFAULT_SUITE)
+    chosen = _selected(suite, given.only, given.skip).tests
+    estimates = {} if given.drive is None else _estimates(given, given.drive, chosen)
+
+    def seconds(test: Test) -> float:
+        return test.in_real_time().drive_seconds()
+
+    if as_json:
+        rows = [
+            {
+                "id": test.id,
+                "title": test.title,
+                "page": test.page,
+                "kind": test.kind,
+                "what_if": list(test.what_if),
+                "drive_s": seconds(test),
+                "quick_drive_s": seconds(test.shortened()),
+                "estimate_s": estimates.get(test.id),
+            }
+            for test in chosen
+        ]
+        print_json({"suite": suite.name, "title": suite.title, "tests": rows})
+        return
+    print(f"{suite.name}: {suite.title}")
+    here = ["on this drive"] if estimates else []
+    lines = []
+    for test in chosen:
+        lasts = [units.duration(seconds(form)) for form in (test, test.shortened())]
+        lasts += [units.duration(estimates[test.id])] if estimates else []
+        lines.append((test.id, *lasts, test.title))
+    output.table(("test", "duration", "quick", *here, "title"), lines)
+    print("duration: rests and loads on a real drive, at most, without fills and purges")
+
+
+def _estimates(given: Options, drive: str, chosen: tuple[Test, ...]) -> dict[str, float]:
+    """Wall-clock seconds of each test on the drive; nothing is touched."""
+    from drivebay import review as engine
+
+    forms = tuple(test.shortened() if given.quick else test for test in chosen)
+    with closing(given.factory(drive)()) as target:
+        if target.kind != "virtual":
+            forms = tuple(test.in_real_time() for test in forms)
+        return {step.test.id: step.estimate_s for step in engine.make_plan(target, forms).steps}

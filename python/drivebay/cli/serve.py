@@ -1,0 +1,242 @@
+"""`drivebay serve`: a virtual drive for real hosts, in real time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from drivebay.cli import options
+from drivebay.cli.options import option
+from drivebay.cli.output import print_json, say, table
+from drivebay.cli.target import modified_profile
+from drivebay.common import signals, units
+from drivebay.common.errors import UserError
+
+if TYPE_CHECKING:
+    from drivebay import serving
+
+SIZES = {"": 1, "MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+ADDRESSES, FAULTS = "Addresses", "Power cuts and faults"
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock
+  drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
+  drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
+  drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
+  fio --name=r --ioengine=nbd --rw=randread --size=1g \\
+      --uri='nbd+unix:///?socket=/tmp/drive.sock'
+  kill -USR1 PID            prints the figures so far; Ctrl-C ends
+
+\b
+The control socket takes a line, status, power-cut, ambient CELSIUS, fault
+JSON or no-faults, and answers with a line of JSON:
+  echo status | nc -UN /tmp/drive.control
+What is promised, and what the figures mean: docs/concepts/serving.md,
+docs/concepts/nvme-over-tcp.md.""",
+)
+def serve(
+    drive: options.VirtualDrive,
+    nbd: Annotated[
+        list[str] | None,
+        option(
+            "ADDRESS",
+            "Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1.",
+            panel=ADDRESSES,
+        ),
+    ] = None,
+    nvme_tcp: Annotated[
+        list[str] | None,
+        option(
+            "HOST:PORT",
+            "Serve NVMe/TCP; repeatable. It has no password: stay on 127.0.0.1.",
+            panel=ADDRESSES,
+        ),
+    ] = None,
+    vfio_user: Annotated[
+        Path | None,
+        option(
+            "PATH",
+            "Serve a PCIe drive, NVMe or AHCI as its profile says, to QEMU's vfio-user-pci "
+            "on this socket.",
+            panel=ADDRESSES,
+        ),
+    ] = None,
+    control: Annotated[
+        str | None,
+        option("unix:PATH", "Accept commands on this socket.", panel=ADDRESSES),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        option("PEM", "Require TLS, with this certificate chain.", panel=ADDRESSES),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        option("PEM", "The certificate's private key.", panel=ADDRESSES),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Keep the data in this sparse file, made if it does not exist. "
+            "[default: in memory, lost at the end]",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "The drive's map, wear and temperature: read at the start if the file exists, "
+            "written at an orderly end.",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        option(
+            "SIZE",
+            "Without --data: most memory for the data, 4GiB. [default: half of what is free]",
+        ),
+    ] = None,
+    pace: Annotated[
+        Literal["sleep", "hybrid", "spin", "none"],
+        option(
+            None,
+            "How completion times are met: sleep; sleep, then busy-wait for the last 60 us; "
+            "busy-wait; or answer at once, without the drive's timing.",
+            show_default=True,
+        ),
+    ] = "hybrid",
+    changes: options.Set = None,
+    seed: options.Seed = 1,
+    as_json: options.Json = False,
+    power_cut: Annotated[
+        str | None,
+        option(
+            "WHEN",
+            "Cut the power: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.",
+            panel=FAULTS,
+        ),
+    ] = None,
+    loss: Annotated[
+        Literal["all", "random", "unflushed"],
+        option(
+            None,
+            "What a power cut loses: all data not yet programmed; a random part of it, torn "
+            "at sectors; or all that no flush covers, up to the write buffer's size.",
+            panel=FAULTS,
+            show_default=True,
+        ),
+    ] = "all",
+    faults: Annotated[
+        Path | None,
+        option("FILE", "Script of faults, TOML with [[fault]].", panel=FAULTS),
+    ] = None,
+) -> None:
+    """Serve a virtual drive over NBD, NVMe/TCP or PCIe.
+
+    The drive completes each command at the time that the model gives; its data is real. At the
+    end, or on SIGUSR1, the server prints how late its completions were.
+    """
+    from drivebay import serving
+
+    if not nbd and not nvme_tcp and vfio_user is None:
+        raise UserError(
+            "serve: no address to listen on", f"drivebay serve {drive} --nbd unix:/tmp/drive.sock"
+        )
+    if (tls_cert is None) != (tls_key is None):
+        raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
+    if data is not None and memory is not None:
+        raise UserError("--memory has no meaning with --data", "leave one of them out")
+    given = serving.Options(
+        nbd=tuple(nbd or ()),
+        nvme_tcp=tuple(nvme_tcp or ()),
+        vfio_user=vfio_user,
+        data=data,
+        state=state,
+        memory_max_bytes=None if memory is None else size_bytes(memory),
+        pace=pace,
+        tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),
+        control=control,
+        power_cut=power_cut,
+        loss=loss,
+        faults=faults,
+    )
+    profile = modified_profile(drive, changes)
+    server = serving.Server(profile, given, seed=seed)
+    say(f"drive   {profile.title}: {units.si_bytes(profile.capacity_bytes)}")
+    say(f"data    {data or 'in memory; lost at the end'}")
+    for address in server.addresses:
+        is_nvme = address.startswith(("nvme-tcp:", "vfio-user:"))
+        say(address if is_nvme else f"nbd     {address}")
+    if control is not None:
+        say(f"control {control}")
+    say("Ctrl-C ends; kill -USR1 shows the figures so far")
+    with signals.heard(server.stop), _shown_on_usr1(server):
+        figures = server.run()
+    if as_json:
+        print_json(figures)
+    else:
+        table(("figure", "value"), _rows(figures), right=(1,))
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of "4GiB", "500MB" or "1048576".
+
+    >>> size_bytes("4GiB")
+    4294967296
+    """
+    found = re.fullmatch(r"(\d{1,12})\s*(|MB|GB|MiB|GiB)", text.strip())
+    if found is None or int(found[1]) == 0:
+        raise UserError(f"--memory {text} is not a size", "--memory 4GiB")
+    return int(found[1]) * SIZES[found[2]]
+
+
+def _rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    lateness = figures["lateness"]
+    lines = [
+        ("served for", f"{figures['elapsed_s']:.1f} s"),
+        ("requests", f"{figures['requests']:,}"),
+        ("read", units.si_bytes(figures["bytes_read"])),
+        ("written", units.si_bytes(figures["bytes_written"])),
+        ("write amplification", f"{figures['waf']:.2f}"),
+        ("temperature", f"{figures['temperature_c']:.1f} °C"),
+        ("throttle stage", str(figures["throttle_stage"])),
+        ("power cuts", str(figures["power_cuts"])),
+    ]
+    if lateness["answers"]:
+        late, answers = lateness["late"], lateness["answers"]
+        lines += [
+            ("server late, 50th percentile", f"{lateness['us_p50']:.1f} us"),
+            ("server late, 99th percentile", f"{lateness['us_p99']:.1f} us"),
+            ("server late, 99.9th percentile", f"{lateness['us_p999']:.1f} us"),
+            (
+                f"not served in time (over {lateness['late_from_us']:.0f} us)",
+                f"{late:,} ({late / answers:.2%})",
+            ),
+        ]
+    return lines
+
+
+@contextlib.contextmanager
+def _shown_on_usr1(server: serving.Server) -> Iterator[None]:
+    """Inside, SIGUSR1 prints the figures so far to stderr."""
+    import json
+
+    def tell(_number: int, _frame: FrameType | None) -> None:
+        if (figures := server.status()) is not None:
+            say(json.dumps(figures))
+
+    before = signal.signal(signal.SIGUSR1, tell)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -1,0 +1,114 @@
+"""What the argument DRIVE means: a drive of the catalog, a profile, a file or a block device."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivebay.common.errors import UserError
+
+if TYPE_CHECKING:
+    from drivebay.definitions.profiles import Profile
+    from drivebay.targets.base import Target
+
+
+def is_virtual(drive: str) -> bool:
+    """Whether DRIVE names a virtual drive; `./NAME` names a file where a catalog name is alike."""
+    from drivebay.definitions import profiles
+
+    return drive.endswith(".toml") or drive in profiles.names()
+
+
+def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
+    """The virtual drive's profile with the values of --set."""
+    from drivebay.definitions import profiles
+    from drivebay.definitions.modifications import changed
+
+    return changed(profiles.load(drive), tuple(changes or ()))
+
+
+def target_factory(drive: str, changes: Sequence[str] = (), **real: Any) -> Callable[[], Target]:
+    """A function that makes the target that DRIVE means.
+
+    `real` are keyword arguments of `FioTarget`; None means not given.
+
+    Raises
+    ------
+    UserError
+        If DRIVE cannot be reviewed, or an option does not apply to it.
+    """
+    real = {name: value for name, value in real.items() if value}
+    if is_virtual(drive):
+        if real:
+            option = f"--{min(real).replace('_', '-')}".replace("destroy-serial", "destroy-data")
+            raise UserError(
+                f"{option} has no meaning for the virtual drive {drive}", "leave it out"
+            )
+        return virtual_factory(modified_profile(drive, changes))
+    if changes:
+        raise UserError(
+            f"--set {changes[0]}: only a virtual drive can be modified, and {drive} is not one",
+            "leave --set out, or name a drive of the catalog: drivebay drives",
+        )
+    path = Path(drive)
+    must_be_testable(path)
+
+    def make() -> Target:
+        from drivebay.targets.fio.target import FioTarget
+
+        return FioTarget(path, **real)
+
+    return make
+
+
+def virtual_factory(profile: Profile) -> Callable[[], Target]:
+    """A function that makes virtual drives of this profile; they share prepared states."""
+    from drivebay.targets.virtual.states import States
+    from drivebay.targets.virtual.target import VirtualTarget
+
+    states = States()
+    return lambda: VirtualTarget(profile, states)
+
+
+def must_be_testable(path: Path) -> None:
+    """Raises UserError if the path is neither a file nor a block device."""
+    from drivebay.definitions import profiles
+
+    if path.name == str(path) and not path.exists():
+        close = difflib.get_close_matches(str(path), profiles.names(), n=1)
+        raise UserError(
+            f"drive '{path}' is unknown: no drive of the catalog has that name, nor has a file",
+            (f"did you mean {close[0]}? " if close else "") + "see: drivebay drives",
+        )
+    make = f"make a file first: fallocate -l 4G {shlex.quote(str(path))}"
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist", make) from None
+    except NotADirectoryError:
+        raise UserError(f"{path} does not exist: a part of its path is a file", make) from None
+    except OSError as problem:
+        raise UserError(
+            f"{path} cannot be examined: {problem.strerror}", f"see: ls -la {path.parent}"
+        ) from None
+    if stat.S_ISDIR(mode):
+        inside = shlex.quote(str(path / "disk.img"))
+        raise UserError(
+            f"{path} is a directory; DRIVE must be a catalog name, a .toml profile, a file or a "
+            "block device",
+            f"make a file in it: fallocate -l 4G {inside}; then: drivebay review {inside}",
+        )
+    if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+        raise UserError(f"{path} is neither a file nor a block device", "see: drivebay drives")
+
+
+def lasting_name(drive: str) -> str:
+    """What finds the drive again from any directory: paths become absolute."""
+    if "/" in drive or drive.endswith(".toml") or not is_virtual(drive):
+        return str(Path(drive).absolute())
+    return drive

@@ -1,0 +1,209 @@
+"""`drivebay trace`: describes, converts, records and synthesizes block traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, option
+from drivebay.cli.output import known, print_json, say, table
+from drivebay.common import units
+
+if TYPE_CHECKING:
+    from drivebay import traces
+
+app = options.Verb(
+    help="Describe, convert, record and synthesize block traces.",
+    epilog="""\b
+Examples:
+  drivebay trace info trace.csv.gz
+  drivebay trace convert trace.csv.gz trace.iolog
+  drivebay trace synth light --out light.csv""",
+)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay trace info trace.csv.gz
+  drivebay trace info trace.txt --format blkparse --json
+  drivebay trace info trace.csv --png trace.png
+
+\b
+Formats: msr, systor, alibaba, tencent, vscsi, vscsi-binary, spc, mqsim,
+disksim, blkparse, ftrace, biosnoop, etw, iolog, csv; each also compressed by
+gzip, bzip2 or zstd.""",
+)
+def info(
+    file: Annotated[Path, argument("FILE", "The trace.")],
+    as_json: options.Json = False,
+    from_: options.TraceFormat = None,
+    png: options.Picture = None,
+    force: options.Force = False,
+) -> None:
+    """Describe a trace: volumes, sizes, queue depths, sequential share, footprint.
+
+    Shares are from 0 to 1; a figure that the trace cannot tell is null. What was left out of a
+    trace is said on stderr.
+    """
+    from drivebay import traces
+
+    described = traces.info(file, from_=from_)
+    if png is not None:
+        traces.picture(file, described, png, from_=from_, force=force)
+    _say_notes(described.summary)
+    _describe(described, as_json=as_json)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay trace convert trace.csv.gz trace.iolog
+  drivebay trace convert trace.txt trace.parquet --format blkparse
+  drivebay trace convert trace.csv out --to csv --force
+
+\b
+The output is in order of time. It appears when it is complete; after an error
+nothing is left.""",
+)
+def convert(
+    source: Annotated[Path, argument("IN", "The trace.")],
+    out: Annotated[Path, argument("OUT", "File to make.")],
+    from_: options.TraceFormat = None,
+    to: options.OutFormat = None,
+    force: options.Force = False,
+) -> None:
+    """Write a trace in another format."""
+    from drivebay import traces
+
+    summary = traces.convert(source, out, from_=from_, to=to, force=force)
+    _say_notes(summary)
+    say(f"converted: {summary.requests:,} requests, read as {summary.format}")
+    print(out)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  sudo drivebay trace record /dev/nvme0n1 --seconds 60
+  sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
+
+\b
+Needs root and tracefs. Ctrl-C ends a recording early and keeps it.""",
+)
+def record(
+    device: Annotated[str, argument("DEVICE", "A whole block device.")],
+    seconds: Annotated[float, option("N", "Duration.", show_default=True, min=0.1)],
+    out: Annotated[
+        Path | None,
+        option("FILE", "File to make. [default: NAME.csv]"),
+    ] = None,
+    to: options.OutFormat = None,
+    force: options.Force = False,
+) -> None:
+    """Record a block device's I/Os through the kernel's tracepoints.
+
+    Nothing is written to the device; other tracing on the machine is not disturbed.
+    """
+    from drivebay import traces
+    from drivebay.cli.progress import LINE_EVERY_S, status
+
+    place = out or Path(f"{Path(device).name}.csv")
+    say(f"recording {device} for {seconds:g} s; Ctrl-C ends it early")
+    with status(LINE_EVERY_S) as show:
+
+        def tell(passed: float, text_bytes: int) -> None:
+            left = max(0.0, seconds - passed)
+            show(f"recording: {left:.0f} s left, {units.si_bytes(text_bytes)} of events")
+
+        done = traces.record(device, place, seconds=seconds, force=force, to=to, tell=tell)
+    _say_notes(done.summary)
+    if done.lost_events:
+        say(f"note: {done.lost_events:,} events were lost: they came faster than they were read")
+    say(f"recorded: {done.summary.requests:,} requests in {done.seconds:.1f} s")
+    print(place)
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay trace synth light --out light.csv
+  drivebay trace synth destroyer --scale 0.01 --out destroyer.parquet
+  drivebay trace synth heavy --seed 2 --json      its statistics only
+  drivebay replay heavy sm951-ahci-512            replayed without a file
+
+\b
+The AnandTech Storage Bench's traces were never published, their statistics
+were. The same seed gives the same trace on every machine. A scaled trace has
+smaller files as well: on a full drive, whose spare flash stays as it is, it
+is faster than the whole.""",
+)
+def synth(
+    name: Annotated[str, argument("destroyer|heavy|light", "Which trace.")],
+    out: Annotated[
+        Path | None,
+        option("FILE", "File to make. [default: none; the statistics are printed]"),
+    ] = None,
+    scale: Annotated[
+        float, option("S", "Times the published number of I/Os, 0.0001 to 10.", show_default=True)
+    ] = 1.0,
+    seed: options.Seed = 1,
+    to: options.OutFormat = None,
+    as_json: options.Json = False,
+    png: options.Picture = None,
+    force: options.Force = False,
+) -> None:
+    """Synthesize a trace from published statistics: The Destroyer, Heavy or Light."""
+    from drivebay import traces
+
+    source = traces.what(name, scale=scale, seed=seed)
+    if out is not None:
+        requests = traces.synth(name, out, scale=scale, seed=seed, to=to, force=force)
+        say(f"synthesized: {requests:,} requests of {name}, seed {seed}")
+    if out is None or png is not None or as_json:
+        described = traces.synth_info(name, scale=scale, seed=seed)
+        if png is not None:
+            traces.synth_picture(name, described, png, source=source, force=force)
+        if out is None or as_json:
+            _describe(described, as_json=as_json)
+            return
+    print(out)
+
+
+def _say_notes(summary: traces.Summary) -> None:
+    for note in summary.notes:
+        say(f"note: {note}")
+
+
+def _describe(described: traces.Described, *, as_json: bool) -> None:
+    figures = described.figures
+    if as_json:
+        print_json(figures)
+        return
+
+    def size(key: str) -> str:
+        return "not known" if figures[key] is None else units.si_bytes(figures[key])
+
+    def share(key: str) -> str:
+        return "not known" if figures[key] is None else f"{figures[key]:.1%}"
+
+    rows = [
+        ("format", described.summary.format),
+        ("reads", f"{figures['reads']:,}"),
+        ("writes", f"{figures['writes']:,}"),
+        ("read", size("read_bytes")),
+        ("written", size("written_bytes")),
+        ("footprint", size("footprint_bytes")),
+        ("overwrites", share("overwrite_share")),
+        ("sequential", share("sequential_share")),
+        ("mean queue depth", known(figures["queue_depth_mean"])),
+        ("duration", known(figures["duration_s"], " s")),
+        ("idle", known(figures["idle_s"], " s")),
+    ]
+    table(("figure", "value"), rows, right=(1,))
+    for key, title in (("size_share", "size"), ("queue_depth_share", "queue depth")):
+        if (shares := figures[key]) is not None:
+            print()
+            cells = [(bucket, f"{part:.1%}") for bucket, part in shares.items()]
+            table((title, "share of reads and writes"), cells, right=(1,))

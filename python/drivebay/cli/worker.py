@@ -1,0 +1,55 @@
+"""`drivebay worker`: this machine as a worker of sweeps on a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, flag, option
+from drivebay.cli.output import say
+from drivebay.common.errors import UserError
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay worker tcp://10.0.0.1:8786              all processors and drives
+  drivebay worker tcp://10.0.0.1:8786 --no-drives  only virtual drives
+  drivebay worker tcp://10.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
+
+\b
+Whoever reaches the scheduler can run programs as the user of its workers: keep
+it on a network of its own, or use TLS as Dask's documentation says. A device is
+tested only if the sweep's file has its serial number typed as consent, and
+nothing is found on it that forbids it.""",
+)
+def worker(
+    address: Annotated[str, argument("ADDRESS", "Of the Dask scheduler.")],
+    jobs: Annotated[
+        int | None,
+        option(
+            "N", "Virtual drives to run in parallel. [default: one per processor]", min=0, max=1024
+        ),
+    ] = None,
+    drive: Annotated[
+        list[str] | None,
+        option("SERIAL", "Offer only this real drive; repeatable. [default: all that are free]"),
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        option("PATH", "Offer this file as a drive; repeatable."),
+    ] = None,
+    no_drives: Annotated[bool, flag("--no-drives", "Offer no block device.")] = False,
+) -> None:
+    """Run parts of sweeps on this machine, until Ctrl-C."""
+    from drivebay.lab.sweep import cluster, fleet
+    from drivebay.lab.sweep import worker as workers
+
+    drives = fleet.testable(file or [], [] if no_drives else drive)
+    number = cluster.default_jobs() if jobs is None else jobs
+    if not number and not drives:
+        raise UserError("there is nothing to offer", "give --jobs 1 or more, or --file PATH")
+    workers.serve(address, jobs=number, drives=drives, told=say)
