@@ -232,7 +232,7 @@ def test_ctrl_c_keeps_what_was_found(
         (["nand.read_us=70..60"], "is empty", "--fit nand.read_us="),
         (["nand.read_us=fast"], "must be a range", "LOW..HIGH"),
         (["nand.read_us", "read_us"], "named twice", "once"),
-        (["planes"], "takes only some numbers", "--with"),
+        (["planes"], "takes only some numbers", "--set"),
         (["power_mw"], "more than one section", "--fit power.device.0.power_mw"),
         (["host_interface.protocol"], "has no such number", ""),
         (["link=1..2"], "has no such number", ""),
@@ -248,7 +248,7 @@ def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint:
 @pytest.mark.parametrize(
     ("change", "message", "hint"),
     [
-        ({"hold": ["nothing"]}, "the result has no such test", "--hold reads"),
+        ({"hold": ["nothing"]}, "the result has no such test", "--hold-out reads"),
         ({"hold": ["reads"], "only": ["reads"]}, "named with --only, too", ""),
         ({"hold": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
         ({"parameters": ["thermal.capacity_j_per_k"]}, "no figure depends on", "--only"),
@@ -320,12 +320,12 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     out = tmp_path / "My twin.toml"
     shutil.copy(Journal.beside(twin.out), tmp_path)
     words = ["calibrate", str(folder), "--from", str(base_path), "--out", str(out)]
-    words += ["--hold", "mixed"]
+    words += ["--hold-out", "mixed"]
     words += [word for name in (*FIT, "thermal.throttle.0.on_c") for word in ("--fit", name)]
-    words += ["--trials", str(TRIALS), "--resume"]
+    words += ["--evaluations", str(TRIALS), "--resume"]
     runner = typer.testing.CliRunner()
     shown = runner.invoke(app, [*words, "--json"], standalone_mode=False)
-    assert (shown.exit_code, shown.return_value) == (0, 0), shown.output
+    assert shown.exit_code == 0 and not shown.return_value, shown.output
     content = json.loads(shown.stdout)
     assert content == {**table.as_json(twin), "out": str(out)}
     assert content["recovered"] and content["predicted"]
@@ -334,7 +334,7 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     ]
     assert out.read_bytes() == twin.out.read_bytes()
     shown = runner.invoke(app, words, standalone_mode=False)
-    for part in ("nand.read_us", "held out", "stays as it was", "after 0 trials"):
+    for part in ("nand.read_us", "held out", "stays as it was", "after 0 evaluations"):
         assert part in shown.stdout
     missing = runner.invoke(app, words[:6])
     assert missing.exit_code == 2 and "--fit" in missing.output

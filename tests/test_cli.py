@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from fakes import small_suite
 
-from drivebay.cli import display, show
 from drivebay.cli import main as cli_main
+from drivebay.cli import output
+from drivebay.cli.app import PANELS, app
 from drivebay.cli.entry import run as cli_run
+from drivebay.cli.progress import ReviewProgress
 from drivebay.review import Plan, Planned
 
 HERE = Path(__file__).parent
@@ -124,23 +127,64 @@ def test_a_near_miss_is_guessed(tmp_path: Path) -> None:
     assert "--quick" in must_fail(run("review", "x", "--quik", cwd=tmp_path), 2, "--quik")
 
 
-@pytest.mark.parametrize("command", [[], ["drives"], ["review"], ["report"], ["bench"]])
-def test_help_has_examples_and_needs_no_heavy_import(tmp_path: Path, command: list[str]) -> None:
-    done = run(*command, "--help", cwd=tmp_path)
-    assert done.returncode == 0 and done.stderr == ""
-    assert f"  drivebay {' '.join(command)}".rstrip() in done.stdout and "Examples:" in done.stdout
+def help_pages() -> list[tuple[str, ...]]:
+    """The words of every command, groups and the program itself included."""
+
+    def below(command: Any, words: tuple[str, ...]) -> list[tuple[str, ...]]:
+        pages = [words]
+        for name, inner in getattr(command, "commands", {}).items():
+            pages += below(inner, (*words, name))
+        return pages
+
+    return below(typer.main.get_command(app), ())
+
+
+def test_the_help_lists_review_and_report_first() -> None:
+    assert [page[0] for page in help_pages() if len(page) == 1][:2] == ["review", "report"]
+    assert sum(map(len, PANELS.values())) == len({page[0] for page in help_pages() if page})
+
+
+@pytest.mark.parametrize("words", help_pages(), ids=" ".join)
+def test_every_help_page_is_narrow_and_has_an_example(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli_run([*words, "--help"]) == 0
+    page = capsys.readouterr().out
+    assert [line for line in page.splitlines() if len(line) > 80] == []
+    assert "Examples:" in page
+    assert re.search(
+        rf"^ +(sudo )?drivebay {' '.join(words)}", page.partition("Examples:")[2], re.M
+    )
+    assert page.startswith(f"Usage: drivebay {' '.join(words)}".rstrip()), "no words before it"
+
+
+def test_help_needs_no_heavy_import(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom drivebay.cli.entry import run\n"
-        f"run({[*command, '--help']})\n"
-        "print([m for m in ('pyarrow', 'numpy', 'matplotlib') if m in sys.modules])"
+        f"for words in {help_pages()}: run([*words, '--help'])\n"
+        "heavy = ('pyarrow', 'numpy', 'matplotlib', 'pydantic', 'rich', 'drivebay._core')\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     loaded = run(cwd=tmp_path, program=[sys.executable, "-c", script])
-    assert loaded.stdout.splitlines()[-1] == "[]"
+    assert loaded.stdout.splitlines()[-1] == "[]", loaded.stderr
+
+
+def test_a_verb_loads_only_its_own_module(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom drivebay.cli.entry import run\nrun(['{}'])\n"
+        "print([m for m in sys.modules if m in ('rich', 'pyarrow', 'pydantic', 'numpy',"
+        " 'drivebay.cli.review', 'drivebay.cli.sweep')])"
+    )
+    for verb in ("--version", "drives"):
+        done = run(cwd=tmp_path, program=[sys.executable, "-c", script.format(verb)])
+        loaded = set(json.loads(done.stdout.splitlines()[-1].replace("'", '"')))
+        assert loaded <= ({"rich"} if verb == "drives" else set())
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(tmp_path: Path) -> None:
     done = run(cwd=tmp_path)
-    assert done.returncode == 2 and "Commands:" in done.stdout
+    assert done.returncode == 2 and "Review drives:" in done.stdout
 
 
 def test_version(tmp_path: Path) -> None:
@@ -185,9 +229,8 @@ def test_review_prints_figures_and_paths(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-2:] == ["result  r", "report  r/report.html"]
     assert "random-read" in done.stdout and "MB/s" in done.stdout
     assert done.stderr.startswith("review: 4 tests, about ")
-    assert sorted(line.split()[1] for line in done.stderr.splitlines()[1:]) == sorted(
-        test.id for test in small_suite().tests
-    )
+    ended = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("done: ")]
+    assert sorted(ended) == sorted(test.id for test in small_suite().tests)
 
 
 def test_review_json_is_all_that_stdout_has(tmp_path: Path) -> None:
@@ -310,39 +353,45 @@ def plan_of(*seconds: float) -> Plan:
     return Plan(tuple(Planned(t, s) for t, s in zip(tests, seconds, strict=False)))
 
 
+def progress(clock: list[float], *seconds: float) -> ReviewProgress:
+    """The progress of a review with these estimates, on a clock that the test moves."""
+    shown = ReviewProgress(now=lambda: clock[0])
+    shown.begin(plan_of(*seconds), jobs=1)
+    return shown
+
+
 def test_total_is_weighted_by_the_estimates() -> None:
     clock = [0.0]
-    track = display.Track(plan_of(90, 10), jobs=1, now=lambda: clock[0])
+    shown = progress(clock, 90, 10)
+    total = shown.bars.tasks[0]
     long, short = "consistency-default", "random-read"
-    assert track.total() == (0.0, 100.0)
-    track.start(long)
+    assert total.percentage == 0.0 and total.time_remaining is None
+    shown.started(long)
+    clock[0] = 20.0
+    shown.progressed(long, "run", 15, 60, {})
     clock[0] = 40.0
-    track.move(long, "run", 30, 60, {"iops": 1.0})
-    share, left = track.total()
-    assert share == pytest.approx(0.45)
-    assert left == pytest.approx(40 / 0.45 - 40), "by the progress made, not by the estimate"
-    assert track.running()[0][2] == pytest.approx(40.0)
-    track.move(long, "run", 10, 60, {})
-    assert track.total()[0] == pytest.approx(0.45), "never back"
-    assert track.end(long, done=True) == 40.0
-    assert track.total()[0] == pytest.approx(0.9)
-    track.start(short)
-    assert track.end(short, done=False) == 0.0
-    assert track.total()[0] == pytest.approx(0.9), "a cancelled test is not done"
+    shown.progressed(long, "run", 30, 60, {"iops": 1.0})
+    assert total.percentage == pytest.approx(45)
+    assert total.time_remaining == pytest.approx(40 / 0.45 - 40, abs=1), "by the progress made"
+    assert shown.bars.tasks[1].time_remaining == pytest.approx(40.0)
+    shown.progressed(long, "run", 10, 60, {})
+    assert total.percentage == pytest.approx(45), "never back"
+    shown.ended(long, "done")
+    assert total.percentage == pytest.approx(90)
+    shown.started(short)
+    shown.progressed(short, "run", 30, 60, {})
+    shown.ended(short, "cancelled")
+    assert total.percentage == pytest.approx(90), "a cancelled test is not done"
+    shown.end()
 
 
-def test_time_left_is_unknown_when_the_estimate_is_used_up_without_progress() -> None:
-    clock = [0.0]
-    track = display.Track(plan_of(10), jobs=1, now=lambda: clock[0])
-    track.start("consistency-default")
-    clock[0] = 4.0
-    assert track.total()[1] == 6.0
-    clock[0] = 11.0
-    assert track.total() == (0.0, None)
-
-
-def test_nothing_to_do_is_all_done() -> None:
-    assert display.Track(Plan(()), jobs=1).total()[0] == 1.0
+def test_progress_of_a_test_that_has_ended_is_ignored() -> None:
+    shown = progress([0.0], 10)
+    shown.started("consistency-default")
+    shown.ended("consistency-default", "cancelled")
+    shown.progressed("consistency-default", "run", 30, 60, {})
+    assert shown.bars.tasks[0].percentage == 0.0
+    shown.end()
 
 
 @pytest.mark.parametrize(
@@ -350,7 +399,7 @@ def test_nothing_to_do_is_all_done() -> None:
     [(0.0, "0"), (0.5, "0.50"), (7.456, "7.46"), (99.94, "99.9"), (108.13, "108"), (-3.5, "-3.50")],
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
-    assert show.number(value) == text
+    assert output.number(value) == text
 
 
 def test_main_exits_with_the_commands_code(capsys: Any) -> None:
@@ -370,3 +419,16 @@ def test_list_says_what_would_be_run_and_how_long_it_takes(tmp_path: Path) -> No
     shown = run(*words, cwd=tmp_path).stdout
     assert "atto" in shown and "on this drive" in shown and "random-read" not in shown
     assert list(tmp_path.iterdir()) == [], "nothing is run"
+
+
+def test_compare_shows_differences_from_the_first_result(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert run("review", "fake", "--out", name, cwd=tmp_path, program=FAKED).returncode == 0
+    done = run("compare", "a", "b", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = json.loads(done.stdout)
+    assert table["names"] == ["a", "b"], "the same drive: told apart by their folders"
+    figures = {row["test_id"]: row["values"] for row in table["figures"]}
+    assert figures["random-read"][0] == figures["random-read"][1] is not None
+    assert "+0.0 %" in run("compare", "a", "b", cwd=tmp_path).stdout
+    assert "DIR DIR" in must_fail(run("compare", "a", cwd=tmp_path), 2, "at least two")

@@ -49,7 +49,7 @@ def test_a_drive_is_built_changed_and_refused() -> None:
         with pytest.raises(UserError) as caught:
             drive.with_(**wrong)
         said = f"{caught.value.message} {caught.value.hint}"
-        assert match in said and "--with" not in said
+        assert match in said and "--set" not in said
     for document in ({"base": "sm951-ahci-512", "drive": {"name": "X"}}, {"base": "sm952"}):
         with pytest.raises(UserError):
             drivebay.drive(document)

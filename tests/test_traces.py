@@ -241,7 +241,7 @@ MISTAKES = [
     (["convert", "bad.csv", "o.parquet"], r"bad\.csv, line 2: Offset is negative"),
     (["convert", "bomb.gz", "o.csv"], "unpacks to more than 250 times"),
     (["convert", "nowhere", "o.csv"], "nowhere does not exist"),
-    (["convert", "t.csv", "o.csv", "--from", "x"], "format 'x' is unknown"),
+    (["convert", "t.csv", "o.csv", "--format", "x"], "format 'x' is unknown"),
 ]
 
 
@@ -298,7 +298,7 @@ def test_ctrl_c_leaves_nothing(here: Path) -> None:
     child = subprocess.Popen(
         [
             *(sys.executable, "-c", "from drivebay.cli import main; main()"),
-            *("trace", "convert", "pipe", "o.csv", "--from", "msr"),
+            *("trace", "convert", "pipe", "o.csv", "--format", "msr"),
         ],
         env={**os.environ, "PYTHONPATH": str(HERE.parent / "python")},
         stderr=subprocess.PIPE,

@@ -69,18 +69,18 @@ def test_a_value_in_a_list(drive: catalog.Profile) -> None:
     ("word", "message", "hint"),
     [
         ("heatsnk", "no such variant", "did you mean heatsink?"),
-        ("link", "a value is missing", "--with link=pcie2x4"),
-        ("link=sata", "must be pcieGxL", "--with link=pcie2x4"),
+        ("link", "a value is missing", "--set link=pcie2x4"),
+        ("link=sata", "must be pcieGxL", "--set link=pcie2x4"),
         ("link=pcie3x3", "lanes: 3 is not allowed", "link=pcie2x4"),
         ("over_provisioning=95%", "from 0% to 90%", "over_provisioning=25%"),
         ("over_provisioning=much", "from 0% to 90%", "over_provisioning=25%"),
-        ("ambient_c=warm", "must be a number", "--with thermal.ambient_c=25"),
-        ("ambient_c=9000", "not allowed", "--with thermal.ambient_c=25"),
-        ("cache_program=1", "must be true or false", "--with nand.cache_program=true"),
+        ("ambient_c=warm", "must be a number", "--set thermal.ambient_c=25"),
+        ("ambient_c=9000", "not allowed", "--set thermal.ambient_c=25"),
+        ("cache_program=1", "must be true or false", "--set nand.cache_program=true"),
         ("ambient=30", "no such value", "did you mean ambient_c?"),
-        ("on_c=60", "more than one section", "--with thermal.throttle.0.on_c=60"),
-        ("variants.heatsink=1", "no such value", "--with"),
-        ("", "no such variant", "--with heatsink"),
+        ("on_c=60", "more than one section", "--set thermal.throttle.0.on_c=60"),
+        ("variants.heatsink=1", "no such value", "--set"),
+        ("", "no such variant", "--set heatsink"),
     ],
 )
 def test_what_is_no_change_is_refused_with_something_to_type(
@@ -100,22 +100,22 @@ def drivebay(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_path: Path) -> None:
     plain = ["review", "sm951-nvme-256", "--suite", "quick", "--quick", "--only", "random-read"]
-    alone = drivebay(*plain, "--with", "link=pcie1x1", cwd=tmp_path)
+    alone = drivebay(*plain, "--set", "link=pcie1x1", cwd=tmp_path)
     assert alone.returncode == 0 and "drivebay review sm951-nvme-256" in alone.stderr
     assert drivebay(*plain, cwd=tmp_path).returncode == 0
-    done = drivebay(*plain, "--with", "link=pcie1x1", "--json", cwd=tmp_path)
+    done = drivebay(*plain, "--set", "link=pcie1x1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert "link-pcie-1.0-x1" in summary["result"]
-    page = (tmp_path / summary["beside_original"]).read_text()
+    page = (tmp_path / summary["comparison"]).read_text()
     assert "Changed: link = PCIe 1.0 x1" in page and "What differs most" in page
     again = drivebay("review", "--resume", summary["result"], cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     for refused in (
-        ["review", "--resume", summary["result"], "--with", "heatsink"],
-        ["review", "./disk.img", "--with", "heatsink"],
-        [*plain, "--beside", summary["result"]],
-        [*plain, "--with", "link=pcie1x1", "--beside", "nowhere"],
+        ["review", "--resume", summary["result"], "--set", "heatsink"],
+        ["review", "./disk.img", "--set", "heatsink"],
+        [*plain, "--baseline", summary["result"]],
+        [*plain, "--set", "link=pcie1x1", "--baseline", "nowhere"],
     ):
         wrong = drivebay(*refused, cwd=tmp_path)
         assert wrong.returncode == 2 and "hint:" in wrong.stderr, refused

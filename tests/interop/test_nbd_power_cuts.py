@@ -196,4 +196,4 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, loss: str) -> None:
 
 
 def test_a_lying_drive_is_caught(tmp_path: Path) -> None:
-    assert _tell_losses(tmp_path, 5, "--with", "ignore_flush")
+    assert _tell_losses(tmp_path, 5, "--set", "ignore_flush")

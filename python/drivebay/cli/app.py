@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from drivebay.cli.options import SETTINGS
+from drivebay.cli.options import SETTINGS, Group
 
 PANELS = {
     "Review drives": ("review", "report", "compare", "drives", "explain", "check-trim"),
@@ -47,7 +46,7 @@ class Verbs(MutableMapping[str, Any]):
     __delitem__ = __setitem__  # type: ignore[assignment]
 
 
-class Program(TyperGroup):
+class Program(Group):
     """The group of all verbs, listed by task in the help."""
 
     def __init__(self, **attributes: Any) -> None:

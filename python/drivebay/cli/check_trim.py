@@ -45,9 +45,7 @@ def check_trim(
     permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
     found = target_device.find(drive)
     target_device.check(found, permission=permission, will_write=False)
-    with contextlib.closing(
-        target_device.ExclusiveHandle(found, permission=permission)
-    ) as handle:
+    with contextlib.closing(target_device.ExclusiveHandle(found, permission=permission)) as handle:
         try:
             result = trim.validate(handle, seed=SEED)
         except OSError as problem:

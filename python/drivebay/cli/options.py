@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from drivebay.cli import complete
 
@@ -48,8 +48,19 @@ def flag(name: str, help: str, *, panel: str | None = None, **more: Any) -> Any:
     return typer.Option(name, help=help, rich_help_panel=panel, **more)
 
 
+def flags_off(parameters: list[Any]) -> list[Any]:
+    """The parameters; flags that are not given are False: typer loads pydantic to convert None."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.default is None:
+            parameter.default = False
+    return parameters
+
+
 class Command(TyperCommand):
     """A command whose help lists options under the headings of their panels."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return flags_off(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
@@ -74,12 +85,23 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
+class Group(TyperGroup):
+    """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return flags_off(super().get_params(ctx))
+
+
 class Verb(typer.Typer):
     """The application of one verb."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(
-            add_completion=False, rich_markup_mode=None, context_settings=SETTINGS, **more
+            cls=Group,
+            add_completion=False,
+            rich_markup_mode=None,
+            context_settings=SETTINGS,
+            **more,
         )
 
     def command(self, *arguments: Any, **more: Any) -> Callable[[Any], Any]:

@@ -113,8 +113,9 @@ class Display:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        with contextlib.suppress(OSError):
-            self.bars.stop()
+        if self.bars.live.is_started:
+            with contextlib.suppress(OSError):
+                self.bars.stop()
 
     def print(self, line: str) -> None:
         """Prints a line that stays."""
@@ -130,7 +131,7 @@ class Display:
             left = total.time_remaining
             how_long = "time left unknown" if left is None else f"{units.duration(left)} left"
             now = [f"{task.description} {task.fields['now']}" for task in running]
-            words = "; ".join(filter(None, (total.fields["now"], *now)))
+            words = "; ".join(now or [total.fields["now"]])
             say(f"{total.percentage:.0f}% done, {how_long}: {words}")
 
 
@@ -144,10 +145,12 @@ class ReviewProgress(Display):
         self._mutex = threading.Lock()
         self._weights = {step.test.id: step.estimate_s for step in plan.steps}
         self._done_s = 0.0
-        self._total = self.bars.add_task("total", total=plan.total_s, now="")
+        about = f"about {units.duration(plan.total_s / jobs)}"
+        self._total = self.bars.add_task("total", total=plan.total_s, now=about)
         self._running: dict[str, tuple[float, TaskID]] = {}
         tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
-        say(f"review: {tests}, about {units.duration(plan.total_s / jobs)}")
+        if not on_terminal():
+            say(f"review: {tests}, {about}")
         self.start()
 
     def started(self, test_id: str) -> None:

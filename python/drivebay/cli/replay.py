@@ -39,11 +39,11 @@ app = options.Verb()
 @app.command(
     epilog="""\b
 Examples:
-  drivebay replay light sm951-ahci-512                 on an empty virtual drive
+  drivebay replay light sm951-ahci-512                an empty virtual drive
   drivebay replay heavy sm951-ahci-512 --full --json
-  drivebay replay trace.csv.gz ./disk.img              its content is overwritten
-  drivebay replay trace.csv.gz /dev/sdX --only-reads   changes nothing
-  drivebay replay light /dev/sdX --destroy-data SERIAL ALL ITS DATA IS LOST
+  drivebay replay trace.csv.gz ./disk.img             its content is overwritten
+  drivebay replay trace.csv.gz /dev/sdX --only-reads  changes nothing
+  drivebay replay light /dev/sdX --destroy-data SERIAL
 
 \b
 TRACE is destroyer, heavy, light, or a file in any format of:
@@ -183,7 +183,7 @@ def replay(
 
     if full:
         raise UserError("--full has no meaning for a real drive or file", "leave it out")
-    must_be_testable(Path(drive))
+    must_be_testable(drive)
     how = How(
         mode=mode,
         idle_max_s=None if idle_ms_max is None else idle_ms_max / 1000,

@@ -29,14 +29,14 @@ app = options.Verb()
 Examples:
   drivebay sweep spare.toml                           on this machine
   drivebay sweep spare.toml --out sweeps/spare --resume
-  drivebay sweep spare.toml --scheduler tcp://10.0.0.1:8786 --out s3://lab/spare
+  drivebay sweep spare.toml --scheduler tcp://10.0.0.1:8786 --out s3://lab/s
   drivebay sweep fleet.toml --scheduler tcp://10.0.0.1:8786     real drives
 
 \b
 The result is a folder (or what the URL names): manifest.json, a Parquet file
 for each run in parts/, and report.html with main effects and interactions.
-Finished runs are always kept; exit code 1: some runs failed. How to write SPEC,
-and how far it scales: docs/concepts/sweeps.md.""",
+Finished runs are always kept; exit code 1: some runs failed. How to write
+SPEC, and how far it scales: docs/concepts/sweeps.md.""",
 )
 def sweep(
     spec: Annotated[Path, argument("SPEC.toml", "The sweep's parameters.")],

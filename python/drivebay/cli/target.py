@@ -55,8 +55,7 @@ def target_factory(drive: str, changes: Sequence[str] = (), **real: Any) -> Call
             f"--set {changes[0]}: only a virtual drive can be modified, and {drive} is not one",
             "leave --set out, or name a drive of the catalog: drivebay drives",
         )
-    path = Path(drive)
-    must_be_testable(path)
+    path = must_be_testable(drive)
 
     def make() -> Target:
         from drivebay.targets.fio.target import FioTarget
@@ -75,14 +74,15 @@ def virtual_factory(profile: Profile) -> Callable[[], Target]:
     return lambda: VirtualTarget(profile, states)
 
 
-def must_be_testable(path: Path) -> None:
-    """Raises UserError if the path is neither a file nor a block device."""
+def must_be_testable(drive: str) -> Path:
+    """The path that DRIVE is; raises UserError if it is neither a file nor a block device."""
     from drivebay.definitions import profiles
 
-    if path.name == str(path) and not path.exists():
-        close = difflib.get_close_matches(str(path), profiles.names(), n=1)
+    path = Path(drive)
+    if "/" not in drive and not path.exists():
+        close = difflib.get_close_matches(drive, profiles.names(), n=1)
         raise UserError(
-            f"drive '{path}' is unknown: no drive of the catalog has that name, nor has a file",
+            f"drive '{drive}' is unknown: no drive of the catalog has that name, nor has a file",
             (f"did you mean {close[0]}? " if close else "") + "see: drivebay drives",
         )
     make = f"make a file first: fallocate -l 4G {shlex.quote(str(path))}"
@@ -105,6 +105,7 @@ def must_be_testable(path: Path) -> None:
         )
     if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
         raise UserError(f"{path} is neither a file nor a block device", "see: drivebay drives")
+    return path
 
 
 def lasting_name(drive: str) -> str:

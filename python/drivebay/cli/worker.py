@@ -21,10 +21,10 @@ Examples:
   drivebay worker tcp://10.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
 
 \b
-Whoever reaches the scheduler can run programs as the user of its workers: keep
-it on a network of its own, or use TLS as Dask's documentation says. A device is
-tested only if the sweep's file has its serial number typed as consent, and
-nothing is found on it that forbids it.""",
+Whoever reaches the scheduler can run programs as the user of its workers:
+keep it on a network of its own, or use TLS as Dask's documentation says. A
+device is tested only if the sweep's file has its serial number, and nothing
+that forbids it is found on it.""",
 )
 def worker(
     address: Annotated[str, argument("ADDRESS", "Of the Dask scheduler.")],

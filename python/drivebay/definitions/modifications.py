@@ -19,7 +19,7 @@ from drivebay.definitions.profiles import WHAT_IF, Profile, from_resolved
 SECTOR_BYTES = 512
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 OVER_PROVISIONING_PERCENT_MAX = 90.0
-EXAMPLES = "--with heatsink, --with over_provisioning=25%, --with link=pcie2x4"
+EXAMPLES = "--set heatsink, --set over_provisioning=25%, --set link=pcie2x4"
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
@@ -51,11 +51,11 @@ def _variant(profile: Profile, name: str) -> Profile:
         return profile.with_(name)
     known = [*profile.variants, *SHORT]
     if name in SHORT or name in _leaves(profile):
-        raise UserError(f"--with {name}: a value is missing", f"--with {_example(profile, name)}")
+        raise UserError(f"--set {name}: a value is missing", f"--set {_example(profile, name)}")
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise UserError(
-        f"--with {name}: {profile.name} has no such variant; it has "
+        f"--set {name}: {profile.name} has no such variant; it has "
         f"{', '.join(profile.variants) or 'none'}",
         f"{hint}possible are, for example: {EXAMPLES}",
     )
@@ -71,9 +71,9 @@ def _over_provisioning(profile: Profile, value: str) -> Profile:
     percent = float(match[1]) if match else -1.0
     if not 0 <= percent <= OVER_PROVISIONING_PERCENT_MAX:
         raise UserError(
-            f"--with over_provisioning={value}: must be from 0% to "
+            f"--set over_provisioning={value}: must be from 0% to "
             f"{OVER_PROVISIONING_PERCENT_MAX:g}%, the share of the capacity that is left unused",
-            "--with over_provisioning=25%",
+            "--set over_provisioning=25%",
         )
     sectors = int(profile.raw["drive"]["capacity_sectors"]["value"])
     kept = round(sectors * (100 - percent) / 100) // SECTOR_ALIGN * SECTOR_ALIGN
@@ -88,8 +88,8 @@ def _link(profile: Profile, value: str) -> Profile:
     match = re.fullmatch(r"pcie\s*([1-5])(?:\.0)?\s*x(\d+)", value.lower())
     if match is None:
         raise UserError(
-            f"--with link={value}: must be pcieGxL, a generation from 1 to 5 and a number of lanes",
-            "--with link=pcie2x4",
+            f"--set link={value}: must be pcieGxL, a generation from 1 to 5 and a number of lanes",
+            "--set link=pcie2x4",
         )
     generation, lanes = int(match[1]), int(match[2])
     values = {"link.generation": generation, "link.lanes": lanes}
@@ -99,9 +99,7 @@ def _link(profile: Profile, value: str) -> Profile:
 def _ignore_flush(profile: Profile, value: str) -> Profile:
     """A drive that lies: flushes and forced writes are acknowledged, but nothing is made safe."""
     if value not in ("", "true", "false"):
-        raise UserError(
-            f"--with ignore_flush={value}: must be true or false", "--with ignore_flush"
-        )
+        raise UserError(f"--set ignore_flush={value}: must be true or false", "--set ignore_flush")
     lies = value != "false"
     return _with(
         profile, {"write_buffer.ignore_flush": lies}, f"ignore_flush = {str(lies).lower()}"
@@ -126,15 +124,15 @@ def _value(profile: Profile, name: str, given: str) -> Profile:
         paths = [name]
     if len(paths) > 1:
         raise UserError(
-            f"--with {name}: more than one section has that name: {', '.join(paths)}",
-            f"--with {paths[0]}={given}",
+            f"--set {name}: more than one section has that name: {', '.join(paths)}",
+            f"--set {paths[0]}={given}",
         )
     if not paths:
         endings = {path.rpartition(".")[2]: path for path in leaves}
         close = difflib.get_close_matches(name, [*leaves, *endings, *SHORT], n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise UserError(
-            f"--with {name}: {profile.name} has no such value",
+            f"--set {name}: {profile.name} has no such value",
             f"{hint}possible are, for example: {EXAMPLES}, or any section.key=value of its profile",
         )
     path = paths[0]
@@ -144,7 +142,7 @@ def _value(profile: Profile, name: str, given: str) -> Profile:
     except UserError as problem:
         now = json.dumps(leaves[path])
         raise UserError(
-            f"--with {path}={given}: {problem.message}", f"it is {now}: --with {path}={now}"
+            f"--set {path}={given}: {problem.message}", f"it is {now}: --set {path}={now}"
         ) from None
 
 
@@ -160,8 +158,8 @@ def _parsed(path: str, given: str, before: Any) -> Any:
     if not same:
         kind = {bool: "true or false", int: "a number", float: "a number", list: "a list, [1, 2]"}
         raise UserError(
-            f"--with {path}={given}: must be {kind.get(type(before), 'text')}",
-            f"it is {json.dumps(before)}: --with {path}={json.dumps(before)}",
+            f"--set {path}={given}: must be {kind.get(type(before), 'text')}",
+            f"it is {json.dumps(before)}: --set {path}={json.dumps(before)}",
         )
     return value
 
@@ -176,7 +174,7 @@ def _with(profile: Profile, values: Mapping[str, Any], words: str) -> Profile:
         return from_resolved(raw)
     except UserError as problem:
         raise UserError(
-            f"--with {words}: {problem.message}", f"possible are, for example: {EXAMPLES}"
+            f"--set {words}: {problem.message}", f"possible are, for example: {EXAMPLES}"
         ) from None
 
 

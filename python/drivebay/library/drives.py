@@ -60,7 +60,7 @@ class Drive(Profile):
         Parameters
         ----------
         variants
-            Changes in the words of the command line's `--with`: a set of changes that the profile
+            Changes in the words of the command line's `--set`: a set of changes that the profile
             names ("heatsink"), or "link=pcie2x4".
         changes
             Values by name: `over_provisioning="25%"`, `link="pcie2x4"`, or any value of the
@@ -86,7 +86,7 @@ class Drive(Profile):
             return _drive(changed(self._plain(), words))
         except UserError as problem:
             message, hint = (
-                text.replace("--with ", "with_: ") for text in (problem.message, problem.hint)
+                text.replace("--set ", "with_: ") for text in (problem.message, problem.hint)
             )
             raise UserError(message, hint) from None
 

@@ -340,7 +340,7 @@ def _to_be_fitted(folder: Folder, fitted: tuple[str, ...]) -> list[str]:
     command = f"drivebay review --resume {shlex.quote(_short(folder.path))}"
     return [
         f"not run yet: {', '.join(ids)}; {_needs(words)}, then: {command}"
-        + "".join(f" --fitted {shlex.quote(word)}" for word in words)
+        + "".join(f" --modified {shlex.quote(word)}" for word in words)
         for words, ids in waiting.items()
     ]
 

@@ -362,7 +362,7 @@ class Quick(_Data):
 class Test(_Data):
     """One test: prepared, then its phases one after the other without a pause.
 
-    `what_if` names how the drive differs from the one under review, in the words of `--with`, such
+    `what_if` names how the drive differs from the one under review, in the words of `--set`, such
     as "heatsink": a virtual drive changes by itself, a real one is changed by a person.
     """
 

@@ -73,7 +73,7 @@ def of_folder(
     result = load(folder)
     tests = review(result).tests
     known = [step.id for step in result.steps]
-    for option, names in (("--only", only), ("--hold", hold)):
+    for option, names in (("--only", only), ("--hold-out", hold)):
         for name in names:
             if name not in known:
                 raise UserError(
@@ -87,7 +87,7 @@ def of_folder(
                 )
     if both := sorted(set(only) & set(hold)):
         raise UserError(
-            f"--hold {both[0]}: it is named with --only, too", "hold out a test, or fit to it"
+            f"--hold-out {both[0]}: it is named with --only, too", "hold out a test, or fit to it"
         )
     used = [
         name

@@ -1,7 +1,7 @@
 """What is fitted: values of a profile, each within what is plausible for it.
 
 A parameter is a number of the profile by its dotted name, `nand.read_us`, the section left out
-where only one has such a name, as `--with` takes them. Its range is the profile's own, or the one
+where only one has such a name, as `--set` takes them. Its range is the profile's own, or the one
 that the user gives, `nand.read_us=55..70`, which must lie within it. Fits work on coordinates from
 0 to 1 over that range, on a log scale where it spans a factor of two or more. A list, such as the
 program times of the page types, is fitted as one factor, by its mean.
@@ -230,7 +230,7 @@ def _parameter(profile: Profile, path: str, leaf: Mapping[str, Any], bounds: str
         if count < 1 or not all(_possible(profile, found, found.low + n) for n in steps):
             raise UserError(
                 f"--fit {path}: the model takes only some numbers from {low:g} to {high:g}",
-                "it is no value that can be fitted: try its values one by one with --with",
+                "it is no value that can be fitted: try its values one by one with --set",
             )
         return found
     if bounds:

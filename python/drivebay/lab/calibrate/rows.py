@@ -114,7 +114,7 @@ def of_rows(
     """
     plan = load_plan().only(ids)
     wanted = {row.published.id: row for row in plan.rows}
-    for option, names in (("--only", only), ("--hold", hold)):
+    for option, names in (("--only", only), ("--hold-out", hold)):
         if names and (unknown := sorted(set(names) - wanted.keys())):
             raise UserError(
                 f"{option} {unknown[0]}: this row was not given", f"{option} {next(iter(wanted))}"

@@ -235,7 +235,7 @@ def make(spec: Spec, *, where: str) -> Plan:
             plan.check()
         return plan
     except UserError as problem:  # what-ifs are told as the command line has them
-        message, hint = (text.replace("--with ", "") for text in (problem.message, problem.hint))
+        message, hint = (text.replace("--set ", "") for text in (problem.message, problem.hint))
         raise UserError(f"{where}: {message}", hint) from None
 
 

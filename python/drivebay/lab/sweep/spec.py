@@ -43,7 +43,7 @@ class _Data(BaseModel):
 class Parameter(_Data):
     """One thing that is varied: a what-if of the drive, or a field of the load.
 
-    `change` is a word as `drivebay review --with` takes it, with {} where the value goes; without
+    `change` is a word as `drivebay review --set` takes it, with {} where the value goes; without
     {} it is there or not, and its values are false and true. It may be left out where the name is
     itself a value of the profile. `load` names a field of the phases' workload. The values are
     listed, or lie between `low` and `high`, evenly or (`scale = "log"`) evenly in their logarithm;

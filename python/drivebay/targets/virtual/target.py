@@ -112,7 +112,7 @@ class VirtualTarget:
                 self._changed[test.what_if] = changed(self._profile, test.what_if)
             except UserError as problem:
                 raise UserError(
-                    f"test {test.id}: what_if: {problem.message.removeprefix('--with ')}",
+                    f"test {test.id}: what_if: {problem.message.removeprefix('--set ')}",
                     f"leave the test out: --skip {test.id}",
                 ) from None
         return self._changed[test.what_if]
