@@ -41,7 +41,7 @@ app = options.Verb()
 Examples:
   drivebay replay light sm951-ahci-512                an empty virtual drive
   drivebay replay heavy sm951-ahci-512 --full --json
-  drivebay replay trace.csv.gz ./disk.img             its content is overwritten
+  drivebay replay trace.csv.gz ./disk.img             overwrites the file
   drivebay replay trace.csv.gz /dev/sdX --only-reads  changes nothing
   drivebay replay light /dev/sdX --destroy-data SERIAL
 
