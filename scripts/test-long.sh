@@ -10,9 +10,9 @@ source scripts/common.sh
 started=$SECONDS
 scripts/test.sh
 eval "$(scripts/guest.sh)"
-export DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
+export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
 
-step "Long Rust tests" cargo test --profile checks --locked --workspace -- --ignored
+step "Long Rust tests" cargo test --profile checks --locked --workspace
 step "Long tests" .venv/bin/pytest -m long
 if ! cargo fuzz --version >/dev/null 2>&1; then
     say "cargo-fuzz, into .tools"

@@ -4,7 +4,7 @@
 //! Each case takes a small drive with all optional sections and replaces, removes or adds some of its
 //! leaves. Half of the new values are just inside or outside of what is usual, half are nonsense.
 
-use crate::support::Profile;
+use crate::support::{Profile, repeated};
 use drivebay_drive::{Device, DeviceError, Io, Op, Spec};
 use drivebay_units::{Nanos, Rng};
 use proptest::prelude::*;
@@ -243,7 +243,7 @@ fn serve(mut device: Device, seed: u64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: repeated(1000), ..ProptestConfig::default() })]
 
     #[test]
     fn any_profile_is_refused_with_a_hint_or_serves(

@@ -33,7 +33,7 @@ mod sim;
 
 use std::fmt::Write as _;
 
-use crate::support::{Profile, closed_loop};
+use crate::support::{Profile, closed_loop, repeated};
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::Rng;
 use sim::Oracle;
@@ -41,8 +41,8 @@ use sim::Oracle;
 /// A 99th percentile on a step of the distribution is one side of it or the other by chance: it counts
 /// as met between the quantiles so many thousandths below and above. Four times the sampling error.
 const RANK: usize = 2;
-/// Seeds of each kind of load.
-const SEEDS: u64 = 16;
+/// Seeds of each kind of load in `make test-long`.
+const SEEDS: u32 = 16;
 /// Most pages outstanding.
 const OUTSTANDING_MAX: u64 = 256;
 /// Requests measured per case.
@@ -279,7 +279,8 @@ fn compare(case: &Case, name: &str) -> Option<String> {
     );
     println!("{line}");
     let good = off_mean.abs() <= case.kind.allowed.0 && off_p99.abs() <= case.kind.allowed.1;
-    let again = format!("ORACLE_SEED={seed} cargo test -p drivebay-drive --test oracle {name}");
+    let again =
+        format!("ORACLE_SEED={seed} cargo test -p drivebay-drive --test all oracle::{name}");
     (!good).then(|| format!("{line}\n ({})\n  replay: {again}\n", case.text))
 }
 
@@ -287,7 +288,7 @@ fn compare(case: &Case, name: &str) -> Option<String> {
 #[track_caller]
 fn check(name: &str, kind: Kind) {
     let one = std::env::var("ORACLE_SEED").ok().map(|s| s.parse().expect("ORACLE_SEED: a number"));
-    let seeds = one.map_or(0..SEEDS, |seed: u64| seed..seed + 1);
+    let seeds = one.map_or(0..u64::from(repeated(SEEDS)), |seed: u64| seed..seed + 1);
     let wrong: String = seeds.filter_map(|s| compare(&Case::new(s, kind), name)).collect();
     let (mean, p99) = kind.allowed;
     assert!(wrong.is_empty(), "allowed: mean {mean} %, p99 {p99} %\n{wrong}");

@@ -1,6 +1,6 @@
 //! Sleep, energy and the health log against what can be computed by hand.
 
-use crate::support::{Profile, one_by_one, page};
+use crate::support::{Profile, one_by_one, page, repeated};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
@@ -222,7 +222,7 @@ fn number() -> impl Strategy<Value = toml::Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: repeated(400), ..ProptestConfig::default() })]
 
     /// Any number anywhere: refused by name, or a drive that works, sleeps and wakes without a panic.
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::support::Profile;
+use crate::support::{Profile, repeated};
 use drivebay_drive::{Io, Op};
 use drivebay_units::{Lpn, Nanos};
 use proptest::prelude::*;
@@ -275,7 +275,7 @@ fn agree(profile: &Profile, cache: Cache, steps: Vec<Step>) -> Result<(), TestCa
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: repeated(300), ..ProptestConfig::default() })]
 
     #[test]
     fn fast_and_naive_layers_agree(steps in prop::collection::vec(step(), 1..400)) {

@@ -3,7 +3,7 @@
 //! The expected shares are computed here from the profile's numbers with the standard library and plain
 //! sums; nothing is shared with the model. Counts must lie within four standard deviations.
 
-use crate::support::{Profile, one_by_one, page};
+use crate::support::{Profile, one_by_one, page, repeated};
 use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage};
 use drivebay_units::{Lpn, Nanos, Rng};
 use proptest::prelude::*;
@@ -351,7 +351,7 @@ fn runs_repeat_and_harmless_flash_changes_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: repeated(120), ..ProptestConfig::default() })]
 
     /// Small drives of all policies with blocks that die young: until the end no page is lost or
     /// misplaced, and at the end the drive only reads. Never a panic, never a hang.

@@ -1,6 +1,6 @@
 //! The heat network, its throttling and its sensor against closed forms.
 
-use crate::support::{Profile, at_depth};
+use crate::support::{Profile, at_depth, repeated};
 use drivebay_drive::{Device, Io, Op, Spec};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
@@ -218,7 +218,7 @@ fn time_above_the_limits_is_counted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: repeated(200), ..ProptestConfig::default() })]
 
     /// Any allowed resistances and capacities: no node ever leaves what steady power can reach.
     #[test]

@@ -9,6 +9,11 @@ use drivebay_units::Nanos;
 /// The profile that tests start from.
 pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml");
 
+/// How often a random case is drawn: so often in `make test-long`, a quarter of it otherwise.
+pub fn repeated(cases: u32) -> u32 {
+    if std::env::var_os("DRIVEBAY_LONG").is_some() { cases } else { cases.div_ceil(4) }
+}
+
 /// A profile under construction: `set("nand.channels", 1)`.
 #[derive(Clone, Debug)]
 pub struct Profile(pub toml::Table);
