@@ -47,7 +47,7 @@ python() {
     step "Python types" .venv/bin/mypy
     step "Man page" .venv/bin/python scripts/manpage.py --check
     step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
-    step "Python tests" .venv/bin/pytest -n 3 --dist worksteal
+    step "Python tests" .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 }
 
 # A process each, so that `set -e` ends a lane; $() or `if` would switch it off.

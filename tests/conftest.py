@@ -14,6 +14,26 @@ import pytest
 
 from drivebay.targets.safety import locks
 
+# The files that take longest: begun first, as a file's tests stay in one process.
+LONGEST_FIRST = (
+    "test_real_review.py",
+    "test_cli.py",
+    "test_resume_real.py",
+    "test_end_to_end.py",
+    "test_fleet.py",
+    "test_notebooks.py",
+    "test_review.py",
+    "test_blockdev.py",
+    "test_fio_runs.py",
+    "test_report.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first; the order of all else stays."""
+    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
 
 @pytest.fixture(autouse=True, scope="session")
 def signals_arrive() -> None:

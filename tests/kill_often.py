@@ -134,7 +134,7 @@ def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
             child(kind, out, draw.choice((1, 2)), kills_wanted or 0)
         if kills != kills_wanted:
             if kills_wanted is None:
-                time.sleep(draw.uniform(0, longest_s * 1.1**kills))  # ever longer, so that it ends
+                time.sleep(draw.uniform(0, longest_s * 1.15**kills))  # ever longer, so that it ends
             elif draw.random() < EARLY_SHARE:
                 time.sleep(draw.uniform(0, longest_s))
             else:

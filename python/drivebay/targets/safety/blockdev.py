@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -197,15 +198,18 @@ def _properties(name: str, capacity_bytes: int) -> list[str]:
 
 
 def _exclusive_open(path: str) -> list[str]:
-    try:
-        os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC))
-    except PermissionError:
-        return [NO_PERMISSION]
-    except OSError as problem:
-        if problem.errno == errno.EBUSY:
-            return ["is held by the kernel or another program"]
-        return [f"cannot be opened: {problem.strerror}"]
-    return []
+    # Another program that looks as this one does holds the device for a moment.
+    for wait_s in (0.01, 0.03, 0.1, 0.0):
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC))
+            return []
+        except PermissionError:
+            return [NO_PERMISSION]
+        except OSError as problem:
+            if problem.errno != errno.EBUSY:
+                return [f"cannot be opened: {problem.strerror}"]
+        time.sleep(wait_s)
+    return ["is held by the kernel or another program"]
 
 
 def _model(name: str) -> str:
