@@ -4,7 +4,7 @@
 //! (FIFO: Menon 1995, Xiang and Kurkoski 2012; greedy: Desnoyers 2012; d-choices: Van Houdt 2013,
 //! values of the mean field as in docs/concepts/model.md). Bandwidths: the narrowest of link, channels, dies.
 
-use crate::support::{Profile, at_depth, one_by_one, page};
+use crate::support::{Profile, at_depth, one_by_one, page, repeated};
 use drivebay_drive::{Device, Io, Op, Stage};
 use drivebay_units::{Nanos, Rng};
 
@@ -71,7 +71,7 @@ fn closed_forms_reproduce_published_values() {
 
 #[test]
 fn greedy_collection_meets_its_closed_form() {
-    for alpha in [1.07351, 1.3] {
+    for &alpha in &[1.3, 1.07351][..repeated(2) as usize] {
         assert_within(
             simulated(("greedy", 1), alpha, 8192, 128, 4),
             greedy_formula(alpha, 128.0),
@@ -82,16 +82,17 @@ fn greedy_collection_meets_its_closed_form() {
 
 #[test]
 fn fifo_collection_meets_its_closed_form() {
-    for alpha in [1.07351, 1.3] {
+    for &alpha in &[1.3, 1.07351][..repeated(2) as usize] {
         assert_within(simulated(("fifo", 1), alpha, 8192, 128, 4), fifo_formula(alpha), 0.5);
     }
 }
 
 #[test]
 fn two_choices_meet_the_mean_field() {
-    // Mean field of Van Houdt's equations for d = 2, b = 64.
-    assert_within(simulated(("d-choices", 2), 1.3, 16384, 64, 4), 3.085, 0.7);
-    assert_within(simulated(("d-choices", 10), 1.1, 16384, 64, 4), 5.450, 0.7);
+    // Mean field of Van Houdt's equations for b = 64.
+    for &(d, alpha, expected) in &[(2, 1.3, 3.085), (10, 1.1, 5.450)][..repeated(2) as usize] {
+        assert_within(simulated(("d-choices", d), alpha, 16384, 64, 4), expected, 0.7);
+    }
 }
 
 #[test]
