@@ -1,5 +1,5 @@
-"""Pages that lie elsewhere in the repository: architecture, changelog, decisions, published
-figures.
+"""Pages that lie elsewhere in the repository: architecture, changelog, security, decisions,
+published figures.
 
 They are copied with their links turned to where the pages are on the site; a link to a file that
 is no page becomes the file's name.
@@ -20,6 +20,7 @@ COPIED = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "SECURITY.md": "project/security.md",
 }
 ELSEWHERE = {**COPIED, "published/README.md": "reference/published.md", "docs/adr": "adr/index.md"}
 
