@@ -12,9 +12,10 @@ mod support;
 use std::sync::OnceLock;
 
 use drivebay_drive::Spec;
-use drivebay_serve::probe::Machine;
+
 use drivebay_wire::ata::{Command, Opcode};
 use libfuzzer_sys::fuzz_target;
+use support::ahci::Guest;
 
 /// Bytes of a step.
 const STEP: usize = 32;
@@ -24,7 +25,7 @@ const TURNS: usize = 33;
 static SPEC: OnceLock<Spec> = OnceLock::new();
 
 fuzz_target!(|data: &[u8]| {
-    let mut machine = Machine::new(SPEC.get_or_init(|| support::spec(4096, false)).clone());
+    let mut machine = Guest::new(SPEC.get_or_init(|| support::spec(4096, false)).clone());
     machine.start();
     for step in data.chunks_exact(STEP) {
         let step: &[u8; STEP] = step.try_into().expect("so long");
@@ -49,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
                     count: if kind < 11 { (slot << 3) as u16 } else { u16::from(step[15]) },
                     control: step[16],
                 };
-                let (place, room) = Machine::DATA;
+                let (place, room) = Guest::DATA;
                 let region = (place + u64::from(word(17)) % room, word(21) & 0xffff);
                 let wild = (long(24), word(20));
                 let regions = &[region, wild][..usize::from(step[23] % 3)];
@@ -65,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(machine.outstanding(), 0);
     machine.reset();
     machine.start();
-    let (place, _) = Machine::DATA;
+    let (place, _) = Guest::DATA;
     let identify = Command {
         is_command: true,
         code: Opcode::IdentifyDevice as u8,

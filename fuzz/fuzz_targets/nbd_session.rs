@@ -11,13 +11,14 @@ mod support;
 use std::sync::OnceLock;
 
 use drivebay_drive::Spec;
-use drivebay_serve::probe::Probe;
+
 use libfuzzer_sys::fuzz_target;
+use support::nbd::NbdClient;
 
 static SPEC: OnceLock<Spec> = OnceLock::new();
 
 fuzz_target!(|data: &[u8]| {
     let Some((&first, bytes)) = data.split_first() else { return };
     let spec = SPEC.get_or_init(|| support::spec(4096, false)).clone();
-    Probe::new(spec, first & 1 == 1).feed(bytes, usize::from(first >> 1) + 1);
+    NbdClient::new(spec, first & 1 == 1).feed(bytes, usize::from(first >> 1) + 1);
 });

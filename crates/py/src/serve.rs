@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Handle, Options, Report, ServeError, Server};
+use drivebay_serve::{Engine, Handle, Options, Report, ServeError, Server};
 use pyo3::create_exception;
 use pyo3::prelude::*;
 
@@ -81,7 +81,7 @@ impl PyServer {
 
     /// Figures so far; None if it does not run.
     fn status(&self, py: Python<'_>) -> Option<String> {
-        py.detach(|| self.handle.ask(Report::of)).map(|report| json(&report))
+        py.detach(|| self.handle.ask(Engine::report)).map(|report| json(&report))
     }
 }
 

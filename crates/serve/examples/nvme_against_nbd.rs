@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Loss, Options, Pace, Server};
+use drivebay_serve::{Options, Pace, PowerCutLoss, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, PduType, Sgl,
@@ -304,7 +304,7 @@ fn main() {
         tls: None,
         control: None,
         power_cut: None,
-        loss: Loss::All,
+        loss: PowerCutLoss::All,
         faults: Vec::new(),
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));

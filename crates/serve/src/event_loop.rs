@@ -1,5 +1,5 @@
-//! The event loop: one turn reads all sockets that have bytes, then hands out all completions whose
-//! time has come, then writes each session's answers in one go.
+//! The event loop: one turn reads all sockets that have bytes, then hands out all completions that are
+//! due, then writes each session's answers at once.
 //!
 //! Waiting is epoll's, with a timeout in nanoseconds (epoll_pwait2, Linux 5.11); the thread's timer
 //! slack is 1 ns, as the default of 50 us would come on top of each wake-up.
@@ -13,51 +13,34 @@ use drivebay_units::Nanos;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
+use slotmap::{Key, KeyData, SlotMap};
 
-use crate::clock::Pace;
+use crate::channel::{Channel, Message};
 use crate::engine::Engine;
-use crate::mailbox::{Handle, Mailbox, Message, Waker};
-use crate::session::{Listen, Next, Session, SessionId};
-use crate::slab::Slab;
+use crate::request::SessionId;
+use crate::session::{Listen, Next, Session};
 
-/// What the loop allows.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Sessions at a time, of all transports; more are closed as they come.
-    pub sessions_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { sessions_max: 64 }
-    }
-}
-
-/// Why the loop has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Somebody asked for it.
-    Stopped,
-}
-
-/// Sockets heard of in one turn; the others have theirs in the next.
+/// Sessions at a time, of all transports; more are closed as they come.
+const SESSIONS_MAX: usize = 64;
+/// Sockets whose events are taken in one turn; the others have theirs in the next.
 const EVENTS_MAX: usize = 64;
-/// How often sessions are told the time.
+/// Interval of [`Session::tick`].
 const TICK: Duration = Duration::from_millis(100);
-/// How long a server that stops waits for requests that are under way.
-const GRACE: Duration = Duration::from_secs(5);
-/// How long a listener that failed (no more open files) is left alone.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long a server that stops waits for commands in flight.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a listener that failed (no more open files) is not asked again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// What epoll tells of the waker, of listeners (from [`LISTENERS`] on), and of sessions (below).
 const WAKER: u64 = u64::MAX;
-/// Listeners have names from here on.
 const LISTENERS: u64 = 1 << 63;
 
-struct Place {
+struct Entry {
     session: Box<dyn Session>,
     /// What epoll watches for.
     watched: EventFlags,
-    dirty: bool,
+    /// To be flushed at the end of the turn.
+    is_dirty: bool,
 }
 
 /// The engine, and all that is connected to it.
@@ -65,95 +48,56 @@ pub struct EventLoop {
     engine: Engine,
     epoll: OwnedFd,
     listeners: Vec<Box<dyn Listen>>,
-    sessions: Slab<Place>,
-    /// Sessions to be flushed at the end of the turn.
+    sessions: SlotMap<SessionId, Entry>,
     dirty: Vec<SessionId>,
-    mailbox: Mailbox,
-    waker: Waker,
-    limits: Limits,
+    channel: Channel,
+    /// Since when it is to stop.
     stopping: Option<Instant>,
-    /// Listeners that failed, until when.
-    resting: Option<Instant>,
+    /// Until when listeners are not watched, after one failed.
+    paused: Option<Instant>,
     ticked: Instant,
-    active: Instant,
-    /// Power cuts whose sessions have been dropped.
-    cuts_seen: u64,
-}
-
-/// Letters and wake-ups for a loop that is still to be made; a store's file needs it.
-pub struct Post {
-    mailbox: Mailbox,
-    waker: Waker,
-}
-
-impl Post {
-    /// A new one.
-    ///
-    /// # Errors
-    /// The system's: no more open files.
-    pub fn new() -> io::Result<Post> {
-        let waker = Waker::new()?;
-        Ok(Post { mailbox: Mailbox::new(waker.clone()), waker })
-    }
-
-    /// Sends letters to the loop.
-    #[must_use]
-    pub fn handle(&self) -> Handle {
-        self.mailbox.handle()
-    }
+    last_event: Instant,
+    /// Power cuts that sessions have been told of.
+    power_cuts: u64,
 }
 
 impl EventLoop {
     /// A loop around an engine; nothing is connected yet.
-    ///
-    /// # Errors
-    /// The system's: no epoll, no more open files.
-    pub fn new(engine: Engine, post: Post, limits: Limits) -> io::Result<EventLoop> {
+    pub fn new(engine: Engine, channel: Channel) -> io::Result<EventLoop> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let Post { mailbox, waker } = post;
-        epoll::add(&epoll, waker.fd(), EventData::new_u64(WAKER), EventFlags::IN)?;
+        epoll::add(&epoll, channel.waker().fd(), EventData::new_u64(WAKER), EventFlags::IN)?;
         let now = Instant::now();
         Ok(EventLoop {
             engine,
             epoll,
             listeners: Vec::new(),
-            sessions: Slab::default(),
+            sessions: SlotMap::with_key(),
             dirty: Vec::new(),
-            mailbox,
-            waker,
-            limits,
+            channel,
             stopping: None,
-            resting: None,
+            paused: None,
             ticked: now,
-            active: now,
-            cuts_seen: 0,
+            last_event: now,
+            power_cuts: 0,
         })
     }
 
     /// Adds a socket on which connections arrive.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn listen(&mut self, listener: Box<dyn Listen>) -> io::Result<()> {
-        let name = EventData::new_u64(LISTENERS + self.listeners.len() as u64);
-        epoll::add(&self.epoll, listener.fd(), name, EventFlags::IN)?;
+        let data = EventData::new_u64(LISTENERS + self.listeners.len() as u64);
+        epoll::add(&self.epoll, listener.fd(), data, EventFlags::IN)?;
         self.listeners.push(listener);
         Ok(())
     }
 
     /// Adds a session that no listener made: a device of a virtual machine.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn add(&mut self, session: Box<dyn Session>) -> io::Result<SessionId> {
-        let place = Place { session, watched: EventFlags::empty(), dirty: false };
-        let (index, generation) = self.sessions.insert(place);
-        let id = SessionId { index, generation };
-        let session = &self.sessions.get_mut(index).expect("just put there").session;
-        if let Some(fd) = session.fd() {
-            let name = EventData::new_u64(name(id));
-            if let Err(why) = epoll::add(&self.epoll, fd, name, EventFlags::empty()) {
-                self.sessions.remove(index);
+        let entry = Entry { session, watched: EventFlags::empty(), is_dirty: false };
+        let id = self.sessions.insert(entry);
+        if let Some(fd) = self.sessions[id].session.fd() {
+            let added = epoll::add(&self.epoll, fd, event_data(id), EventFlags::empty());
+            if let Err(why) = added {
+                self.sessions.remove(id);
                 return Err(why.into());
             }
         }
@@ -161,79 +105,64 @@ impl EventLoop {
         Ok(id)
     }
 
-    /// The engine.
-    #[must_use]
+    /// The engine, before the loop runs.
     pub fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Serves until somebody asks it to stop; then answers what is under way. The engine comes back.
-    ///
-    /// # Errors
-    /// The system's, from epoll.
-    pub fn run(mut self) -> io::Result<(Engine, Ended)> {
+    /// Serves until it is asked to stop, completes the commands in flight, and returns the engine.
+    pub fn run(mut self) -> io::Result<Engine> {
         // Where it fails, wake-ups are later, which the lateness shows.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         let mut events = Vec::with_capacity(EVENTS_MAX);
         loop {
             self.end_turn();
             if self.is_over() {
-                return Ok((self.engine, Ended::Stopped));
+                return Ok(self.engine);
             }
             let timeout = self.timeout();
             events.clear();
-            match epoll::wait(
-                &self.epoll,
-                rustix::buffer::spare_capacity(&mut events),
-                timeout.as_ref(),
-            ) {
+            let buffer = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, buffer, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(why) => return Err(why.into()),
             }
             self.engine.begin_turn();
-            let mut happened = !events.is_empty();
             for event in &events {
-                self.hear(event);
+                self.handle(event);
             }
-            if self.engine.power_goes() {
-                let _ = self.engine.power_cut()?;
-            }
+            self.engine.planned_power_cut()?;
             self.drop_cut_sessions();
-            happened |= self.hand_out();
-            if happened {
-                self.active = Instant::now();
+            if self.hand_out() || !events.is_empty() {
+                self.last_event = Instant::now();
             }
             self.tick();
         }
     }
 
     /// How long to wait at most.
-    fn timeout(&self) -> Option<Timespec> {
+    fn timeout(&self) -> Timespec {
         let clock = self.engine.clock();
-        let wait = clock.sleep(self.engine.next_due(), self.quiet());
-        let wait = wait.unwrap_or(TICK).min(TICK);
-        Some(Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) })
+        let quiet = match clock.polls_after_events() {
+            true => Nanos(self.last_event.elapsed().as_nanos() as u64),
+            false => Nanos::ZERO,
+        };
+        let wait = clock.sleep(self.engine.next_due(), quiet).unwrap_or(TICK).min(TICK);
+        Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) }
     }
 
-    fn quiet(&self) -> Nanos {
-        match self.engine.clock().pace() {
-            Pace::Hybrid | Pace::None => Nanos(self.active.elapsed().as_nanos() as u64),
-            Pace::Sleep | Pace::Spin => Nanos::ZERO,
-        }
-    }
-
-    fn hear(&mut self, event: &Event) {
+    fn handle(&mut self, event: &Event) {
         match event.data.u64() {
-            WAKER => self.read_letters(),
-            name if name >= LISTENERS => self.accept((name - LISTENERS) as usize),
-            name => {
-                let id = SessionId { index: name as u32, generation: (name >> 32) as u32 };
-                let Some(place) = self.sessions.same_mut(id.index, id.generation) else { return };
-                let wanted = place.watched.contains(EventFlags::IN);
+            WAKER => self.read_messages(),
+            data if data >= LISTENERS => self.accept((data - LISTENERS) as usize),
+            data => {
+                let id = SessionId::from(KeyData::from_ffi(data));
+                let Some(entry) = self.sessions.get_mut(id) else { return };
                 let flags = event.flags;
-                let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
-                let reads = broken || (wanted && flags.contains(EventFlags::IN));
-                if reads && place.session.readable(&mut self.engine, id).is_err() {
+                let is_broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+                let is_readable = flags.contains(EventFlags::IN);
+                let reads = is_broken || (entry.watched.contains(EventFlags::IN) && is_readable);
+                if reads && entry.session.readable(&mut self.engine.drive_of(id)).is_err() {
                     self.close(id);
                     return;
                 }
@@ -242,20 +171,15 @@ impl EventLoop {
         }
     }
 
-    /// After a power cut, by plan or by word, connections drop.
+    /// After a power cut, planned or on request, connections drop.
     fn drop_cut_sessions(&mut self) {
-        let (cuts, _) = self.engine.cuts();
-        if cuts == self.cuts_seen {
+        if self.power_cuts == self.engine.power_cuts() {
             return;
         }
-        self.cuts_seen = cuts;
-        let mut gone = Vec::new();
-        for (index, generation, place) in self.sessions.iter_mut() {
-            if !place.session.power_cut() {
-                gone.push(SessionId { index, generation });
-            }
-        }
-        for id in gone {
+        self.power_cuts = self.engine.power_cuts();
+        let sessions = self.sessions.iter_mut();
+        let gone = sessions.filter_map(|(id, entry)| (!entry.session.power_cut()).then_some(id));
+        for id in gone.collect::<Vec<SessionId>>() {
             self.close(id);
         }
     }
@@ -263,12 +187,12 @@ impl EventLoop {
     /// Hands out what is due; returns whether there was anything.
     fn hand_out(&mut self) -> bool {
         let mut any = false;
-        while let Some(done) = self.engine.next_done() {
+        while let Some(completion) = self.engine.next_completion() {
             any = true;
-            let id = done.request.session;
-            // The session may have gone since.
-            if let Some(place) = self.sessions.same_mut(id.index, id.generation) {
-                place.session.complete(&mut self.engine, done);
+            let id = completion.session;
+            // The session may have ended since.
+            if let Some(entry) = self.sessions.get_mut(id) {
+                entry.session.complete(&mut self.engine.drive_of(id), completion);
                 self.mark(id);
             }
         }
@@ -278,9 +202,9 @@ impl EventLoop {
     /// Every session that something happened to writes what it has.
     fn end_turn(&mut self) {
         while let Some(id) = self.dirty.pop() {
-            let Some(place) = self.sessions.same_mut(id.index, id.generation) else { continue };
-            place.dirty = false;
-            match place.session.flush(&mut self.engine) {
+            let Some(entry) = self.sessions.get_mut(id) else { continue };
+            entry.is_dirty = false;
+            match entry.session.flush(&mut self.engine.drive_of(id)) {
                 Ok(Next::Wait { read, write }) => {
                     if self.watch(id, read && self.stopping.is_none(), write).is_err() {
                         self.close(id);
@@ -293,31 +217,35 @@ impl EventLoop {
     }
 
     fn watch(&mut self, id: SessionId, read: bool, write: bool) -> io::Result<()> {
-        let Some(place) = self.sessions.same_mut(id.index, id.generation) else { return Ok(()) };
+        let entry = &mut self.sessions[id];
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, read);
         wanted.set(EventFlags::OUT, write);
-        if wanted != place.watched
-            && let Some(fd) = place.session.fd()
+        if wanted != entry.watched
+            && let Some(fd) = entry.session.fd()
         {
-            epoll::modify(&self.epoll, fd, EventData::new_u64(name(id)), wanted)?;
-            place.watched = wanted;
+            epoll::modify(&self.epoll, fd, event_data(id), wanted)?;
+            entry.watched = wanted;
         }
         Ok(())
     }
 
     fn mark(&mut self, id: SessionId) {
-        if let Some(place) = self.sessions.same_mut(id.index, id.generation)
-            && !place.dirty
+        if let Some(entry) = self.sessions.get_mut(id)
+            && !std::mem::replace(&mut entry.is_dirty, true)
         {
-            place.dirty = true;
             self.dirty.push(id);
         }
     }
 
+    fn mark_all(&mut self) {
+        let all: Vec<SessionId> = self.sessions.keys().collect();
+        all.into_iter().for_each(|id| self.mark(id));
+    }
+
     fn close(&mut self, id: SessionId) {
-        if let Some(place) = self.sessions.remove(id.index)
-            && let Some(fd) = place.session.fd()
+        if let Some(entry) = self.sessions.remove(id)
+            && let Some(fd) = entry.session.fd()
         {
             let _ = epoll::delete(&self.epoll, fd);
         }
@@ -328,69 +256,54 @@ impl EventLoop {
             match self.listeners[index].accept() {
                 Ok(None) => return,
                 Ok(Some(session)) => {
-                    let full = self.sessions.len() >= self.limits.sessions_max;
-                    if !full && self.stopping.is_none() {
+                    if self.sessions.len() < SESSIONS_MAX && self.stopping.is_none() {
                         // One that cannot be watched is closed.
                         let _ = self.add(session);
                     }
                 }
                 Err(_) => {
-                    self.rest_listeners(true);
+                    self.watch_listeners(false);
                     return;
                 }
             }
         }
     }
 
-    /// Level-triggered: a listener that cannot accept would be heard of again at once.
-    fn rest_listeners(&mut self, rest: bool) {
-        let flags = if rest { EventFlags::empty() } else { EventFlags::IN };
+    /// Level-triggered: a listener that cannot accept would have an event again at once.
+    fn watch_listeners(&mut self, is_watched: bool) {
+        let flags = if is_watched { EventFlags::IN } else { EventFlags::empty() };
         for (i, listener) in self.listeners.iter().enumerate() {
-            let name = EventData::new_u64(LISTENERS + i as u64);
-            let _ = epoll::modify(&self.epoll, listener.fd(), name, flags);
+            let data = EventData::new_u64(LISTENERS + i as u64);
+            let _ = epoll::modify(&self.epoll, listener.fd(), data, flags);
         }
-        self.resting = rest.then(|| Instant::now() + ACCEPT_AGAIN);
+        self.paused = (!is_watched).then(|| Instant::now() + ACCEPT_PAUSE);
     }
 
-    fn read_letters(&mut self) {
-        self.waker.clear();
-        while let Some(letter) = self.mailbox.next() {
-            match letter {
-                Message::Stop => self.stop(),
+    fn read_messages(&mut self) {
+        self.channel.waker().clear();
+        while let Some(message) = self.channel.next() {
+            match message {
+                Message::Stop => {
+                    self.stopping.get_or_insert_with(Instant::now);
+                    self.watch_listeners(false);
+                    self.mark_all();
+                }
                 Message::Call(work) => work(&mut self.engine),
-                Message::Mail(id, letter) => {
-                    let Some(place) = self.sessions.same_mut(id.index, id.generation) else {
-                        continue;
-                    };
-                    if place.session.mail(&mut self.engine, id, letter).is_err() {
-                        self.close(id);
-                    } else {
-                        self.mark(id);
+                Message::Notify(id) => {
+                    let Some(entry) = self.sessions.get_mut(id) else { continue };
+                    match entry.session.notified(&mut self.engine.drive_of(id)) {
+                        Ok(()) => self.mark(id),
+                        Err(_) => self.close(id),
                     }
                 }
             }
         }
     }
 
-    fn stop(&mut self) {
-        self.stopping.get_or_insert_with(Instant::now);
-        self.rest_listeners(true);
-        self.mark_all();
-    }
-
-    fn mark_all(&mut self) {
-        let all: Vec<SessionId> = self
-            .sessions
-            .iter_mut()
-            .map(|(index, generation, _)| SessionId { index, generation })
-            .collect();
-        for id in all {
-            self.mark(id);
-        }
-    }
-
     fn is_over(&self) -> bool {
-        self.stopping.is_some_and(|since| self.engine.outstanding() == 0 || since.elapsed() > GRACE)
+        let is_done =
+            |since: Instant| self.engine.outstanding() == 0 || since.elapsed() > STOP_TIMEOUT;
+        self.stopping.is_some_and(is_done)
     }
 
     fn tick(&mut self) {
@@ -398,27 +311,21 @@ impl EventLoop {
             return;
         }
         self.ticked = Instant::now();
-        if self.resting.is_some_and(|until| until <= self.ticked) && self.stopping.is_none() {
-            self.rest_listeners(false);
+        if self.paused.is_some_and(|until| until <= self.ticked) && self.stopping.is_none() {
+            self.watch_listeners(true);
         }
-        let now = self.engine.now();
         let mut gone = Vec::new();
-        for (index, generation, place) in self.sessions.iter_mut() {
-            let id = SessionId { index, generation };
-            if place.session.tick(&mut self.engine, now).is_err() {
+        for (id, entry) in &mut self.sessions {
+            if entry.session.tick(&mut self.engine.drive_of(id)).is_err() {
                 gone.push(id);
-            } else if !place.dirty {
-                place.dirty = true;
-                self.dirty.push(id);
             }
         }
-        for id in gone {
-            self.close(id);
-        }
+        gone.into_iter().for_each(|id| self.close(id));
+        self.mark_all();
     }
 }
 
-/// Below [`LISTENERS`], as generations of that size do not come up.
-fn name(id: SessionId) -> u64 {
-    (u64::from(id.generation & 0x7FFF_FFFF) << 32) | u64::from(id.index)
+/// Below [`LISTENERS`]: versions of that size do not come up, as each counts a session.
+fn event_data(id: SessionId) -> EventData {
+    EventData::new_u64(id.data().as_ffi() & !LISTENERS)
 }

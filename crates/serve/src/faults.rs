@@ -1,17 +1,17 @@
-//! Faults on order: what a drive does when it is about to fail, from a script.
+//! Fault injection, from a script.
 //!
-//! A fault begins after a time or a number of requests, and lasts for a time or for ever. It acts on
-//! what the host sees; the model underneath goes on as it is, but for its surroundings' temperature.
+//! A fault begins after a time or a number of requests, and lasts for a time or for ever. It changes
+//! what the host sees; the model itself is not changed, except for the ambient temperature.
 
 use drivebay_units::{Nanos, Rng};
 use serde::Deserialize;
 
-use crate::engine::{Op, Request, Status};
+use crate::request::{Op, Request, Status};
 
 /// Most faults of a script.
 const FAULTS_MAX: usize = 1000;
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -23,7 +23,7 @@ pub enum Kind {
     Hang,
     /// The drive has worn out: it refuses to be written.
     ReadOnly,
-    /// The surroundings are at `celsius`; they stay so when the fault is over.
+    /// The ambient temperature is `celsius`, and stays so when the fault is over.
     Ambient,
 }
 
@@ -31,25 +31,25 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The kind.
     pub kind: Kind,
-    /// Begins so long after the server, seconds.
+    /// Begins this long after the server, seconds.
     #[serde(default)]
     pub after_s: f64,
-    /// Begins after so many requests.
+    /// Begins after this number of requests.
     #[serde(default)]
     pub after_ios: u64,
-    /// Lasts so long, seconds; for ever if it is not given.
+    /// Duration, seconds; for ever if it is not given.
     pub for_s: Option<f64>,
-    /// First sector.
+    /// First sector that cannot be read.
     pub lba: Option<u64>,
-    /// How many sectors; 1 if not given.
+    /// Number of sectors; 1 if not given.
     pub sectors: Option<u64>,
-    /// Microseconds longer.
+    /// Additional latency, microseconds.
     pub extra_us: Option<u64>,
-    /// One request in so many, at random; every one if not given.
+    /// Applies to one request in `one_in`, at random; to every one if not given.
     pub one_in: Option<u64>,
-    /// Degrees Celsius.
+    /// Ambient temperature, degrees Celsius.
     pub celsius: Option<f64>,
 }
 
@@ -62,20 +62,21 @@ pub struct FaultError {
     hint: &'static str,
 }
 
-/// What a fault does to one request.
+/// What the faults do to one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effect {
-    /// It fails so.
+pub(crate) struct Effect {
+    /// It fails with this status.
     pub status: Option<Status>,
-    /// It takes so much longer.
+    /// Additional latency.
     pub extra: Nanos,
 }
 
 struct Running {
     fault: Fault,
-    /// On the drive's clock since the server began.
+    /// On the drive's clock since the server started.
     began: Option<Nanos>,
-    told: bool,
+    /// The ambient temperature has been given to the model.
+    is_applied: bool,
 }
 
 impl Running {
@@ -94,34 +95,30 @@ fn nanos(seconds: f64) -> Nanos {
 }
 
 /// The faults of a server.
-pub struct Faults {
+pub(crate) struct Faults {
     running: Vec<Running>,
     rng: Rng,
 }
 
 impl Faults {
-    /// No faults yet.
     pub fn new(rng: Rng) -> Faults {
         Faults { running: Vec::new(), rng }
     }
 
-    /// Adds a fault; its times count from the server's beginning.
-    ///
-    /// # Errors
-    /// [`FaultError`].
+    /// Adds a fault; its times count from the start of the server.
     pub fn add(&mut self, fault: Fault) -> Result<(), FaultError> {
         let number = self.running.len() + 1;
         check(&fault, number)?;
-        self.running.push(Running { fault, began: None, told: false });
+        self.running.push(Running { fault, began: None, is_applied: false });
         Ok(())
     }
 
-    /// All are over.
+    /// Ends all faults.
     pub fn clear(&mut self) {
         self.running.clear();
     }
 
-    /// Begins what is due. Returns a temperature that the surroundings take now.
+    /// Begins what is due. Returns an ambient temperature that holds from now on.
     pub fn begin(&mut self, now: Nanos, requests: u64) -> Option<f64> {
         let mut ambient_c = None;
         for running in &mut self.running {
@@ -129,15 +126,15 @@ impl Faults {
             if running.began.is_none() && now >= nanos(after_s) && requests >= after_ios {
                 running.began = Some(now);
             }
-            if kind == Kind::Ambient && running.began.is_some() && !running.told {
-                running.told = true;
+            if kind == Kind::Ambient && running.began.is_some() && !running.is_applied {
+                running.is_applied = true;
                 ambient_c = celsius;
             }
         }
         ambient_c
     }
 
-    /// What they do to a request that is submitted now.
+    /// What the faults do to a request that is submitted now.
     pub fn effect(&mut self, now: Nanos, request: &Request) -> Effect {
         let mut effect = Effect::default();
         for running in self.running.iter().filter(|r| r.is_active(now)) {
@@ -154,14 +151,16 @@ impl Faults {
                     let extra = Nanos::micros(fault.extra_us.unwrap_or_default());
                     effect.extra = effect.extra.after(extra);
                 }
-                Kind::ReadOnly if request.op.changes() => effect.status = Some(Status::ReadOnly),
+                Kind::ReadOnly if request.op.changes_data() => {
+                    effect.status = Some(Status::ReadOnly)
+                }
                 _ => {}
             }
         }
         effect
     }
 
-    /// Until when nothing is answered, if the drive hangs now.
+    /// Until when nothing completes, if the drive hangs now.
     pub fn hangs_until(&self, now: Nanos) -> Option<Nanos> {
         let hanging =
             self.running.iter().filter(|r| r.fault.kind == Kind::Hang && r.is_active(now));
@@ -207,7 +206,6 @@ fn check(fault: &Fault, number: usize) -> Result<(), FaultError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::SessionId;
 
     fn fault(kind: Kind) -> Fault {
         let none = None::<u64>;
@@ -225,7 +223,7 @@ mod tests {
     }
 
     fn request(op: Op, lba: u64) -> Request {
-        Request { op, lba, sectors: 8, session: SessionId::numbered(0), token: 0 }
+        Request { op, lba, sectors: 8, token: 0 }
     }
 
     #[test]
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hang_ends_and_heat_is_told_once() {
+    fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
         let mut faults = Faults::new(Rng::new(1));
         faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..fault(Kind::Hang) }).expect("ok");
         faults.add(Fault { celsius: Some(70.0), ..fault(Kind::Ambient) }).expect("ok");

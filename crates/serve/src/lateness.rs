@@ -1,83 +1,105 @@
-//! How far the server itself was from the model: from the time that the model gave to the time at which
-//! the kernel had taken the answer, either way. What the client's own wake-up adds is not in it.
+//! The difference between the time of each answer by the model and the time at which the kernel took it,
+//! either way. What the client's own wake-up adds is not in it.
 //!
-//! To copy an answer and to send it takes the server a few microseconds, most of it in the kernel, which
-//! wakes the client. [`Lead`] learns how long, and by so much the server begins earlier.
+//! To copy and send an answer takes the server a few microseconds, most of it in the kernel, which
+//! wakes the client. The server measures how long and begins that much earlier.
 
 use drivebay_units::{Histogram, Nanos};
+use serde::Serialize;
 
-/// From here on an I/O counts as not served in time.
-pub const LATE: Nanos = Nanos::micros(100);
+/// An answer that is later than this counts as late.
+const LATE: Nanos = Nanos::micros(100);
 
-/// Longest lead; guess: some times what sending 4 KiB took on a virtual machine of 2 cores, 7 to 17 us.
-/// Beyond it an answer is late rather than too early.
-const LEAD_MAX: Nanos = Nanos::micros(25);
-/// By so much the lead follows each turn that answers: it walks to the median and stays there, whatever
+/// Longest send time that is compensated; guess: some times what sending 4 KiB took on a virtual machine
+/// of 2 cores, 7 to 17 us. Beyond it an answer is late rather than too early.
+const SEND_TIME_MAX: Nanos = Nanos::micros(25);
+/// Step by which the estimate follows each turn that answers: so it converges to the median, whatever
 /// the outliers are.
-const LEAD_STEP: Nanos = Nanos(100);
+const SEND_TIME_STEP: Nanos = Nanos(100);
 
-/// How long before its time an answer is begun.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lead(Nanos);
-
-impl Lead {
-    /// At present.
-    #[inline]
-    pub fn get(self) -> Nanos {
-        self.0
-    }
-
-    /// To answer took so long this time.
-    pub fn learn(&mut self, took: Nanos) {
-        self.0 = if took > self.0 {
-            self.0.after(LEAD_STEP).min(LEAD_MAX)
-        } else {
-            self.0.since_or_zero(LEAD_STEP)
-        };
-    }
+/// Lateness of answers, microseconds; zeros if the server is not paced.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LatenessFigures {
+    /// Number of answers.
+    pub answers: u64,
+    /// Median.
+    pub us_p50: f64,
+    /// 99th percentile.
+    pub us_p99: f64,
+    /// 99.9th percentile.
+    pub us_p999: f64,
+    /// Maximum.
+    pub us_max: f64,
+    /// Number of answers later than `late_from_us`.
+    pub late: u64,
+    /// Lateness from which an answer counts as late.
+    pub late_from_us: f64,
 }
 
-/// Counts of how late answers were.
-#[derive(Clone, Default)]
-pub struct Lateness {
+/// Lateness of all answers so far, and the send time that is expected of the next.
+#[derive(Default)]
+pub(crate) struct Lateness {
     histogram: Histogram,
     count: u64,
     late: u64,
     longest: u64,
+    send_time: Nanos,
+    /// When the answers of this turn were due.
+    due: Vec<Nanos>,
+    /// When the first of them was begun.
+    begun: Nanos,
 }
 
 impl Lateness {
-    /// Counts one answer.
+    /// How long before it is due an answer is begun.
     #[inline]
-    pub fn record(&mut self, by: Nanos) {
+    pub fn send_time(&self) -> Nanos {
+        self.send_time
+    }
+
+    /// The answer that was due at `due` is begun.
+    pub fn begin_answer(&mut self, due: Nanos, now: impl FnOnce() -> Nanos) {
+        if self.due.is_empty() {
+            self.begun = now();
+        }
+        self.due.push(due);
+    }
+
+    /// The answers of this turn will not be sent.
+    pub fn drop_answers(&mut self) {
+        self.due.clear();
+    }
+
+    /// The kernel has taken the answers of this turn.
+    pub fn end_turn(&mut self, now: impl FnOnce() -> Nanos) {
+        if self.due.is_empty() {
+            return;
+        }
+        let now = now();
+        self.learn_send_time(now.since_or_zero(self.begun));
+        for due in std::mem::take(&mut self.due) {
+            self.record(Nanos(now.0.abs_diff(due.0)));
+        }
+    }
+
+    fn learn_send_time(&mut self, took: Nanos) {
+        self.send_time = if took > self.send_time {
+            self.send_time.after(SEND_TIME_STEP).min(SEND_TIME_MAX)
+        } else {
+            self.send_time.since_or_zero(SEND_TIME_STEP)
+        };
+    }
+
+    fn record(&mut self, by: Nanos) {
         self.histogram.record(by.0);
         self.count += 1;
         self.late += u64::from(by > LATE);
         self.longest = self.longest.max(by.0);
     }
 
-    /// Answers counted.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Answers later than [`LATE`].
-    #[must_use]
-    pub fn late(&self) -> u64 {
-        self.late
-    }
-
-    /// The longest, exactly.
-    #[must_use]
-    pub fn longest(&self) -> Nanos {
-        Nanos(self.longest)
-    }
-
-    /// The value that `per_mille` of the answers do not exceed, nearest rank, at most 1.6 % high; zero
-    /// if nothing was counted.
-    #[must_use]
-    pub fn percentile(&self, per_mille: u64) -> Nanos {
+    /// The lateness that `per_mille` of the answers do not exceed, nearest rank, at most 1.6 % high;
+    /// zero if there were none.
+    fn percentile(&self, per_mille: u64) -> Nanos {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
         for bin in self.histogram.bins() {
@@ -88,6 +110,19 @@ impl Lateness {
         }
         Nanos::ZERO
     }
+
+    pub fn figures(&self) -> LatenessFigures {
+        let us = |per_mille| self.percentile(per_mille).0 as f64 / 1e3;
+        LatenessFigures {
+            answers: self.count,
+            us_p50: us(500),
+            us_p99: us(990),
+            us_p999: us(999),
+            us_max: self.longest as f64 / 1e3,
+            late: self.late,
+            late_from_us: LATE.0 as f64 / 1e3,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -95,20 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lead_walks_to_the_median() {
-        let mut lead = Lead::default();
+    fn the_send_time_converges_to_the_median() {
+        let mut lateness = Lateness::default();
         for turn in 0..1000 {
-            lead.learn(Nanos::micros(if turn % 3 == 0 { 4000 } else { 8 }));
+            lateness.learn_send_time(Nanos::micros(if turn % 3 == 0 { 4000 } else { 8 }));
         }
-        assert!((7_800..=8_400).contains(&lead.get().0), "{lead:?}");
+        assert!((7_800..=8_400).contains(&lateness.send_time().0), "{:?}", lateness.send_time());
         for _ in 0..1000 {
-            lead.learn(Nanos::micros(500));
+            lateness.learn_send_time(Nanos::micros(500));
         }
-        assert_eq!(lead.get(), LEAD_MAX);
+        assert_eq!(lateness.send_time(), SEND_TIME_MAX);
         for _ in 0..1000 {
-            lead.learn(Nanos::ZERO);
+            lateness.learn_send_time(Nanos::ZERO);
         }
-        assert!(lead.get() <= LEAD_STEP);
+        assert!(lateness.send_time() <= SEND_TIME_STEP);
     }
 
     #[test]
@@ -122,6 +157,6 @@ mod tests {
         assert_eq!(lateness.percentile(500), Nanos(31));
         assert_eq!(lateness.percentile(0), Nanos(1));
         assert_eq!(lateness.percentile(1000), LATE.after(Nanos(1)));
-        assert_eq!((lateness.count(), lateness.late()), (61, 1));
+        assert_eq!((lateness.count, lateness.late), (61, 1));
     }
 }

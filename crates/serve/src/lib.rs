@@ -1,46 +1,57 @@
 //! A virtual drive attached to real hosts, paced by the wall clock.
 //!
 //! One thread does everything: the event loop (`event_loop.rs`) reads requests from the sessions of all
-//! transports, the engine (`engine.rs`) asks the model when each is done and keeps what is due, and the
-//! loop hands completions back when their time has come. Data lies in the store (`store.rs`). A
-//! transport implements [`Session`] and [`Listen`] (`session.rs`) and knows nothing of the others.
-//! To follow one I/O: `event_loop.rs` -> `nbd/` -> `engine.rs` -> `event_loop.rs` -> `nbd/`.
+//! transports; the engine (`engine.rs`) asks the model when each is done and keeps it in flight until
+//! then; the loop hands completions back when they are due. Data lies in the store (`store/`).
+//! A transport implements [`Session`] (`session.rs`), sees a [`Drive`] (`drive.rs`), and knows nothing of
+//! the engine or of other transports. The words that all share are in `request.rs`.
+//!
+//! An NVMe/TCP write passes six files on its way to the model: `event_loop.rs`,
+//! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of `wire`,
+//! which parses it. On the way the engine puts its data into the store.
 //!
 //! This crate must not know what is inside the drive's translation layer, nor Python.
 
-mod ahci;
+pub mod ahci;
+mod buffers;
+mod channel;
 mod clock;
 mod control;
+mod drive;
 mod engine;
 mod event_loop;
 mod faults;
+mod inflight;
 mod lateness;
 mod listener;
-mod mailbox;
+mod lock;
 pub mod nbd;
 pub mod nvme;
 mod pci;
-mod power;
-pub mod probe;
+mod power_cut;
 mod report;
+mod request;
 mod server;
 mod session;
-mod slab;
+mod socket;
 mod store;
-mod sync;
-mod volatile;
+mod waker;
 
-pub use clock::{Clock, Pace};
-pub use engine::{Cut, Done, Engine, Op, Request, Status, Traffic};
-pub use event_loop::{Ended, EventLoop, Limits, Post};
-pub use faults::{Effect, Fault, FaultError, Faults, Kind};
-pub use lateness::{LATE, Lateness};
-pub use listener::{Address, AddressError, Listener, Socket};
-pub use mailbox::{Handle, Message};
-pub use pci::VfioError;
-pub use power::{Cuts, CutsError};
-pub use report::{LatenessFigures, Report};
+pub use channel::{Channel, Handle};
+pub use clock::Pace;
+pub use drive::{ControlCommand, ControlError, ControlReply, Drive};
+pub use engine::{Engine, SessionDrive};
+pub use event_loop::EventLoop;
+pub use faults::{Fault, FaultError, Kind};
+pub use lateness::LatenessFigures;
+pub use listener::{Address, AddressError, Listener};
+pub use pci::memory::GuestMemory;
+pub use pci::vfio::VfioError;
+pub use power_cut::{PowerCut, PowerCutPlan, PowerCutPlanError};
+pub use report::Report;
+pub use request::{Completion, Op, Request, SessionId, Status};
 pub use server::{Options, ServeError, Server};
-pub use session::{Listen, Next, Session, SessionId};
-pub use store::{Extent, Store, StoreError};
-pub use volatile::Loss;
+pub use session::{Listen, Next, Session};
+pub use socket::Socket;
+pub use store::{Extent, PowerCutLoss, Store, StoreError};
+pub use waker::Waker;

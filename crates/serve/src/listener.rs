@@ -1,7 +1,7 @@
 //! Sockets on which clients arrive, `unix:PATH` or `HOST:PORT`, for any transport.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,58 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::session::{Listen, Session};
-
-/// A connected socket; never blocks.
-pub enum Socket {
-    /// On this machine.
-    Unix(UnixStream),
-    /// Over a network.
-    Tcp(TcpStream),
-}
-
-impl Socket {
-    /// To be watched.
-    #[must_use]
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Unix(socket) => socket.as_fd(),
-            Socket::Tcp(socket) => socket.as_fd(),
-        }
-    }
-
-    /// The same socket again.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn try_clone(&self) -> io::Result<Socket> {
-        Ok(match self {
-            Socket::Unix(socket) => Socket::Unix(socket.try_clone()?),
-            Socket::Tcp(socket) => Socket::Tcp(socket.try_clone()?),
-        })
-    }
-}
-
-impl Read for Socket {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Unix(socket) => socket.read(into),
-            Socket::Tcp(socket) => socket.read(into),
-        }
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Unix(socket) => socket.write(bytes),
-            Socket::Tcp(socket) => socket.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::socket::Socket;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,16 +24,19 @@ pub enum Address {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// Not an address.
+    /// The text is not an address.
     #[error("{0} is not an address to listen on\nhint: unix:/tmp/drive.sock, or 127.0.0.1:10809")]
     Form(String),
-    /// Somebody listens there.
+    /// Another server listens there.
     #[error("{0} is in use\nhint: stop the other server, or take another address")]
     InUse(Address),
-    /// A file that is no socket.
+    /// NVMe/TCP needs a port.
+    #[error("--nvme-tcp {0}: not HOST:PORT\nhint: --nvme-tcp 127.0.0.1:4420")]
+    NotTcp(String),
+    /// The path is a file.
     #[error("{0} exists and is not a socket\nhint: take another path")]
     NotASocket(PathBuf),
-    /// The machine's words.
+    /// A system call failed.
     #[error("{0} cannot be listened on: {1}\nhint: unix:/tmp/drive.sock, or 127.0.0.1:10809")]
     Machine(Address, io::Error),
 }
@@ -119,67 +71,61 @@ impl FromStr for Address {
     }
 }
 
-enum Door {
+enum ListeningSocket {
     Unix(UnixListener, PathBuf),
     Tcp(TcpListener),
 }
 
-/// Makes a session of each client.
-type Greet = Box<dyn FnMut(Socket) -> Box<dyn Session> + Send>;
+/// Makes a session of each client; a client is dropped where that fails.
+type OpenSession = Box<dyn FnMut(Socket) -> io::Result<Box<dyn Session>> + Send>;
 
 /// Listens for clients of one transport.
 pub struct Listener {
-    door: Door,
-    greet: Greet,
+    socket: ListeningSocket,
+    open_session: OpenSession,
 }
 
 impl Listener {
     /// Begins to listen.
-    ///
-    /// # Errors
-    /// [`AddressError`].
-    pub fn new(address: &Address, greet: Greet) -> Result<Listener, AddressError> {
+    pub fn new(address: &Address, open_session: OpenSession) -> Result<Listener, AddressError> {
         let machine = |why: io::Error| match why.kind() {
             io::ErrorKind::AddrInUse => AddressError::InUse(address.clone()),
             _ => AddressError::Machine(address.clone(), why),
         };
-        let door = match address {
+        let listening = match address {
             Address::Unix(path) => {
-                forget_stale(path, address)?;
+                remove_stale(path, address)?;
                 let listener = UnixListener::bind(path).map_err(machine)?;
                 listener.set_nonblocking(true).map_err(machine)?;
-                Door::Unix(listener, path.clone())
+                ListeningSocket::Unix(listener, path.clone())
             }
             Address::Tcp(host, port) => {
                 let addresses: Vec<SocketAddr> =
                     (host.as_str(), *port).to_socket_addrs().map_err(machine)?.collect();
                 let listener = TcpListener::bind(&addresses[..]).map_err(machine)?;
                 listener.set_nonblocking(true).map_err(machine)?;
-                Door::Tcp(listener)
+                ListeningSocket::Tcp(listener)
             }
         };
-        Ok(Listener { door, greet })
+        Ok(Listener { socket: listening, open_session })
     }
 
-    /// A unix socket is for its owner alone.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn for_owner_alone(&self) -> io::Result<()> {
-        match &self.door {
-            Door::Unix(_, path) => {
+    /// Restricts a unix socket to its owner.
+    pub fn restrict_to_owner(&self) -> io::Result<()> {
+        match &self.socket {
+            ListeningSocket::Unix(_, path) => {
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
             }
-            Door::Tcp(_) => Ok(()),
+            ListeningSocket::Tcp(_) => Ok(()),
         }
     }
 
     /// Where clients find it; the port is the real one when 0 was asked for.
     #[must_use]
     pub fn address(&self) -> String {
-        match &self.door {
-            Door::Unix(_, path) => format!("unix:{}", path.display()),
-            Door::Tcp(listener) => {
+        match &self.socket {
+            ListeningSocket::Unix(_, path) => format!("unix:{}", path.display()),
+            ListeningSocket::Tcp(listener) => {
                 listener.local_addr().map_or_else(|_| String::new(), |found| found.to_string())
             }
         }
@@ -187,7 +133,7 @@ impl Listener {
 }
 
 /// Removes a socket that nobody listens on any more.
-fn forget_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
+fn remove_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
         return Err(AddressError::NotASocket(path.into()));
@@ -202,7 +148,7 @@ fn forget_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Door::Unix(_, path) = &self.door {
+        if let ListeningSocket::Unix(_, path) = &self.socket {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -210,26 +156,26 @@ impl Drop for Listener {
 
 impl Listen for Listener {
     fn fd(&self) -> BorrowedFd<'_> {
-        match &self.door {
-            Door::Unix(listener, _) => listener.as_fd(),
-            Door::Tcp(listener) => listener.as_fd(),
+        match &self.socket {
+            ListeningSocket::Unix(listener, _) => listener.as_fd(),
+            ListeningSocket::Tcp(listener) => listener.as_fd(),
         }
     }
 
     fn accept(&mut self) -> io::Result<Option<Box<dyn Session>>> {
-        let accepted = match &self.door {
-            Door::Unix(listener, _) => listener.accept().and_then(|(socket, _)| {
+        let accepted = match &self.socket {
+            ListeningSocket::Unix(listener, _) => listener.accept().and_then(|(socket, _)| {
                 socket.set_nonblocking(true)?;
                 Ok(Socket::Unix(socket))
             }),
-            Door::Tcp(listener) => listener.accept().and_then(|(socket, _)| {
+            ListeningSocket::Tcp(listener) => listener.accept().and_then(|(socket, _)| {
                 socket.set_nonblocking(true)?;
                 socket.set_nodelay(true)?;
                 Ok(Socket::Tcp(socket))
             }),
         };
         match accepted {
-            Ok(socket) => Ok(Some((self.greet)(socket))),
+            Ok(socket) => Ok((self.open_session)(socket).ok()),
             Err(why) => match why.kind() {
                 io::ErrorKind::WouldBlock => Ok(None),
                 // The client has gone again, or a signal came.

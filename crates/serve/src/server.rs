@@ -10,24 +10,21 @@ use drivebay_units::{Lpn, SECTOR_BYTES};
 use serde::Deserialize;
 
 use crate::ahci;
+use crate::channel::{Channel, Handle};
 use crate::clock::Pace;
 use crate::control::Control;
 use crate::engine::Engine;
-use crate::event_loop::{EventLoop, Limits, Post};
+use crate::event_loop::EventLoop;
 use crate::faults::{Fault, FaultError};
 use crate::listener::{Address, AddressError, Listener};
-use crate::mailbox::Handle;
 use crate::nbd::tls::TlsError;
-use crate::nbd::{self, Connection, Export, Stream};
-use crate::nvme::pci;
-use crate::nvme::tcp::{Target, TargetError};
-use crate::nvme::{Identity, Subsystem};
-use crate::pci::VfioError;
-use crate::power::{Cuts, CutsError};
+use crate::nbd::{self, Export, Stream};
+use crate::nvme::{self, Subsystem};
+use crate::pci::vfio::VfioError;
+use crate::power_cut::{PowerCutPlan, PowerCutPlanError};
 use crate::report::Report;
 use crate::session::Session;
-use crate::store::{Store, StoreError};
-use crate::volatile::Loss;
+use crate::store::{PowerCutLoss, Store, StoreError};
 
 /// What is served, and how.
 #[derive(Clone, Debug, Deserialize)]
@@ -55,10 +52,10 @@ pub struct Options {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Where the control socket is: `unix:PATH`.
     pub control: Option<String>,
-    /// When the power goes, as [`Cuts`] is written.
+    /// When the power goes, as [`PowerCutPlan`] is written.
     pub power_cut: Option<String>,
     /// How much is lost then.
-    pub loss: Loss,
+    pub loss: PowerCutLoss,
     /// Faults to come.
     pub faults: Vec<Fault>,
 }
@@ -73,9 +70,6 @@ pub enum ServeError {
     /// An address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// An address of NVMe/TCP.
-    #[error(transparent)]
-    Target(#[from] TargetError),
     /// A virtual machine's socket.
     #[error(transparent)]
     Vfio(#[from] VfioError),
@@ -84,7 +78,7 @@ pub enum ServeError {
     Tls(#[from] TlsError),
     /// The plan of power cuts.
     #[error(transparent)]
-    Cuts(#[from] CutsError),
+    PowerCutPlan(#[from] PowerCutPlanError),
     /// A fault.
     #[error(transparent)]
     Fault(#[from] FaultError),
@@ -126,13 +120,12 @@ impl ServeError {
             ServeError::Address(error) => {
                 matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
             }
-            ServeError::Target(error) => error.is_machine(),
             ServeError::State(error) => {
                 matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
             }
             ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
             ServeError::Tls(_)
-            | ServeError::Cuts(_)
+            | ServeError::PowerCutPlan(_)
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
             | ServeError::Control(_) => false,
@@ -155,21 +148,22 @@ impl Server {
     /// [`ServeError`].
     pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
         // What the user may have got wrong comes before anything is made.
-        let cuts: Option<Cuts> = options.power_cut.as_deref().map(str::parse).transpose()?;
+        let power_cuts: Option<PowerCutPlan> =
+            options.power_cut.as_deref().map(str::parse).transpose()?;
         let tls =
             options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
-        let post = Post::new()?;
-        let handle = post.handle();
+        let channel = Channel::new()?;
+        let handle = channel.handle();
         let bytes = spec.capacity_bytes();
         let sectors = bytes / SECTOR_BYTES;
         let store = match &options.data {
-            Some(path) => Store::open(path, sectors, &handle)?,
+            Some(path) => Store::open(path, sectors, handle.waker())?,
             None => Store::memory(sectors, options.memory_max_bytes),
         };
         let serial = format!("DRIVEBAY{seed:012X}");
-        let identity = Identity::new(&spec, &serial);
+        let nvme_identity = nvme::Identity::new(&spec, &serial);
         let is_nvme = spec.protocol == Protocol::Nvme;
-        let names = ahci::Names::new(&spec, &serial);
+        let ata_identity = ahci::Identity::new(&spec, &serial);
         let known = options.state.as_ref().filter(|path| path.exists());
         let device = match known {
             Some(path) => snapshot::restore(spec, None, path)?,
@@ -177,35 +171,44 @@ impl Server {
         };
         let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
         let mut engine = Engine::new(device, store, options.pace, seed);
-        if cuts.is_some() || options.control.is_some() {
-            engine.may_lose_power(cuts, options.loss);
+        if power_cuts.is_some() || options.control.is_some() {
+            engine.allow_power_cuts(power_cuts, options.loss);
         }
         for &fault in &options.faults {
-            engine.faults().add(fault)?;
+            engine.add_fault(fault)?;
         }
-        let mut event_loop = EventLoop::new(engine, post, Limits::default())?;
+        let mut event_loop = EventLoop::new(engine, channel)?;
         let export = Arc::new(Export { tls, name: options.name.clone(), bytes });
         let mut addresses = Vec::new();
         for text in &options.nbd {
             let export = Arc::clone(&export);
-            let greet = move |socket| -> Box<dyn Session> {
-                Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export)))
+            let open = move |socket| -> io::Result<Box<dyn Session>> {
+                Ok(Box::new(nbd::Connection::new(Stream::Plain(socket), Arc::clone(&export))))
             };
-            let listener = Listener::new(&text.parse()?, Box::new(greet))?;
+            let listener = Listener::new(&text.parse()?, Box::new(open))?;
             addresses.push(listener.address());
             event_loop.listen(Box::new(listener))?;
         }
-        let subsystem = Subsystem::shared(identity);
+        let subsystem = Subsystem::shared(nvme_identity);
         for text in &options.nvme_tcp {
-            let target = Target::bind(text, subsystem.clone())?;
-            addresses.push(target.address());
-            event_loop.listen(Box::new(target))?;
+            let address = match text.parse() {
+                Ok(address @ Address::Tcp(..)) => address,
+                _ => return Err(AddressError::NotTcp(text.clone()).into()),
+            };
+            let shared = subsystem.clone();
+            let open = move |socket| -> io::Result<Box<dyn Session>> {
+                Ok(Box::new(nvme::tcp::Connection::new(socket, shared.clone())?))
+            };
+            let listener = Listener::new(&address, Box::new(open))?;
+            let nqn = subsystem.lock().identity().nqn.clone();
+            addresses.push(format!("nvme-tcp:{} {nqn}", listener.address()));
+            event_loop.listen(Box::new(listener))?;
         }
         if let Some(path) = &options.vfio_user {
             if is_nvme {
-                pci::serve(&mut event_loop, &handle, &subsystem, path)?;
+                nvme::pci::registers::serve(&mut event_loop, &handle, &subsystem, path)?;
             } else {
-                ahci::serve(&mut event_loop, &handle, names, path)?;
+                ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
             }
             addresses.push(format!("vfio-user:{}", path.display()));
         }
@@ -214,8 +217,8 @@ impl Server {
             if !matches!(address, Address::Unix(_)) {
                 return Err(ServeError::Control(text.clone()));
             }
-            let listener = Listener::new(&address, Box::new(|s| Box::new(Control::new(s))))?;
-            listener.for_owner_alone()?;
+            let listener = Listener::new(&address, Box::new(|s| Ok(Box::new(Control::new(s)))))?;
+            listener.restrict_to_owner()?;
             event_loop.listen(Box::new(listener))?;
         }
         Ok(Server { event_loop, handle, addresses, state: options.state.clone() })
@@ -238,11 +241,11 @@ impl Server {
     /// # Errors
     /// [`ServeError::Machine`], [`ServeError::State`].
     pub fn run(self) -> Result<Report, ServeError> {
-        let (mut engine, _) = self.event_loop.run()?;
+        let mut engine = self.event_loop.run()?;
         if let Some(path) = &self.state {
             snapshot::save(engine.device(), path)?;
         }
-        Ok(Report::of(&mut engine))
+        Ok(engine.report())
     }
 }
 

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Handle, Loss, Options, Pace, Server};
+use drivebay_serve::{Handle, Options, Pace, PowerCutLoss, Server};
 use drivebay_wire::ata::{Command, Opcode};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -204,7 +204,7 @@ fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
         tls: None,
         control: None,
         power_cut: None,
-        loss: Loss::All,
+        loss: PowerCutLoss::All,
         faults: Vec::new(),
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
@@ -281,7 +281,7 @@ fn what_goes_wrong_is_told_and_can_be_mended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.sock");
     let (handle, running) = serve(&path);
-    handle.ask(|engine| engine.may_lose_power(None, Loss::All)).unwrap();
+    handle.ask(|engine| engine.allow_power_cuts(None, PowerCutLoss::All)).unwrap();
     let mut machine = Machine::boot(&path);
     machine.start();
     let region = &[(DATA, 4096)][..];

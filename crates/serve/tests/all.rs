@@ -6,6 +6,7 @@ mod nvme_host;
 mod nvme_pci;
 mod nvme_tcp;
 mod order;
+mod prop_ahci;
 mod prop_nbd;
 mod prop_power;
 mod support;

@@ -11,7 +11,8 @@ use crate::support::spec;
 use drivebay_drive::Device;
 use drivebay_serve::nbd::{Connection, Export, Stream};
 use drivebay_serve::{
-    Address, Engine, EventLoop, Fault, Handle, Limits, Listener, Loss, Pace, Post, Session, Store,
+    Address, Channel, Engine, EventLoop, Fault, Handle, Listener, Pace, PowerCutLoss, Session,
+    Store,
 };
 use tempfile::TempDir;
 
@@ -28,24 +29,23 @@ impl Served {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let image = folder.path().join("image");
-        let post = Post::new().expect("an eventfd");
-        let handle = post.handle();
-        let theirs = post.handle();
+        let channel = Channel::new().expect("an eventfd");
+        let handle = channel.handle();
         let address = Address::Unix(path);
         let bytes = SECTORS * 512;
         let export = Arc::new(Export { tls: None, name: "drive".into(), bytes });
-        let greet = move |socket| -> Box<dyn Session> {
-            Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export)))
+        let open = move |socket| -> std::io::Result<Box<dyn Session>> {
+            Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export))))
         };
-        let listener = Listener::new(&address, Box::new(greet)).expect("a socket");
+        let listener = Listener::new(&address, Box::new(open)).expect("a socket");
         let thread = std::thread::spawn(move || {
-            let store = Store::open(&image, SECTORS, &theirs).expect("a file");
+            let store = Store::open(&image, SECTORS, channel.handle().waker()).expect("a file");
             let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
             let mut engine = Engine::new(device, store, Pace::Sleep, 1);
             prepare(&mut engine);
-            let mut served = EventLoop::new(engine, post, Limits::default()).expect("epoll");
+            let mut served = EventLoop::new(engine, channel).expect("epoll");
             served.listen(Box::new(listener)).expect("epoll");
-            served.run().expect("epoll").0
+            served.run().expect("epoll")
         });
         Served { folder, handle, thread: Some(thread) }
     }
@@ -167,7 +167,7 @@ fn nonsense_is_refused_and_ends_no_one_else() {
 
 #[test]
 fn a_power_cut_drops_the_connection_and_what_was_not_flushed() {
-    let served = Served::new(|engine| engine.may_lose_power(None, Loss::All));
+    let served = Served::new(|engine| engine.allow_power_cuts(None, PowerCutLoss::All));
     let mut client = served.client();
     assert_eq!(client.write(0, 0, &[1; 4096]), Some(0));
     assert_eq!(client.flush(), Some(0));
@@ -192,7 +192,7 @@ fn faults_reach_the_host() {
             r#"{"kind": "read-only", "after_ios": 2}"#,
         ] {
             let fault: Fault = serde_json::from_str(text).expect("a fault");
-            engine.faults().add(fault).expect("possible");
+            engine.add_fault(fault).expect("possible");
         }
     });
     let mut client = served.client();
@@ -206,15 +206,17 @@ fn faults_reach_the_host() {
 #[test]
 fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
-    let post = Post::new().expect("an eventfd");
+    let channel = Channel::new().expect("an eventfd");
     let open = |path: PathBuf, sectors| {
-        Store::open(&path, sectors, &post.handle()).map(|_| ()).map_err(|why| why.to_string())
+        Store::open(&path, sectors, channel.handle().waker())
+            .map(|_| ())
+            .map_err(|why| why.to_string())
     };
     let refused = |path: PathBuf| open(path, 8).expect_err("refused");
     assert!(refused("/dev/null".into()).contains("not a regular file"));
     assert!(refused(folder.path().into()).contains("not a regular file"));
     let image = folder.path().join("image");
-    let kept = Store::open(&image, 8, &post.handle()).expect("made");
+    let kept = Store::open(&image, 8, channel.handle().waker()).expect("made");
     assert!(refused(image.clone()).contains("in use"));
     drop(kept);
     assert_eq!(open(image.clone(), 8), Ok(()));

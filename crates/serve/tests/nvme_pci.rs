@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Handle, Loss, Options, Pace, Server};
+use drivebay_serve::{Handle, Options, Pace, PowerCutLoss, Server};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -166,7 +166,7 @@ fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
         tls: None,
         control: None,
         power_cut: None,
-        loss: Loss::All,
+        loss: PowerCutLoss::All,
         faults: Vec::new(),
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
@@ -179,7 +179,7 @@ fn a_power_cut_fails_the_controller_until_it_is_reset() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.sock");
     let (handle, running) = serve(&path);
-    handle.ask(|engine| engine.may_lose_power(None, Loss::All)).unwrap();
+    handle.ask(|engine| engine.allow_power_cuts(None, PowerCutLoss::All)).unwrap();
     let mut machine = Machine::boot(&path);
     machine.enable();
     machine.make_queues();

@@ -2,7 +2,7 @@
 //! commands leaves the data that an obvious model of the drive has, and any bytes leave it standing.
 
 use crate::nvme_host::{self, Host, NQN, Rig};
-use drivebay_serve::Loss;
+use drivebay_serve::PowerCutLoss;
 use drivebay_wire::nvme::{
     Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, Pdu, SmartLog,
     Sqe, Status, encode,
@@ -48,7 +48,7 @@ fn the_discovery_controller_names_the_subsystem_and_knows_no_drive() {
 #[test]
 fn after_a_power_cut_what_was_flushed_is_there_and_what_was_asked_is_not() {
     let mut rig = Rig::new();
-    rig.engine.may_lose_power(None, Loss::All);
+    rig.engine.allow_power_cuts(None, PowerCutLoss::All);
     let _admin = rig.connect(0, Digests::default());
     let mut host = rig.connect(1, Digests::default());
     let write = |lba| nvme_host::io(0x01, lba, 8);

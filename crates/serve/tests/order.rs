@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{request, spec};
+use crate::support::{request, spec, submit};
 use drivebay_drive::Device;
 use drivebay_serve::{Engine, Op, Pace, Status, Store};
 
@@ -17,13 +17,13 @@ fn a_turn_that_has_passed_is_served_before_the_next_request_is_accepted() {
     let mut done = Vec::new();
     for token in 0..3 {
         engine.begin_turn();
-        engine.submit(request(Op::Read, 8 * token, 8, token), &[]);
+        submit(&mut engine, request(Op::Read, 8 * token, 8, token), &[]);
         // Longer than the way to the flash core.
         thread::sleep(Duration::from_millis(2));
     }
     while done.len() < 3 {
         engine.begin_turn();
-        while let Some(next) = engine.next_done() {
+        while let Some(next) = engine.next_completion() {
             assert_eq!(next.status, Status::Ok);
             done.push(next.request.token);
         }

@@ -1,8 +1,8 @@
 //! Whatever a client says, the connection answers, waits or ends: no panic, no memory without bound.
 //! The quick form of the fuzz target `nbd_session`.
 
+use crate::support::nbd::NbdClient;
 use crate::support::spec;
-use drivebay_serve::probe::Probe;
 use proptest::prelude::*;
 
 /// A request whose fields are mostly near what is allowed.
@@ -50,7 +50,7 @@ proptest! {
         requests in prop::collection::vec(request(), 1..40),
         piece in 1usize..5000,
     ) {
-        Probe::new(spec(4096, false), true).feed(&requests.concat(), piece);
+        NbdClient::new(spec(4096, false), true).feed(&requests.concat(), piece);
     }
 
     #[test]
@@ -61,6 +61,6 @@ proptest! {
     ) {
         let hello = 3u32.to_be_bytes().to_vec();
         let bytes = [hello, options.concat(), after].concat();
-        Probe::new(spec(4096, false), false).feed(&bytes, piece);
+        NbdClient::new(spec(4096, false), false).feed(&bytes, piece);
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::support::{drain, engine, request};
-use drivebay_serve::{Engine, Loss, Op, Status};
+use crate::support::{drain, engine, request, submit};
+use drivebay_serve::{Engine, Op, PowerCutLoss, Status};
 use drivebay_units::{Lpn, Ppa, Rng, SECTOR_BYTES};
 
 const SECTORS: u64 = 2048;
@@ -55,10 +55,10 @@ struct Outcome {
 }
 
 /// Random commands with `cuts` power cuts.
-fn torture(seed: u64, loss: Loss, cuts: u64, lying: bool) -> Outcome {
+fn torture(seed: u64, loss: PowerCutLoss, cuts: u64, lying: bool) -> Outcome {
     let mut rng = Rng::new(seed).fork("torture");
     let mut engine = engine(SECTORS, seed, lying);
-    engine.may_lose_power(None, loss);
+    engine.allow_power_cuts(None, loss);
     let mut reference = Reference::new();
     let mut outcome = Outcome { wrong: 0, lost: 0 };
     let (mut version, mut done_cuts) = (0, 0);
@@ -79,7 +79,7 @@ fn torture(seed: u64, loss: Loss, cuts: u64, lying: bool) -> Outcome {
             }
         };
         engine.begin_turn();
-        engine.submit(request(op, lba, sectors as u32, version), &data);
+        submit(&mut engine, request(op, lba, sectors as u32, version), &data);
         if rng.below(4) == 0 && op != Op::Flush {
             // The plug is pulled before the answer: new, old, or a part of each.
             put(&mut reference, op, lba, sectors, version);
@@ -121,7 +121,9 @@ fn check_cut(engine: &mut Engine, reference: &mut Reference, outcome: &mut Outco
 
 #[test]
 fn nothing_safe_is_lost_in_hundreds_of_cuts() {
-    for (seed, loss) in [(1, Loss::All), (2, Loss::Random), (3, Loss::Unflushed)] {
+    for (seed, loss) in
+        [(1, PowerCutLoss::All), (2, PowerCutLoss::Random), (3, PowerCutLoss::Unflushed)]
+    {
         let outcome = torture(seed, loss, 400, false);
         assert_eq!(outcome.wrong, 0, "{loss:?}");
         assert!(outcome.lost > 1000, "{loss:?}: cuts lose what is not safe: {}", outcome.lost);
@@ -135,7 +137,7 @@ fn data_falls_back_as_the_models_map_does() {
     const PAGES: u64 = SECTORS / 8;
     let mut rng = Rng::new(5).fork("map");
     let mut engine = engine(SECTORS, 5, false);
-    engine.may_lose_power(None, Loss::All);
+    engine.allow_power_cuts(None, PowerCutLoss::All);
     // By page the newest version; by slot, and erases of its superblock, what was seen there last.
     let mut newest = vec![0; PAGES as usize];
     let mut slots: HashMap<(Ppa, u32), (u64, u64)> = HashMap::new();
@@ -153,7 +155,7 @@ fn data_falls_back_as_the_models_map_does() {
             let data = pattern(version).repeat(8 * count as usize);
             let op = Op::Write { fua: rng.below(30) == 0 };
             engine.begin_turn();
-            engine.submit(request(op, page * 8, 8 * count as u32, version), &data);
+            submit(&mut engine, request(op, page * 8, 8 * count as u32, version), &data);
             assert_eq!(drain(&mut engine)[0].status, Status::Ok);
             newest[page as usize..(page + count) as usize].fill(version);
             // Collection may have moved any page.
@@ -188,24 +190,24 @@ fn data_falls_back_as_the_models_map_does() {
 
 #[test]
 fn a_drive_that_ignores_flushes_is_caught() {
-    assert!(torture(3, Loss::All, 100, true).wrong > 100);
+    assert!(torture(3, PowerCutLoss::All, 100, true).wrong > 100);
 }
 
 #[test]
 fn what_the_drive_can_lose_is_bounded() {
     let mut engine = engine(SECTORS * 16, 1, false);
-    engine.may_lose_power(None, Loss::All);
+    engine.allow_power_cuts(None, PowerCutLoss::All);
     let data = vec![1; 128 * SECTOR];
     let mut most = 0;
     for number in 0..200 {
         engine.begin_turn();
-        engine.submit(request(Op::Write { fua: false }, number * 128, 128, number), &data);
+        submit(&mut engine, request(Op::Write { fua: false }, number * 128, 128, number), &data);
         drain(&mut engine);
         most = most.max(engine.losable_bytes());
     }
     assert!(most > 0 && most < 200 * data.len() as u64);
     engine.begin_turn();
-    engine.submit(request(Op::Flush, 0, 0, 0), &[]);
+    submit(&mut engine, request(Op::Flush, 0, 0, 0), &[]);
     drain(&mut engine);
     assert_eq!(engine.losable_bytes(), 0);
 }

@@ -7,28 +7,28 @@ use drivebay_wire::ata::{
     Answer, Command, Fault, Identify, Opcode, STATUS_READY, checksummed, queued_error_log,
 };
 
-use crate::engine::Engine;
+use crate::drive::Drive;
 
-/// What a command comes to.
+/// What the device must do for a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Action {
     /// Sectors to the host; by PIO where the command says so.
     Read { lba: u64, sectors: u32, is_pio: bool },
     /// Sectors from the host.
     Write { lba: u64, sectors: u32, fua: bool },
-    /// The cache to flash.
+    /// Flush the write cache.
     Flush,
-    /// Ranges, in so many bytes from the host.
+    /// Deallocate ranges, which come in this number of bytes from the host.
     Trim { bytes: usize },
-    /// Data that is known at once.
-    Give { data: Vec<u8>, is_pio: bool },
-    /// Nothing but an answer.
+    /// Data that does not come from the medium.
+    Return { data: Vec<u8>, is_pio: bool },
+    /// Only a completion.
     Answer(Answer),
 }
 
-/// What a drive says of itself.
+/// Names and limits of a drive.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct Identity {
     serial: String,
     firmware: String,
     model: String,
@@ -36,10 +36,11 @@ pub struct Names {
     queue_depth: u8,
 }
 
-impl Names {
-    /// Those of a profile. No publication has the firmware's.
-    pub fn new(spec: &Spec, serial: &str) -> Names {
-        Names {
+impl Identity {
+    /// From a profile. No publication gives the firmware revision.
+    #[must_use]
+    pub fn new(spec: &Spec, serial: &str) -> Identity {
+        Identity {
             serial: serial.to_owned(),
             firmware: "1.0".to_owned(),
             model: spec.raw.drive.model.value.chars().filter(char::is_ascii).take(40).collect(),
@@ -50,7 +51,7 @@ impl Names {
 
 /// The drive behind its registers.
 pub(super) struct Ata {
-    names: Names,
+    identity: Identity,
     sectors: u64,
     write_cache: bool,
     smart: bool,
@@ -68,19 +69,19 @@ const LOG_DIRECTORY: u64 = 0x00;
 const LOG_QUEUED_ERROR: u64 = 0x10;
 
 impl Ata {
-    pub fn new(names: Names, sectors: u64) -> Ata {
-        Ata { names, sectors, write_cache: true, smart: true, failed: None }
+    pub fn new(identity: Identity, sectors: u64) -> Ata {
+        Ata { identity, sectors, write_cache: true, smart: true, failed: None }
     }
 
-    /// Says what is to be done for a command.
-    pub fn plan(&mut self, engine: &mut Engine, command: &Command) -> Result<Deed, Fault> {
+    /// Decides what is to be done for a command.
+    pub fn plan(&mut self, drive: &mut dyn Drive, command: &Command) -> Result<Action, Fault> {
         let opcode = Opcode::of(command.code).ok_or(Fault::Aborted)?;
         let fua = !self.write_cache;
         let (long, short) =
             ((command.lba, command.sectors48()), (command.lba28(), command.sectors28()));
-        let read = |(lba, sectors): (u64, u32), is_pio| Deed::Read { lba, sectors, is_pio };
-        let write = |(lba, sectors): (u64, u32), fua| Deed::Write { lba, sectors, fua };
-        let deed = match opcode {
+        let read = |(lba, sectors): (u64, u32), is_pio| Action::Read { lba, sectors, is_pio };
+        let write = |(lba, sectors): (u64, u32), fua| Action::Write { lba, sectors, fua };
+        let action = match opcode {
             Opcode::ReadDmaExt => read(long, false),
             Opcode::ReadSectorsExt => read(long, true),
             Opcode::ReadDma => read(short, false),
@@ -95,28 +96,30 @@ impl Ata {
             Opcode::ReadVerify | Opcode::ReadVerifyExt => {
                 let range = if opcode == Opcode::ReadVerify { short } else { long };
                 self.check(range)?;
-                Deed::Answer(Answer::to(command, None))
+                Action::Answer(Answer::to(command, None))
             }
-            Opcode::FlushCache | Opcode::FlushCacheExt | Opcode::StandbyImmediate => Deed::Flush,
+            Opcode::FlushCache | Opcode::FlushCacheExt | Opcode::StandbyImmediate => Action::Flush,
             Opcode::DataSetManagement if command.features == TRIM && command.count > 0 => {
-                Deed::Trim { bytes: usize::from(command.count) * 512 }
+                Action::Trim { bytes: usize::from(command.count) * 512 }
             }
             Opcode::DataSetManagement => return Err(Fault::Aborted),
-            Opcode::IdentifyDevice => Deed::Give { data: self.identify().to_vec(), is_pio: true },
-            Opcode::ReadLogExt => Deed::Give { data: self.log(command)?, is_pio: true },
-            Opcode::ReadLogDmaExt => Deed::Give { data: self.log(command)?, is_pio: false },
-            Opcode::Smart => self.smart(engine, command)?,
+            Opcode::IdentifyDevice => {
+                Action::Return { data: self.identify().to_vec(), is_pio: true }
+            }
+            Opcode::ReadLogExt => Action::Return { data: self.log(command)?, is_pio: true },
+            Opcode::ReadLogDmaExt => Action::Return { data: self.log(command)?, is_pio: false },
+            Opcode::Smart => self.smart(drive, command)?,
             Opcode::SetFeatures => self.set_features(command)?,
-            Opcode::IdleImmediate => Deed::Answer(Answer::to(command, None)),
+            Opcode::IdleImmediate => Action::Answer(Answer::to(command, None)),
             // Active or idle.
             Opcode::CheckPowerMode => {
-                Deed::Answer(Answer { count: 0xff, ..Answer::to(command, None) })
+                Action::Answer(Answer { count: 0xff, ..Answer::to(command, None) })
             }
         };
-        if let Deed::Read { lba, sectors, .. } | Deed::Write { lba, sectors, .. } = deed {
+        if let Action::Read { lba, sectors, .. } | Action::Write { lba, sectors, .. } = action {
             self.check((lba, sectors))?;
         }
-        Ok(deed)
+        Ok(action)
     }
 
     fn check(&self, (lba, sectors): (u64, u32)) -> Result<(), Fault> {
@@ -124,7 +127,7 @@ impl Ata {
     }
 
     fn identify(&self) -> [u8; 512] {
-        let Names { serial, firmware, model, queue_depth } = &self.names;
+        let Identity { serial, firmware, model, queue_depth } = &self.identity;
         Identify {
             serial,
             firmware,
@@ -160,7 +163,7 @@ impl Ata {
         }
     }
 
-    fn set_features(&mut self, command: &Command) -> Result<Deed, Fault> {
+    fn set_features(&mut self, command: &Command) -> Result<Action, Fault> {
         match command.features as u8 {
             0x02 => self.write_cache = true,
             0x82 => self.write_cache = false,
@@ -168,33 +171,33 @@ impl Ata {
             0x03 | 0x55 | 0xaa | 0x10 | 0x90 => {}
             _ => return Err(Fault::Aborted),
         }
-        Ok(Deed::Answer(Answer::to(command, None)))
+        Ok(Action::Answer(Answer::to(command, None)))
     }
 
-    fn smart(&mut self, engine: &mut Engine, command: &Command) -> Result<Deed, Fault> {
+    fn smart(&mut self, drive: &mut dyn Drive, command: &Command) -> Result<Action, Fault> {
         if command.lba & 0xff_ff00 != SMART_KEY {
             return Err(Fault::Aborted);
         }
         let done = Answer::to(command, None);
-        let give = |page: [u8; 512]| Deed::Give { data: page.to_vec(), is_pio: true };
+        let page_of = |page: [u8; 512]| Action::Return { data: page.to_vec(), is_pio: true };
         match (command.features as u8, self.smart) {
             (0xd8, _) => self.smart = true,
             (_, false) => return Err(Fault::Aborted),
             (0xd9, _) => self.smart = false,
-            (0xd0, _) => return Ok(give(attributes(engine))),
-            (0xd1, _) => return Ok(give(thresholds())),
+            (0xd0, _) => return Ok(page_of(attributes(drive))),
+            (0xd1, _) => return Ok(page_of(thresholds())),
             // A log: its directory and the errors, of which there are none.
-            (0xd5, _) if command.lba as u8 <= 1 => return Ok(give(checksummed([0; 512]))),
+            (0xd5, _) if command.lba as u8 <= 1 => return Ok(page_of(checksummed([0; 512]))),
             // Attributes are always saved.
             (0xd2, _) => {}
             (0xda, _) => {
-                let is_failing = engine.health().available_spare_percent == 0;
+                let is_failing = drive.health().available_spare_percent == 0;
                 let lba = if is_failing { SMART_FAILING } else { SMART_KEY };
-                return Ok(Deed::Answer(Answer { lba, ..done }));
+                return Ok(Action::Answer(Answer { lba, ..done }));
             }
             _ => return Err(Fault::Aborted),
         }
-        Ok(Deed::Answer(done))
+        Ok(Action::Answer(done))
     }
 }
 
@@ -203,8 +206,8 @@ const ATTRIBUTES: [(u8, bool); 6] =
     [(9, false), (12, false), (177, false), (187, false), (194, false), (241, false)];
 
 /// SMART READ DATA.
-fn attributes(engine: &mut Engine) -> [u8; 512] {
-    let health = engine.health();
+fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
+    let health = drive.health();
     let worn = health.percentage_used.unwrap_or(0);
     let temperature = health.temperature_c.clamp(0.0, 255.0) as u8;
     let raw = [

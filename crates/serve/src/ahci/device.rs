@@ -1,25 +1,25 @@
-//! The device in the event loop: commands from the list in the machine's memory, and their answers.
+//! The device in the event loop: commands from the list in the guest's memory, and their completions.
 //!
-//! Memory: 32 commands at most, of each at most a table of 1 MiB; one buffer for the data of one
-//! command, 32 MiB at most.
+//! Memory: at most 32 commands, of each at most a table of 1 MiB; one buffer for the data of one
+//! command, at most 32 MiB.
 
-use std::any::Any;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::ata::{
     Answer, Command, FRAME_BYTES, Fault, Opcode, set_device_bits, trim_ranges,
 };
 
-use super::ata::{Ata, Deed};
-use super::hba::{Hba, IS_PIO, IS_REGISTERS, SLOTS};
+use super::ata::{Action, Ata, Identity};
+use super::hba::{Hba, IS_PIO, IS_REGISTERS, REGISTER_BYTES, SLOTS};
 use super::list::{self, Regions};
-use crate::engine::{Done, Engine, Op, Request, Status};
-use crate::pci::Memory;
-use crate::session::{Next, Session, SessionId};
+use crate::drive::Drive;
+use crate::lock::lock;
+use crate::pci::memory::GuestMemory;
+use crate::request::{Completion, Op, Request, Status};
+use crate::session::{Next, Session};
 
 /// Where frames lie in the region that receives them.
 const FRAME_PIO: u64 = 0x20;
@@ -28,98 +28,112 @@ const FRAME_BITS: u64 = 0x58;
 /// Control register: reset by software.
 const CONTROL_RESET: u8 = 1 << 2;
 
-/// What the machine's thread and the event loop have in common. Locks are taken in this order.
-pub(super) struct Shared {
-    pub hba: Mutex<Hba>,
-    pub memory: Arc<Mutex<Memory>>,
+/// What the vfio-user thread and the event loop share. Locks are taken in the order of the fields.
+pub struct Shared {
+    hba: Mutex<Hba>,
+    /// The guest's memory.
+    pub memory: Arc<Mutex<GuestMemory>>,
     /// The event file descriptor of the one vector.
-    pub vector: Mutex<Option<File>>,
+    pub(super) vector: Mutex<Option<File>>,
 }
 
 impl Shared {
-    /// Raises the interrupt.
-    pub fn interrupt(&self) {
+    /// The values of all registers.
+    #[must_use]
+    pub fn registers(&self) -> [u8; REGISTER_BYTES] {
+        lock(&self.hba).image()
+    }
+
+    /// The guest writes a register; returns whether the device must be notified.
+    pub fn write_register(&self, offset: u64, value: u32) -> bool {
+        let effect = lock(&self.hba).write(offset, value);
+        if effect.interrupt {
+            self.interrupt();
+        }
+        effect.work
+    }
+
+    /// The guest resets the device, which must be notified.
+    pub fn reset(&self) {
+        lock(&self.hba).reset();
+    }
+
+    pub(super) fn interrupt(&self) {
         if let Some(file) = lock(&self.vector).as_mut() {
-            // A full counter means that it has not been heard yet.
+            // A full counter means that the interrupt is pending already.
             let _ = file.write(&1_u64.to_ne_bytes());
         }
     }
 }
 
-/// Takes a lock, whoever panicked with it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The letter of the machine's thread: there may be work.
-pub(super) struct Work;
-
-struct Flight {
+struct InflightCommand {
     header: u64,
     command: Command,
     regions: Regions,
-    deed: Deed,
+    action: Action,
     is_queued: bool,
-    /// Requests of the engine that are not done.
+    /// Requests that have not completed.
     left: u32,
     fault: Option<Fault>,
 }
 
-/// The drive, as a virtual machine sees it.
-pub(super) struct AhciDevice {
+/// The drive, as a guest sees it.
+pub struct AhciDevice {
     shared: Arc<Shared>,
     ata: Ata,
-    flights: [Option<Flight>; SLOTS],
-    /// Of the flights.
+    commands: [Option<InflightCommand>; SLOTS],
+    /// Epoch of the commands.
     epoch: u32,
-    me: Option<SessionId>,
-    /// Tags of queued commands whose end is still to be told.
-    ended: u32,
-    /// Reset by software, until the bit is cleared again.
-    is_held: bool,
+    /// Tags of queued commands that have completed, and are still to be reported.
+    completed: u32,
+    /// In reset by software.
+    is_in_reset: bool,
     buffer: Vec<u8>,
 }
 
-/// A fault of the machine, not of a command: its memory cannot be reached.
+/// The guest's memory cannot be accessed: an error of the port, not of a command.
 struct HostBus;
 
 impl AhciDevice {
-    pub fn new(ata: Ata) -> AhciDevice {
+    /// A drive that is switched on.
+    #[must_use]
+    pub fn new(identity: Identity, sectors: u64) -> AhciDevice {
         let (memory, vector) = (Arc::default(), Mutex::default());
         AhciDevice {
             shared: Arc::new(Shared { hba: Mutex::new(Hba::new()), memory, vector }),
-            ata,
-            flights: [const { None }; SLOTS],
+            ata: Ata::new(identity, sectors),
+            commands: [const { None }; SLOTS],
             epoch: 0,
-            me: None,
-            ended: 0,
-            is_held: false,
+            completed: 0,
+            is_in_reset: false,
             buffer: Vec::new(),
         }
     }
 
+    /// What the vfio-user thread needs.
+    #[must_use]
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
 
-    /// Forgets the commands that a reset or an error has made void.
-    fn look_at_epoch(&mut self) {
+    /// Forgets the commands that a reset or an error has aborted.
+    fn check_epoch(&mut self) {
         let epoch = lock(&self.shared.hba).epoch();
         if epoch != self.epoch {
             self.epoch = epoch;
-            self.flights = [const { None }; SLOTS];
-            self.ended = 0;
+            self.commands = [const { None }; SLOTS];
+            self.completed = 0;
         }
     }
 
-    /// Does what the registers ask for.
-    fn work(&mut self, engine: &mut Engine, me: SessionId) {
-        self.look_at_epoch();
-        self.greet();
+    /// Takes the commands that were issued.
+    fn take_commands(&mut self, drive: &mut dyn Drive) {
+        self.check_epoch();
+        self.send_signature();
         loop {
             let slot = lock(&self.shared.hba).next_slot();
             let Some(slot) = slot else { return };
-            if let Err(HostBus) = self.start(engine, me, slot) {
+            if let Err(HostBus) = self.start(drive, slot) {
                 self.fail();
                 return;
             }
@@ -127,160 +141,163 @@ impl AhciDevice {
     }
 
     fn fail(&mut self) {
-        let interrupt = lock(&self.shared.hba).host_bus_failed();
+        let interrupt = lock(&self.shared.hba).fail_host_bus();
         if interrupt {
             self.shared.interrupt();
         }
-        self.look_at_epoch();
+        self.check_epoch();
     }
 
-    fn greet(&self) {
+    fn send_signature(&self) {
         let mut hba = lock(&self.shared.hba);
-        let Some(answer) = hba.greeting() else { return };
+        let Some(answer) = hba.take_signature() else { return };
         let posted = self.post(&hba, FRAME_REGISTERS, &answer.frame());
-        let interrupt =
-            if posted.is_ok() { hba.raise(IS_REGISTERS) } else { hba.host_bus_failed() };
+        let interrupt = if posted.is_ok() { hba.raise(IS_REGISTERS) } else { hba.fail_host_bus() };
         if interrupt {
             self.shared.interrupt();
         }
     }
 
-    /// Puts a frame where the host receives it.
+    /// Writes a frame where the host receives it.
     fn post(&self, hba: &Hba, place: u64, frame: &[u8]) -> Result<(), HostBus> {
         let Some(frames) = hba.frames() else { return Ok(()) };
         let memory = lock(&self.shared.memory);
         memory.write(frames.wrapping_add(place), frame).map_err(|_| HostBus)
     }
 
-    fn start(&mut self, engine: &mut Engine, me: SessionId, slot: usize) -> Result<(), HostBus> {
+    fn start(&mut self, drive: &mut dyn Drive, slot: usize) -> Result<(), HostBus> {
         let list = lock(&self.shared.hba).list();
         let entry = list::read(&lock(&self.shared.memory), list, slot).map_err(|_| HostBus)?;
         let list::Entry { header, command, regions } = entry;
         let (command, is_known) = (command.unwrap_or_default(), command.is_some());
         if is_known && !command.is_command {
-            lock(&self.shared.hba).taken_note(slot);
+            lock(&self.shared.hba).complete_control(slot);
             self.control(&command);
             return Ok(());
         }
         let queued = [Opcode::ReadQueued as u8, Opcode::WriteQueued as u8];
         let is_queued = is_known && queued.contains(&command.code);
         if is_queued {
-            lock(&self.shared.hba).queued(slot);
+            lock(&self.shared.hba).enqueue(slot);
         } else {
             lock(&self.shared.hba).occupy(slot);
         }
-        // The tag is the slot's number; one that is under way cannot come again.
+        // The tag is the slot's number; one that is in flight cannot come again.
         let is_sound = is_known
-            && self.flights[slot].is_none()
+            && self.commands[slot].is_none()
             && (!is_queued || usize::from(command.tag()) == slot);
-        let planned = if is_sound { self.ata.plan(engine, &command) } else { Err(Fault::Aborted) };
-        let (deed, fault) = match planned {
-            Ok(deed) => (deed, None),
-            Err(fault) => (Deed::Answer(Answer::to(&command, Some(fault))), Some(fault)),
+        let planned = if is_sound { self.ata.plan(drive, &command) } else { Err(Fault::Aborted) };
+        let (action, fault) = match planned {
+            Ok(action) => (action, None),
+            Err(fault) => (Action::Answer(Answer::to(&command, Some(fault))), Some(fault)),
         };
-        let mut flight = Flight { header, command, regions, deed, is_queued, left: 0, fault };
+        let mut inflight =
+            InflightCommand { header, command, regions, action, is_queued, left: 0, fault };
         if fault.is_none() {
-            self.submit(engine, me, slot, &mut flight)?;
+            self.submit(drive, slot, &mut inflight)?;
         }
-        if flight.left > 0 {
-            self.flights[slot] = Some(flight);
+        if inflight.left > 0 {
+            self.commands[slot] = Some(inflight);
             return Ok(());
         }
-        self.conclude(engine, slot, flight)
+        self.complete_command(drive, slot, inflight)
     }
 
     fn control(&mut self, command: &Command) {
-        let is_held = command.control & CONTROL_RESET != 0;
-        if self.is_held && !is_held {
-            lock(&self.shared.hba).regreet();
-            self.greet();
+        let is_in_reset = command.control & CONTROL_RESET != 0;
+        if self.is_in_reset && !is_in_reset {
+            lock(&self.shared.hba).repeat_signature();
+            self.send_signature();
         }
-        self.is_held = is_held;
+        self.is_in_reset = is_in_reset;
     }
 
-    /// Hands a command to the engine, with its data.
+    /// Submits the requests of a command, with its data.
     fn submit(
         &mut self,
-        engine: &mut Engine,
-        me: SessionId,
+        drive: &mut dyn Drive,
         slot: usize,
-        flight: &mut Flight,
+        inflight: &mut InflightCommand,
     ) -> Result<(), HostBus> {
         let token = slot as u64 | u64::from(self.epoch) << 32;
-        let request = |op, lba, sectors| Request { op, lba, sectors, session: me, token };
-        match flight.deed {
-            Deed::Read { lba, sectors, .. } => {
-                engine.submit(request(Op::Read, lba, sectors), &[]);
-                flight.left = 1;
+        let request = |op, lba, sectors| Request { op, lba, sectors, token };
+        match inflight.action {
+            Action::Read { lba, sectors, .. } => {
+                drive.submit(request(Op::Read, lba, sectors), &[]);
+                inflight.left = 1;
             }
-            Deed::Flush => {
-                engine.submit(request(Op::Flush, 0, 0), &[]);
-                flight.left = 1;
+            Action::Flush => {
+                drive.submit(Request::flush(token), &[]);
+                inflight.left = 1;
             }
-            Deed::Write { lba, sectors, fua } => {
-                if self.fetch(flight, sectors as usize * SECTOR_BYTES as usize)? {
-                    engine.submit(request(Op::Write { fua }, lba, sectors), &self.buffer);
-                    flight.left = 1;
+            Action::Write { lba, sectors, fua } => {
+                if self.fetch(inflight, sectors as usize * SECTOR_BYTES as usize)? {
+                    drive.submit(request(Op::Write { fua }, lba, sectors), &self.buffer);
+                    inflight.left = 1;
                 }
             }
-            Deed::Trim { bytes } => {
-                if !self.fetch(flight, bytes)? {
+            Action::Trim { bytes } => {
+                if !self.fetch(inflight, bytes)? {
                     return Ok(());
                 }
-                let beyond = |(lba, sectors): (u64, u32)| {
-                    lba + u64::from(sectors) > engine.store().sectors()
-                };
+                let beyond =
+                    |(lba, sectors): (u64, u32)| lba + u64::from(sectors) > drive.data().sectors();
                 if trim_ranges(&self.buffer).any(beyond) {
-                    flight.fault = Some(Fault::NotFound);
+                    inflight.fault = Some(Fault::NotFound);
                     return Ok(());
                 }
                 for (lba, sectors) in trim_ranges(&self.buffer) {
-                    engine.submit(request(Op::Trim { fua: false }, lba, sectors), &[]);
-                    flight.left += 1;
+                    drive.submit(request(Op::Trim { fua: false }, lba, sectors), &[]);
+                    inflight.left += 1;
                 }
             }
-            Deed::Give { .. } | Deed::Answer(_) => {}
+            Action::Return { .. } | Action::Answer(_) => {}
         }
         Ok(())
     }
 
-    /// Fetches the data of a command; whether it has so many bytes.
-    fn fetch(&mut self, flight: &mut Flight, bytes: usize) -> Result<bool, HostBus> {
+    /// Reads the data of a command; returns whether it has this number of bytes.
+    fn fetch(&mut self, inflight: &mut InflightCommand, bytes: usize) -> Result<bool, HostBus> {
         self.buffer.clear();
         self.buffer.resize(bytes, 0);
         let memory = lock(&self.shared.memory);
-        match list::fetch(&memory, &flight.regions, &mut self.buffer) {
+        match list::fetch(&memory, &inflight.regions, &mut self.buffer) {
             Ok(()) => Ok(true),
             Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
-                flight.fault = Some(Fault::Interface);
+                inflight.fault = Some(Fault::Interface);
                 Ok(false)
             }
             Err(_) => Err(HostBus),
         }
     }
 
-    /// Moves data to the host, and answers.
-    fn conclude(&mut self, engine: &Engine, slot: usize, flight: Flight) -> Result<(), HostBus> {
-        let Flight { header, command, regions, deed, is_queued, mut fault, .. } = flight;
+    /// Writes data to the host, and completes a command.
+    fn complete_command(
+        &mut self,
+        drive: &dyn Drive,
+        slot: usize,
+        inflight: InflightCommand,
+    ) -> Result<(), HostBus> {
+        let InflightCommand { header, command, regions, action, is_queued, mut fault, .. } =
+            inflight;
         let (mut moved, mut is_pio) = (0, false);
         if fault.is_none() {
-            match &deed {
-                Deed::Read { lba, sectors, is_pio: pio } => {
+            match &action {
+                Action::Read { lba, sectors, is_pio: pio } => {
                     is_pio = *pio;
                     moved = *sectors as usize * SECTOR_BYTES as usize;
                     self.buffer.clear();
                     self.buffer.resize(moved, 0);
-                    if engine.store().read(*lba, &mut self.buffer).is_err() {
+                    if drive.data().read(*lba, &mut self.buffer).is_err() {
                         fault = Some(Fault::Uncorrectable);
                     }
                 }
-                Deed::Give { data, is_pio: pio } => {
+                Action::Return { data, is_pio: pio } => {
                     (moved, is_pio) = (data.len(), *pio);
                     self.buffer.clear();
                     self.buffer.extend_from_slice(data);
                 }
-                Deed::Write { .. } | Deed::Trim { .. } => moved = 0,
-                Deed::Flush | Deed::Answer(_) => {}
+                _ => {}
             }
         }
         if fault.is_none() && moved > 0 {
@@ -292,67 +309,67 @@ impl AhciDevice {
                 Err(_) => return Err(HostBus),
             }
         }
-        let answer = match (&deed, fault) {
-            (Deed::Answer(answer), None) => *answer,
+        let answer = match (&action, fault) {
+            (Action::Answer(answer), None) => *answer,
             _ => Answer::to(&command, fault),
         };
         if is_queued {
-            return self.end_queued(slot, answer, fault);
+            return self.complete_queued(slot, answer, fault);
         }
-        let bytes = match deed {
-            Deed::Write { sectors, .. } => sectors as usize * SECTOR_BYTES as usize,
-            Deed::Trim { bytes } => bytes,
+        let bytes = match action {
+            Action::Write { sectors, .. } => sectors as usize * SECTOR_BYTES as usize,
+            Action::Trim { bytes } => bytes,
             _ => moved,
         };
         let memory = lock(&self.shared.memory);
-        list::tell_moved(&memory, header, if fault.is_some() { 0 } else { bytes })
+        list::write_byte_count(&memory, header, if fault.is_some() { 0 } else { bytes })
             .map_err(|_| HostBus)?;
         drop(memory);
         let mut hba = lock(&self.shared.hba);
         let (place, frame, bits): (u64, [u8; FRAME_BYTES], u32) = if is_pio && fault.is_none() {
-            // The last block's; nobody looks at more.
+            // The last block's; hosts look at no more.
             (FRAME_PIO, answer.pio_setup(512), IS_PIO)
         } else {
             (FRAME_REGISTERS, answer.frame(), IS_REGISTERS)
         };
         self.post(&hba, place, &frame)?;
-        if hba.epoch() == self.epoch && hba.answer(slot, &answer, bits) {
+        if hba.epoch() == self.epoch && hba.complete(slot, &answer, bits) {
             self.shared.interrupt();
         }
         Ok(())
     }
 
-    /// A queued command has ended; that it has is told with others, that it has failed at once.
-    fn end_queued(
+    /// Success of a queued command is reported together with others, failure at once.
+    fn complete_queued(
         &mut self,
         slot: usize,
         answer: Answer,
         fault: Option<Fault>,
     ) -> Result<(), HostBus> {
         let Some(fault) = fault else {
-            self.ended |= 1 << slot;
+            self.completed |= 1 << slot;
             return Ok(());
         };
-        self.tell_ended()?;
+        self.report_completed()?;
         self.ata.failed = Some((slot as u8, answer));
         let mut hba = lock(&self.shared.hba);
         self.post(&hba, FRAME_BITS, &set_device_bits(0, Some(fault)))?;
-        if hba.epoch() == self.epoch && hba.queued_failed(&answer) {
+        if hba.epoch() == self.epoch && hba.fail_queued(&answer) {
             self.shared.interrupt();
         }
         drop(hba);
-        self.look_at_epoch();
+        self.check_epoch();
         Ok(())
     }
 
-    fn tell_ended(&mut self) -> Result<(), HostBus> {
-        let tags = std::mem::take(&mut self.ended);
+    fn report_completed(&mut self) -> Result<(), HostBus> {
+        let tags = std::mem::take(&mut self.completed);
         if tags == 0 {
             return Ok(());
         }
         let mut hba = lock(&self.shared.hba);
         self.post(&hba, FRAME_BITS, &set_device_bits(tags, None))?;
-        if hba.epoch() == self.epoch && hba.ended(tags) {
+        if hba.epoch() == self.epoch && hba.complete_queued(tags) {
             self.shared.interrupt();
         }
         Ok(())
@@ -369,121 +386,45 @@ fn fault_of(status: Status) -> Option<Fault> {
 }
 
 impl Session for AhciDevice {
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn readable(&mut self, _engine: &mut Engine, _me: SessionId) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn complete(&mut self, engine: &mut Engine, done: Done) {
-        self.look_at_epoch();
-        let (slot, epoch) = (done.request.token as u32 as usize, (done.request.token >> 32) as u32);
+    fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
+        self.check_epoch();
+        let token = completion.request.token;
+        let (slot, epoch) = (token as u32 as usize, (token >> 32) as u32);
         if epoch != self.epoch {
             return;
         }
-        let Some(flight) = &mut self.flights[slot] else { return };
-        flight.fault = flight.fault.or(fault_of(done.status));
-        flight.left -= 1;
-        if flight.left > 0 {
+        let Some(inflight) = &mut self.commands[slot] else { return };
+        inflight.fault = inflight.fault.or(fault_of(completion.status));
+        inflight.left -= 1;
+        if inflight.left > 0 {
             return;
         }
-        let flight = self.flights[slot].take().expect("looked at above");
-        if let Err(HostBus) = self.conclude(engine, slot, flight) {
+        let inflight = self.commands[slot].take().expect("looked at above");
+        if let Err(HostBus) = self.complete_command(drive, slot, inflight) {
             self.fail();
         }
     }
 
-    fn flush(&mut self, engine: &mut Engine) -> io::Result<Next> {
-        if let Err(HostBus) = self.tell_ended() {
+    fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {
+        if let Err(HostBus) = self.report_completed() {
             self.fail();
         }
-        // A command that had the drive to itself may have ended.
-        if let Some(me) = self.me {
-            self.work(engine, me);
-        }
+        // A command that excluded others may have completed.
+        self.take_commands(drive);
         Ok(Next::Wait { read: false, write: false })
     }
 
-    fn mail(
-        &mut self,
-        engine: &mut Engine,
-        me: SessionId,
-        letter: Box<dyn Any + Send>,
-    ) -> io::Result<()> {
-        self.me = Some(me);
-        if letter.is::<Work>() {
-            self.work(engine, me);
-        }
+    fn notified(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+        self.take_commands(drive);
         Ok(())
     }
 
     fn power_cut(&mut self) -> bool {
-        let interrupt = lock(&self.shared.hba).link_lost();
-        self.look_at_epoch();
+        let interrupt = lock(&self.shared.hba).lose_link();
+        self.check_epoch();
         if interrupt {
             self.shared.interrupt();
         }
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use drivebay_drive::Spec;
-    use drivebay_units::Rng;
-
-    use super::super::Machine;
-    use super::*;
-
-    /// A machine that does anything: half sound commands in memory that is partly there, registers
-    /// written at any moment. The device stands, and serves the machine after it.
-    #[test]
-    fn no_machine_breaks_it() {
-        let spec = Spec::from_toml(include_str!("../../../../drives/sm951-ahci-512.toml"));
-        let mut machine = Machine::new(spec.unwrap_or_else(|why| panic!("{why}")));
-        let mut rng = Rng::new(1).fork("machine");
-        let (mut answered, codes) =
-            (0, [0x25, 0x35, 0x60, 0x61, 0xec, 0xea, 0x06, 0xb0, 0x2f, 0xef]);
-        let (data, room) = Machine::DATA;
-        for round in 0..2000 {
-            if round % 3 == 0 {
-                machine.start();
-            }
-            let slot = rng.below(32);
-            let command = Command {
-                is_command: rng.below(20) > 0,
-                code: codes[rng.below(codes.len() as u64) as usize],
-                features: rng.below(10) as u16,
-                lba: if rng.below(8) == 0 { rng.next_u64() >> 16 } else { rng.below(1000) },
-                device: 0x40,
-                count: if rng.below(2) == 0 { (slot << 3) as u16 } else { rng.below(9) as u16 },
-                control: rng.below(8) as u8,
-            };
-            let regions: Vec<(u64, u32)> = (0..rng.below(4))
-                .map(|_| {
-                    let far = u64::from(rng.below(10) == 0) * rng.next_u64();
-                    ((data + rng.below(room)).wrapping_add(far), rng.below(1 << 14) as u32)
-                })
-                .collect();
-            let wild = u64::from(rng.below(30) == 0) * rng.next_u64();
-            machine.prepare(slot, &command, &regions, wild as u32);
-            let before = machine.read(0x110);
-            machine.issue(slot, true);
-            if rng.below(15) == 0 {
-                machine.write(4 * rng.below(0x60), rng.next_u64() as u32);
-            }
-            for _ in 0..40 {
-                machine.turn();
-            }
-            answered += u64::from(before == 0 && machine.read(0x110) & 3 != 0);
-            assert_eq!(machine.outstanding(), 0, "nothing is left over");
-            machine.write(0x110, !0);
-        }
-        assert!(answered > 300, "{answered} were answered");
-        assert!(machine.device.power_cut(), "it stays");
-        machine.reset();
-        assert!(machine.device.flights.iter().all(Option::is_none));
     }
 }

@@ -1,6 +1,6 @@
-//! Registers of the controller and of its one port: what hosts write and read, and what follows.
+//! Registers of the controller and of its one port.
 //!
-//! No memory, drive or interrupt is touched here: what is to be done comes back to the caller.
+//! Memory, drive and interrupts are not touched here: the caller is told what to do.
 //! Source: AHCI 1.3.1, sections 3, 5 and 10; only for AHCI (CAP.SAM), 32 slots, 64-bit addresses.
 
 use drivebay_wire::ata::{Answer, STATUS_BUSY, STATUS_ERROR};
@@ -38,13 +38,13 @@ const IS_TASK_FILE: u32 = 1 << 30;
 
 /// A device, at 6 Gbit/s, active.
 const LINK_UP: u32 = 0x133;
-/// SERR: the link went and came.
+/// SERR: the link was down.
 const LINK_CHANGED: u32 = 1 << 16;
 
-/// What a write of the host asks for.
+/// What follows from a register write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// There may be commands, or a signature to be sent.
+pub(super) struct WriteEffect {
+    /// There may be commands to take, or a signature to send.
     pub work: bool,
     /// An interrupt is to be raised.
     pub interrupt: bool,
@@ -68,15 +68,15 @@ pub(super) struct Hba {
     issued: u32,
     /// Slots taken from the list since they were issued.
     taken: u32,
-    /// A command that is not queued has the drive to itself.
+    /// The slot of the command that is not queued, which excludes others.
     busy: Option<usize>,
-    /// Looked at last: the next one is taken from behind it.
+    /// The slot that was taken last (round robin).
     last: usize,
-    /// Nothing more is taken until the host has stopped the port.
+    /// No more commands are taken until the host has stopped the port.
     halted: bool,
-    /// The drive has not yet said what it is.
-    greets: bool,
-    /// Counts what makes the commands under way void.
+    /// The drive must still send its signature.
+    owes_signature: bool,
+    /// Counts what aborts the commands in flight.
     epoch: u32,
 }
 
@@ -102,7 +102,7 @@ impl Hba {
             busy: None,
             last: SLOTS - 1,
             halted: false,
-            greets: true,
+            owes_signature: true,
             epoch: 0,
         }
     }
@@ -112,17 +112,17 @@ impl Hba {
         *self = Hba { epoch: self.epoch.wrapping_add(1), ..Hba::new() };
     }
 
-    /// Where the command list is.
+    /// Address of the command list.
     pub fn list(&self) -> u64 {
         self.list
     }
 
-    /// Where frames go; none while the host takes none.
+    /// Where received frames are written; None while the host receives none.
     pub fn frames(&self) -> Option<u64> {
         (self.command & CMD_FRAMES != 0).then_some(self.frames)
     }
 
-    /// Commands taken in another epoch are not to be answered.
+    /// Commands of an earlier epoch were aborted.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
@@ -170,7 +170,7 @@ impl Hba {
     }
 
     /// The host writes a register.
-    pub fn write(&mut self, offset: u64, value: u32) -> Asked {
+    pub fn write(&mut self, offset: u64, value: u32) -> WriteEffect {
         let low = |old: u64, mask: u32| old & !0xffff_ffff | u64::from(value & mask);
         let high = |old: u64| old & 0xffff_ffff | u64::from(value) << 32;
         let mut work = false;
@@ -197,7 +197,7 @@ impl Hba {
             }
             _ => {}
         }
-        Asked { work, interrupt: self.latch() }
+        WriteEffect { work, interrupt: self.latch() }
     }
 
     fn command(&mut self, value: u32) -> bool {
@@ -207,7 +207,7 @@ impl Hba {
         }
         self.command = value & CMD_KEPT;
         if was & CMD_START != 0 && value & CMD_START == 0 {
-            self.void();
+            self.abort_all();
             (self.issued, self.active) = (0, 0);
         }
         true
@@ -219,17 +219,17 @@ impl Hba {
         self.control = value & 0xfff;
         match (was, now) {
             (_, 1) => {
-                self.void();
+                self.abort_all();
                 (self.link, self.task_file) = (0, 0x7f);
             }
             (_, 4) => {
-                self.void();
+                self.abort_all();
                 self.link = 4;
             }
             (1 | 4, 0) => {
                 self.link = LINK_UP;
                 self.task_file = u32::from(STATUS_BUSY);
-                self.greets = true;
+                self.owes_signature = true;
                 return true;
             }
             _ => {}
@@ -237,21 +237,21 @@ impl Hba {
         false
     }
 
-    /// What is under way will not be answered.
-    fn void(&mut self) {
+    /// Commands in flight never complete.
+    fn abort_all(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         (self.taken, self.busy, self.halted) = (0, None, false);
         self.last = SLOTS - 1;
     }
 
-    /// Keeps IS as it follows from PxIS; whether it has become set.
+    /// Updates IS from PxIS; returns whether to interrupt.
     fn latch(&mut self) -> bool {
         let before = self.pending;
         self.pending |= self.status & self.enabled != 0;
         self.pending && !before && self.interrupts
     }
 
-    /// Something has happened at the port; whether an interrupt is to be raised.
+    /// Sets bits of PxIS; returns whether to interrupt.
     #[must_use]
     pub fn raise(&mut self, bits: u32) -> bool {
         self.status |= bits;
@@ -261,12 +261,12 @@ impl Hba {
 
     // --- for the event loop -----------------------------------------------------------------------
 
-    /// The drive says what it is, once after a reset, when the host listens.
-    pub fn greeting(&mut self) -> Option<Answer> {
-        if !self.greets || self.command & CMD_FRAMES == 0 || self.link != LINK_UP {
+    /// The drive's signature, once after a reset, when the host receives frames.
+    pub fn take_signature(&mut self) -> Option<Answer> {
+        if !self.owes_signature || self.command & CMD_FRAMES == 0 || self.link != LINK_UP {
             return None;
         }
-        self.greets = false;
+        self.owes_signature = false;
         let answer = Answer::signature();
         self.signature = answer.signature_register();
         self.set_task_file(&answer);
@@ -291,14 +291,14 @@ impl Hba {
         Some(slot)
     }
 
-    /// The command in a slot has the drive to itself.
+    /// The command in a slot is not queued, and excludes others.
     pub fn occupy(&mut self, slot: usize) {
         self.busy = Some(slot);
         self.task_file = self.task_file & !0xff | u32::from(STATUS_BUSY);
     }
 
     /// The drive has queued the command in a slot, which is free again.
-    pub fn queued(&mut self, slot: usize) {
+    pub fn enqueue(&mut self, slot: usize) {
         self.release(slot);
     }
 
@@ -314,12 +314,12 @@ impl Hba {
         self.task_file = u32::from(answer.status) | u32::from(answer.error) << 8;
     }
 
-    /// A command that was not queued has ended; returns whether to interrupt.
+    /// A command that was not queued has completed; returns whether to interrupt.
     #[must_use]
-    pub fn answer(&mut self, slot: usize, answer: &Answer, bits: u32) -> bool {
+    pub fn complete(&mut self, slot: usize, answer: &Answer, bits: u32) -> bool {
         self.set_task_file(answer);
         if answer.status & STATUS_ERROR != 0 {
-            // Its slot stays issued: so the host knows which it was.
+            // Its slot stays issued, which tells the host which command it was.
             self.halted = true;
             return self.raise(bits | IS_TASK_FILE);
         }
@@ -327,51 +327,51 @@ impl Hba {
         self.raise(bits)
     }
 
-    /// The control register was written: no answer, no interrupt.
-    pub fn taken_note(&mut self, slot: usize) {
+    /// A frame that only wrote the control register: it has no completion.
+    pub fn complete_control(&mut self, slot: usize) {
         self.release(slot);
     }
 
-    /// After a reset by software.
-    pub fn regreet(&mut self) {
-        self.greets = true;
+    /// The signature is sent again, after a reset by software.
+    pub fn repeat_signature(&mut self) {
+        self.owes_signature = true;
     }
 
-    /// Queued commands have ended; returns whether to interrupt.
+    /// Queued commands have completed; returns whether to interrupt.
     #[must_use]
-    pub fn ended(&mut self, tags: u32) -> bool {
+    pub fn complete_queued(&mut self, tags: u32) -> bool {
         self.active &= !tags;
         self.raise(IS_BITS)
     }
 
-    /// A queued command has failed: nothing goes on until the host has read why.
+    /// A queued command has failed: the port halts until the host has read the reason.
     #[must_use]
-    pub fn queued_failed(&mut self, answer: &Answer) -> bool {
+    pub fn fail_queued(&mut self, answer: &Answer) -> bool {
         self.set_task_file(answer);
         self.halt();
         self.raise(IS_BITS | IS_TASK_FILE)
     }
 
-    /// What is under way is void; the registers stay for the host to read.
+    /// Commands in flight are aborted; the registers stay for the host to read.
     fn halt(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.busy = None;
         self.halted = true;
     }
 
-    /// The list or the frames cannot be reached.
+    /// The list or the frames cannot be accessed.
     #[must_use]
-    pub fn host_bus_failed(&mut self) -> bool {
+    pub fn fail_host_bus(&mut self) -> bool {
         self.halt();
         self.raise(IS_HOST_BUS)
     }
 
-    /// The drive lost its power and is back: the link went and came.
+    /// The drive's power was cut and restored: the link was down.
     #[must_use]
-    pub fn link_lost(&mut self) -> bool {
+    pub fn lose_link(&mut self) -> bool {
         self.halt();
         self.errors |= LINK_CHANGED;
-        self.greets = true;
+        self.owes_signature = true;
         self.raise(IS_LINK)
     }
 }
@@ -389,7 +389,7 @@ mod tests {
         hba.write(0x04, GHC_AHCI | GHC_INTERRUPTS);
         hba.write(0x114, u32::MAX);
         hba.write(0x118, CMD_FRAMES);
-        assert_eq!(hba.greeting(), Some(Answer::signature()));
+        assert_eq!(hba.take_signature(), Some(Answer::signature()));
         hba.write(0x118, CMD_FRAMES | CMD_START);
         hba
     }
@@ -399,7 +399,7 @@ mod tests {
         let mut hba = Hba::new();
         assert_eq!((register(&hba, 0x0c), register(&hba, 0x10)), (1, VERSION));
         assert_eq!(register(&hba, 0x00) >> 8 & 31, 31);
-        assert_eq!(hba.greeting(), None, "nobody listens");
+        assert_eq!(hba.take_signature(), None, "the host receives no frames");
         let mut hba2 = started();
         assert_eq!((register(&hba2, 0x120), register(&hba2, 0x124)), (0x150, 0x101));
         assert_eq!(register(&hba2, 0x118) >> 14 & 3, 3, "both engines run");
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(register(&hba2, 0x128) & 0xf, 0);
         assert!(hba2.write(0x12c, 0x300).work);
         assert_eq!((register(&hba2, 0x128), register(&hba2, 0x120)), (LINK_UP, 0x80));
-        assert!(hba2.greeting().is_some() && hba2.greeting().is_none());
+        assert!(hba2.take_signature().is_some() && hba2.take_signature().is_none());
         let epoch = hba.epoch();
         hba.write(0x04, GHC_RESET);
         assert_eq!((register(&hba, 0x04), hba.epoch()), (GHC_AHCI, epoch + 1));
@@ -423,15 +423,15 @@ mod tests {
         hba.occupy(3);
         assert_eq!(hba.next_slot(), None, "the drive is busy");
         let fine = Answer { status: 0x50, error: 0, lba: 0, device: 0, count: 0 };
-        assert!(hba.answer(3, &fine, IS_REGISTERS));
+        assert!(hba.complete(3, &fine, IS_REGISTERS));
         assert_eq!(
             (register(&hba, 0x138), register(&hba, 0x110), register(&hba, 8)),
             (1 << 30, 1, 1)
         );
         assert_eq!(hba.next_slot(), Some(30));
         hba.write(0x138, 1);
-        hba.queued(30);
-        assert_eq!(hba.next_slot(), Some(0), "round and round");
+        hba.enqueue(30);
+        assert_eq!(hba.next_slot(), Some(0), "round robin");
         // Cleared at the controller but not at the port: it latches again.
         assert!(hba.write(0x08, 1).interrupt);
         hba.write(0x110, 1);
@@ -446,7 +446,7 @@ mod tests {
         let slot = hba.next_slot().expect("a command");
         hba.occupy(slot);
         let bad = Answer { status: 0x51, error: 4, lba: 0, device: 0, count: 0 };
-        assert!(hba.answer(slot, &bad, IS_REGISTERS));
+        assert!(hba.complete(slot, &bad, IS_REGISTERS));
         assert_eq!((hba.next_slot(), register(&hba, 0x120)), (None, 0x451));
         assert_eq!(register(&hba, 0x138), 1 << 5 | 1 << 6, "both still issued");
         hba.write(0x118, CMD_FRAMES);

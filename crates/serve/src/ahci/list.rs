@@ -1,4 +1,4 @@
-//! The command list in the machine's memory: headers, tables, and the regions of a command's data.
+//! The command list in the guest's memory: headers, tables, and the regions of a command's data.
 //!
 //! Source: AHCI 1.3.1, section 4.2.
 
@@ -6,7 +6,7 @@ use std::io;
 
 use drivebay_wire::ata::{Command, FRAME_BYTES};
 
-use crate::pci::Memory;
+use crate::pci::memory::GuestMemory;
 
 const HEADER_BYTES: u64 = 32;
 /// Where the regions begin in a command table.
@@ -18,19 +18,15 @@ pub(super) type Regions = Vec<(u64, u32)>;
 
 /// One slot's command.
 pub(super) struct Entry {
-    /// Where its header is.
+    /// Address of its header.
     pub header: u64,
-    /// What is asked; none where the frame is of another kind.
+    /// None where the frame is of another type.
     pub command: Option<Command>,
-    /// Where the data is.
     pub regions: Regions,
 }
 
-/// Reads a slot.
-///
-/// # Errors
-/// When the list or the table cannot be reached.
-pub(super) fn read(memory: &Memory, list: u64, slot: usize) -> io::Result<Entry> {
+/// Reads a command slot; fails when the list or the table cannot be accessed.
+pub(super) fn read(memory: &GuestMemory, list: u64, slot: usize) -> io::Result<Entry> {
     let header = list.wrapping_add(slot as u64 * HEADER_BYTES);
     let mut bytes = [0; 16];
     memory.read(header, &mut bytes)?;
@@ -52,19 +48,13 @@ pub(super) fn read(memory: &Memory, list: u64, slot: usize) -> io::Result<Entry>
     Ok(Entry { header, command, regions })
 }
 
-/// Tells how many bytes of data were moved.
-///
-/// # Errors
-/// When the header cannot be reached.
-pub(super) fn tell_moved(memory: &Memory, header: u64, bytes: usize) -> io::Result<()> {
+/// Writes the number of bytes that were transferred into a header.
+pub(super) fn write_byte_count(memory: &GuestMemory, header: u64, bytes: usize) -> io::Result<()> {
     memory.write(header.wrapping_add(4), &(bytes as u32).to_le_bytes())
 }
 
-/// Moves data from the host.
-///
-/// # Errors
-/// When a region cannot be reached, or they are too short.
-pub(super) fn fetch(memory: &Memory, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
+/// Reads data from the host; fails when a region cannot be accessed, or they are too short.
+pub(super) fn fetch(memory: &GuestMemory, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
     let mut at = 0;
     for &(address, length) in regions {
         let end = into.len().min(at + length as usize);
@@ -74,11 +64,8 @@ pub(super) fn fetch(memory: &Memory, regions: &Regions, into: &mut [u8]) -> io::
     if at == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Moves data to the host.
-///
-/// # Errors
-/// As [`fetch`].
-pub(super) fn deliver(memory: &Memory, regions: &Regions, data: &[u8]) -> io::Result<()> {
+/// Writes data to the host; fails as [`fetch`].
+pub(super) fn deliver(memory: &GuestMemory, regions: &Regions, data: &[u8]) -> io::Result<()> {
     let mut at = 0;
     for &(address, length) in regions {
         let end = data.len().min(at + length as usize);

@@ -1,6 +1,6 @@
-//! One connection: bytes in, requests to the engine, replies out.
+//! One connection: bytes in, requests to the drive, replies out.
 //!
-//! Bounds: [`REQUESTS_MAX`] requests under way, [`BYTES_MAX`] bytes of read data asked for or not yet
+//! Bounds: [`REQUESTS_MAX`] requests in flight, [`BYTES_MAX`] bytes of read data requested or not yet
 //! taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is read.
 
 use std::io;
@@ -8,21 +8,21 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader, StatusExtent};
 
-use super::Export;
-use super::buffers::{Input, Output};
-use super::handshake::{ALLOCATION_ID, After, Agreed, Handshake, OPTION_MAX};
+use super::handshake::{ALLOCATION_ID, After, Agreed, Export, Handshake, OPTION_MAX};
 use super::stream::Stream;
-use crate::engine::{Done, Engine, Op, Request, Status};
-use crate::session::{Next, Session, SessionId};
+use crate::buffers::{Input, Output};
+use crate::drive::Drive;
+use crate::request::{Completion, Op, Request, Status};
+use crate::session::{Next, Session};
 
-/// Requests of one connection under way.
+/// Requests of one connection in flight.
 const REQUESTS_MAX: usize = 1024;
-/// Bytes of answers, asked for or waiting: twice the longest.
+/// Bytes of replies, requested or waiting: twice the longest.
 const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
-/// Stretches in one answer about data and holes.
+/// Extents in one reply about data and holes.
 const EXTENTS_MAX: usize = 4096;
 /// How long a client may take for its handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ enum Phase {
     /// The client's flags are to come.
     Flags,
     Options(Handshake),
-    /// TLS begins when the answer has gone; nothing is read before.
+    /// TLS begins when the reply has been sent; nothing is read before.
     TlsNext(ClientFlags),
     Transmission(Agreed),
 }
@@ -48,16 +48,15 @@ pub struct Connection {
     /// Bytes that the message in hand needs.
     wanted: usize,
     output: Output,
-    me: Option<SessionId>,
-    under_way: usize,
-    /// Of the reads under way.
-    bytes_asked: usize,
+    inflight: usize,
+    /// Of the reads in flight.
+    bytes_requested: usize,
     /// No more requests are read; it ends when all are answered.
     leaving: bool,
 }
 
 impl Connection {
-    /// Greets a client.
+    /// A connection that begins with the greeting.
     #[must_use]
     pub fn new(stream: Stream, export: Arc<Export>) -> Connection {
         let mut output = Output::default();
@@ -70,9 +69,8 @@ impl Connection {
             input: Input::default(),
             wanted: 0,
             output,
-            me: None,
-            under_way: 0,
-            bytes_asked: 0,
+            inflight: 0,
+            bytes_requested: 0,
             leaving: false,
         }
     }
@@ -80,12 +78,12 @@ impl Connection {
     fn has_room(&self) -> bool {
         !self.leaving
             && !matches!(self.phase, Phase::TlsNext(_))
-            && self.under_way < REQUESTS_MAX
-            && self.bytes_asked + self.output.len() < BYTES_MAX
+            && self.inflight < REQUESTS_MAX
+            && self.bytes_requested + self.output.unsent().len() < BYTES_MAX
     }
 
     /// Takes message after message from what has come.
-    fn parse(&mut self, engine: &mut Engine) -> io::Result<()> {
+    fn parse(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         while self.has_room() {
             let went_on = match &mut self.phase {
                 Phase::Flags => self.flags()?,
@@ -93,7 +91,7 @@ impl Connection {
                 Phase::TlsNext(_) => unreachable!("there is no room for more"),
                 Phase::Transmission(agreed) => {
                     let agreed = *agreed;
-                    self.request(agreed, engine)?
+                    self.request(agreed, drive)?
                 }
             };
             if !went_on {
@@ -144,29 +142,24 @@ impl Connection {
         Ok(true)
     }
 
-    fn request(&mut self, agreed: Agreed, engine: &mut Engine) -> io::Result<bool> {
+    fn request(&mut self, agreed: Agreed, drive: &mut dyn Drive) -> io::Result<bool> {
         let Some(head) = self.input.ready().first_chunk() else { return Ok(false) };
         let request = wire::Request::parse(head).map_err(|_| broken())?;
         let end = wire::REQUEST_BYTES + request.payload as usize;
         if !self.has(end) {
             return Ok(false);
         }
-        match self.meaning(&request, agreed, engine) {
+        match self.meaning(&request, agreed, drive) {
             Ok(Some(op)) => {
-                let session = self.me.expect("bytes were read, so the loop has named it");
-                let flush = op == Op::Flush;
-                let ask = Request {
-                    op,
-                    lba: if flush { 0 } else { request.offset / SECTOR_BYTES },
-                    sectors: if flush { 0 } else { request.length / SECTOR_BYTES as u32 },
-                    session,
-                    token: request.cookie,
+                let (token, sectors) = (request.cookie, request.length / SECTOR_BYTES as u32);
+                let submitted = match op {
+                    Op::Flush => Request::flush(token),
+                    _ => Request { op, lba: request.offset / SECTOR_BYTES, sectors, token },
                 };
-                let data = &self.input.ready()[wire::REQUEST_BYTES..end];
-                engine.submit(ask, data);
-                self.under_way += 1;
+                drive.submit(submitted, &self.input.ready()[wire::REQUEST_BYTES..end]);
+                self.inflight += 1;
                 if op == Op::Read {
-                    self.bytes_asked += request.length as usize;
+                    self.bytes_requested += request.length as usize;
                 }
             }
             Ok(None) => {}
@@ -176,12 +169,12 @@ impl Connection {
         Ok(true)
     }
 
-    /// What a request asks of the engine; None if it has been answered, or is the last one.
+    /// What a request asks of the drive; None if it has been answered, or is the last one.
     fn meaning(
         &mut self,
         request: &wire::Request,
         agreed: Agreed,
-        engine: &Engine,
+        drive: &dyn Drive,
     ) -> Result<Option<Op>, Error> {
         let command = request.command.ok_or(Error::Inval)?;
         match command {
@@ -206,7 +199,7 @@ impl Connection {
             Command::Read => Op::Read,
             Command::Write { fua } => Op::Write { fua },
             Command::Trim { fua } => Op::Trim { fua },
-            Command::WriteZeroes { fast: true, .. } if !engine.store().zeroes_fast() => {
+            Command::WriteZeroes { fast: true, .. } if !drive.data().zeroes_fast() => {
                 return Err(Error::NotSup);
             }
             Command::WriteZeroes { fua, no_hole, .. } => {
@@ -217,7 +210,7 @@ impl Connection {
                 return Ok(None);
             }
             Command::BlockStatus { one } => {
-                self.block_status(request, one, agreed, engine)?;
+                self.block_status(request, one, agreed, drive)?;
                 return Ok(None);
             }
             Command::Flush | Command::Disconnect => unreachable!("looked at before"),
@@ -229,7 +222,7 @@ impl Connection {
         request: &wire::Request,
         one: bool,
         agreed: Agreed,
-        engine: &Engine,
+        drive: &dyn Drive,
     ) -> Result<(), Error> {
         if !agreed.allocation {
             return Err(Error::Inval);
@@ -237,7 +230,7 @@ impl Connection {
         let (lba, sectors) =
             (request.offset / SECTOR_BYTES, u64::from(request.length) / SECTOR_BYTES);
         let most = if one { 1 } else { EXTENTS_MAX };
-        let found = engine.store().extents(lba, sectors, most).map_err(|_| Error::Io)?;
+        let found = drive.data().extents(lba, sectors, most).map_err(|_| Error::Io)?;
         let extents: Vec<StatusExtent> = found
             .iter()
             .map(|e| StatusExtent { length: (e.sectors * SECTOR_BYTES) as u32, hole: !e.data })
@@ -266,7 +259,7 @@ impl Connection {
     }
 
     /// The head of a read's reply and its data.
-    fn answer_read(&mut self, agreed: Agreed, request: &Request, engine: &Engine) {
+    fn answer_read(&mut self, agreed: Agreed, request: &Request, drive: &dyn Drive) {
         let length = request.sectors as usize * SECTOR_BYTES as usize;
         let out = self.output.append();
         let before = out.len();
@@ -276,13 +269,13 @@ impl Connection {
         } else {
             wire::simple_reply(out, request.token, None);
         }
-        if engine.store().append(request.lba, request.sectors, out).is_err() {
+        if drive.data().append(request.lba, request.sectors, out).is_err() {
             out.truncate(before);
             self.refuse(agreed, request.token, Error::Io);
         }
     }
 
-    fn read(&mut self, engine: &mut Engine) -> io::Result<()> {
+    fn read(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         for _ in 0..READS_MAX {
             if !self.has_room() {
                 return Ok(());
@@ -297,7 +290,7 @@ impl Connection {
             if got == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            self.parse(engine)?;
+            self.parse(drive)?;
             if !more && !self.stream.holds_bytes() {
                 return Ok(());
             }
@@ -305,7 +298,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The answer to STARTTLS has gone: everything after is inside, and what was agreed is forgotten.
+    /// The reply to STARTTLS has been sent: everything after is encrypted, and what was agreed before is void.
     fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
         let config = self.export.tls.as_ref().expect("it was offered");
         self.stream.start_tls(config)?;
@@ -320,26 +313,25 @@ impl Session for Connection {
         Some(self.stream.fd())
     }
 
-    fn readable(&mut self, engine: &mut Engine, me: SessionId) -> io::Result<()> {
-        self.me = Some(me);
+    fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         if self.leaving {
             return Err(broken());
         }
-        self.read(engine)
+        self.read(drive)
     }
 
-    fn complete(&mut self, engine: &mut Engine, done: Done) {
+    fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         let Phase::Transmission(agreed) = self.phase else {
             unreachable!("only this phase has requests")
         };
-        let request = done.request;
-        self.under_way -= 1;
+        let request = completion.request;
+        self.inflight -= 1;
         if request.op == Op::Read {
-            self.bytes_asked -= request.sectors as usize * SECTOR_BYTES as usize;
+            self.bytes_requested -= request.sectors as usize * SECTOR_BYTES as usize;
         }
-        let error = match done.status {
+        let error = match completion.status {
             Status::Ok if request.op == Op::Read => {
-                self.answer_read(agreed, &request, engine);
+                self.answer_read(agreed, &request, drive);
                 return;
             }
             Status::Ok => return self.succeed(agreed, request.token),
@@ -351,28 +343,28 @@ impl Session for Connection {
         self.refuse(agreed, request.token, error);
     }
 
-    fn flush(&mut self, engine: &mut Engine) -> io::Result<Next> {
+    fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {
         loop {
             let stream = &mut self.stream;
             let all = self.output.drain(|bytes| stream.write(bytes))? && stream.finish()?;
             if let (true, Phase::TlsNext(client)) = (all, &self.phase) {
                 self.start_tls(*client)?;
             }
-            if self.leaving && all && self.under_way == 0 {
+            if self.leaving && all && self.inflight == 0 {
                 return Ok(Next::Close);
             }
-            // Answers that have gone make room for what has come already.
+            // Replies that have been sent make room for what has come already.
             let came = self.input.ready().len();
             if all && came > 0 && self.has_room() {
-                self.parse(engine)?;
+                self.parse(drive)?;
                 if self.input.ready().len() < came {
                     continue;
                 }
             }
-            if all && self.me.is_some() && self.stream.holds_bytes() && self.has_room() {
-                let before = (self.output.len(), self.under_way);
-                self.read(engine)?;
-                if before != (self.output.len(), self.under_way) || self.leaving {
+            if all && self.stream.holds_bytes() && self.has_room() {
+                let before = (self.output.unsent().len(), self.inflight);
+                self.read(drive)?;
+                if before != (self.output.unsent().len(), self.inflight) || self.leaving {
                     continue;
                 }
             }
@@ -380,7 +372,7 @@ impl Session for Connection {
         }
     }
 
-    fn tick(&mut self, _engine: &mut Engine, _now: Nanos) -> io::Result<()> {
+    fn tick(&mut self, _drive: &mut dyn Drive) -> io::Result<()> {
         let handshake = !matches!(self.phase, Phase::Transmission(_));
         if handshake && self.since.elapsed() > HANDSHAKE_MAX {
             return Err(io::ErrorKind::TimedOut.into());
@@ -389,7 +381,7 @@ impl Session for Connection {
     }
 }
 
-/// The client does not keep to the protocol.
+/// The client violates the protocol.
 fn broken() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }

@@ -1,12 +1,25 @@
 //! The handshake of a connection: options until one chooses the export.
 
-use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
+use std::sync::Arc;
 
-use super::Export;
+use rustls::ServerConfig;
+
+use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// Sectors of 512 B are the drive's; the map has pages of 4 KiB.
 const BLOCK_SIZES: BlockSizes =
     BlockSizes { minimum: 512, preferred: 4096, maximum: wire::MAX_PAYLOAD };
+
+/// What is exported.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// TLS is offered, and then required.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// The drive's name.
+    pub name: String,
+    /// Its capacity, bytes.
+    pub bytes: u64,
+}
 
 /// Longest data of an option. The longest sensible one names a few contexts of 4 KiB at most.
 pub const OPTION_MAX: u32 = 64 << 10;

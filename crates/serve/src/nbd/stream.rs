@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::listener::Socket;
+use crate::socket::Socket;
 
 /// What a connection speaks through.
 pub enum Stream {

@@ -7,17 +7,17 @@ use drivebay_wire::nvme::{
     AdminOpcode, Cns, Feature, LogPage, OPCODE_FABRICS, Select, Sqe, Status,
 };
 
-use super::controller::Kind;
 use super::events::Event;
+use super::identity::{Kind, NSID, NSID_ALL, kelvin};
 use super::io::Need;
+use super::logs;
 use super::subsystem::Subsystem;
-use super::{NSID, NSID_ALL, logs};
-use crate::engine::Engine;
+use crate::drive::Drive;
 
-/// What an admin command comes to.
+/// The outcome of an admin command.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Done; what the completion carries, and data for the host.
+    /// Success: the completion's dword 0, and data for the host.
     Done(u32, Vec<u8>),
     /// Waits for an event.
     Held,
@@ -51,7 +51,7 @@ pub(super) fn need(sqe: &Sqe) -> Need {
 
 impl Subsystem {
     /// Carries out an admin command of controller `id`.
-    pub(super) fn admin(&mut self, id: u16, engine: &mut Engine, sqe: &Sqe) -> Answer {
+    pub(super) fn admin(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         let kind = self.get(id).ok_or(Status::INTERNAL_ERROR)?.kind;
         let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
             let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
@@ -62,8 +62,8 @@ impl Subsystem {
             (A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq, Kind::Pci) => {
                 Ok(Outcome::Transport)
             }
-            (A::GetLogPage, _) => self.log_page(id, kind, engine, sqe),
-            (A::Identify, _) => self.identify(id, kind, engine, sqe),
+            (A::GetLogPage, _) => self.log_page(id, kind, drive, sqe),
+            (A::Identify, _) => self.identify(id, kind, drive, sqe),
             (A::GetFeatures, _) => {
                 let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
                 check_scope(kind, sqe)?;
@@ -74,7 +74,7 @@ impl Subsystem {
                 check_scope(kind, sqe)?;
                 let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
                 let result = controller.features.set(sqe)?;
-                controller.tell_queues();
+                controller.publish_features();
                 Ok(Outcome::Done(result, Vec::new()))
             }
             (A::AsyncEvent, _) => {
@@ -84,31 +84,30 @@ impl Subsystem {
             }
             (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
             (A::Abort, Kind::Tcp | Kind::Pci) => Ok(Outcome::Done(self.abort(id, sqe), Vec::new())),
-            (A::Format, Kind::Tcp | Kind::Pci) => self.format(engine, sqe),
-            (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, engine, sqe),
+            (A::Format, Kind::Tcp | Kind::Pci) => self.format(drive, sqe),
+            (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, drive, sqe),
             _ => invalid_opcode(),
         }
     }
 
-    /// Looks at the drive: raises events that are due.
-    pub(super) fn look(&mut self, id: u16, engine: &mut Engine) {
+    /// Raises the events that the drive's health gives rise to.
+    pub(super) fn poll_events(&mut self, id: u16, drive: &mut dyn Drive) {
         let Some(controller) = self.get_mut(id) else { return };
         if controller.kind == Kind::Discovery {
             return;
         }
-        let kelvin = super::identity::kelvin(engine.health().temperature_c);
+        let kelvin = kelvin(drive.health().temperature_c);
         let is_beyond = controller.features.is_beyond(kelvin);
         let is_enabled = controller.features.events & 1 << 1 != 0;
         controller.events.temperature(is_beyond, is_enabled);
     }
 
-    fn identify(&self, id: u16, kind: Kind, engine: &Engine, sqe: &Sqe) -> Answer {
-        let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+    fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         let nsid = sqe.nsid.get();
         let page = match Cns::of(sqe.cdw10.get()) {
-            Cns::Controller => self.identity.controller(controller),
+            Cns::Controller => self.identity.controller(id, kind),
             _ if kind == Kind::Discovery => return Err(Status::INVALID_FIELD.dnr()),
-            Cns::Namespace if nsid == NSID => self.identity.namespace(engine.store().sectors()),
+            Cns::Namespace if nsid == NSID => self.identity.namespace(drive.data().sectors()),
             Cns::NamespaceNames if nsid == NSID => self.identity.namespace_names(),
             Cns::Namespace | Cns::NamespaceNames => return Err(Status::INVALID_NAMESPACE.dnr()),
             Cns::ActiveNamespaces if nsid >= 0xffff_fffe => {
@@ -126,7 +125,7 @@ impl Subsystem {
         Ok(Outcome::Done(0, page))
     }
 
-    fn log_page(&mut self, id: u16, kind: Kind, engine: &mut Engine, sqe: &Sqe) -> Answer {
+    fn log_page(&mut self, id: u16, kind: Kind, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         let (bytes, offset) = (sqe.log_bytes(), sqe.log_offset());
         if bytes > u64::from(self.identity.transfer_bytes_max()) || !offset.is_multiple_of(4) {
             return Err(Status::INVALID_FIELD.dnr());
@@ -138,7 +137,7 @@ impl Subsystem {
                 if ![0, NSID, NSID_ALL].contains(&sqe.nsid.get()) {
                     return Err(Status::INVALID_NAMESPACE.dnr());
                 }
-                logs::smart(&engine.health(), controller, self.error_count)
+                logs::smart(&drive.health(), controller, self.error_count)
             }
             LogPage::Errors => logs::errors(self),
             LogPage::FirmwareSlots if on_drive => logs::firmware(&self.identity.own.firmware),
@@ -155,14 +154,14 @@ impl Subsystem {
         part_of_page(page, offset, bytes)
     }
 
-    /// Only requests for events can still be called back; commands of the drive are on their way.
+    /// Only Asynchronous Event Requests can be aborted; other commands are in flight on the drive.
     fn abort(&mut self, id: u16, sqe: &Sqe) -> u32 {
         let (queue, cid) = (sqe.cdw10.get() as u16, (sqe.cdw10.get() >> 16) as u16);
         let aborted = queue == 0 && self.get_mut(id).is_some_and(|c| c.events.abort(cid));
         u32::from(!aborted)
     }
 
-    fn format(&mut self, engine: &mut Engine, sqe: &Sqe) -> Answer {
+    fn format(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         if ![NSID, NSID_ALL].contains(&sqe.nsid.get()) {
             return Err(Status::INVALID_NAMESPACE.dnr());
         }
@@ -175,17 +174,17 @@ impl Subsystem {
         if protection != 0 || erase > 1 {
             return Err(Status::INVALID_FIELD.dnr());
         }
-        engine.erase().map_err(|_| Status::INTERNAL_ERROR)?;
+        drive.erase().map_err(|_| Status::INTERNAL_ERROR)?;
         done()
     }
 
-    fn sanitize(&mut self, id: u16, engine: &mut Engine, sqe: &Sqe) -> Answer {
+    fn sanitize(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         const EXIT_FAILURE: u32 = 1;
         const BLOCK_ERASE: u32 = 2;
         match sqe.cdw10.get() & 7 {
             EXIT_FAILURE => done(),
             BLOCK_ERASE => {
-                engine.erase().map_err(|_| Status::INTERNAL_ERROR)?;
+                drive.erase().map_err(|_| Status::INTERNAL_ERROR)?;
                 self.sanitized = Some(sqe.cdw10.get());
                 if let Some(controller) = self.get_mut(id) {
                     controller.events.raise(Event::Sanitized);

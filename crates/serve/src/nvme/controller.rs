@@ -7,21 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::VERSION;
 use super::events::Events;
 use super::features::Features;
-use super::identity::Identity;
-
-/// How a controller is reached, and what for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The drive, over TCP.
-    Tcp,
-    /// The drive, as a PCIe device.
-    Pci,
-    /// The list of subsystems.
-    Discovery,
-}
+use super::identity::{Identity, Kind};
 
 /// CC: enabled.
 const CC_ENABLE: u32 = 1;
@@ -36,25 +24,25 @@ const CSTS_SHUTDOWN_BUSY: u32 = 1 << 2;
 /// CAP: time to become ready, in 500 ms.
 const CAP_TIMEOUT: u64 = 20;
 
-/// What the transport is to do after a register was written.
+/// What the transport must do after CC was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing.
     None,
-    /// Queues are gone: drop what belongs to them.
+    /// The queues are deleted: drop what belongs to them.
     Reset,
     /// Flush the drive, then call [`Controller::shut_down`].
     Shutdown,
 }
 
-/// What the I/O queues of a controller look at, without its lock.
+/// What the I/O queues of a controller read without its lock.
 pub(super) struct Flags {
     epoch: AtomicU32,
     write_cache: AtomicBool,
-    heard: AtomicBool,
+    is_alive: AtomicBool,
 }
 
-/// Epoch of a controller that is gone.
+/// Epoch of a controller that was removed.
 const GONE: u32 = u32::MAX;
 
 impl Flags {
@@ -68,15 +56,14 @@ impl Flags {
         self.write_cache.load(Ordering::Relaxed)
     }
 
-    /// The host has sent something.
-    pub fn hear(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    /// The host has sent a command.
+    pub fn note_traffic(&self) {
+        self.is_alive.store(true, Ordering::Relaxed);
     }
 }
 
 /// A controller.
 pub(super) struct Controller {
-    pub id: u16,
     pub kind: Kind,
     pub host_nqn: String,
     pub features: Features,
@@ -84,19 +71,18 @@ pub(super) struct Controller {
     /// I/O queues that are connected, by identifier less one.
     pub queues: u64,
     pub flags: Arc<Flags>,
-    cc: u32,
-    csts: u32,
-    cap: u64,
-    heard: Instant,
+    pub cap: u64,
+    pub cc: u32,
+    pub csts: u32,
+    last_heard: Instant,
 }
 
 impl Controller {
-    pub fn new(id: u16, kind: Kind, identity: &Identity) -> Controller {
+    pub fn new(kind: Kind, identity: &Identity) -> Controller {
         let entries = u64::from(identity.queue_entries_max - 1);
         // Contiguous queues; the NVM command set; pages of 4 KiB.
         let cap = entries | 1 << 16 | CAP_TIMEOUT << 24 | 1 << 37;
         Controller {
-            id,
             kind,
             host_nqn: String::new(),
             features: Features::new(identity),
@@ -105,33 +91,13 @@ impl Controller {
             flags: Arc::new(Flags {
                 epoch: AtomicU32::new(0),
                 write_cache: AtomicBool::new(true),
-                heard: AtomicBool::new(true),
+                is_alive: AtomicBool::new(true),
             }),
             cc: 0,
             csts: 0,
             cap,
-            heard: Instant::now(),
+            last_heard: Instant::now(),
         }
-    }
-
-    /// CAP.
-    pub fn capabilities(&self) -> u64 {
-        self.cap
-    }
-
-    /// VS.
-    pub fn version(&self) -> u32 {
-        VERSION
-    }
-
-    /// CC.
-    pub fn configuration(&self) -> u32 {
-        self.cc
-    }
-
-    /// CSTS.
-    pub fn status(&self) -> u32 {
-        self.csts
     }
 
     pub fn is_ready(&self) -> bool {
@@ -151,7 +117,7 @@ impl Controller {
             features.keep_alive_ms = self.features.keep_alive_ms;
             features.host_id = self.features.host_id;
             self.features = features;
-            self.tell_queues();
+            self.publish_features();
             self.events = Events::new(identity.own.events_max);
             return Effect::Reset;
         }
@@ -170,18 +136,18 @@ impl Controller {
         self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_DONE;
     }
 
-    /// The features have changed.
-    pub fn tell_queues(&self) {
+    /// Makes changed features known to the I/O queues.
+    pub fn publish_features(&self) {
         self.flags.write_cache.store(self.features.write_cache, Ordering::Relaxed);
     }
 
     /// Whether the host has been silent for too long; to be asked now and then.
     pub fn is_lost(&mut self) -> bool {
-        if self.flags.heard.swap(false, Ordering::Relaxed) {
-            self.heard = Instant::now();
+        if self.flags.is_alive.swap(false, Ordering::Relaxed) {
+            self.last_heard = Instant::now();
         }
         let allowed = Duration::from_millis(u64::from(self.features.keep_alive_ms));
-        !allowed.is_zero() && self.heard.elapsed() > allowed
+        !allowed.is_zero() && self.last_heard.elapsed() > allowed
     }
 }
 

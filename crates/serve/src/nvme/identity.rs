@@ -1,4 +1,4 @@
-//! What the drive says of itself: Identify pages.
+//! The identity of a drive and its controllers: Identify pages.
 //!
 //! Source: the profile's `identify` section, which copies a real drive's data. The server adds what it
 //! can do itself and the drive of 2015 could not: version 1.4, Sanitize, log pages with offsets, the
@@ -12,9 +12,14 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::VERSION;
-use super::controller::{Controller, Kind};
-
+/// Version of the specification that controllers report: 1.4.
+pub(super) const VERSION: u32 = 0x0001_0400;
+/// The one namespace.
+pub(super) const NSID: u32 = 1;
+/// Stands for all namespaces.
+pub(super) const NSID_ALL: u32 = 0xffff_ffff;
+/// Bytes of a block.
+pub(super) const BLOCK_BYTES: u32 = 512;
 /// Bytes of command and data in one capsule: the command and 16 KiB, as Linux's own target has it.
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
 /// Granularity of the keep-alive timeout, in 100 ms.
@@ -25,6 +30,17 @@ const ONCS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4;
 const OACS: u16 = 1 << 1;
 /// Sanitize by block erase; media is not modified after.
 const SANICAP: u32 = 1 << 1 | 1 << 30;
+
+/// How a controller is reached, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The drive, over TCP.
+    Tcp,
+    /// The drive, as a PCIe device.
+    Pci,
+    /// The discovery controller.
+    Discovery,
+}
 
 /// The drive's names and constants.
 #[derive(Clone, Debug)]
@@ -69,7 +85,7 @@ impl Identity {
     }
 
     /// Identify Controller.
-    pub(super) fn controller(&self, controller: &Controller) -> Vec<u8> {
+    pub(super) fn controller(&self, cntlid: u16, kind: Kind) -> Vec<u8> {
         let mut id = IdentifyController {
             vid: self.own.pci[0].into(),
             ssvid: self.own.pci[0].into(),
@@ -77,7 +93,7 @@ impl Identity {
             mn: padded(&self.own.model),
             fr: padded(&self.own.firmware),
             mdts: self.own.transfer_max_log2,
-            cntlid: controller.id.into(),
+            cntlid: cntlid.into(),
             ver: VERSION.into(),
             // 128-bit host identifiers, keep-alive by any traffic.
             ctratt: (1 | 1 << 6).into(),
@@ -90,12 +106,12 @@ impl Identity {
             sgls: (1 | 1 << 20).into(),
             ..IdentifyController::default()
         };
-        match controller.kind {
+        match kind {
             Kind::Discovery => {
                 id.cntrltype = 2;
                 id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
             }
-            Kind::Tcp | Kind::Pci => self.drive(&mut id, controller.kind),
+            Kind::Tcp | Kind::Pci => self.drive(&mut id, kind),
         }
         id.as_bytes().to_vec()
     }

@@ -1,28 +1,28 @@
-//! The NVM command set: a command to requests of the engine, their completions to one of the command.
+//! The NVM command set: a command becomes requests to the drive, their completions one of the command.
 //!
 //! Source: NVM Express base specification 1.4, section 6. Compare is a read whose data is compared
 //! when it is done; a Dataset Management command is as many requests as it has ranges.
 
 use drivebay_wire::nvme::{DsmRange, NvmOpcode, Sqe, Status};
+use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
-use super::{BLOCK_BYTES, NSID, NSID_ALL};
-use crate::engine::{self, Done, Engine, Op, Request};
-use crate::session::SessionId;
-use crate::slab::Slab;
+use super::identity::{BLOCK_BYTES, NSID, NSID_ALL};
+use crate::drive::Drive;
+use crate::request::{self, Completion, Op, Request};
 
-/// What data a command moves.
+/// The data that a command transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// None.
     Nothing,
-    /// So many bytes from the host.
+    /// This number of bytes from the host.
     FromHost(u32),
-    /// So many bytes to the host.
+    /// This number of bytes to the host.
     ToHost(u32),
 }
 
-/// Data that a command moves, by its own fields.
+/// The data that a command transfers, by its own fields.
 pub(super) fn need(sqe: &Sqe) -> Need {
     let data = sqe.blocks() * BLOCK_BYTES;
     match NvmOpcode::of(sqe.opcode) {
@@ -35,103 +35,128 @@ pub(super) fn need(sqe: &Sqe) -> Need {
     }
 }
 
-/// A command that has ended.
+/// A command that the drive has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
-    /// The transport's own.
+pub(super) struct Finished {
+    /// The transport's own number.
     pub tag: u32,
-    /// The command.
     pub sqe: Sqe,
-    /// How.
     pub status: Status,
-    /// Whether its blocks are to be read from the store for the host.
-    pub reads: bool,
 }
 
-struct Flight {
+impl Finished {
+    /// Whether its blocks are to be read from the store for the host.
+    pub fn reads(&self) -> bool {
+        self.sqe.opcode == NvmOpcode::Read as u8 && self.status == Status::SUCCESS
+    }
+}
+
+/// What a completion of the drive means to a transport.
+pub(super) enum Progress {
+    /// A command is finished.
+    Finished(Finished),
+    /// The drive has flushed: the controller may report that shutdown is complete.
+    ShutDown,
+    /// Nothing yet, or nothing any more.
+    None,
+}
+
+enum Inflight {
+    Command(InflightCommand),
+    ShutdownFlush,
+}
+
+struct InflightCommand {
     tag: u32,
     sqe: Sqe,
+    /// Requests that have not completed.
     left: u32,
     status: Status,
-    compare: Option<Box<[u8]>>,
+    /// What Compare expects to read.
+    expected: Option<Box<[u8]>>,
 }
 
-/// Commands under way.
+/// Commands in flight. A request's token is the key of its command.
 #[derive(Default)]
-pub(super) struct Flights {
-    flights: Slab<Flight>,
+pub(super) struct InflightCommands {
+    commands: SlotMap<DefaultKey, Inflight>,
 }
 
-impl Flights {
+impl InflightCommands {
     /// Forgets all commands; their completions are not recognized any more.
     pub fn clear(&mut self) {
-        let places: Vec<u32> = self.flights.iter_mut().map(|(index, ..)| index).collect();
-        for place in places {
-            self.flights.remove(place);
-        }
+        self.commands.clear();
     }
 
-    /// Starts a command with its data; gives it back if it ends at once.
+    /// Submits the flush that precedes a shutdown.
+    pub fn flush_for_shutdown(&mut self, drive: &mut dyn Drive) {
+        let key = self.commands.insert(Inflight::ShutdownFlush);
+        drive.submit(Request::flush(key.data().as_ffi()), &[]);
+    }
+
+    /// Submits a command, with `data` from the host; returns its status if it is finished at once.
     pub fn start(
         &mut self,
-        engine: &mut Engine,
-        me: SessionId,
+        drive: &mut dyn Drive,
         tag: u32,
         sqe: Sqe,
         data: &[u8],
         write_cache: bool,
-    ) -> Option<Ended> {
-        let ended = |status| Some(Ended { tag, sqe, status, reads: false });
-        let plan = match plan(&sqe, data, engine.store().sectors(), write_cache) {
-            Ok(Plan::Many(ranges)) if ranges.is_empty() => return ended(Status::SUCCESS),
+    ) -> Option<Status> {
+        let plan = match plan(&sqe, data, drive.data().sectors(), write_cache) {
+            Ok(Plan::Many(ranges)) if ranges.is_empty() => return Some(Status::SUCCESS),
             Ok(plan) => plan,
-            Err(status) => return ended(status),
+            Err(status) => return Some(status),
         };
-        let is_compare = sqe.opcode == NvmOpcode::Compare as u8;
-        let bytes = (sqe.blocks() * BLOCK_BYTES) as usize;
-        let compare = is_compare.then(|| data[..bytes].into());
+        let data = data.get(..(sqe.blocks() * BLOCK_BYTES) as usize).unwrap_or_default();
+        let expected = (sqe.opcode == NvmOpcode::Compare as u8).then(|| data.into());
         let left = if let Plan::Many(ranges) = &plan { ranges.len() as u32 } else { 1 };
-        let flight = Flight { tag, sqe, left, status: Status::SUCCESS, compare };
-        let (index, generation) = self.flights.insert(flight);
-        let token = u64::from(index) | u64::from(generation) << 32;
-        let request = |op, lba, sectors| Request { op, lba, sectors, session: me, token };
+        let command = InflightCommand { tag, sqe, left, status: Status::SUCCESS, expected };
+        let token = self.commands.insert(Inflight::Command(command)).data().as_ffi();
         match plan {
             Plan::One(op, lba, sectors) => {
-                let written = matches!(op, Op::Write { .. });
-                engine
-                    .submit(request(op, lba, sectors), if written { &data[..bytes] } else { &[] });
+                let data = if matches!(op, Op::Write { .. }) { data } else { &[] };
+                drive.submit(Request { op, lba, sectors, token }, data);
             }
             Plan::Many(ranges) => {
                 for (lba, sectors) in ranges {
-                    engine.submit(request(Op::Trim { fua: false }, lba, sectors), &[]);
+                    let op = Op::Trim { fua: false };
+                    drive.submit(Request { op, lba, sectors, token }, &[]);
                 }
             }
         }
         None
     }
 
-    /// A request of the engine is done; gives the command back if it was its last one.
-    pub fn complete(&mut self, engine: &Engine, done: Done) -> Option<Ended> {
-        let (index, generation) = (done.request.token as u32, (done.request.token >> 32) as u32);
-        let flight = self.flights.same_mut(index, generation)?;
-        if flight.status == Status::SUCCESS {
-            flight.status = status_of(done.status);
+    /// A request has completed.
+    pub fn complete(&mut self, drive: &dyn Drive, completion: Completion) -> Progress {
+        let key = DefaultKey::from(KeyData::from_ffi(completion.request.token));
+        match self.commands.get_mut(key) {
+            None => return Progress::None,
+            Some(Inflight::ShutdownFlush) => {}
+            Some(Inflight::Command(command)) => {
+                if command.status == Status::SUCCESS {
+                    command.status = status_of(completion.status);
+                }
+                command.left -= 1;
+                if command.left > 0 {
+                    return Progress::None;
+                }
+            }
         }
-        flight.left -= 1;
-        if flight.left > 0 {
-            return None;
-        }
-        let Flight { tag, sqe, mut status, compare, .. } = self.flights.remove(index)?;
-        if let (Some(wanted), Status::SUCCESS) = (&compare, status) {
-            let mut found = vec![0; wanted.len()];
-            status = match engine.store().read(sqe.lba(), &mut found) {
-                Ok(()) if found[..] == wanted[..] => Status::SUCCESS,
+        let Some(Inflight::Command(command)) = self.commands.remove(key) else {
+            return Progress::ShutDown;
+        };
+        let InflightCommand { tag, sqe, mut status, expected, .. } = command;
+        if let (Some(expected), Status::SUCCESS) = (&expected, status) {
+            let mut found = vec![0; expected.len()];
+            status = match drive.data().read(sqe.lba(), &mut found) {
+                Ok(()) if found[..] == expected[..] => Status::SUCCESS,
                 Ok(()) => Status::COMPARE_FAILURE,
                 Err(_) => Status::INTERNAL_ERROR,
             };
         }
-        let reads = sqe.opcode == NvmOpcode::Read as u8 && status == Status::SUCCESS;
-        Some(Ended { tag, sqe, status, reads })
+        Progress::Finished(Finished { tag, sqe, status })
     }
 }
 
@@ -141,7 +166,7 @@ enum Plan {
     Many(Vec<(u64, u32)>),
 }
 
-/// Checks a command and says what the engine is to do.
+/// Checks a command and turns it into requests.
 fn plan(sqe: &Sqe, data: &[u8], blocks: u64, write_cache: bool) -> Result<Plan, Status> {
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
@@ -202,13 +227,13 @@ fn ranges(sqe: &Sqe, data: &[u8], blocks: u64) -> Result<Vec<(u64, u32)>, Status
     Ok(if deallocates { found } else { Vec::new() })
 }
 
-fn status_of(status: engine::Status) -> Status {
+fn status_of(status: request::Status) -> Status {
     match status {
-        engine::Status::Ok => Status::SUCCESS,
-        engine::Status::OutOfRange => Status::LBA_OUT_OF_RANGE.dnr(),
-        engine::Status::MediaError => Status::UNRECOVERED_READ_ERROR,
-        engine::Status::ReadOnly => Status::NAMESPACE_WRITE_PROTECTED.dnr(),
-        engine::Status::NoSpace => Status::CAPACITY_EXCEEDED,
-        engine::Status::Internal => Status::INTERNAL_ERROR,
+        request::Status::Ok => Status::SUCCESS,
+        request::Status::OutOfRange => Status::LBA_OUT_OF_RANGE.dnr(),
+        request::Status::MediaError => Status::UNRECOVERED_READ_ERROR,
+        request::Status::ReadOnly => Status::NAMESPACE_WRITE_PROTECTED.dnr(),
+        request::Status::NoSpace => Status::CAPACITY_EXCEEDED,
+        request::Status::Internal => Status::INTERNAL_ERROR,
     }
 }

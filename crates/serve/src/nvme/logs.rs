@@ -8,8 +8,8 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::controller::{Controller, Kind};
-use super::identity::kelvin;
+use super::controller::Controller;
+use super::identity::{Kind, kelvin};
 use super::subsystem::Subsystem;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.

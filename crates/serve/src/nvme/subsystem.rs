@@ -1,15 +1,16 @@
 //! What all controllers of the drive share: identity, error log, sanitize state.
 //!
 //! Only the event loop's thread uses it, and no I/O command needs it, so its lock is never waited for;
-//! what I/O queues look at is in [`super::controller::Flags`].
+//! what I/O queues read is in [`super::controller::Flags`].
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivebay_wire::nvme::{ErrorEntry, Sqe, Status};
 
-use super::controller::{Controller, Kind};
-use super::identity::Identity;
+use super::controller::Controller;
+use super::identity::{Identity, Kind};
+use crate::lock::lock;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -23,7 +24,7 @@ pub struct Shared(Arc<Mutex<Subsystem>>);
 impl Shared {
     /// The subsystem; not to be held across calls that take it again.
     pub fn lock(&self) -> MutexGuard<'_, Subsystem> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -78,7 +79,7 @@ impl Subsystem {
             id = next(id);
         }
         self.last_id = id;
-        self.controllers.insert(id, Controller::new(id, kind, &self.identity));
+        self.controllers.insert(id, Controller::new(kind, &self.identity));
         Some(id)
     }
 

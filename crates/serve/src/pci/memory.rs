@@ -1,31 +1,32 @@
-//! The virtual machine's memory, as far as it lets the drive reach it.
+//! The guest's memory, as far as the virtual machine lets the drive access it.
 //!
-//! Each piece is a file of the machine's, read and written with system calls: slower than a mapping by
-//! under a microsecond, but a machine that takes its memory away gives an error, not a fault here.
+//! Each region is a file of the virtual machine, read and written with system calls: slower than a
+//! mapping by under a microsecond, but a file that is truncated gives an error, not a fault here.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Pieces at a time, at most.
-const PIECES_MAX: usize = 256;
+/// Most regions.
+const REGIONS_MAX: usize = 256;
 
-struct Piece {
+struct Region {
     address: u64,
     bytes: u64,
     offset: u64,
-    /// None where the machine gave no file: it cannot be reached.
+    /// None where the virtual machine gave no file: it cannot be accessed.
     file: Option<File>,
     writable: bool,
 }
 
-/// Pieces of memory by their address on the bus.
+/// Memory regions by their address on the bus.
 #[derive(Default)]
-pub(crate) struct Memory {
-    pieces: Vec<Piece>,
+pub struct GuestMemory {
+    regions: Vec<Region>,
 }
 
-impl Memory {
+impl GuestMemory {
+    /// Makes a region accessible: the bytes of `file` from `offset` on.
     pub fn map(
         &mut self,
         address: u64,
@@ -37,51 +38,54 @@ impl Memory {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let end = address.checked_add(bytes).ok_or_else(invalid)?;
         offset.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(invalid)?;
-        let overlaps = |one: &Piece| address < one.address + one.bytes && one.address < end;
-        if bytes == 0 || self.pieces.len() >= PIECES_MAX || self.pieces.iter().any(overlaps) {
+        let overlaps = |one: &Region| address < one.address + one.bytes && one.address < end;
+        if bytes == 0 || self.regions.len() >= REGIONS_MAX || self.regions.iter().any(overlaps) {
             return Err(invalid());
         }
-        self.pieces.push(Piece { address, bytes, offset, file, writable });
+        self.regions.push(Region { address, bytes, offset, file, writable });
         Ok(())
     }
 
-    pub fn unmap(&mut self, address: u64, bytes: u64) {
+    /// Removes the regions that lie in this range.
+    pub(super) fn unmap(&mut self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
-        self.pieces.retain(|one| one.address < address || one.address + one.bytes > end);
+        self.regions.retain(|one| one.address < address || one.address + one.bytes > end);
     }
 
-    pub fn clear(&mut self) {
-        self.pieces.clear();
+    pub(super) fn clear(&mut self) {
+        self.regions.clear();
     }
 
+    /// Reads from memory; an error where there is none.
     pub fn read(&self, address: u64, into: &mut [u8]) -> io::Result<()> {
-        self.each(address, into.len(), |piece, offset, part| {
-            piece.file.as_ref().ok_or_else(unreachable)?.read_exact_at(&mut into[part], offset)
+        self.each(address, into.len(), |region, offset, part| {
+            region.file.as_ref().ok_or_else(unreachable)?.read_exact_at(&mut into[part], offset)
         })
     }
 
+    /// Writes to memory; an error where there is none, or it is read-only.
     pub fn write(&self, address: u64, from: &[u8]) -> io::Result<()> {
-        self.each(address, from.len(), |piece, offset, part| {
-            let file = piece.file.as_ref().filter(|_| piece.writable);
+        self.each(address, from.len(), |region, offset, part| {
+            let file = region.file.as_ref().filter(|_| region.writable);
             file.ok_or_else(unreachable)?.write_all_at(&from[part], offset)
         })
     }
 
-    /// Walks over the pieces that a stretch of addresses lies in.
+    /// Visits the regions that a range of addresses lies in.
     fn each(
         &self,
         address: u64,
         bytes: usize,
-        mut visit: impl FnMut(&Piece, u64, std::ops::Range<usize>) -> io::Result<()>,
+        mut visit: impl FnMut(&Region, u64, std::ops::Range<usize>) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut done = 0;
         while done < bytes {
             let at = address.checked_add(done as u64).ok_or_else(unreachable)?;
-            let piece = self.pieces.iter().find(|one| at.wrapping_sub(one.address) < one.bytes);
-            let piece = piece.ok_or_else(unreachable)?;
-            let within = at - piece.address;
-            let length = ((piece.bytes - within) as usize).min(bytes - done);
-            visit(piece, piece.offset + within, done..done + length)?;
+            let region = self.regions.iter().find(|one| at.wrapping_sub(one.address) < one.bytes);
+            let region = region.ok_or_else(unreachable)?;
+            let within = at - region.address;
+            let length = ((region.bytes - within) as usize).min(bytes - done);
+            visit(region, region.offset + within, done..done + length)?;
             done += length;
         }
         Ok(())
@@ -96,18 +100,18 @@ fn unreachable() -> io::Error {
 pub(crate) mod tests {
     use super::*;
 
-    /// Two pieces that touch, of one file.
-    pub fn memory() -> Memory {
+    /// Two adjacent regions of one file.
+    pub fn memory() -> GuestMemory {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
-        let mut memory = Memory::default();
+        let mut memory = GuestMemory::default();
         memory.map(0x10_0000, 0x8000, 0, Some(file.try_clone().unwrap()), true).unwrap();
         memory.map(0x10_8000, 0x8000, 0x4_0000, Some(file), true).unwrap();
         memory
     }
 
     #[test]
-    fn a_stretch_may_span_pieces_but_not_leave_them() {
+    fn a_range_may_span_regions_but_not_leave_them() {
         let memory = memory();
         memory.write(0x10_7ff0, &[7; 32]).unwrap();
         let mut found = [0; 32];

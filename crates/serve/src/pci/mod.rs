@@ -1,17 +1,12 @@
-//! A device on the PCI bus of a virtual machine that reaches it over vfio-user, whatever it is.
+//! A PCI device for a virtual machine that accesses it over vfio-user, whatever the device is.
 //!
-//! `machine.rs` serves the machine on a thread of its own: configuration space (`config.rs`), memory to
-//! be reached (`memory.rs`). What its registers mean the devices know: `nvme/pci`, `ahci`.
+//! `vfio.rs` serves the virtual machine on a thread of its own: configuration space (`config.rs`) and
+//! the guest's memory (`memory.rs`). What the registers mean is in `nvme/pci` and `ahci`.
 //! Sources: PCI Local Bus 3.0; PCI Express base specification 3.0, section 7; the vfio-user protocol
 //! 0.1 (QEMU, docs/interop/vfio-user.rst).
 //! Left out: pin interrupts, registers shared as memory (each access is a message), migration, memory
 //! without a file descriptor.
 
-mod config;
-mod machine;
+pub(crate) mod config;
 pub(crate) mod memory;
-
-pub(crate) use config::{CONFIG_BYTES, Config, Interrupts, Layout};
-pub use machine::VfioError;
-pub(crate) use machine::{Device, serve};
-pub(crate) use memory::Memory;
+pub(crate) mod vfio;

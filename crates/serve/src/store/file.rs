@@ -13,9 +13,10 @@ use drivebay_units::SECTOR_BYTES;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
 
-use super::{Extent, StoreError};
-use crate::mailbox::Waker;
-use crate::sync::Syncer;
+use super::error::StoreError;
+use super::extent::Extent;
+use super::sync::Syncer;
+use crate::waker::Waker;
 
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
@@ -29,9 +30,6 @@ pub(super) struct DataFile {
 
 impl DataFile {
     /// Opened, or made if it does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<DataFile, StoreError> {
         let machine = |what: &str, why: io::Error| StoreError::Machine {
             what: format!("{} {what}", path.display()),
@@ -110,7 +108,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Where there is data and where holes are, from `lba` on, over at most `sectors` and `most` stretches.
+    /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
         let end = (lba + sectors) * SECTOR_BYTES;
         let mut found: Vec<Extent> = Vec::new();
@@ -125,7 +123,7 @@ impl DataFile {
             let data_at = next(SeekFrom::Data(at))?;
             let data = data_at == at;
             let until = if data { next(SeekFrom::Hole(at))? } else { data_at };
-            // A stretch begins and ends with a sector, and its last one may hold both.
+            // An extent begins and ends with a sector; its last one may hold data and a hole.
             let until = until.next_multiple_of(SECTOR_BYTES).min(end).max(at + SECTOR_BYTES);
             let sectors = (until - at) / SECTOR_BYTES;
             match found.last_mut() {

@@ -1,133 +1,133 @@
-//! Data in memory: pieces of 4 KiB, taken one after the other from large blocks as they are first written.
+//! Data in memory: frames of 4 KiB, taken in order from large blocks as pages are first written.
 //!
-//! A write copies, a read copies, and neither asks the kernel, but for the page fault of a piece's first
+//! A write copies, a read copies, and neither calls the kernel, except for the page fault of a frame's first
 //! write. Huge pages would spare most of these; measured on a virtual machine, where fresh memory is the
 //! host's to give, they made first writes half as fast, and later ones no faster.
-//! A piece that is given up is the next one's; what the system gave stays ours.
-//! Costs beside the data: 4 bytes a piece, in groups of 1024 pieces that are there once one of them is.
+//! The frame of a deallocated page is used again; memory is not returned to the system.
+//! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them.
 
 use std::io;
 
 use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
 
-use super::Extent;
+use super::extent::Extent;
 
-const PIECE_BYTES: usize = 4096;
-/// Sectors of a piece.
-const PIECE: u64 = PIECE_BYTES as u64 / SECTOR_BYTES;
-/// Pieces of a block, 64 MiB: few system calls.
+const PAGE_BYTES: usize = 4096;
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
+/// Frames of a block, 64 MiB: few system calls.
 const BLOCK: usize = 1 << 14;
-/// Pieces of a group.
+/// Pages of a group.
 const GROUP: usize = 1024;
-/// A piece that holds nothing.
+/// A page that holds nothing.
 const NONE: u32 = u32::MAX;
 
 /// What the sectors hold; none at first.
 pub(super) struct Memory {
-    /// By group and piece: where in the blocks.
+    /// By group and page: the frame.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
     blocks: Vec<MmapMut>,
-    /// Places that were given up.
+    /// Frames of deallocated pages.
     free: Vec<u32>,
-    /// Places that have ever been taken: the first so many.
+    /// Frames that have ever been used: the first so many.
     taken: u32,
-    /// Most places.
-    places_max: u32,
+    /// Most frames.
+    frames_max: u32,
 }
 
-/// The part of one piece that a stretch of sectors covers.
+/// The part of one page that a run of sectors covers.
 struct Part {
-    piece: usize,
-    /// Bytes within the piece.
+    page: usize,
+    /// Bytes within the page.
     within: std::ops::Range<usize>,
-    /// Bytes within the stretch.
+    /// Bytes within the run.
     of: std::ops::Range<usize>,
 }
 
 impl Part {
     fn is_whole(&self) -> bool {
-        self.within.len() == PIECE_BYTES
+        self.within.len() == PAGE_BYTES
     }
 }
 
-/// Goes over a stretch piece by piece.
+/// The parts of a run, page by page.
 fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let byte = lba * SECTOR_BYTES + at as u64;
-        let start = (byte % PIECE_BYTES as u64) as usize;
-        let length = (PIECE_BYTES - start).min(bytes - at);
+        let start = (byte % PAGE_BYTES as u64) as usize;
+        let length = (PAGE_BYTES - start).min(bytes - at);
         let of = at..at + length;
         at += length;
-        let piece = (byte / PIECE_BYTES as u64) as usize;
-        (length > 0).then_some(Part { piece, within: start..start + length, of })
+        let page = (byte / PAGE_BYTES as u64) as usize;
+        (length > 0).then_some(Part { page, within: start..start + length, of })
     })
 }
 
 impl Memory {
     /// For so many sectors, of which at most `bytes_max` are kept.
     pub fn new(sectors: u64, bytes_max: u64) -> Memory {
-        let groups = (sectors.div_ceil(PIECE) as usize).div_ceil(GROUP);
-        let places_max = (bytes_max / PIECE_BYTES as u64).min(u64::from(NONE)) as u32;
+        let groups = (sectors.div_ceil(PAGE_SECTORS) as usize).div_ceil(GROUP);
+        let frames_max = (bytes_max / PAGE_BYTES as u64).min(u64::from(NONE)) as u32;
         Memory {
             groups: vec![None; groups],
             blocks: Vec::new(),
             free: Vec::new(),
             taken: 0,
-            places_max,
+            frames_max,
         }
     }
 
     #[inline]
-    fn place(&self, piece: usize) -> Option<u32> {
-        let group = self.groups[piece / GROUP].as_ref()?;
-        Some(group[piece % GROUP]).filter(|&place| place != NONE)
+    fn frame(&self, page: usize) -> Option<u32> {
+        let group = self.groups[page / GROUP].as_ref()?;
+        Some(group[page % GROUP]).filter(|&frame| frame != NONE)
     }
 
     #[inline]
-    fn held(&self, place: u32) -> &[u8] {
-        let (block, first) = (place as usize / BLOCK, place as usize % BLOCK * PIECE_BYTES);
-        &self.blocks[block][first..first + PIECE_BYTES]
+    fn held(&self, frame: u32) -> &[u8] {
+        let (block, first) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
+        &self.blocks[block][first..first + PAGE_BYTES]
     }
 
     #[inline]
-    fn held_mut(&mut self, place: u32) -> &mut [u8] {
-        let (block, first) = (place as usize / BLOCK, place as usize % BLOCK * PIECE_BYTES);
-        &mut self.blocks[block][first..first + PIECE_BYTES]
+    fn held_mut(&mut self, frame: u32) -> &mut [u8] {
+        let (block, first) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
+        &mut self.blocks[block][first..first + PAGE_BYTES]
     }
 
-    /// A place for a piece; whether it may hold what another one left.
-    fn take(&mut self, piece: usize) -> io::Result<(u32, bool)> {
-        let (place, is_used) = match self.free.pop() {
-            Some(place) => (place, true),
-            None if self.taken >= self.places_max => return Err(io::ErrorKind::StorageFull.into()),
+    /// A frame for a page; whether it may hold old data.
+    fn take(&mut self, page: usize) -> io::Result<(u32, bool)> {
+        let (frame, is_used) = match self.free.pop() {
+            Some(frame) => (frame, true),
+            None if self.taken >= self.frames_max => return Err(io::ErrorKind::StorageFull.into()),
             None => {
                 if self.taken as usize == self.blocks.len() * BLOCK {
-                    self.blocks.push(MmapMut::map_anon(BLOCK * PIECE_BYTES)?);
+                    self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
                 }
                 self.taken += 1;
                 (self.taken - 1, false)
             }
         };
-        let group = self.groups[piece / GROUP].get_or_insert_with(|| Box::new([NONE; GROUP]));
-        group[piece % GROUP] = place;
-        Ok((place, is_used))
+        let group = self.groups[page / GROUP].get_or_insert_with(|| Box::new([NONE; GROUP]));
+        group[page % GROUP] = frame;
+        Ok((frame, is_used))
     }
 
-    fn give_up(&mut self, piece: usize) {
-        if let Some(group) = &mut self.groups[piece / GROUP] {
-            let place = std::mem::replace(&mut group[piece % GROUP], NONE);
-            if place != NONE {
-                self.free.push(place);
+    fn deallocate(&mut self, page: usize) {
+        if let Some(group) = &mut self.groups[page / GROUP] {
+            let frame = std::mem::replace(&mut group[page % GROUP], NONE);
+            if frame != NONE {
+                self.free.push(frame);
             }
         }
     }
 
     pub fn read(&self, lba: u64, into: &mut [u8]) {
         for part in parts(lba, into.len()) {
-            match self.place(part.piece) {
-                Some(place) => into[part.of].copy_from_slice(&self.held(place)[part.within]),
+            match self.frame(part.page) {
+                Some(frame) => into[part.of].copy_from_slice(&self.held(frame)[part.within]),
                 None => into[part.of].fill(0),
             }
         }
@@ -136,8 +136,8 @@ impl Memory {
     /// Reads so many bytes to the end of `out`.
     pub fn append(&self, lba: u64, bytes: usize, out: &mut Vec<u8>) {
         for part in parts(lba, bytes) {
-            match self.place(part.piece) {
-                Some(place) => out.extend_from_slice(&self.held(place)[part.within]),
+            match self.frame(part.page) {
+                Some(frame) => out.extend_from_slice(&self.held(frame)[part.within]),
                 None => out.resize(out.len() + part.of.len(), 0),
             }
         }
@@ -145,20 +145,20 @@ impl Memory {
 
     /// # Errors
     /// No space, when the bytes allowed are used up or the system has no more; what lies before the
-    /// piece that found none is written.
+    /// page that found none is written.
     pub fn write(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
         for part in parts(lba, data.len()) {
-            let place = match self.place(part.piece) {
-                Some(place) => place,
+            let frame = match self.frame(part.page) {
+                Some(frame) => frame,
                 None => {
-                    let (place, is_used) = self.take(part.piece)?;
+                    let (frame, is_used) = self.take(part.page)?;
                     if is_used && !part.is_whole() {
-                        self.held_mut(place).fill(0);
+                        self.held_mut(frame).fill(0);
                     }
-                    place
+                    frame
                 }
             };
-            self.held_mut(place)[part.within].copy_from_slice(&data[part.of]);
+            self.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
         }
         Ok(())
     }
@@ -168,9 +168,9 @@ impl Memory {
     /// # Errors
     /// The system's.
     pub fn restore(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
-        let allowed = std::mem::replace(&mut self.places_max, NONE);
+        let allowed = std::mem::replace(&mut self.frames_max, NONE);
         let written = self.write(lba, data);
-        self.places_max = allowed;
+        self.frames_max = allowed;
         written
     }
 
@@ -181,22 +181,22 @@ impl Memory {
     pub fn zero(&mut self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (mut at, end) = (lba, lba + sectors);
         while at < end {
-            let piece = (at / PIECE) as usize;
+            let page = (at / PAGE_SECTORS) as usize;
             // Past what was never written, in great steps.
-            if !allocated && self.groups[piece / GROUP].is_none() {
-                at = (piece / GROUP + 1) as u64 * GROUP as u64 * PIECE;
+            if !allocated && self.groups[page / GROUP].is_none() {
+                at = (page / GROUP + 1) as u64 * GROUP as u64 * PAGE_SECTORS;
                 continue;
             }
-            let next = (piece as u64 + 1) * PIECE;
-            let within = (at % PIECE * SECTOR_BYTES) as usize
-                ..PIECE_BYTES - (next.saturating_sub(end) * SECTOR_BYTES) as usize;
-            match self.place(piece) {
-                Some(_) if !allocated && within.len() == PIECE_BYTES => self.give_up(piece),
-                Some(place) => self.held_mut(place)[within].fill(0),
+            let next = (page as u64 + 1) * PAGE_SECTORS;
+            let within = (at % PAGE_SECTORS * SECTOR_BYTES) as usize
+                ..PAGE_BYTES - (next.saturating_sub(end) * SECTOR_BYTES) as usize;
+            match self.frame(page) {
+                Some(_) if !allocated && within.len() == PAGE_BYTES => self.deallocate(page),
+                Some(frame) => self.held_mut(frame)[within].fill(0),
                 None if allocated => {
-                    let (place, is_used) = self.take(piece)?;
+                    let (frame, is_used) = self.take(page)?;
                     if is_used {
-                        self.held_mut(place).fill(0);
+                        self.held_mut(frame).fill(0);
                     }
                 }
                 None => {}
@@ -206,18 +206,18 @@ impl Memory {
         Ok(())
     }
 
-    /// Where there is data and where holes are, over at most `most` stretches.
+    /// Data and holes, over at most `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> Vec<Extent> {
         let (mut at, end) = (lba, lba + sectors);
         let mut found: Vec<Extent> = Vec::new();
         while at < end {
-            let piece = (at / PIECE) as usize;
-            let data = self.place(piece).is_some();
-            let pieces = match self.groups[piece / GROUP] {
-                None => (piece / GROUP + 1) * GROUP,
-                Some(_) => piece + 1,
+            let page = (at / PAGE_SECTORS) as usize;
+            let data = self.frame(page).is_some();
+            let pages = match self.groups[page / GROUP] {
+                None => (page / GROUP + 1) * GROUP,
+                Some(_) => page + 1,
             };
-            let until = (pieces as u64 * PIECE).min(end);
+            let until = (pages as u64 * PAGE_SECTORS).min(end);
             let is_room = found.len() < most;
             match found.last_mut() {
                 Some(last) if last.data == data => last.sectors += until - at,
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use drivebay_units::Rng;
 
-    const SECTORS: u64 = 3 * GROUP as u64 * PIECE + 5;
+    const SECTORS: u64 = 3 * GROUP as u64 * PAGE_SECTORS + 5;
 
     /// Random writes, zeros and reads against one flat array.
     #[test]
@@ -284,10 +284,10 @@ mod tests {
     }
 
     #[test]
-    fn places_that_were_given_up_are_used_again() {
-        let mut memory = Memory::new(SECTORS, 2 * PIECE_BYTES as u64);
-        memory.write(0, &[1; 2 * PIECE_BYTES]).unwrap();
-        let full = memory.write(80, &[1; 512]).expect_err("two pieces at most");
+    fn frames_of_deallocated_pages_are_used_again() {
+        let mut memory = Memory::new(SECTORS, 2 * PAGE_BYTES as u64);
+        memory.write(0, &[1; 2 * PAGE_BYTES]).unwrap();
+        let full = memory.write(80, &[1; 512]).expect_err("two pages at most");
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(memory.zero(80, 8, true).is_err());
         memory.write(9, &[2; 512]).unwrap();

@@ -1,65 +1,30 @@
 //! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory (`memory.rs`).
 //!
-//! Where there may be power cuts it also keeps the way back to what is not safe (`volatile.rs`).
+//! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet.
 
+mod error;
+mod extent;
 mod file;
 mod memory;
+mod sync;
+mod undo_log;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use drivebay_drive::StreamPage;
 use drivebay_units::{Rng, SECTOR_BYTES};
 
-use crate::sync::Syncer;
-use crate::volatile::{Loss, TRIM_MAX, Volatile};
+use crate::request::{Op, Request, Status};
+use crate::waker::Waker;
 use file::DataFile;
 use memory::Memory;
+use undo_log::{TRIM_MAX, UndoLog};
 
-/// Why a store cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// Only a regular file is ever written.
-    #[error(
-        "{0} is not a regular file; data is never written to anything else\nhint: name a file, it is made if it does not exist: --data drive.img"
-    )]
-    NotAFile(PathBuf),
-    /// Another size than the drive's.
-    #[error(
-        "{path} has {found} bytes, the drive has {wanted}\nhint: name the file that belongs to this drive, or a new one"
-    )]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// Its size, bytes.
-        found: u64,
-        /// The drive's capacity, bytes.
-        wanted: u64,
-    },
-    /// Somebody serves it.
-    #[error("{0} is in use by another drivebay serve\nhint: stop that one, or name another file")]
-    Locked(PathBuf),
-    /// The machine.
-    #[error("{what}: {why}\nhint: {hint}")]
-    Machine {
-        /// What could not be done.
-        what: String,
-        /// The system's words.
-        why: io::Error,
-        /// What to try.
-        hint: &'static str,
-    },
-}
-
-/// A stretch of sectors that all hold data, or are all a hole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// How many sectors.
-    pub sectors: u64,
-    /// Holds data; a hole reads as zeros.
-    pub data: bool,
-}
+pub use error::StoreError;
+pub use extent::Extent;
+pub(crate) use sync::SyncId;
+pub use undo_log::PowerCutLoss;
 
 enum Medium {
     File(DataFile),
@@ -70,8 +35,8 @@ enum Medium {
 pub struct Store {
     medium: Medium,
     sectors: u64,
-    /// What a power cut would take, where there may be one.
-    volatile: Option<Volatile>,
+    /// Where the power may be cut.
+    undo: Option<UndoLog>,
 }
 
 impl Store {
@@ -79,16 +44,14 @@ impl Store {
     #[must_use]
     pub fn memory(sectors: u64, memory_max: u64) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, memory_max));
-        Store { medium, sectors, volatile: None }
+        Store { medium, sectors, undo: None }
     }
 
-    /// The store in the file at `path`, made if it does not exist; locked until dropped.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn open(path: &Path, sectors: u64, waker: &crate::Handle) -> Result<Store, StoreError> {
-        let medium = Medium::File(DataFile::open(path, sectors, waker.waker())?);
-        Ok(Store { medium, sectors, volatile: None })
+    /// The store in the file at `path`, made if it does not exist; locked until dropped. `waker` is
+    /// called when a sync has completed.
+    pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<Store, StoreError> {
+        let medium = Medium::File(DataFile::open(path, sectors, waker)?);
+        Ok(Store { medium, sectors, undo: None })
     }
 
     /// Sectors of the drive.
@@ -97,56 +60,7 @@ impl Store {
         self.sectors
     }
 
-    /// From now on the data that is not safe can be lost; at most `bytes_max` of it.
-    pub fn may_lose(&mut self, loss: Loss, bytes_max: u64) {
-        self.volatile = Some(Volatile::new(loss, bytes_max));
-    }
-
-    /// What a power cut would take, where there may be one.
-    pub(crate) fn volatile(&mut self) -> Option<&mut Volatile> {
-        self.volatile.as_mut()
-    }
-
-    /// Bytes that a power cut would take at most.
-    #[must_use]
-    pub(crate) fn losable_bytes(&self) -> u64 {
-        self.volatile.as_ref().map_or(0, Volatile::bytes)
-    }
-
-    /// What was not safe is gone; returns how many bytes.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn power_cut(
-        &mut self,
-        programmed: impl Fn(StreamPage) -> bool,
-        rng: &mut Rng,
-    ) -> io::Result<u64> {
-        let Some(volatile) = &mut self.volatile else { return Ok(0) };
-        let mut lost = 0;
-        for (lba, old) in volatile.cut(programmed, rng) {
-            lost += old.len() as u64;
-            match &mut self.medium {
-                Medium::File(file) => file.write(lba, &old)?,
-                Medium::Memory(memory) => memory.restore(lba, &old)?,
-            }
-        }
-        Ok(lost)
-    }
-
-    /// Keeps what write `number` is about to replace.
-    fn keep(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
-        if self.volatile.is_none() {
-            return Ok(());
-        }
-        let mut old = vec![0; (sectors * SECTOR_BYTES) as usize];
-        self.read(lba, &mut old)?;
-        let volatile = self.volatile.as_mut().expect("looked at above");
-        volatile.replace(number, lba, &old);
-        Ok(())
-    }
-
-    /// Whether zeros come without being written.
+    /// Whether zeros need not be written.
     #[must_use]
     pub fn zeroes_fast(&self) -> bool {
         match &self.medium {
@@ -156,9 +70,6 @@ impl Store {
     }
 
     /// Reads whole sectors into `into`.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {
         match &self.medium {
             Medium::File(file) => file.read(lba, into),
@@ -170,9 +81,6 @@ impl Store {
     }
 
     /// Reads whole sectors to the end of `out`, which stays as it was if that fails.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn append(&self, lba: u64, sectors: u32, out: &mut Vec<u8>) -> io::Result<()> {
         let bytes = (u64::from(sectors) * SECTOR_BYTES) as usize;
         match &self.medium {
@@ -188,38 +96,7 @@ impl Store {
         }
     }
 
-    /// Writes whole sectors. `number` grows from change to change.
-    ///
-    /// # Errors
-    /// The system's; no space also when the memory allowed is used up.
-    pub fn write(&mut self, number: u64, lba: u64, data: &[u8]) -> io::Result<()> {
-        self.keep(number, lba, data.len() as u64 / SECTOR_BYTES)?;
-        match &mut self.medium {
-            Medium::File(file) => file.write(lba, data),
-            Medium::Memory(memory) => memory.write(lba, data),
-        }
-    }
-
-    /// Makes sectors read as zeros; `allocated` keeps their space. `number` as for a write.
-    ///
-    /// # Errors
-    /// As [`Store::write`].
-    pub fn zero(&mut self, number: u64, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
-        if sectors <= TRIM_MAX {
-            self.keep(number, lba, sectors)?;
-        } else if let Some(volatile) = &mut self.volatile {
-            volatile.settle_range(number, lba..lba + sectors);
-        }
-        match &mut self.medium {
-            Medium::File(file) => file.zero(lba, sectors, allocated),
-            Medium::Memory(memory) => memory.zero(lba, sectors, allocated),
-        }
-    }
-
-    /// Where there is data and where holes are, from `lba` on, over at most `sectors` and `most` stretches.
-    ///
-    /// # Errors
-    /// The system's.
+    /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
         match &self.medium {
             Medium::File(file) => file.extents(lba, sectors, most),
@@ -227,21 +104,150 @@ impl Store {
         }
     }
 
-    fn syncer(&self) -> Option<&Syncer> {
-        match &self.medium {
-            Medium::File(file) => Some(&file.syncer),
-            Medium::Memory(_) => None,
+    /// Carries out what `request` changes; returns the sync that its completion must wait for. `number`
+    /// grows from request to request; `data` is what a write carries.
+    pub(crate) fn apply(
+        &mut self,
+        number: u64,
+        request: &Request,
+        data: &[u8],
+    ) -> Result<Option<SyncId>, Status> {
+        let Request { op, lba, sectors, .. } = *request;
+        let end = lba.checked_add(u64::from(sectors));
+        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
+            return Err(Status::OutOfRange);
+        }
+        let changed = match op {
+            Op::Read | Op::Flush => Ok(()),
+            Op::Write { .. } => {
+                debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
+                self.write(number, lba, data)
+            }
+            Op::Trim { .. } => self.zero(number, lba, u64::from(sectors), false),
+            Op::WriteZeroes { allocated, .. } => {
+                self.zero(number, lba, u64::from(sectors), allocated)
+            }
+        };
+        changed.map_err(|why| match why.kind() {
+            io::ErrorKind::StorageFull => Status::NoSpace,
+            _ => Status::Internal,
+        })?;
+        let is_durable =
+            matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        Ok(match &self.medium {
+            Medium::File(file) if is_durable => Some(file.syncer.request()),
+            _ => None,
+        })
+    }
+
+    fn write(&mut self, number: u64, lba: u64, data: &[u8]) -> io::Result<()> {
+        self.keep(number, lba, data.len() as u64 / SECTOR_BYTES)?;
+        match &mut self.medium {
+            Medium::File(file) => file.write(lba, data),
+            Medium::Memory(memory) => memory.write(lba, data),
         }
     }
 
-    /// Everything written so far shall reach the disk; ask [`Store::synced`] whether it has.
-    pub fn sync(&mut self) -> Option<u64> {
-        self.syncer().map(Syncer::draw)
+    /// Makes sectors read as zeros; `allocated` keeps their space. `number` as for [`Store::apply`].
+    pub(crate) fn zero(
+        &mut self,
+        number: u64,
+        lba: u64,
+        sectors: u64,
+        allocated: bool,
+    ) -> io::Result<()> {
+        if sectors <= TRIM_MAX {
+            self.keep(number, lba, sectors)?;
+        } else if let Some(undo) = &mut self.undo {
+            undo.flush_range(number, lba..lba + sectors);
+        }
+        match &mut self.medium {
+            Medium::File(file) => file.zero(lba, sectors, allocated),
+            Medium::Memory(memory) => memory.zero(lba, sectors, allocated),
+        }
     }
 
-    /// Whether what [`Store::sync`] promised is done; an error if it cannot be.
-    #[must_use]
-    pub fn synced(&self, ticket: u64) -> Option<Result<(), ()>> {
-        self.syncer().map_or(Some(Ok(())), |syncer| syncer.look(ticket))
+    /// The result of a sync that [`Store::apply`] requested, if it has completed.
+    pub(crate) fn sync_result(&self, id: SyncId) -> Option<Result<(), ()>> {
+        match &self.medium {
+            Medium::File(file) => file.syncer.result(id),
+            Medium::Memory(_) => Some(Ok(())),
+        }
+    }
+
+    // --- power cuts -------------------------------------------------------------------------------
+
+    /// From now on a power cut takes data that is not durable; at most `bytes_max` of it.
+    pub(crate) fn keep_undo(&mut self, loss: PowerCutLoss, bytes_max: u64) {
+        self.undo = Some(UndoLog::new(loss, bytes_max));
+    }
+
+    /// Keeps what write `number` is about to replace.
+    fn keep(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
+        if self.undo.is_none() {
+            return Ok(());
+        }
+        let mut old = vec![0; (sectors * SECTOR_BYTES) as usize];
+        self.read(lba, &mut old)?;
+        let undo = self.undo.as_mut().expect("looked at above");
+        undo.record(number, lba, &old);
+        Ok(())
+    }
+
+    /// The model has served request `number`; `place` says where it put a page.
+    pub(crate) fn placed(&mut self, number: u64, place: impl Fn(u64) -> Option<StreamPage>) {
+        if let Some(undo) = &mut self.undo {
+            undo.placed(number, place);
+        }
+    }
+
+    /// Request `number` has completed: what it made durable can no longer be lost.
+    pub(crate) fn completed(&mut self, number: u64, request: &Request) {
+        let Some(undo) = &mut self.undo else { return };
+        match request.op {
+            Op::Flush | Op::Trim { fua: true } | Op::WriteZeroes { fua: true, .. } => {
+                undo.flush(number);
+            }
+            Op::Write { fua: true } => {
+                let end = request.lba + u64::from(request.sectors);
+                undo.flush_range(number, request.lba..end);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether [`Store::prune_undo`] is worth its time.
+    pub(crate) fn undo_is_long(&self) -> bool {
+        self.undo.as_ref().is_some_and(UndoLog::is_long)
+    }
+
+    /// Forgets what has been programmed meanwhile.
+    pub(crate) fn prune_undo(&mut self, programmed: impl Fn(StreamPage) -> bool) {
+        if let Some(undo) = &mut self.undo {
+            undo.prune(programmed);
+        }
+    }
+
+    /// Bytes that a power cut would take at most.
+    pub(crate) fn losable_bytes(&self) -> u64 {
+        self.undo.as_ref().map_or(0, UndoLog::bytes)
+    }
+
+    /// What was not durable is gone; returns the number of bytes.
+    pub(crate) fn power_cut(
+        &mut self,
+        programmed: impl Fn(StreamPage) -> bool,
+        rng: &mut Rng,
+    ) -> io::Result<u64> {
+        let Some(undo) = &mut self.undo else { return Ok(0) };
+        let mut lost = 0;
+        for (lba, old) in undo.roll_back(programmed, rng) {
+            lost += old.len() as u64;
+            match &mut self.medium {
+                Medium::File(file) => file.write(lba, &old)?,
+                Medium::Memory(memory) => memory.restore(lba, &old)?,
+            }
+        }
+        Ok(lost)
     }
 }

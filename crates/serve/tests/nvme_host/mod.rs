@@ -266,7 +266,7 @@ impl Rig {
         self.engine.begin_turn();
         let mut taken = 0;
         loop {
-            let more = host.protocol.input(&mut self.engine, host.me, &bytes[taken..]);
+            let more = host.protocol.input(&mut self.engine.drive_of(host.me), &bytes[taken..]);
             taken += more;
             self.hear(host);
             if more == 0 || taken == bytes.len() {
@@ -276,12 +276,12 @@ impl Rig {
     }
 
     pub fn poll(&mut self, host: &mut Host) {
-        host.protocol.poll(&mut self.engine);
+        host.protocol.poll(&mut self.engine.drive_of(host.me));
         self.hear(host);
     }
 
     pub fn tick(&mut self, host: &mut Host) {
-        host.protocol.tick(&mut self.engine);
+        host.protocol.tick(&mut self.engine.drive_of(host.me));
         self.poll(host);
     }
 
@@ -290,10 +290,11 @@ impl Rig {
         for _ in 0..1000 {
             self.engine.begin_turn();
             let mut any = false;
-            while let Some(done) = self.engine.next_done() {
+            while let Some(completion) = self.engine.next_completion() {
                 any = true;
-                for host in hosts.iter_mut().filter(|host| host.me == done.request.session) {
-                    host.protocol.complete(&mut self.engine, done);
+                let id = completion.session;
+                for host in hosts.iter_mut().filter(|host| host.me == id) {
+                    host.protocol.complete(&mut self.engine.drive_of(id), completion);
                 }
             }
             for host in hosts.iter_mut() {

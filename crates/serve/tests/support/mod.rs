@@ -1,10 +1,11 @@
 //! A small drive and a store for tests.
 
-use drivebay_drive::{Device, Spec};
-use drivebay_serve::{Done, Engine, Op, Pace, Request, SessionId, Store};
-use toml::Value;
+pub mod ahci;
+pub mod nbd;
 
-pub const SESSION: SessionId = SessionId::numbered(0);
+use drivebay_drive::{Device, Spec};
+use drivebay_serve::{Completion, Engine, Op, Pace, Request, SessionId, Store};
+use toml::Value;
 
 /// The catalog's SM951, cut to a few megabytes.
 pub fn spec(sectors: i64, lying: bool) -> Spec {
@@ -50,16 +51,18 @@ pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
 }
 
 pub fn request(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
-    Request { op, lba, sectors, session: SESSION, token }
+    Request { op, lba, sectors, token }
 }
 
-/// Everything that is due.
-pub fn drain(engine: &mut Engine) -> Vec<Done> {
+/// Submits a request of the one session.
+pub fn submit(engine: &mut Engine, request: Request, data: &[u8]) {
+    engine.submit(SessionId::numbered(0), request, data);
+}
+
+/// All completions that are due.
+pub fn drain(engine: &mut Engine) -> Vec<Completion> {
     engine.begin_turn();
-    let mut done = Vec::new();
-    while let Some(next) = engine.next_done() {
-        done.push(next);
-    }
+    let completions = std::iter::from_fn(|| engine.next_completion()).collect();
     engine.end_turn();
-    done
+    completions
 }

@@ -1,32 +1,31 @@
-//! The device in the event loop: commands from the queues in the machine's memory, and completions.
+//! The device in the event loop: commands from the queues in the guest's memory, and completions.
 //!
-//! Memory: a submission queue has at most as many commands under way as it has entries; completions
-//! for a full completion queue wait here, as many again at most.
+//! Memory: a submission queue has at most as many commands in flight as it has entries; completions for
+//! a full completion queue wait here, as many again at most.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 
-use drivebay_units::Nanos;
 use drivebay_wire::nvme::{AdminOpcode, Cqe, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::prp::prp_pieces;
-use super::shared::{Letter, Registers, Shared, lock};
-use crate::engine::{Done, Engine, Op, Request};
+use super::prp::data_regions;
+use super::shared::{Message, Registers, Shared};
+use crate::drive::Drive;
+use crate::lock::lock;
 use crate::nvme::admin::{self, Outcome};
-use crate::nvme::controller::{Effect, Flags, Kind};
-use crate::nvme::io::{self as nvm, Ended, Flights, Need};
+use crate::nvme::controller::{Effect, Flags};
+use crate::nvme::identity::{BLOCK_BYTES, Kind};
+use crate::nvme::io::{self as nvm, Finished, InflightCommands, Need, Progress};
 use crate::nvme::subsystem::Shared as Subsystem;
-use crate::session::{Next, Session, SessionId};
+use crate::request::Completion;
+use crate::session::{Next, Session};
 
-/// Commands taken from one queue before the others have their turn.
+/// Commands taken from one queue before those of the next.
 const TAKE_MAX: u32 = 64;
-/// Engine's token of the flush before a shutdown; no flight has it.
-const SHUTDOWN_TOKEN: u64 = u64::MAX;
 const SQE_BYTES: u64 = 64;
 const CQE_BYTES: u64 = 16;
 
@@ -35,7 +34,7 @@ struct SubmissionQueue {
     entries: u32,
     head: u32,
     completion_queue: u16,
-    under_way: u32,
+    inflight: u32,
 }
 
 struct CompletionQueue {
@@ -49,8 +48,8 @@ struct CompletionQueue {
     is_new: bool,
 }
 
-/// The drive, as a virtual machine sees it.
-pub struct PciDevice {
+/// The drive, as a guest sees it.
+pub(super) struct PciDevice {
     subsystem: Subsystem,
     controller: u16,
     flags: Arc<Flags>,
@@ -58,8 +57,8 @@ pub struct PciDevice {
     capabilities: u64,
     submission: Vec<Option<SubmissionQueue>>,
     completion: Vec<Option<CompletionQueue>>,
-    flights: Flights,
-    me: Option<SessionId>,
+    commands: InflightCommands,
+    messages: Receiver<Message>,
     entries_max: u32,
     transfer_max: u32,
     buffer: Vec<u8>,
@@ -68,11 +67,11 @@ pub struct PciDevice {
 
 impl PciDevice {
     /// A device of the subsystem; none if it has too many controllers.
-    pub(super) fn new(subsystem: Subsystem) -> Option<PciDevice> {
+    pub fn new(subsystem: Subsystem, messages: Receiver<Message>) -> Option<PciDevice> {
         let mut guard = subsystem.lock();
         let queues = guard.identity.io_queues_max + 1;
         let controller = guard.add(Kind::Pci)?;
-        let capabilities = guard.get(controller)?.capabilities();
+        let capabilities = guard.get(controller)?.cap;
         let flags = Arc::clone(&guard.get(controller)?.flags);
         let entries_max = u32::from(guard.identity.queue_entries_max);
         let transfer_max = guard.identity.transfer_bytes_max();
@@ -85,8 +84,8 @@ impl PciDevice {
             capabilities,
             submission: (0..queues).map(|_| None).collect(),
             completion: (0..queues).map(|_| None).collect(),
-            flights: Flights::default(),
-            me: None,
+            commands: InflightCommands::default(),
+            messages,
             entries_max,
             transfer_max,
             buffer: Vec::new(),
@@ -94,25 +93,25 @@ impl PciDevice {
         })
     }
 
-    pub(super) fn shared(&self) -> Arc<Shared> {
+    pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
 
-    pub(super) fn capabilities(&self) -> u64 {
+    pub fn capabilities(&self) -> u64 {
         self.capabilities
     }
 
-    fn configure(&mut self, engine: &mut Engine, me: SessionId, registers: Registers) {
+    fn configure(&mut self, drive: &mut dyn Drive, registers: Registers) {
         let mut subsystem = self.subsystem.lock();
         let identity = subsystem.identity.clone();
         let Some(controller) = subsystem.get_mut(self.controller) else { return };
         let was_ready = controller.is_ready();
         let effect = controller.configure(registers.configuration, &identity);
-        let (is_ready, status) = (controller.is_ready(), controller.status());
+        let (is_ready, status) = (controller.is_ready(), controller.csts);
         drop(subsystem);
         if effect == Effect::Reset {
             self.drop_queues();
-            self.shared.quiet_doorbells();
+            self.shared.clear_doorbells();
         }
         if is_ready && !was_ready {
             let entries = registers.admin_entries;
@@ -125,8 +124,7 @@ impl PciDevice {
             self.submission[0] = Some(SubmissionQueue::new(registers.admin_sq, entries, 0));
         }
         if effect == Effect::Shutdown {
-            let (op, token) = (Op::Flush, SHUTDOWN_TOKEN);
-            engine.submit(Request { op, lba: 0, sectors: 0, session: me, token }, &[]);
+            self.commands.flush_for_shutdown(drive);
         }
         self.shared.status.store(status, Ordering::Release);
     }
@@ -134,18 +132,18 @@ impl PciDevice {
     fn drop_queues(&mut self) {
         self.submission.iter_mut().for_each(|queue| *queue = None);
         self.completion.iter_mut().for_each(|queue| *queue = None);
-        // What is under way ends without anybody to tell.
-        self.flights.clear();
+        // What is in flight completes without being reported.
+        self.commands.clear();
     }
 
-    /// Takes commands from all queues whose doorbells were rung.
-    fn take_commands(&mut self, engine: &mut Engine, me: SessionId) {
+    /// Takes commands from all queues whose doorbells were written.
+    fn take_commands(&mut self, drive: &mut dyn Drive) {
         self.more = false;
-        self.shared.rung.store(false, Ordering::Release);
+        self.shared.doorbell_sent.store(false, Ordering::Release);
         for id in 0..self.submission.len() as u16 {
             for _ in 0..TAKE_MAX {
                 let Some(sqe) = self.next_command(id) else { break };
-                self.execute(engine, me, id, sqe);
+                self.execute(drive, id, sqe);
             }
         }
     }
@@ -153,7 +151,7 @@ impl PciDevice {
     fn next_command(&mut self, id: u16) -> Option<Sqe> {
         let tail = self.shared.doorbell(2 * id);
         let queue = self.submission.get_mut(usize::from(id))?.as_mut()?;
-        if tail >= queue.entries || queue.head == tail || queue.under_way >= queue.entries {
+        if tail >= queue.entries || queue.head == tail || queue.inflight >= queue.entries {
             return None;
         }
         let mut bytes = [0; SQE_BYTES as usize];
@@ -163,38 +161,37 @@ impl PciDevice {
             return None;
         }
         queue.head = if queue.head + 1 == queue.entries { 0 } else { queue.head + 1 };
-        queue.under_way += 1;
+        queue.inflight += 1;
         self.more |= queue.head != tail;
         Sqe::read_from_bytes(&bytes).ok()
     }
 
-    /// The queues cannot be reached: controller fatal status.
+    /// The queues cannot be accessed: controller fatal status.
     fn fail(&mut self) {
         self.drop_queues();
         self.shared.status.fetch_or(2, Ordering::AcqRel);
     }
 
-    fn execute(&mut self, engine: &mut Engine, me: SessionId, id: u16, sqe: Sqe) {
+    fn execute(&mut self, drive: &mut dyn Drive, id: u16, sqe: Sqe) {
         let need = if id == 0 { admin::need(&sqe) } else { nvm::need(&sqe) };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let fetched = self.fetch(&sqe, need, &mut buffer);
         match fetched {
             Err(status) => self.finish(id, &sqe, status, 0),
-            Ok(()) if id == 0 => self.execute_admin(engine, sqe),
+            Ok(()) if id == 0 => self.execute_admin(drive, sqe),
             Ok(()) => {
                 let write_cache = self.flags.write_cache();
                 let tag = u32::from(id);
-                if let Some(ended) = self.flights.start(engine, me, tag, sqe, &buffer, write_cache)
-                {
-                    self.finish(id, &sqe, ended.status, 0);
+                if let Some(status) = self.commands.start(drive, tag, sqe, &buffer, write_cache) {
+                    self.finish(id, &sqe, status, 0);
                 }
             }
         }
         self.buffer = buffer;
     }
 
-    /// Fetches the data of a command from the machine's memory.
+    /// Reads the data of a command from the guest's memory.
     fn fetch(&self, sqe: &Sqe, need: Need, into: &mut Vec<u8>) -> Result<(), Status> {
         let (Need::FromHost(bytes) | Need::ToHost(bytes)) = need else { return Ok(()) };
         if bytes > self.transfer_max || sqe.flags >> 6 != 0 {
@@ -202,11 +199,11 @@ impl PciDevice {
         }
         if let Need::FromHost(_) = need {
             let memory = lock(&self.shared.memory);
-            let pieces = prp_pieces(&memory, sqe.prp1.get(), sqe.prp2.get(), bytes);
-            let pieces = pieces.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())?;
+            let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), bytes);
+            let regions = regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())?;
             into.resize(bytes as usize, 0);
             let mut at = 0;
-            for (address, length) in pieces {
+            for (address, length) in regions {
                 let part = &mut into[at..at + length];
                 memory.read(address, part).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
                 at += length;
@@ -215,12 +212,12 @@ impl PciDevice {
         Ok(())
     }
 
-    /// Puts data for a command into the machine's memory.
+    /// Writes data of a command to the guest's memory.
     fn deliver(&self, sqe: &Sqe, data: &[u8]) -> Result<(), Status> {
         let memory = lock(&self.shared.memory);
-        let pieces = prp_pieces(&memory, sqe.prp1.get(), sqe.prp2.get(), data.len() as u32);
+        let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), data.len() as u32);
         let mut at = 0;
-        for (address, length) in pieces.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())? {
+        for (address, length) in regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())? {
             let part = &data[at..at + length];
             memory.write(address, part).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
             at += length;
@@ -228,8 +225,8 @@ impl PciDevice {
         Ok(())
     }
 
-    fn execute_admin(&mut self, engine: &mut Engine, sqe: Sqe) {
-        let answer = self.subsystem.lock().admin(self.controller, engine, &sqe);
+    fn execute_admin(&mut self, drive: &mut dyn Drive, sqe: Sqe) {
+        let answer = self.subsystem.lock().admin(self.controller, drive, &sqe);
         match answer {
             Ok(Outcome::Held) => {}
             Ok(Outcome::Done(result, data)) => {
@@ -269,7 +266,7 @@ impl PciDevice {
                 let vector = (cdw11 & 2 != 0).then_some(vector);
                 let queue = CompletionQueue::new(sqe.prp1.get(), entries, vector);
                 self.completion[place] = Some(queue);
-                self.quiet(2 * id + 1);
+                self.clear_doorbell(2 * id + 1);
             }
             Some(AdminOpcode::CreateSq) => {
                 let cq = (cdw11 >> 16) as u16;
@@ -281,7 +278,7 @@ impl PciDevice {
                     return Err(Status::COMPLETION_QUEUE_INVALID.dnr());
                 }
                 self.submission[place] = Some(SubmissionQueue::new(sqe.prp1.get(), entries, cq));
-                self.quiet(2 * id);
+                self.clear_doorbell(2 * id);
             }
             Some(AdminOpcode::DeleteSq) => {
                 let gone = self.submission[place].take();
@@ -299,7 +296,7 @@ impl PciDevice {
         Ok(())
     }
 
-    fn quiet(&self, doorbell: u16) {
+    fn clear_doorbell(&self, doorbell: u16) {
         self.shared.doorbells[usize::from(doorbell)].store(0, Ordering::Release);
     }
 
@@ -313,7 +310,7 @@ impl PciDevice {
     /// Completes a command of a submission queue, if that is still there.
     fn post(&mut self, id: u16, mut cqe: Cqe) {
         let Some(Some(sq)) = self.submission.get_mut(usize::from(id)) else { return };
-        sq.under_way = sq.under_way.saturating_sub(1);
+        sq.inflight = sq.inflight.saturating_sub(1);
         cqe.sq_head = (sq.head as u16).into();
         cqe.sq_id = id.into();
         let cq_id = sq.completion_queue;
@@ -360,11 +357,11 @@ impl PciDevice {
         }
     }
 
-    fn deliver_read(&mut self, engine: &Engine, sqe: &Sqe) -> Status {
+    fn deliver_read(&mut self, drive: &dyn Drive, sqe: &Sqe) -> Status {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        buffer.resize((sqe.blocks() * crate::nvme::BLOCK_BYTES) as usize, 0);
-        let status = match engine.store().read(sqe.lba(), &mut buffer) {
+        buffer.resize((sqe.blocks() * BLOCK_BYTES) as usize, 0);
+        let status = match drive.data().read(sqe.lba(), &mut buffer) {
             Ok(()) => self.deliver(sqe, &buffer).err().unwrap_or(Status::SUCCESS),
             Err(_) => Status::INTERNAL_ERROR,
         };
@@ -375,7 +372,7 @@ impl PciDevice {
 
 impl SubmissionQueue {
     fn new(base: u64, entries: u32, completion_queue: u16) -> SubmissionQueue {
-        SubmissionQueue { base, entries, head: 0, completion_queue, under_way: 0 }
+        SubmissionQueue { base, entries, head: 0, completion_queue, inflight: 0 }
     }
 }
 
@@ -395,35 +392,28 @@ fn check_queue(fits: bool, contiguous: bool) -> Result<(), Status> {
 }
 
 impl Session for PciDevice {
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn readable(&mut self, _engine: &mut Engine, _me: SessionId) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn complete(&mut self, engine: &mut Engine, done: Done) {
-        if done.request.token == SHUTDOWN_TOKEN {
-            if let Some(controller) = self.subsystem.lock().get_mut(self.controller) {
-                controller.shut_down();
-                self.shared.status.store(controller.status(), Ordering::Release);
+    fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
+        match self.commands.complete(drive, completion) {
+            Progress::Finished(finished) => {
+                let Finished { tag, sqe, mut status } = finished;
+                if finished.reads() {
+                    status = self.deliver_read(drive, &sqe);
+                }
+                self.finish(tag as u16, &sqe, status, 0);
             }
-            return;
+            Progress::ShutDown => {
+                if let Some(controller) = self.subsystem.lock().get_mut(self.controller) {
+                    controller.shut_down();
+                    self.shared.status.store(controller.csts, Ordering::Release);
+                }
+            }
+            Progress::None => {}
         }
-        let Some(Ended { tag, sqe, mut status, reads }) = self.flights.complete(engine, done)
-        else {
-            return;
-        };
-        if reads {
-            status = self.deliver_read(engine, &sqe);
-        }
-        self.finish(tag as u16, &sqe, status, 0);
     }
 
-    fn flush(&mut self, engine: &mut Engine) -> io::Result<Next> {
-        if let (true, Some(me)) = (self.more, self.me) {
-            self.take_commands(engine, me);
+    fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {
+        if self.more {
+            self.take_commands(drive);
         }
         let events = {
             let mut subsystem = self.subsystem.lock();
@@ -437,25 +427,20 @@ impl Session for PciDevice {
         Ok(Next::Wait { read: false, write: false })
     }
 
-    fn mail(
-        &mut self,
-        engine: &mut Engine,
-        me: SessionId,
-        letter: Box<dyn Any + Send>,
-    ) -> io::Result<()> {
-        self.me = Some(me);
-        let Ok(letter) = letter.downcast::<Letter>() else { return Ok(()) };
-        match *letter {
-            Letter::Configure(registers) => self.configure(engine, me, registers),
-            Letter::Doorbell => self.take_commands(engine, me),
-            Letter::Reset => self.configure(engine, me, Registers::default()),
+    fn notified(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Message::Configure(registers) => self.configure(drive, registers),
+                Message::Doorbell => self.take_commands(drive),
+                Message::Reset => self.configure(drive, Registers::default()),
+            }
         }
         Ok(())
     }
 
-    fn tick(&mut self, engine: &mut Engine, _now: Nanos) -> io::Result<()> {
-        self.subsystem.lock().look(self.controller, engine);
-        // In case a completion queue was full when its doorbell was rung last.
+    fn tick(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+        self.subsystem.lock().poll_events(self.controller, drive);
+        // In case a completion queue was full when its doorbell was written last.
         self.more = true;
         Ok(())
     }

@@ -4,39 +4,37 @@
 
 use std::io;
 
-use crate::pci::Memory;
+use crate::pci::memory::GuestMemory;
 
 /// Size of a page, CC.MPS = 0.
 const PAGE: u64 = 4096;
 
-/// Where the data of a command lies: PRP entries and lists.
-///
-/// # Errors
-/// When a list cannot be read or an entry is not where it must be.
-pub(super) fn prp_pieces(
-    memory: &Memory,
+/// Where the data of a command lies: PRP entries and lists.; fails when a list cannot be read or
+/// an entry is not where it must be.
+pub(super) fn data_regions(
+    memory: &GuestMemory,
     first: u64,
     second: u64,
     bytes: u32,
 ) -> io::Result<Vec<(u64, usize)>> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let mut left = bytes as usize;
-    let mut pieces = Vec::new();
+    let mut regions = Vec::new();
     let head = left.min((PAGE - first % PAGE) as usize);
     if !first.is_multiple_of(4) {
         return Err(invalid());
     }
-    pieces.push((first, head));
+    regions.push((first, head));
     left -= head;
     if left == 0 {
-        return Ok(pieces);
+        return Ok(regions);
     }
     if left <= PAGE as usize {
         if !second.is_multiple_of(PAGE) {
             return Err(invalid());
         }
-        pieces.push((second, left));
-        return Ok(pieces);
+        regions.push((second, left));
+        return Ok(regions);
     }
     let mut list = second;
     while left > 0 {
@@ -58,7 +56,7 @@ pub(super) fn prp_pieces(
                 return Err(invalid());
             }
             let length = left.min(PAGE as usize);
-            pieces.push((entry, length));
+            regions.push((entry, length));
             left -= length;
         }
         if left > 0 {
@@ -70,7 +68,7 @@ pub(super) fn prp_pieces(
             list = next;
         }
     }
-    Ok(pieces)
+    Ok(regions)
 }
 
 #[cfg(test)]
@@ -88,14 +86,14 @@ mod tests {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             memory.write(at, &bytes).unwrap();
         }
-        let pieces = prp_pieces(&memory, 0x10_3e00, 0x10_1ff0, 512 + 3 * 4096).unwrap();
+        let regions = data_regions(&memory, 0x10_3e00, 0x10_1ff0, 512 + 3 * 4096).unwrap();
         let expected = [(0x10_3e00, 512), (0x10_9000, 4096), (0x10_a000, 4096), (0x10_b000, 4096)];
-        assert_eq!(pieces, expected);
-        let two = prp_pieces(&memory, 0x10_3e00, 0x10_4000, 4096).unwrap();
+        assert_eq!(regions, expected);
+        let two = data_regions(&memory, 0x10_3e00, 0x10_4000, 4096).unwrap();
         assert_eq!(two, [(0x10_3e00, 512), (0x10_4000, 3584)]);
-        assert!(prp_pieces(&memory, 0x10_3e00, 0x10_4001, 4096).is_err());
+        assert!(data_regions(&memory, 0x10_3e00, 0x10_4001, 4096).is_err());
         // A list that links to itself for ever.
         memory.write(0x10_5ff8, &0x10_5ff8_u64.to_le_bytes()).unwrap();
-        assert!(prp_pieces(&memory, 0x10_3000, 0x10_5ff8, 4 * 4096).is_err());
+        assert!(data_regions(&memory, 0x10_3000, 0x10_5ff8, 4 * 4096).is_err());
     }
 }

@@ -1,11 +1,12 @@
-//! What the thread of the virtual machine and the event loop have in common.
+//! What the vfio-user thread and the event loop share.
 
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::pci::Memory;
+use crate::lock::lock;
+use crate::pci::memory::GuestMemory;
 
 /// Registers that only the host writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,27 +21,27 @@ pub(super) struct Registers {
     pub admin_cq: u64,
 }
 
-/// What is sent to the device in the event loop.
-pub(super) enum Letter {
+/// A message to the device in the event loop.
+pub(super) enum Message {
     /// CC was written; all registers as they are now.
     Configure(Registers),
-    /// A doorbell was rung.
+    /// A doorbell was written.
     Doorbell,
-    /// The machine has gone, or resets the device.
+    /// The guest resets the device, or the client has disconnected.
     Reset,
 }
 
 /// Both sides' state.
 pub(super) struct Shared {
-    pub memory: Arc<Mutex<Memory>>,
+    pub memory: Arc<Mutex<GuestMemory>>,
     /// Event file descriptors by MSI-X vector.
     vectors: Mutex<Vec<Option<File>>>,
     /// CSTS.
     pub status: AtomicU32,
-    /// Submission tail and completion head by turns, by queue.
+    /// By queue: submission tail, completion head.
     pub doorbells: Box<[AtomicU32]>,
-    /// A doorbell letter is on its way.
-    pub rung: AtomicBool,
+    /// [`Message::Doorbell`] is on its way.
+    pub doorbell_sent: AtomicBool,
 }
 
 impl Shared {
@@ -51,7 +52,7 @@ impl Shared {
             vectors: Mutex::new((0..queues).map(|_| None).collect()),
             status: AtomicU32::new(0),
             doorbells: (0..2 * queues).map(|_| AtomicU32::new(0)).collect(),
-            rung: AtomicBool::new(false),
+            doorbell_sent: AtomicBool::new(false),
         }
     }
 
@@ -60,7 +61,7 @@ impl Shared {
         lock(&self.vectors).len() as u16
     }
 
-    /// Sets the event file descriptors from `first` on; none where the machine takes it away.
+    /// Sets the event file descriptors from `first` on; None removes one.
     pub fn set_vectors(&self, first: u32, files: Vec<Option<File>>) {
         let mut vectors = lock(&self.vectors);
         for (place, file) in vectors.iter_mut().skip(first as usize).zip(files) {
@@ -71,7 +72,7 @@ impl Shared {
     /// Raises an interrupt.
     pub fn interrupt(&self, vector: u16) {
         if let Some(Some(file)) = lock(&self.vectors).get_mut(usize::from(vector)) {
-            // A full counter means that it has not been heard yet.
+            // A full counter means that the interrupt is pending already.
             let _ = file.write(&1_u64.to_ne_bytes());
         }
     }
@@ -81,14 +82,9 @@ impl Shared {
         self.doorbells.get(usize::from(place)).map_or(0, |bell| bell.load(Ordering::Acquire))
     }
 
-    pub fn quiet_doorbells(&self) {
+    pub fn clear_doorbells(&self) {
         for bell in &self.doorbells {
             bell.store(0, Ordering::Release);
         }
     }
-}
-
-/// Takes a lock, whoever panicked with it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

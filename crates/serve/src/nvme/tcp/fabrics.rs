@@ -12,7 +12,8 @@ use drivebay_wire::nvme::{
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::nvme::admin::{Outcome, part_of_page};
-use crate::nvme::controller::{Effect, Flags, Kind};
+use crate::nvme::controller::{Effect, Flags};
+use crate::nvme::identity::{Kind, VERSION};
 use crate::nvme::subsystem::Subsystem;
 
 /// Most entries of an admin queue.
@@ -88,10 +89,10 @@ pub(super) fn execute(
         FabricsType::PropertyGet { offset, is_wide } => {
             let property = Property::of(offset).filter(|one| one.is_wide() == is_wide);
             done(match property.ok_or(refuse(Status::INVALID_FIELD))? {
-                Property::Capabilities => controller.capabilities(),
-                Property::Version => u64::from(controller.version()),
-                Property::Configuration => u64::from(controller.configuration()),
-                Property::Status => u64::from(controller.status()),
+                Property::Capabilities => controller.cap,
+                Property::Version => u64::from(VERSION),
+                Property::Configuration => u64::from(controller.cc),
+                Property::Status => controller.csts.into(),
                 Property::SubsystemReset => 0,
             })
         }

@@ -9,25 +9,29 @@ use drivebay_wire::nvme::{
 };
 
 use super::fabrics::{self, Connected};
-use super::protocol::{DATA_MAX, Output};
-use crate::engine::{Done, Engine, Op, Request};
+use super::output::Output;
+use crate::drive::Drive;
 use crate::nvme::admin::{self, Outcome};
-use crate::nvme::io::{self, Ended, Flights, Need};
+use crate::nvme::identity::BLOCK_BYTES;
+use crate::nvme::io::{self, Finished, InflightCommands, Need, Progress};
 use crate::nvme::subsystem::Shared;
-use crate::session::SessionId;
+use crate::request::Completion;
 
-/// Data on its way in from a host that was asked for it, bytes.
+/// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
+pub(super) const DATA_MAX: u32 = 128 << 10;
+/// Data that hosts were asked for and that is on its way in, bytes.
 const INCOMING_MAX: usize = 4 << 20;
-/// Engine's token of the flush before a shutdown; no flight has it.
-const SHUTDOWN_TOKEN: u64 = u64::MAX;
-/// The queue is gone: controller reset, or lost.
-pub(super) struct Gone;
+
+/// The queue does not exist any more: its controller was reset, or its host is silent.
+pub(super) struct QueueGone;
 
 /// Data that a host was asked for.
 struct Incoming {
     sqe: Sqe,
     data: Vec<u8>,
     received: u32,
+    /// The digest of a part was wrong.
+    is_damaged: bool,
 }
 
 /// Commands of one connection.
@@ -36,7 +40,6 @@ pub(super) struct Queue {
     /// Most data of a command, bytes.
     transfer_max: u32,
     address: SocketAddr,
-    me: Option<SessionId>,
     connected: Option<Connected>,
     /// Commands without a completion.
     outstanding: u16,
@@ -46,9 +49,9 @@ pub(super) struct Queue {
     incoming_bytes: usize,
     /// Commands to be asked for their data.
     unasked: VecDeque<Sqe>,
-    flights: Flights,
-    /// Done, but not yet told: no room.
-    answers: VecDeque<Ended>,
+    inflight: InflightCommands,
+    /// Finished, but there was no room for the completion.
+    waiting: VecDeque<Finished>,
 }
 
 impl Queue {
@@ -58,15 +61,14 @@ impl Queue {
             subsystem,
             transfer_max,
             address,
-            me: None,
             connected: None,
             outstanding: 0,
             sq_head: 0,
             incoming: Vec::new(),
             incoming_bytes: 0,
             unasked: VecDeque::new(),
-            flights: Flights::default(),
-            answers: VecDeque::new(),
+            inflight: InflightCommands::default(),
+            waiting: VecDeque::new(),
         }
     }
 
@@ -74,20 +76,18 @@ impl Queue {
         self.connected.is_some()
     }
 
-    pub fn has_answers(&self) -> bool {
-        !self.answers.is_empty()
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// A command has come.
     pub fn command(
         &mut self,
-        engine: &mut Engine,
-        me: SessionId,
+        drive: &mut dyn Drive,
         out: &mut Output,
         sqe: Sqe,
         data: Data<'_>,
     ) -> Result<(), Fault> {
-        self.me = Some(me);
         // Before it is connected a queue takes one command at a time.
         let entries = self.connected.as_ref().map_or(1, |queue| queue.entries);
         if self.outstanding >= entries {
@@ -96,10 +96,10 @@ impl Queue {
         self.outstanding += 1;
         self.sq_head = if self.sq_head + 1 >= entries { 0 } else { self.sq_head + 1 };
         if let Some(queue) = &self.connected {
-            queue.flags.hear();
+            queue.flags.note_traffic();
         }
         match self.incoming_of(&sqe, data) {
-            Ok(Some(bytes)) => self.execute(engine, me, out, sqe, bytes),
+            Ok(Some(bytes)) => self.execute(drive, out, sqe, bytes),
             Ok(None) => {
                 self.unasked.push_back(sqe);
                 self.ask(out);
@@ -154,7 +154,7 @@ impl Queue {
                 self.incoming.len() - 1
             });
             let data = vec![0; bytes as usize];
-            self.incoming[place] = Some(Incoming { sqe, data, received: 0 });
+            self.incoming[place] = Some(Incoming { sqe, data, received: 0, is_damaged: false });
             out.put(&Pdu::R2t(R2t::new(sqe.cid.get(), place as u16, 0, bytes)));
         }
     }
@@ -162,8 +162,7 @@ impl Queue {
     /// Data that was asked for has come.
     pub fn data(
         &mut self,
-        engine: &mut Engine,
-        me: SessionId,
+        drive: &mut dyn Drive,
         out: &mut Output,
         head: DataPdu,
         is_last: bool,
@@ -181,17 +180,16 @@ impl Queue {
         }
         incoming.data[from as usize..end as usize].copy_from_slice(data.bytes);
         incoming.received = end;
-        // A damaged piece spoils the command, but the rest still comes.
-        if data.is_damaged {
-            incoming.sqe.opcode = SPOILED;
-        }
+        // The command fails when all of its data has come.
+        incoming.is_damaged |= data.is_damaged;
         if is_last {
-            let Incoming { sqe, data, .. } = self.incoming[place].take().expect("just there");
+            let incoming = self.incoming[place].take().expect("just there");
+            let Incoming { sqe, data, is_damaged, .. } = incoming;
             self.incoming_bytes -= data.len();
-            if sqe.opcode == SPOILED {
+            if is_damaged {
                 self.finish(out, &sqe, Status::TRANSIENT_TRANSPORT_ERROR, 0);
             } else {
-                self.execute(engine, me, out, sqe, &data);
+                self.execute(drive, out, sqe, &data);
             }
             self.ask(out);
         }
@@ -202,28 +200,21 @@ impl Queue {
         self.connected.as_ref().is_some_and(|queue| queue.id != 0)
     }
 
-    fn execute(
-        &mut self,
-        engine: &mut Engine,
-        me: SessionId,
-        out: &mut Output,
-        sqe: Sqe,
-        data: &[u8],
-    ) {
+    fn execute(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
         let is_fabrics = sqe.opcode == drivebay_wire::nvme::OPCODE_FABRICS;
         if is_fabrics || self.connected.is_none() {
-            return self.execute_fabrics(engine, me, out, sqe, data);
+            return self.execute_fabrics(drive, out, sqe, data);
         }
         if !self.is_io() {
-            return self.execute_admin(engine, out, sqe);
+            return self.execute_admin(drive, out, sqe);
         }
         let write_cache = self.connected.as_ref().is_none_or(|queue| queue.flags.write_cache());
-        if let Some(ended) = self.flights.start(engine, me, 0, sqe, data, write_cache) {
-            self.finish(out, &ended.sqe, ended.status, 0);
+        if let Some(status) = self.inflight.start(drive, 0, sqe, data, write_cache) {
+            self.finish(out, &sqe, status, 0);
         }
     }
 
-    fn execute_admin(&mut self, engine: &mut Engine, out: &mut Output, sqe: Sqe) {
+    fn execute_admin(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe) {
         let Some(controller) = self.connected.as_ref().map(|queue| queue.controller) else {
             return;
         };
@@ -233,7 +224,7 @@ impl Queue {
             if !subsystem.get(controller).is_some_and(|c| c.is_ready()) {
                 Err(Status::COMMAND_SEQUENCE.dnr())
             } else {
-                match subsystem.admin(controller, engine, &sqe) {
+                match subsystem.admin(controller, drive, &sqe) {
                     Ok(Outcome::Transport) => {
                         fabrics::discovery_log(&subsystem, self.address, &sqe)
                     }
@@ -254,23 +245,13 @@ impl Queue {
         }
     }
 
-    fn execute_fabrics(
-        &mut self,
-        engine: &mut Engine,
-        me: SessionId,
-        out: &mut Output,
-        sqe: Sqe,
-        data: &[u8],
-    ) {
+    fn execute_fabrics(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
         let subsystem = self.subsystem.clone();
         let mut subsystem = subsystem.lock();
         match fabrics::execute(&mut subsystem, &mut self.connected, &sqe, data) {
             Ok(fabrics::Reply { result, flush }) => {
                 if flush {
-                    let op = Op::Flush;
-                    let token = SHUTDOWN_TOKEN;
-                    let flush = Request { op, lba: 0, sectors: 0, session: me, token };
-                    engine.submit(flush, &[]);
+                    self.inflight.flush_for_shutdown(drive);
                 }
                 drop(subsystem);
                 self.finish(out, &sqe, Status::SUCCESS, result);
@@ -282,7 +263,7 @@ impl Queue {
         }
     }
 
-    /// Tells the host how a command ended.
+    /// Sends the completion of a command.
     fn finish(&mut self, out: &mut Output, sqe: &Sqe, status: Status, result: u64) {
         let (queue, flow) =
             self.connected.as_ref().map_or((0, true), |queue| (queue.id, queue.flow_control));
@@ -296,35 +277,35 @@ impl Queue {
         self.outstanding -= 1;
     }
 
-    /// A request of the engine is done.
-    pub fn complete(&mut self, engine: &mut Engine, out: &mut Output, done: Done) {
-        if done.request.token == SHUTDOWN_TOKEN {
-            if let Some(queue) = &self.connected
-                && let Some(controller) = self.subsystem.lock().get_mut(queue.controller)
-            {
-                controller.shut_down();
+    /// A request of this queue has completed.
+    pub fn complete(&mut self, drive: &mut dyn Drive, out: &mut Output, completion: Completion) {
+        match self.inflight.complete(drive, completion) {
+            Progress::Finished(finished) if out.has_room() && self.waiting.is_empty() => {
+                self.send(drive, out, finished);
             }
-            return;
-        }
-        if let Some(ended) = self.flights.complete(engine, done) {
-            if out.has_room() && self.answers.is_empty() {
-                self.answer(engine, out, ended);
-            } else {
-                self.answers.push_back(ended);
+            Progress::Finished(finished) => self.waiting.push_back(finished),
+            Progress::ShutDown => {
+                if let Some(queue) = &self.connected
+                    && let Some(controller) = self.subsystem.lock().get_mut(queue.controller)
+                {
+                    controller.shut_down();
+                }
             }
+            Progress::None => {}
         }
     }
 
-    fn answer(&mut self, engine: &Engine, out: &mut Output, ended: Ended) {
-        let Ended { sqe, mut status, reads, .. } = ended;
-        if reads {
-            let bytes = sqe.blocks() * crate::nvme::BLOCK_BYTES;
+    /// Sends the data of a read, and the completion.
+    fn send(&mut self, drive: &dyn Drive, out: &mut Output, finished: Finished) {
+        let Finished { sqe, mut status, .. } = finished;
+        if finished.reads() {
+            let bytes = sqe.blocks() * BLOCK_BYTES;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
-            let read = |out: &mut Vec<u8>| engine.store().append(sqe.lba(), sqe.blocks(), out);
+            let read = |out: &mut Vec<u8>| drive.data().append(sqe.lba(), sqe.blocks(), out);
             // Without flow control a completion would say nothing that the data does not.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };
-            match encode_data_with(&mut out.bytes, &head, flags, out.digests, read) {
+            match encode_data_with(out.buffer.append(), &head, flags, out.digests, read) {
                 Ok(()) if whole => {
                     self.outstanding -= 1;
                     return;
@@ -336,20 +317,20 @@ impl Queue {
         self.finish(out, &sqe, status, 0);
     }
 
-    /// Puts out what there is room for; is the queue still there?
-    pub fn poll(&mut self, engine: &mut Engine, out: &mut Output) -> Result<(), Gone> {
+    /// Sends the completions that there is room for.
+    pub fn poll(&mut self, drive: &mut dyn Drive, out: &mut Output) -> Result<(), QueueGone> {
         while out.has_room()
-            && let Some(ended) = self.answers.pop_front()
+            && let Some(finished) = self.waiting.pop_front()
         {
-            self.answer(engine, out, ended);
+            self.send(drive, out, finished);
         }
         let Some(queue) = &self.connected else { return Ok(()) };
         if queue.id != 0 {
             let stays = !queue.is_leaving && queue.flags.epoch() == queue.epoch;
-            return if stays { Ok(()) } else { Err(Gone) };
+            return if stays { Ok(()) } else { Err(QueueGone) };
         }
         let mut subsystem = self.subsystem.lock();
-        let controller = subsystem.get_mut(queue.controller).ok_or(Gone)?;
+        let controller = subsystem.get_mut(queue.controller).ok_or(QueueGone)?;
         while let Some(mut event) = controller.events.next() {
             event.sq_head = self.sq_head.into();
             out.put(&Pdu::Response(event));
@@ -358,22 +339,19 @@ impl Queue {
         Ok(())
     }
 
-    /// Time passes: has the host gone silent, is there an event?
-    pub fn tick(&mut self, engine: &mut Engine) -> Result<(), Gone> {
+    /// Checks the keep-alive and raises events.
+    pub fn tick(&mut self, drive: &mut dyn Drive) -> Result<(), QueueGone> {
         let Some(queue) = self.connected.as_ref().filter(|queue| queue.id == 0) else {
             return Ok(());
         };
         let mut subsystem = self.subsystem.lock();
-        if subsystem.get_mut(queue.controller).ok_or(Gone)?.is_lost() {
-            return Err(Gone);
+        if subsystem.get_mut(queue.controller).ok_or(QueueGone)?.is_lost() {
+            return Err(QueueGone);
         }
-        subsystem.look(queue.controller, engine);
+        subsystem.poll_events(queue.controller, drive);
         Ok(())
     }
 }
-
-/// Opcode of a command whose data came damaged: one that no queue knows.
-const SPOILED: u8 = 0xff;
 
 impl Drop for Queue {
     fn drop(&mut self) {

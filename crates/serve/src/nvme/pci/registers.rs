@@ -1,18 +1,20 @@
-//! The registers, as the virtual machine reads and writes them, on the thread that serves it.
+//! The registers, as the guest reads and writes them, on the vfio-user thread.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
 
 use super::device::PciDevice;
-use super::shared::{Letter, Registers, Shared};
+use super::shared::{Message, Registers, Shared};
+use crate::channel::{self, Handle};
 use crate::event_loop::EventLoop;
-use crate::mailbox::{Handle, Message};
-use crate::nvme::VERSION;
+use crate::nvme::identity::VERSION;
 use crate::nvme::subsystem::Shared as Subsystem;
-use crate::pci::{self, Interrupts, Layout, VfioError};
-use crate::session::SessionId;
+use crate::pci::config::{Interrupts, Layout};
+use crate::pci::vfio::{self, VfioError};
+use crate::request::SessionId;
 
 /// Bytes of BAR 0: registers, doorbells, MSI-X table, MSI-X pending bits, a page each.
 const BAR_BYTES: u64 = 0x4000;
@@ -20,10 +22,7 @@ const DOORBELLS: u64 = 0x1000;
 const MSIX_TABLE: u64 = 0x2000;
 const MSIX_PENDING: u32 = 0x3000;
 
-/// Adds the drive as a PCIe device to a loop, for a machine that connects to the socket at `path`.
-///
-/// # Errors
-/// [`VfioError`].
+/// Adds the drive as a PCIe device to a loop, for a virtual machine that connects to the socket at `path`.
 pub fn serve(
     event_loop: &mut EventLoop,
     handle: &Handle,
@@ -31,7 +30,9 @@ pub fn serve(
     path: &Path,
 ) -> Result<(), VfioError> {
     let machine = |why: String| VfioError::Machine { path: path.display().to_string(), why };
-    let device = PciDevice::new(subsystem.clone()).ok_or_else(|| machine("too many".to_owned()))?;
+    let (sender, receiver) = channel();
+    let device = PciDevice::new(subsystem.clone(), receiver)
+        .ok_or_else(|| machine("too many".to_owned()))?;
     let (shared, capabilities) = (device.shared(), device.capabilities());
     let (vectors, table, pending) = (shared.vectors(), MSIX_TABLE as u32, MSIX_PENDING);
     let layout = Layout {
@@ -45,21 +46,28 @@ pub fn serve(
     };
     let memory = Arc::clone(&shared.memory);
     let me = event_loop.add(Box::new(device)).map_err(|why| machine(why.to_string()))?;
-    let (registers, handle) = (Registers::default(), handle.clone());
-    pci::serve(path, &layout, memory, Front { shared, capabilities, registers, handle, me })
+    let notify = (handle.clone(), me);
+    let registers = Registers::default();
+    let device = RegisterAccess { shared, capabilities, registers, sender, notify };
+    vfio::serve(path, &layout, memory, device)
 }
 
-struct Front {
+/// The guest's access to the registers.
+struct RegisterAccess {
     shared: Arc<Shared>,
     capabilities: u64,
     registers: Registers,
-    handle: Handle,
-    me: SessionId,
+    sender: Sender<Message>,
+    /// The device in the event loop, to be told of messages.
+    notify: (Handle, SessionId),
 }
 
-impl Front {
-    fn send(&self, letter: Letter) {
-        self.handle.send(Message::Mail(self.me, Box::new(letter)));
+impl RegisterAccess {
+    fn send(&self, message: Message) {
+        let (handle, device) = &self.notify;
+        // The loop may have ended.
+        let _ = self.sender.send(message);
+        handle.send(channel::Message::Notify(*device));
     }
 
     /// The registers as bytes.
@@ -78,7 +86,7 @@ impl Front {
     }
 }
 
-impl pci::Device for Front {
+impl vfio::Device for RegisterAccess {
     fn read(&mut self, offset: u64, into: &mut [u8]) {
         let image = self.image();
         for (i, byte) in into.iter_mut().enumerate() {
@@ -94,7 +102,7 @@ impl pci::Device for Front {
             0x14 => {
                 registers.configuration = value;
                 let registers = *registers;
-                self.send(Letter::Configure(registers));
+                self.send(Message::Configure(registers));
             }
             0x24 => registers.admin_entries = value & 0x0fff_0fff,
             0x28 => registers.admin_sq = low(registers.admin_sq) & !0xfff,
@@ -105,8 +113,8 @@ impl pci::Device for Front {
                 let place = ((offset - DOORBELLS) / 4) as usize;
                 if let Some(bell) = self.shared.doorbells.get(place) {
                     bell.store(value & 0xffff, Ordering::Release);
-                    if !self.shared.rung.swap(true, Ordering::AcqRel) {
-                        self.send(Letter::Doorbell);
+                    if !self.shared.doorbell_sent.swap(true, Ordering::AcqRel) {
+                        self.send(Message::Doorbell);
                     }
                 }
             }
@@ -116,9 +124,9 @@ impl pci::Device for Front {
 
     fn reset(&mut self) {
         self.registers = Registers::default();
-        self.shared.quiet_doorbells();
+        self.shared.clear_doorbells();
         self.shared.status.store(0, Ordering::Release);
-        self.send(Letter::Reset);
+        self.send(Message::Reset);
     }
 
     fn set_vectors(&mut self, first: u32, files: Vec<Option<File>>) {

@@ -1,19 +1,12 @@
-//! A machine that does anything with its AHCI controller, for fuzzing: registers and memory, no socket,
-//! no thread, no loop.
+//! A guest that does anything with its AHCI controller: registers and memory, no socket, no thread, no
+//! event loop.
 
-use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivebay_drive::{Device, Spec};
-use drivebay_units::SECTOR_BYTES;
+use drivebay_serve::ahci::{AhciDevice, Identity, Shared};
+use drivebay_serve::{Engine, GuestMemory, Pace, Session, SessionId, Store};
 use drivebay_wire::ata::Command;
-use rustix::fs::{MemfdFlags, memfd_create};
-
-use super::ata::{Ata, Names};
-use super::device::{AhciDevice, Shared, Work, lock};
-use crate::clock::Pace;
-use crate::engine::Engine;
-use crate::session::{Session, SessionId};
-use crate::store::Store;
 
 /// Where the machine's memory begins on the bus, and its bytes.
 const BASE: u64 = 0x1_0000;
@@ -23,40 +16,39 @@ const LIST: u64 = BASE;
 const FRAMES: u64 = BASE + 0x800;
 const TABLES: u64 = BASE + 0x1000;
 const DATA: u64 = BASE + 0x1_0000;
-const ME: SessionId = SessionId::numbered(0);
 
 /// The controller, its drive, and the memory that it reaches.
-pub struct Machine {
-    pub(super) device: AhciDevice,
-    pub(super) engine: Engine,
-    pub(super) shared: std::sync::Arc<Shared>,
+pub struct Guest {
+    device: AhciDevice,
+    engine: Engine,
+    shared: Arc<Shared>,
 }
 
-impl Machine {
+impl Guest {
     /// Where data of a command may lie, and how much room there is.
     pub const DATA: (u64, u64) = (DATA, BASE + BYTES - DATA);
 
     /// Switched on.
-    ///
-    /// # Panics
-    /// If the system has no memory.
-    #[must_use]
-    pub fn new(spec: Spec) -> Machine {
-        let sectors = spec.capacity_bytes() / SECTOR_BYTES;
-        let device = AhciDevice::new(Ata::new(Names::new(&spec, "TEST"), sectors));
+    pub fn new(spec: Spec) -> Guest {
+        let sectors = spec.capacity_bytes() / 512;
+        let device = AhciDevice::new(Identity::new(&spec, "TEST"), sectors);
         let store = Store::memory(sectors, 64 << 20);
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
-        let file = File::from(memfd_create("machine", MemfdFlags::CLOEXEC).expect("memory"));
-        file.set_len(BYTES).expect("memory");
-        let shared = device.shared();
-        lock(&shared.memory).map(BASE, BYTES, 0, Some(file), true).expect("a piece");
-        Machine { device, engine, shared }
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(BYTES).expect("room");
+        let guest = Guest { shared: device.shared(), device, engine };
+        guest.memory().map(BASE, BYTES, 0, Some(file), true).expect("a region");
+        guest
+    }
+
+    fn memory(&self) -> MutexGuard<'_, GuestMemory> {
+        let memory: &Mutex<GuestMemory> = &self.shared.memory;
+        memory.lock().expect("no panic")
     }
 
     /// Reads a register.
-    #[must_use]
     pub fn read(&self, register: usize) -> u32 {
-        let image = lock(&self.shared.hba).image();
+        let image = self.shared.registers();
         let bytes = image
             .get(register..register + 4)
             .map_or([0; 4], |found| found.try_into().expect("four bytes"));
@@ -65,22 +57,17 @@ impl Machine {
 
     /// Writes a register.
     pub fn write(&mut self, register: u64, value: u32) {
-        if lock(&self.shared.hba).write(register, value).interrupt {
-            self.shared.interrupt();
-        }
+        self.shared.write_register(register, value);
     }
 
     /// Writes into memory, where there is some.
     pub fn put(&mut self, place: u64, bytes: &[u8]) {
-        let _ = lock(&self.shared.memory).write(place, bytes);
+        let _ = self.memory().write(place, bytes);
     }
 
     /// Reads from memory.
-    ///
-    /// # Panics
-    /// Where there is none.
     pub fn get(&self, place: u64, into: &mut [u8]) {
-        lock(&self.shared.memory).read(place, into).expect("there");
+        self.memory().read(place, into).expect("there");
     }
 
     /// As a driver: the list, the frames, the engines.
@@ -120,31 +107,28 @@ impl Machine {
     /// As the event loop's turn.
     pub fn turn(&mut self) {
         self.engine.begin_turn();
-        self.device.mail(&mut self.engine, ME, Box::new(Work)).expect("it goes on");
-        while let Some(done) = self.engine.next_done() {
-            self.device.complete(&mut self.engine, done);
+        let me = SessionId::numbered(0);
+        self.device.notified(&mut self.engine.drive_of(me)).expect("it stays");
+        while let Some(completion) = self.engine.next_completion() {
+            self.device.complete(&mut self.engine.drive_of(me), completion);
         }
-        self.device.flush(&mut self.engine).expect("it goes on");
+        self.device.flush(&mut self.engine.drive_of(me)).expect("it stays");
         self.engine.end_turn();
     }
 
     /// The drive loses its power.
-    ///
-    /// # Panics
-    /// If the store fails.
     pub fn power_cut(&mut self) {
         self.engine.power_cut().expect("memory");
-        self.device.power_cut();
+        assert!(self.device.power_cut(), "it stays");
     }
 
     /// The machine resets the device.
     pub fn reset(&mut self) {
-        lock(&self.shared.hba).reset();
+        self.shared.reset();
         self.turn();
     }
 
     /// Requests of the engine that are not done.
-    #[must_use]
     pub fn outstanding(&self) -> usize {
         self.engine.outstanding()
     }

@@ -1,13 +1,13 @@
-//! The side of the virtual machine: a thread that answers vfio-user messages.
+//! The vfio-user server: a thread that answers the messages of a virtual machine.
 //!
-//! The `vfio_user` crate speaks the protocol. It serves one machine at a time, waits in system calls,
-//! and panics on some malformed messages: hence the thread, which then starts anew.
+//! The `vfio_user` crate implements the protocol. It serves one client at a time, blocks in system calls,
+//! and panics on some malformed messages: hence the thread, which then starts again.
 
 use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use vfio_bindings::bindings::vfio::{
@@ -17,26 +17,28 @@ use vfio_bindings::bindings::vfio::{
 };
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
 
-use super::{CONFIG_BYTES, Config, Interrupts, Layout, Memory};
+use super::config::{CONFIG_BYTES, Config, Interrupts, Layout};
+use super::memory::GuestMemory;
+use crate::lock::lock;
 
-/// Why a machine cannot be served.
+/// Why the socket cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VfioError {
-    /// The path is taken.
+    /// The path exists already.
     #[error("{0} exists already\nhint: another server may use it; remove it, or name another path")]
     Exists(String),
-    /// The machine.
+    /// A system call failed.
     #[error("vfio-user at {path}: {why}\nhint: the folder must exist and be writable")]
     Machine {
         /// The socket.
         path: String,
-        /// The system's words.
+        /// The system's error.
         why: String,
     },
 }
 
-/// What a device does when the machine's messages come; all calls come from the thread here.
+/// A device model behind the vfio-user server; all calls come from the server's thread.
 pub(crate) trait Device: Send + 'static {
     /// Reads registers; the range lies in the BAR.
     fn read(&mut self, offset: u64, into: &mut [u8]);
@@ -44,24 +46,21 @@ pub(crate) trait Device: Send + 'static {
     /// Writes four bytes of registers.
     fn write(&mut self, offset: u64, value: u32);
 
-    /// The machine resets the device, or has gone.
+    /// The guest resets the device, or the client has disconnected.
     fn reset(&mut self);
 
-    /// Event file descriptors by vector, from `first` on; none where the machine takes it away.
+    /// Event file descriptors by vector, from `first` on; None removes one.
     fn set_vectors(&mut self, first: u32, files: Vec<Option<File>>);
 
-    /// The machine tries a vector.
+    /// The client triggers a vector.
     fn interrupt(&mut self, vector: u16);
 }
 
-/// Serves a device to the machines that connect to the socket at `path`, one after the other.
-///
-/// # Errors
-/// [`VfioError`].
+/// Serves a device to the clients that connect to the socket at `path`, one after the other.
 pub(crate) fn serve(
     path: &Path,
     layout: &Layout,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<GuestMemory>>,
     device: impl Device,
 ) -> Result<(), VfioError> {
     let shown = path.display().to_string();
@@ -75,7 +74,7 @@ pub(crate) fn serve(
     let mut backend = Backend { layout: *layout, config, memory, device };
     let work = move || {
         loop {
-            // A machine that breaks the protocol loses its connection, however the crate takes it.
+            // A client that violates the protocol is disconnected, also where the crate panics.
             let served = catch_unwind(AssertUnwindSafe(|| server.run(&mut backend)));
             backend.device.reset();
             backend.memory().clear();
@@ -136,13 +135,13 @@ fn region_bytes(layout: &Layout, region: u32) -> u64 {
 struct Backend<D> {
     layout: Layout,
     config: Config,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<GuestMemory>>,
     device: D,
 }
 
 impl<D> Backend<D> {
-    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memory(&self) -> MutexGuard<'_, GuestMemory> {
+        lock(&self.memory)
     }
 
     /// Refuses what lies beyond a region.

@@ -1,15 +1,17 @@
-//! The registers, as the virtual machine reads and writes them, on the thread that serves it.
+//! The registers, as the guest reads and writes them, on the vfio-user thread.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ata::{Ata, Names};
-use super::device::{AhciDevice, Shared, Work, lock};
+use super::ata::Identity;
+use super::device::{AhciDevice, Shared};
+use crate::channel::{Handle, Message};
 use crate::event_loop::EventLoop;
-use crate::mailbox::{Handle, Message};
-use crate::pci::{self, Interrupts, Layout, VfioError};
-use crate::session::SessionId;
+use crate::lock::lock;
+use crate::pci::config::{Interrupts, Layout};
+use crate::pci::vfio::{self, VfioError};
+use crate::request::SessionId;
 
 /// Bytes of BAR 5: the registers of a controller with 32 ports at most.
 const BAR_BYTES: u64 = 0x2000;
@@ -19,18 +21,16 @@ const BAR_BYTES: u64 = 0x2000;
 /// class; only of the XP941 (a800) it takes MSI away.
 const IDS: [u16; 2] = [0x144d, 0xa801];
 
-/// Adds the drive as an AHCI controller to a loop, for a machine that connects to the socket at `path`.
-///
-/// # Errors
-/// [`VfioError`].
+/// Adds the drive as an AHCI controller to a loop, for a virtual machine that connects to the socket at
+/// `path`.
 pub fn serve(
     event_loop: &mut EventLoop,
     handle: &Handle,
-    names: Names,
+    identity: Identity,
     path: &Path,
 ) -> Result<(), VfioError> {
     let sectors = event_loop.engine().store().sectors();
-    let device = AhciDevice::new(Ata::new(names, sectors));
+    let device = AhciDevice::new(identity, sectors);
     let shared = device.shared();
     let layout = Layout {
         ids: IDS,
@@ -46,41 +46,38 @@ pub fn serve(
         why: why.to_string(),
     })?;
     let memory = Arc::clone(&shared.memory);
-    pci::serve(path, &layout, memory, Front { shared, handle: handle.clone(), me })
+    vfio::serve(path, &layout, memory, RegisterAccess { shared, handle: handle.clone(), me })
 }
 
-struct Front {
+/// The guest's access to the registers.
+struct RegisterAccess {
     shared: Arc<Shared>,
     handle: Handle,
     me: SessionId,
 }
 
-impl Front {
+impl RegisterAccess {
     fn send(&self) {
-        self.handle.send(Message::Mail(self.me, Box::new(Work)));
+        self.handle.send(Message::Notify(self.me));
     }
 }
 
-impl pci::Device for Front {
+impl vfio::Device for RegisterAccess {
     fn read(&mut self, offset: u64, into: &mut [u8]) {
-        let image = lock(&self.shared.hba).image();
+        let image = self.shared.registers();
         for (i, byte) in into.iter_mut().enumerate() {
             *byte = image.get(offset as usize + i).copied().unwrap_or(0);
         }
     }
 
     fn write(&mut self, offset: u64, value: u32) {
-        let asked = lock(&self.shared.hba).write(offset, value);
-        if asked.interrupt {
-            self.shared.interrupt();
-        }
-        if asked.work {
+        if self.shared.write_register(offset, value) {
             self.send();
         }
     }
 
     fn reset(&mut self) {
-        lock(&self.shared.hba).reset();
+        self.shared.reset();
         self.send();
     }
 

@@ -1,16 +1,16 @@
-//! Bytes on their way in and out of a connection, bounded by the caller.
+//! Bytes on their way in and out of a connection. Their number is bounded by the session.
 
 use std::io;
 
-/// Read at a time.
+/// Size of one read.
 const CHUNK: usize = 256 << 10;
 
-/// A buffer that is emptied is given back when it has grown beyond this.
+/// An empty buffer that has grown beyond this is freed.
 const KEEP: usize = 1 << 20;
 
 /// Bytes that have come and are not used yet.
 #[derive(Default)]
-pub struct Input {
+pub(crate) struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -57,9 +57,9 @@ impl Input {
     }
 }
 
-/// Bytes that are to go.
+/// Bytes that are to be sent.
 #[derive(Default)]
-pub struct Output {
+pub(crate) struct Output {
     bytes: Vec<u8>,
     start: usize,
 }
@@ -70,19 +70,31 @@ impl Output {
         &mut self.bytes
     }
 
-    /// Bytes that wait.
-    pub fn len(&self) -> usize {
-        self.bytes.len() - self.start
+    /// What is to be sent.
+    pub fn unsent(&self) -> &[u8] {
+        &self.bytes[self.start..]
     }
 
-    /// Writes what the socket takes; returns whether all went.
+    /// The first `count` bytes have been sent.
+    pub fn sent(&mut self, count: usize) {
+        self.start += count;
+        if self.start == self.bytes.len() {
+            self.bytes.clear();
+            self.start = 0;
+            if self.bytes.capacity() > KEEP {
+                self.bytes = Vec::new();
+            }
+        }
+    }
+
+    /// Writes what the socket takes; returns whether it took everything.
     pub fn drain(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<bool> {
-        while self.start < self.bytes.len() {
-            match write(&self.bytes[self.start..]) {
+        while !self.unsent().is_empty() {
+            match write(self.unsent()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => self.start += count,
+                Ok(count) => self.sent(count),
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    // What has gone makes room when it is worth the copy.
+                    // What has been sent makes room when it is worth the copy.
                     if self.start > self.bytes.len() / 2 {
                         self.bytes.drain(..self.start);
                         self.start = 0;
@@ -92,11 +104,6 @@ impl Output {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => return Err(why),
             }
-        }
-        self.bytes.clear();
-        self.start = 0;
-        if self.bytes.capacity() > KEEP {
-            self.bytes = Vec::new();
         }
         Ok(true)
     }

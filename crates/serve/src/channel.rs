@@ -1,0 +1,84 @@
+//! Messages from other threads to the event loop's thread, which alone uses the engine.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::engine::Engine;
+use crate::request::SessionId;
+use crate::waker::Waker;
+
+/// A message to the event loop.
+pub(crate) enum Message {
+    /// Complete the commands in flight, then end.
+    Stop,
+    /// Run this between two turns.
+    Call(Box<dyn FnOnce(&mut Engine) + Send>),
+    /// Call [`crate::session::Session::notified`] of this session.
+    Notify(SessionId),
+}
+
+/// Sends messages to the event loop, from any thread. A message to a loop that has ended is lost.
+#[derive(Clone)]
+pub struct Handle {
+    sender: Sender<Message>,
+    waker: Waker,
+}
+
+impl Handle {
+    pub(crate) fn send(&self, message: Message) {
+        let _ = self.sender.send(message);
+        self.waker.wake();
+    }
+
+    /// Wakes the loop without a message; a store's file needs it.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Runs `work` on the event loop's thread and waits for its result; None if the loop has ended.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = channel();
+        self.send(Message::Call(Box::new(move |engine| {
+            // The thread that asked may have ended.
+            let _ = sender.send(work(engine));
+        })));
+        receiver.recv().ok()
+    }
+
+    /// Asks the loop to end.
+    pub fn stop(&self) {
+        self.send(Message::Stop);
+    }
+}
+
+/// The receiving end, made before the loop: the store's file and listeners need its handle.
+pub struct Channel {
+    receiver: Receiver<Message>,
+    handle: Handle,
+}
+
+impl Channel {
+    /// Fails if the process may open no more files.
+    pub fn new() -> io::Result<Channel> {
+        let (sender, receiver) = channel();
+        Ok(Channel { receiver, handle: Handle { sender, waker: Waker::new()? } })
+    }
+
+    /// Sends messages to the loop.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.handle.waker
+    }
+
+    pub(crate) fn next(&self) -> Option<Message> {
+        self.receiver.try_recv().ok()
+    }
+}

@@ -1,0 +1,69 @@
+//! The drive as protocols see it: the one seam between a session and the engine.
+
+use std::io;
+
+use drivebay_drive::Health;
+use serde::Serialize;
+
+use crate::faults::{Fault, FaultError};
+use crate::power_cut::PowerCut;
+use crate::report::Report;
+use crate::request::Request;
+use crate::store::Store;
+
+/// A drive that a session submits requests to. Completions come later, one by one, through
+/// [`crate::session::Session::complete`].
+pub trait Drive {
+    /// Takes a request; `data` is what a write carries. One that is refused completes, too.
+    fn submit(&mut self, request: Request, data: &[u8]);
+
+    /// The data, to be read when a read completes.
+    fn data(&self) -> &Store;
+
+    /// The drive's health log at this moment.
+    fn health(&mut self) -> Health;
+
+    /// Format or secure erase: all data is gone. Commands in flight are served first.
+    fn erase(&mut self) -> io::Result<()>;
+
+    /// What a person or a script does to the drive, besides reading and writing.
+    fn control(&mut self, command: ControlCommand) -> Result<ControlReply, ControlError>;
+}
+
+/// A command of the control socket.
+#[derive(Clone, Copy, Debug)]
+pub enum ControlCommand {
+    /// The figures so far.
+    Report,
+    /// Cuts the power, and restores it.
+    PowerCut,
+    /// Sets the ambient temperature, -40 to 100 degrees Celsius.
+    Ambient(f64),
+    /// Injects a fault, whose times count from now.
+    AddFault(Fault),
+    /// Ends all faults.
+    ClearFaults,
+}
+
+/// What a control command returns.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum ControlReply {
+    /// The figures that were asked for.
+    Report(Box<Report>),
+    /// What the power cut did.
+    PowerCut(PowerCut),
+    /// Nothing but success.
+    Done,
+}
+
+/// Why a control command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The store's file could not be written back after a power cut.
+    #[error("the store failed: {0}\nhint: see the disk: df, dmesg")]
+    Store(#[from] io::Error),
+    /// The fault is not possible.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+}

@@ -1,0 +1,242 @@
+//! One connection: its socket, and the PDUs in and out.
+//!
+//! Memory: a PDU is at most [`DATA_MAX`] of data and its header; data on its way in is bounded by
+//! `INCOMING_MAX` (further commands wait until they are asked for data); completions are encoded while
+//! there is room in the output, the others wait as commands. The number of commands is bounded by the
+//! queue's entries. A host that breaks a bound is disconnected.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use drivebay_wire::nvme::{
+    Decoder, Digests, FLAG_LAST, Fault, FaultKind, HEADER_BYTES, InitPdu, Pdu, TermPdu, encode,
+};
+
+use super::output::Output;
+use super::queue::{DATA_MAX, Queue};
+use crate::buffers::Input;
+use crate::drive::Drive;
+use crate::nvme::identity::CAPSULE_DATA_MAX;
+use crate::nvme::subsystem::Shared;
+use crate::request::Completion;
+use crate::session::{Next, Session};
+use crate::socket::Socket;
+
+/// How long a connection may take to connect to a queue.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection with its socket.
+pub(crate) struct Connection {
+    socket: Socket,
+    protocol: Protocol,
+    input: Input,
+    is_closed_by_host: bool,
+}
+
+impl Connection {
+    pub fn new(socket: Socket, subsystem: Shared) -> io::Result<Connection> {
+        let protocol = Protocol::new(subsystem, socket.local_addr()?);
+        Ok(Connection { socket, protocol, input: Input::default(), is_closed_by_host: false })
+    }
+
+    /// Handles what has been read, as far as there is room for completions; returns how much.
+    fn advance(&mut self, drive: &mut dyn Drive) -> usize {
+        let used = self.protocol.input(drive, self.input.ready());
+        self.input.consume(used);
+        used
+    }
+}
+
+impl Session for Connection {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.fd())
+    }
+
+    fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+        match self.input.fill(0, |into| self.socket.read(into)) {
+            Ok((0, _)) => self.is_closed_by_host = true,
+            Ok(_) => {}
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {}
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+        self.advance(drive);
+        Ok(())
+    }
+
+    fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
+        self.protocol.complete(drive, completion);
+    }
+
+    fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {
+        if self.is_closed_by_host {
+            return Ok(Next::Close);
+        }
+        let all_sent = loop {
+            self.protocol.poll(drive);
+            let all_sent = self.protocol.out.buffer.drain(|bytes| self.socket.write(bytes))?;
+            if self.advance(drive) == 0 && !self.protocol.can_write_more() {
+                break all_sent && self.protocol.output().is_empty();
+            }
+        };
+        if self.protocol.is_over() && all_sent {
+            return Ok(Next::Close);
+        }
+        Ok(Next::Wait { read: self.protocol.has_room(), write: !all_sent })
+    }
+
+    fn tick(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+        self.protocol.tick(drive);
+        Ok(())
+    }
+}
+
+enum Phase {
+    /// Nothing has come yet.
+    New,
+    /// Digests are agreed on.
+    Initialized,
+    /// The output is sent, then the connection ends.
+    Closing,
+}
+
+/// The state of a connection without its socket.
+pub struct Protocol {
+    phase: Phase,
+    decoder: Decoder,
+    queue: Queue,
+    out: Output,
+    begun: Instant,
+}
+
+impl Protocol {
+    /// A connection to a subsystem at the server's `address`.
+    #[must_use]
+    pub fn new(subsystem: Shared, address: SocketAddr) -> Protocol {
+        Protocol {
+            phase: Phase::New,
+            decoder: Decoder { digests: Digests::default(), data_bytes_max: DATA_MAX },
+            queue: Queue::new(subsystem, address),
+            out: Output::default(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Handles whole PDUs from the host; returns how many bytes they were.
+    pub fn input(&mut self, drive: &mut dyn Drive, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while self.has_room() {
+            match self.decoder.decode(&bytes[used..]) {
+                Ok(None) => break,
+                Ok(Some((pdu, length))) => {
+                    used += length;
+                    if let Err(fault) = self.take(drive, pdu) {
+                        self.fail(fault, &bytes[used - length..]);
+                    }
+                }
+                Err(fault) => self.fail(fault, &bytes[used..]),
+            }
+        }
+        if self.is_over() { bytes.len() } else { used }
+    }
+
+    /// A request of this connection has completed.
+    pub fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
+        self.queue.complete(drive, &mut self.out, completion);
+    }
+
+    /// Encodes what has waited for room, or for an event.
+    pub fn poll(&mut self, drive: &mut dyn Drive) {
+        if self.queue.poll(drive, &mut self.out).is_err() {
+            self.phase = Phase::Closing;
+        }
+    }
+
+    /// Called some ten times a second.
+    pub fn tick(&mut self, drive: &mut dyn Drive) {
+        let is_idle = !self.queue.is_connected() && self.begun.elapsed() > CONNECT_TIMEOUT;
+        if is_idle || self.queue.tick(drive).is_err() {
+            self.phase = Phase::Closing;
+        }
+    }
+
+    /// What is to be sent.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.out.buffer.unsent()
+    }
+
+    /// This number of bytes has been sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.out.buffer.sent(bytes);
+    }
+
+    /// Whether the connection ends once the output is sent.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Closing)
+    }
+
+    /// Whether more bytes from the host are welcome.
+    fn has_room(&self) -> bool {
+        !self.is_over() && self.out.has_room()
+    }
+
+    /// Whether completions wait that could be encoded now.
+    fn can_write_more(&self) -> bool {
+        self.out.has_room() && self.queue.has_waiting()
+    }
+
+    fn take(&mut self, drive: &mut dyn Drive, pdu: Pdu<'_>) -> Result<(), Fault> {
+        match (&self.phase, pdu) {
+            (Phase::New, Pdu::IcReq(request)) => self.initialize(request),
+            (Phase::Initialized, Pdu::Command(sqe, data)) => {
+                if data.bytes.len() > CAPSULE_DATA_MAX as usize {
+                    return Err(Fault::of(FaultKind::DataLimitExceeded));
+                }
+                self.queue.command(drive, &mut self.out, *sqe, data)
+            }
+            (Phase::Initialized, Pdu::DataToController(head, flags, data)) => {
+                let is_last = flags & FLAG_LAST != 0;
+                self.queue.data(drive, &mut self.out, head, is_last, data)
+            }
+            (_, Pdu::HostTerm(_)) => {
+                self.phase = Phase::Closing;
+                Ok(())
+            }
+            _ => Err(Fault::of(FaultKind::Sequence)),
+        }
+    }
+
+    fn initialize(&mut self, request: InitPdu) -> Result<(), Fault> {
+        if request.version.get() != 0 {
+            return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 8 });
+        }
+        // Alignment of data that the host wants; ours starts right behind the header.
+        if request.alignment != 0 {
+            return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 10 });
+        }
+        let digests = Digests::of(request.digests);
+        let response =
+            InitPdu { digests: digests.bits(), max: DATA_MAX.into(), ..InitPdu::default() };
+        self.out.put(&Pdu::IcResp(response));
+        self.decoder.digests = digests;
+        self.out.digests = digests;
+        self.phase = Phase::Initialized;
+        Ok(())
+    }
+
+    /// Tells the host why the connection ends; it gets the head of the offending PDU back.
+    fn fail(&mut self, fault: Fault, at: &[u8]) {
+        let mut term = Vec::new();
+        encode(&mut term, &Pdu::ControllerTerm(TermPdu::new(fault)), Digests::default());
+        let head = &at[..at.len().min(HEADER_BYTES)];
+        term.extend_from_slice(head);
+        let whole = term.len() as u32;
+        term[4..8].copy_from_slice(&whole.to_le_bytes());
+        self.out.buffer.append().extend_from_slice(&term);
+        self.phase = Phase::Closing;
+    }
+}
