@@ -12,7 +12,6 @@ mod support;
 use std::sync::OnceLock;
 
 use drivebay_drive::Spec;
-
 use drivebay_wire::ata::{Command, Opcode};
 use libfuzzer_sys::fuzz_target;
 use support::ahci::Guest;

@@ -11,7 +11,6 @@ mod support;
 use std::sync::OnceLock;
 
 use drivebay_drive::Spec;
-
 use libfuzzer_sys::fuzz_target;
 use support::nbd::NbdClient;
 
