@@ -126,41 +126,6 @@ KNOWN_CIRCLES: dict[str, list[set[str]]] = {
             "trace",
         }
     ],
-    "serve": [
-        {
-            "engine",
-            "faults",
-            "mailbox",
-            "session",
-            "store",
-            "store::file",
-            "store::memory",
-            "sync",
-        },
-        {
-            "nvme",
-            "nvme::controller",
-            "nvme::features",
-            "nvme::identity",
-            "nvme::subsystem",
-        },
-        {
-            "nbd",
-            "nbd::connection",
-            "nbd::handshake",
-        },
-        {
-            "nvme::tcp::protocol",
-            "nvme::tcp::queue",
-        },
-    ],
-    "wire": [
-        {
-            "nbd",
-            "nbd::handshake",
-            "nbd::transmission",
-        }
-    ],
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.

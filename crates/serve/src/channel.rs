@@ -31,7 +31,6 @@ impl Handle {
     }
 
     /// Wakes the loop without a message; a store's file needs it.
-    #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -69,7 +68,6 @@ impl Channel {
     }
 
     /// Sends messages to the loop.
-    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }

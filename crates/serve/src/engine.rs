@@ -56,7 +56,6 @@ pub struct Engine {
 
 impl Engine {
     /// The drive continues at its own time.
-    #[must_use]
     pub fn new(device: Device, store: Store, pace: Pace, seed: u64) -> Engine {
         let rng = Rng::new(seed).fork("serve");
         let spec = device.spec();
@@ -79,13 +78,11 @@ impl Engine {
     }
 
     /// The data.
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
     /// Commands in flight.
-    #[must_use]
     pub fn outstanding(&self) -> usize {
         self.inflight.len()
     }
@@ -341,7 +338,6 @@ impl Engine {
     }
 
     /// Number of power cuts so far.
-    #[must_use]
     pub fn power_cuts(&self) -> u64 {
         self.power_cuts.count
     }

@@ -121,7 +121,6 @@ impl Listener {
     }
 
     /// Where clients find it; the port is the real one when 0 was asked for.
-    #[must_use]
     pub fn address(&self) -> String {
         match &self.socket {
             ListeningSocket::Unix(_, path) => format!("unix:{}", path.display()),

@@ -9,7 +9,6 @@ new_key_type! {
 
 impl SessionId {
     /// For an engine that is used without an event loop.
-    #[must_use]
     pub fn numbered(index: u32) -> SessionId {
         KeyData::from_ffi(1 << 32 | u64::from(index)).into()
     }
@@ -75,7 +74,6 @@ pub struct Request {
 
 impl Request {
     /// A flush of the whole drive.
-    #[must_use]
     pub fn flush(token: u64) -> Request {
         Request { op: Op::Flush, lba: 0, sectors: 0, token }
     }

@@ -111,7 +111,6 @@ pub enum ServeError {
 
 impl ServeError {
     /// Whether the machine lacks something, rather than the user having asked for something wrong.
-    #[must_use]
     pub fn is_machine(&self) -> bool {
         match self {
             ServeError::Store(error) => {
@@ -143,9 +142,6 @@ pub struct Server {
 
 impl Server {
     /// Makes the drive, opens its data, and begins to listen.
-    ///
-    /// # Errors
-    /// [`ServeError`].
     pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
         // What the user may have got wrong comes before anything is made.
         let power_cuts: Option<PowerCutPlan> =
@@ -225,21 +221,16 @@ impl Server {
     }
 
     /// Where clients find it, in the order of the options.
-    #[must_use]
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
 
     /// Stops it, and asks how it is.
-    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
-    ///
-    /// # Errors
-    /// [`ServeError::Machine`], [`ServeError::State`].
     pub fn run(self) -> Result<Report, ServeError> {
         let mut engine = self.event_loop.run()?;
         if let Some(path) = &self.state {

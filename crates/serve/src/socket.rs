@@ -15,7 +15,6 @@ pub enum Socket {
 
 impl Socket {
     /// The descriptor to be watched.
-    #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Socket::Unix(socket) => socket.as_fd(),

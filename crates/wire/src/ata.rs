@@ -1,4 +1,4 @@
-//! ATA as AHCI carries it: frames between host and drive, commands, what they answer.
+//! ATA as AHCI carries it: frames between host and drive, commands and their results.
 //!
 //! Sources: Serial ATA 3.1 section 10.5 (frame layouts), ATA/ATAPI Command Set 3 (ACS-3). Only what a
 //! drive of 2015 needs that is neither packet nor zoned device; PIO data-out is left out.
@@ -6,6 +6,8 @@
 mod identify;
 
 pub use identify::{Identify, checksummed};
+
+use crate::codes::codes;
 
 /// The drive is ready, "seek complete" as all drives say.
 pub const STATUS_READY: u8 = 0x50;
@@ -28,68 +30,32 @@ pub enum Fault {
     Uncorrectable = 0x40,
 }
 
-macro_rules! opcodes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
-        /// Commands, by their opcode.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Opcode { $($(#[$doc])* $name = $code,)* }
-
-        impl Opcode {
-            /// The command with this code.
-            #[must_use]
-            pub fn of(code: u8) -> Option<Opcode> {
-                match code { $($code => Some(Opcode::$name),)* _ => None }
-            }
-        }
-    };
-}
-
-opcodes! {
-    /// DATA SET MANAGEMENT; its one function is TRIM.
-    DataSetManagement = 0x06;
-    /// READ SECTORS, as firmware uses it.
-    ReadSectors = 0x20;
-    /// READ SECTORS EXT.
-    ReadSectorsExt = 0x24;
-    /// READ DMA EXT.
-    ReadDmaExt = 0x25;
-    /// READ LOG EXT.
-    ReadLogExt = 0x2f;
-    /// WRITE DMA EXT.
-    WriteDmaExt = 0x35;
-    /// WRITE DMA FUA EXT.
-    WriteDmaFuaExt = 0x3d;
-    /// READ VERIFY SECTORS.
-    ReadVerify = 0x40;
-    /// READ VERIFY SECTORS EXT.
-    ReadVerifyExt = 0x42;
-    /// READ LOG DMA EXT.
-    ReadLogDmaExt = 0x47;
-    /// READ FPDMA QUEUED.
-    ReadQueued = 0x60;
-    /// WRITE FPDMA QUEUED.
-    WriteQueued = 0x61;
-    /// SMART.
-    Smart = 0xb0;
-    /// READ DMA.
-    ReadDma = 0xc8;
-    /// WRITE DMA.
-    WriteDma = 0xca;
-    /// STANDBY IMMEDIATE.
-    StandbyImmediate = 0xe0;
-    /// IDLE IMMEDIATE.
-    IdleImmediate = 0xe1;
-    /// CHECK POWER MODE.
-    CheckPowerMode = 0xe5;
-    /// FLUSH CACHE.
-    FlushCache = 0xe7;
-    /// FLUSH CACHE EXT.
-    FlushCacheExt = 0xea;
-    /// IDENTIFY DEVICE.
-    IdentifyDevice = 0xec;
-    /// SET FEATURES.
-    SetFeatures = 0xef;
+codes! {
+    /// Commands, by their opcode.
+    Opcode {
+        DataSetManagement = 0x06,
+        ReadSectors = 0x20,
+        ReadSectorsExt = 0x24,
+        ReadDmaExt = 0x25,
+        ReadLogExt = 0x2f,
+        WriteDmaExt = 0x35,
+        WriteDmaFuaExt = 0x3d,
+        ReadVerify = 0x40,
+        ReadVerifyExt = 0x42,
+        ReadLogDmaExt = 0x47,
+        ReadQueued = 0x60,
+        WriteQueued = 0x61,
+        Smart = 0xb0,
+        ReadDma = 0xc8,
+        WriteDma = 0xca,
+        StandbyImmediate = 0xe0,
+        IdleImmediate = 0xe1,
+        CheckPowerMode = 0xe5,
+        FlushCache = 0xe7,
+        FlushCacheExt = 0xea,
+        IdentifyDevice = 0xec,
+        SetFeatures = 0xef,
+    }
 }
 
 /// Bytes of a register frame.
@@ -122,7 +88,6 @@ pub struct Command {
 
 impl Command {
     /// Reads a frame.
-    #[must_use]
     pub fn parse(frame: &[u8; FRAME_BYTES]) -> Option<Command> {
         let f = frame;
         (f[0] == HOST_TO_DEVICE).then(|| Command {
@@ -137,7 +102,6 @@ impl Command {
     }
 
     /// As a frame; for hosts.
-    #[must_use]
     pub fn frame(&self) -> [u8; FRAME_BYTES] {
         let (features, count) = (self.features.to_le_bytes(), self.count.to_le_bytes());
         let lba = self.lba.to_le_bytes();
@@ -152,37 +116,31 @@ impl Command {
     }
 
     /// The address of a command of 28 bits.
-    #[must_use]
     pub fn lba28(&self) -> u64 {
         self.lba & 0x00ff_ffff | u64::from(self.device & 0x0f) << 24
     }
 
-    /// Sectors of a command of 28 bits; nought stands for all that fit.
-    #[must_use]
+    /// Sectors of a command of 28 bits; 0 stands for the maximum.
     pub fn sectors28(&self) -> u32 {
         if self.count & 0xff == 0 { 0x100 } else { u32::from(self.count & 0xff) }
     }
 
-    /// Sectors of a command of 48 bits; nought stands for all that fit.
-    #[must_use]
+    /// Sectors of a command of 48 bits; 0 stands for the maximum.
     pub fn sectors48(&self) -> u32 {
         if self.count == 0 { 0x1_0000 } else { u32::from(self.count) }
     }
 
     /// Sectors of a queued command, whose count lies in the features.
-    #[must_use]
     pub fn sectors_queued(&self) -> u32 {
         if self.features == 0 { 0x1_0000 } else { u32::from(self.features) }
     }
 
     /// Tag of a queued command.
-    #[must_use]
     pub fn tag(&self) -> u8 {
         self.count as u8 >> 3
     }
 
     /// Force Unit Access of a queued command.
-    #[must_use]
     pub fn is_fua(&self) -> bool {
         self.device & 0x80 != 0
     }
@@ -205,13 +163,11 @@ pub struct Answer {
 
 impl Answer {
     /// After a reset: a drive that is no packet device.
-    #[must_use]
     pub fn signature() -> Answer {
         Answer { status: STATUS_READY, error: 1, lba: 1, device: 0, count: 1 }
     }
 
     /// How a command ended.
-    #[must_use]
     pub fn to(command: &Command, fault: Option<Fault>) -> Answer {
         let error = fault.map_or(0, |fault| fault as u8);
         let status = STATUS_READY | if fault.is_some() { STATUS_ERROR } else { 0 };
@@ -230,13 +186,11 @@ impl Answer {
     }
 
     /// A register frame that asks for an interrupt.
-    #[must_use]
     pub fn frame(&self) -> [u8; FRAME_BYTES] {
         self.fields(DEVICE_TO_HOST, INTERRUPT, self.status)
     }
 
     /// The frame before data to the host is moved by PIO; the command ends with that data.
-    #[must_use]
     pub fn pio_setup(&self, bytes: u16) -> [u8; FRAME_BYTES] {
         // Data request while it moves, then the last status.
         let mut f = self.fields(PIO_SETUP, INTERRUPT | 1 << 5, STATUS_READY | 1 << 3);
@@ -246,7 +200,6 @@ impl Answer {
     }
 
     /// The register that a signature is read from.
-    #[must_use]
     pub fn signature_register(&self) -> u32 {
         let lba = self.lba.to_le_bytes();
         u32::from_le_bytes([self.count as u8, lba[0], lba[1], lba[2]])
@@ -254,7 +207,6 @@ impl Answer {
 }
 
 /// The frame that ends queued commands: a bit for each tag.
-#[must_use]
 pub fn set_device_bits(done: u32, fault: Option<Fault>) -> [u8; 8] {
     let mut f = [0; 8];
     // Bits 7 and 3 of the status are not carried.
@@ -266,7 +218,6 @@ pub fn set_device_bits(done: u32, fault: Option<Fault>) -> [u8; 8] {
 }
 
 /// The log of a queued command that failed (page 10h): its tag, and its registers.
-#[must_use]
 pub fn queued_error_log(tag: u8, answer: &Answer) -> [u8; 512] {
     let mut page = [0; 512];
     let frame = answer.frame();
@@ -275,7 +226,7 @@ pub fn queued_error_log(tag: u8, answer: &Answer) -> [u8; 512] {
     checksummed(page)
 }
 
-/// Ranges of TRIM: first sector, sectors; those of no sectors say nothing.
+/// Ranges of TRIM: first sector, sectors; empty ones are skipped.
 pub fn trim_ranges(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
     let words = data.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     words.map(|word| (word & 0xffff_ffff_ffff, (word >> 48) as u32)).filter(|range| range.1 > 0)
@@ -319,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_log_adds_up_to_nought() {
+    fn the_bytes_of_the_error_log_add_up_to_0() {
         let answer = Answer { status: 0x51, error: 0x40, lba: 0x1234_5678, device: 0x40, count: 0 };
         let page = queued_error_log(9, &answer);
         assert_eq!((page[0], page[2], page[3], page[4], page[8]), (9, 0x51, 0x40, 0x78, 0x12));

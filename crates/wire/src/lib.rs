@@ -1,8 +1,9 @@
-//! The wire: what the bytes of a protocol mean, and which bytes say something.
+//! Wire formats: protocol bytes, parsed and written.
 //!
-//! Parsers take slices and give typed values or an error; writers append to a buffer. Nothing here
-//! keeps state from message to message. This crate must not know drives, sockets, files or clocks.
+//! Parsers take slices and return typed values or an error; writers append to a buffer. Nothing here
+//! keeps state between messages. This crate must not know drives, sockets, files or clocks.
 
 pub mod ata;
+mod codes;
 pub mod nbd;
 pub mod nvme;

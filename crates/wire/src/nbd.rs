@@ -4,6 +4,7 @@
 //! big-endian. Names are the document's, without the prefix.
 //! Left out: the old style of handshake, extended headers, resizing, payloads in BLOCK_STATUS.
 
+mod bytes;
 mod handshake;
 mod transmission;
 
@@ -17,15 +18,3 @@ pub use transmission::{
     Command, Error, MAX_PAYLOAD, REQUEST_BYTES, Request, RequestError, StatusExtent, export_flags,
     simple_reply, structured_block_status, structured_data, structured_error, structured_none,
 };
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}

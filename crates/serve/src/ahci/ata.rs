@@ -38,7 +38,6 @@ pub struct Identity {
 
 impl Identity {
     /// From a profile. No publication gives the firmware revision.
-    #[must_use]
     pub fn new(spec: &Spec, serial: &str) -> Identity {
         Identity {
             serial: serial.to_owned(),

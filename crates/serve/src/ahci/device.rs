@@ -39,7 +39,6 @@ pub struct Shared {
 
 impl Shared {
     /// The values of all registers.
-    #[must_use]
     pub fn registers(&self) -> [u8; REGISTER_BYTES] {
         lock(&self.hba).image()
     }
@@ -96,7 +95,6 @@ struct HostBus;
 
 impl AhciDevice {
     /// A drive that is switched on.
-    #[must_use]
     pub fn new(identity: Identity, sectors: u64) -> AhciDevice {
         let (memory, vector) = (Arc::default(), Mutex::default());
         AhciDevice {
@@ -111,7 +109,6 @@ impl AhciDevice {
     }
 
     /// What the vfio-user thread needs.
-    #[must_use]
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }

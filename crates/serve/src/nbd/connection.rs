@@ -57,7 +57,6 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that begins with the greeting.
-    #[must_use]
     pub fn new(stream: Stream, export: Arc<Export>) -> Connection {
         let mut output = Output::default();
         wire::greeting(output.append());

@@ -60,9 +60,6 @@ impl Stream {
     }
 
     /// Hands what was taken to the socket; returns whether all went.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn finish(&mut self) -> io::Result<bool> {
         let Stream::Tls(stream) = self else { return Ok(true) };
         while stream.conn.wants_write() {

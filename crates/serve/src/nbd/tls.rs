@@ -18,9 +18,6 @@ pub struct TlsError {
 }
 
 /// The configuration with this certificate chain and its private key; clients need none.
-///
-/// # Errors
-/// [`TlsError`].
 pub fn config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let error = |file: &Path, why: &dyn std::fmt::Display| TlsError {
         file: file.display().to_string(),

@@ -40,7 +40,8 @@ pub(super) fn need(sqe: &Sqe) -> Need {
         Some(AdminOpcode::Identify) => to_host(4096),
         Some(AdminOpcode::GetLogPage) => to_host(sqe.log_bytes()),
         Some(AdminOpcode::GetFeatures)
-            if is_host_id && Select::of(sqe.cdw10.get()) != Some(Select::Capabilities) =>
+            if is_host_id
+                && Select::of((sqe.cdw10.get() >> 8 & 7) as u8) != Some(Select::Capabilities) =>
         {
             to_host(host_id)
         }
@@ -104,9 +105,10 @@ impl Subsystem {
 
     fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         let nsid = sqe.nsid.get();
-        let page = match Cns::of(sqe.cdw10.get()) {
+        let invalid_field = Status::INVALID_FIELD.dnr();
+        let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
             Cns::Controller => self.identity.controller(id, kind),
-            _ if kind == Kind::Discovery => return Err(Status::INVALID_FIELD.dnr()),
+            _ if kind == Kind::Discovery => return Err(invalid_field),
             Cns::Namespace if nsid == NSID => self.identity.namespace(drive.data().sectors()),
             Cns::NamespaceNames if nsid == NSID => self.identity.namespace_names(),
             Cns::Namespace | Cns::NamespaceNames => return Err(Status::INVALID_NAMESPACE.dnr()),
@@ -120,7 +122,6 @@ impl Subsystem {
                 }
                 list
             }
-            Cns::Other(_) => return Err(Status::INVALID_FIELD.dnr()),
         };
         Ok(Outcome::Done(0, page))
     }
@@ -132,7 +133,8 @@ impl Subsystem {
         }
         let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
         let on_drive = kind != Kind::Discovery;
-        let page = match LogPage::of(sqe.cdw10.get()) {
+        let invalid_page = Status::INVALID_LOG_PAGE.dnr();
+        let page = match LogPage::of(sqe.cdw10.get() as u8).ok_or(invalid_page)? {
             LogPage::Smart if on_drive => {
                 if ![0, NSID, NSID_ALL].contains(&sqe.nsid.get()) {
                     return Err(Status::INVALID_NAMESPACE.dnr());
@@ -145,7 +147,7 @@ impl Subsystem {
             LogPage::Commands if on_drive => logs::commands(kind),
             LogPage::Sanitize if on_drive => logs::sanitize(self.sanitized),
             LogPage::Discovery if !on_drive => return Ok(Outcome::Transport),
-            _ => return Err(Status::INVALID_LOG_PAGE.dnr()),
+            _ => return Err(invalid_page),
         };
         let retain = sqe.cdw10.get() & 1 << 15 != 0;
         if !retain && let Some(controller) = self.get_mut(id) {

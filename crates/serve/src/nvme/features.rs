@@ -71,7 +71,8 @@ impl Features {
     /// Get Features; the host identifier comes as data.
     pub fn get(&self, sqe: &Sqe, identity: &Identity) -> Result<(u32, Vec<u8>), Status> {
         let feature = feature_of(sqe)?;
-        let select = Select::of(sqe.cdw10.get()).ok_or(Status::INVALID_FIELD.dnr())?;
+        let select =
+            Select::of((sqe.cdw10.get() >> 8 & 7) as u8).ok_or(Status::INVALID_FIELD.dnr())?;
         match select {
             Select::Capabilities => {
                 let fixed = feature == Feature::HostIdentifier;

@@ -8,7 +8,7 @@
 
 use drivebay_drive::{Identify, Spec};
 use drivebay_wire::nvme::{
-    IdentifyController, IdentifyNamespace, LbaFormat, NidType, PowerState, padded, padded_nqn,
+    IdentifyController, IdentifyNamespace, LbaFormat, NID_EUI64, PowerState, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -61,7 +61,6 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of a drive.
-    #[must_use]
     pub fn new(spec: &Spec, serial: &str) -> Identity {
         Identity {
             serial: serial.to_owned(),
@@ -175,7 +174,7 @@ impl Identity {
     /// The namespace's names.
     pub(super) fn namespace_names(&self) -> Vec<u8> {
         let mut list = vec![0; 4096];
-        list[0] = NidType::Eui64 as u8;
+        list[0] = NID_EUI64;
         list[1] = 8;
         list[4..12].copy_from_slice(&self.eui64());
         list

@@ -43,7 +43,6 @@ pub struct Subsystem {
 
 impl Subsystem {
     /// A subsystem without controllers.
-    #[must_use]
     pub fn shared(identity: Identity) -> Shared {
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
@@ -56,13 +55,11 @@ impl Subsystem {
     }
 
     /// The drive's names.
-    #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
     /// Controllers at present.
-    #[must_use]
     pub fn controllers(&self) -> usize {
         self.controllers.len()
     }

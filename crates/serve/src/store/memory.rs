@@ -164,9 +164,6 @@ impl Memory {
     }
 
     /// As [`Memory::write`], of what was there before a power cut: that may be more than allowed.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn restore(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
         let allowed = std::mem::replace(&mut self.frames_max, NONE);
         let written = self.write(lba, data);

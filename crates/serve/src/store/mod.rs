@@ -41,7 +41,6 @@ pub struct Store {
 
 impl Store {
     /// A store in memory that takes at most `memory_max` bytes.
-    #[must_use]
     pub fn memory(sectors: u64, memory_max: u64) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, memory_max));
         Store { medium, sectors, undo: None }
@@ -55,13 +54,11 @@ impl Store {
     }
 
     /// Sectors of the drive.
-    #[must_use]
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
     /// Whether zeros need not be written.
-    #[must_use]
     pub fn zeroes_fast(&self) -> bool {
         match &self.medium {
             Medium::File(file) => file.holes,

@@ -1,6 +1,6 @@
-//! IDENTIFY DEVICE: what a drive says of itself, 256 words.
+//! IDENTIFY DEVICE: 256 words of identity and features.
 //!
-//! Source: ACS-3, table 45. Words that say nothing here are nought.
+//! Source: ACS-3, table 45. Other words are 0.
 
 /// What differs from drive to drive.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,6 @@ pub struct Identify<'a> {
 
 impl Identify<'_> {
     /// The 512 bytes.
-    #[must_use]
     pub fn page(&self) -> [u8; 512] {
         let mut words = [0_u16; 256];
         words[0] = 0x0040;
@@ -82,8 +81,7 @@ fn text(words: &mut [u16], text: &str) {
     }
 }
 
-/// With a last byte that makes the sum of all nought.
-#[must_use]
+/// Sets the last byte so that the sum of all is 0.
 pub fn checksummed(mut page: [u8; 512]) -> [u8; 512] {
     page[511] = page[..511].iter().fold(0_u8, |sum, &byte| sum.wrapping_sub(byte));
     page

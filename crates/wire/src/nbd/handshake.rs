@@ -1,6 +1,6 @@
 //! The handshake: greeting, the client's options, the server's answers.
 
-use super::{u16_at, u32_at, u64_at};
+use super::bytes::{u16_at, u32_at, u64_at};
 
 const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
 const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
@@ -104,9 +104,6 @@ pub struct OptionHeader {
 
 impl OptionHeader {
     /// Reads one.
-    ///
-    /// # Errors
-    /// [`HandshakeError::Magic`].
     pub fn parse(bytes: &[u8; OPTION_BYTES]) -> Result<OptionHeader, HandshakeError> {
         if u64_at(bytes, 0) != IHAVEOPT {
             return Err(HandshakeError::Magic);
@@ -128,9 +125,6 @@ pub struct Go<'a> {
 
 impl<'a> Go<'a> {
     /// Reads it.
-    ///
-    /// # Errors
-    /// [`OptionError::Invalid`].
     pub fn parse(data: &'a [u8]) -> Result<Go<'a>, OptionError> {
         let (name, rest) = string(data)?;
         let (count, kinds) = rest.split_at_checked(2).ok_or(OptionError::Invalid)?;
@@ -154,9 +148,6 @@ pub struct MetaQuery<'a> {
 
 impl<'a> MetaQuery<'a> {
     /// Reads it.
-    ///
-    /// # Errors
-    /// [`OptionError::Invalid`].
     pub fn parse(data: &'a [u8]) -> Result<MetaQuery<'a>, OptionError> {
         let (name, rest) = string(data)?;
         let (count, mut rest) = rest.split_at_checked(4).ok_or(OptionError::Invalid)?;

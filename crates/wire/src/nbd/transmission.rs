@@ -1,6 +1,6 @@
 //! The transmission phase: requests, and simple or structured replies.
 
-use super::{u16_at, u32_at, u64_at};
+use super::bytes::{u16_at, u32_at, u64_at};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_MAGIC: u32 = 0x6744_6698;
@@ -25,7 +25,6 @@ pub const REQUEST_BYTES: usize = 28;
 pub const MAX_PAYLOAD: u32 = 32 << 20;
 
 /// What the export can do.
-#[must_use]
 pub const fn export_flags() -> u16 {
     const HAS_FLAGS: u16 = 1;
     const SEND_FLUSH: u16 = 1 << 2;

@@ -6,6 +6,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::status::Status;
+use crate::codes::codes;
 
 /// A command.
 #[derive(
@@ -133,116 +134,70 @@ const _: () = assert!(size_of::<Sqe>() == 64);
 const _: () = assert!(size_of::<Cqe>() == 16);
 const _: () = assert!(size_of::<DsmRange>() == 16);
 
-macro_rules! opcodes {
-    ($(#[$top:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $value:literal,)* }) => {
-        $(#[$top])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$doc])* $variant = $value,)* }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[$name] = &[$($name::$variant,)*];
-
-            /// From its code.
-            #[must_use]
-            pub fn of(code: u8) -> Option<$name> {
-                match code { $($value => Some($name::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-opcodes! {
+codes! {
     /// Commands of the admin queue that drivebay's controller knows.
     AdminOpcode {
-        /// Delete I/O Submission Queue.
         DeleteSq = 0x00,
-        /// Create I/O Submission Queue.
         CreateSq = 0x01,
-        /// Get Log Page.
         GetLogPage = 0x02,
-        /// Delete I/O Completion Queue.
         DeleteCq = 0x04,
-        /// Create I/O Completion Queue.
         CreateCq = 0x05,
-        /// Identify.
         Identify = 0x06,
-        /// Abort.
         Abort = 0x08,
-        /// Set Features.
         SetFeatures = 0x09,
-        /// Get Features.
         GetFeatures = 0x0a,
-        /// Asynchronous Event Request.
         AsyncEvent = 0x0c,
-        /// Keep Alive.
         KeepAlive = 0x18,
-        /// Format NVM.
         Format = 0x80,
-        /// Sanitize.
         Sanitize = 0x84,
     }
 }
 
-opcodes! {
+codes! {
     /// Commands of the I/O queues that drivebay's controller knows.
     NvmOpcode {
-        /// Flush.
         Flush = 0x00,
-        /// Write.
         Write = 0x01,
-        /// Read.
         Read = 0x02,
-        /// Compare.
         Compare = 0x05,
-        /// Write Zeroes.
         WriteZeroes = 0x08,
-        /// Dataset Management.
         DatasetManagement = 0x09,
     }
 }
 
 impl Sqe {
     /// The first block of a read, write, compare or write-zeroes.
-    #[must_use]
     pub fn lba(&self) -> u64 {
         u64::from(self.cdw10.get()) | u64::from(self.cdw11.get()) << 32
     }
 
     /// How many blocks: 1 to 65,536.
-    #[must_use]
     pub fn blocks(&self) -> u32 {
         (self.cdw12.get() & 0xffff) + 1
     }
 
     /// Force Unit Access.
-    #[must_use]
     pub fn is_fua(&self) -> bool {
         self.cdw12.get() & 1 << 30 != 0
     }
 
     /// Protection information is asked for (it is not supported).
-    #[must_use]
     pub fn asks_protection(&self) -> bool {
         self.cdw12.get() & 0xf << 26 != 0
     }
 
     /// Get Log Page: how many bytes, 4 to 16 GiB.
-    #[must_use]
     pub fn log_bytes(&self) -> u64 {
         let dwords = self.cdw10.get() >> 16 | (self.cdw11.get() & 0xffff) << 16;
         (u64::from(dwords) + 1) * 4
     }
 
     /// Get Log Page: from which byte on.
-    #[must_use]
     pub fn log_offset(&self) -> u64 {
         u64::from(self.cdw12.get()) | u64::from(self.cdw13.get()) << 32
     }
 
     /// Where the data is, if the data pointer is an SGL descriptor.
-    #[must_use]
     pub fn sgl(&self) -> Sgl {
         let bytes = self.prp2.get();
         let kind = match (bytes >> 56) as u8 {
@@ -270,7 +225,6 @@ impl Sqe {
 
 impl Cqe {
     /// A completion of this command.
-    #[must_use]
     pub fn new(cid: u16, status: Status, result: u64) -> Cqe {
         let mut cqe = Cqe { cid: cid.into(), result: result.into(), ..Cqe::default() };
         cqe.status_and_phase = (status.0 << 1).into();
@@ -278,7 +232,6 @@ impl Cqe {
     }
 
     /// How it went.
-    #[must_use]
     pub fn status(&self) -> Status {
         Status(self.status_and_phase.get() >> 1)
     }

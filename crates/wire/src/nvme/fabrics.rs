@@ -3,9 +3,11 @@
 //! Source: NVMe over Fabrics 1.1, sections 3 (commands), 3.5 (properties) and 5.3 (discovery log).
 
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::entry::Sqe;
+use super::zeroed::zeroed;
+use crate::codes::codes;
 
 /// Opcode of all fabrics commands.
 pub const OPCODE_FABRICS: u8 = 0x7f;
@@ -56,7 +58,6 @@ pub enum FabricsType {
 
 impl FabricsType {
     /// What this command is, whose opcode is [`OPCODE_FABRICS`].
-    #[must_use]
     pub fn of(sqe: &Sqe) -> FabricsType {
         let (offset, is_wide) = (sqe.cdw11.get(), sqe.cdw10.get() & 7 == 1);
         match sqe.nsid.get() as u8 {
@@ -78,7 +79,6 @@ impl FabricsType {
     }
 
     /// As a command.
-    #[must_use]
     pub fn to_sqe(self, cid: u16) -> Sqe {
         let mut sqe = Sqe { opcode: OPCODE_FABRICS, cid: cid.into(), ..Sqe::default() };
         let code = match self {
@@ -108,37 +108,19 @@ impl FabricsType {
     }
 }
 
-/// Controller properties, by the offset of the register that they are on PCIe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Property {
-    /// Capabilities; eight bytes.
-    Capabilities,
-    /// Version.
-    Version,
-    /// Configuration.
-    Configuration,
-    /// Status.
-    Status,
-    /// Subsystem reset.
-    SubsystemReset,
+codes! {
+    /// Controller properties, by the offset of the register that they are on PCIe.
+    Property {
+        Capabilities = 0x00,
+        Version = 0x08,
+        Configuration = 0x14,
+        Status = 0x1c,
+        SubsystemReset = 0x20,
+    }
 }
 
 impl Property {
-    /// From its offset.
-    #[must_use]
-    pub fn of(offset: u32) -> Option<Property> {
-        match offset {
-            0x00 => Some(Property::Capabilities),
-            0x08 => Some(Property::Version),
-            0x14 => Some(Property::Configuration),
-            0x1c => Some(Property::Status),
-            0x20 => Some(Property::SubsystemReset),
-            _ => None,
-        }
-    }
-
     /// Eight bytes instead of four.
-    #[must_use]
     pub fn is_wide(self) -> bool {
         self == Property::Capabilities
     }
@@ -162,23 +144,10 @@ pub struct ConnectData {
     pub reserved_768: [u8; 256],
 }
 
-/// What an entry of the discovery log names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SubsystemType {
-    /// Another discovery subsystem.
-    Referral = 1,
-    /// A subsystem with namespaces.
-    Nvm = 2,
-}
-
-/// Ways to reach a subsystem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Transport {
-    /// TCP.
-    Tcp = 3,
-}
+/// Subsystem type in the discovery log: a subsystem with namespaces.
+pub const SUBSYSTEM_NVM: u8 = 2;
+/// Transport type in the discovery log.
+pub const TRANSPORT_TCP: u8 = 3;
 
 /// Head of the discovery log, 1,024 bytes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -198,11 +167,11 @@ pub struct DiscoveryHeader {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DiscoveryEntry {
-    /// See [`Transport`].
+    /// See [`TRANSPORT_TCP`].
     pub transport: u8,
     /// 1 for IPv4, 2 for IPv6.
     pub address_family: u8,
-    /// See [`SubsystemType`].
+    /// See [`SUBSYSTEM_NVM`].
     pub subsystem_type: u8,
     /// Bits 1:0: secure channel, 2 for "not required".
     pub requirements: u8,
@@ -231,26 +200,9 @@ const _: () = assert!(size_of::<DiscoveryHeader>() == 1024);
 const _: () = assert!(size_of::<DiscoveryEntry>() == 1024);
 const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
 
-impl Default for ConnectData {
-    fn default() -> Self {
-        Self::new_zeroed()
-    }
-}
-
-impl Default for DiscoveryHeader {
-    fn default() -> Self {
-        Self::new_zeroed()
-    }
-}
-
-impl Default for DiscoveryEntry {
-    fn default() -> Self {
-        Self::new_zeroed()
-    }
-}
+zeroed!(ConnectData DiscoveryHeader DiscoveryEntry);
 
 /// The name in a field of 256 bytes: UTF-8 that a zero ends, 1 to 223 bytes of it.
-#[must_use]
 pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {
     let end = field.iter().position(|&byte| byte == 0)?;
     let name = std::str::from_utf8(&field[..end]).ok()?;
@@ -258,7 +210,6 @@ pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {
 }
 
 /// Text in a field that zeros fill up; cut off where it is too long.
-#[must_use]
 pub fn padded_nqn<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [0; N];
     for (to, from) in field.iter_mut().take(N - 1).zip(text.bytes()) {

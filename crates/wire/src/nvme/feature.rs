@@ -2,76 +2,32 @@
 //!
 //! Source: NVM Express base specification 1.4, section 5.21.1; keep-alive: section 7.12.
 
-macro_rules! features {
-    ($($(#[$doc:meta])* $variant:ident = $value:literal,)*) => {
-        /// A feature that drivebay's controller knows.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum Feature { $($(#[$doc])* $variant = $value,)* }
+use crate::codes::codes;
 
-        impl Feature {
-            /// All of them.
-            pub const ALL: &[Feature] = &[$(Feature::$variant,)*];
-
-            /// From its identifier.
-            #[must_use]
-            pub fn of(code: u8) -> Option<Feature> {
-                match code { $($value => Some(Feature::$variant),)* _ => None }
-            }
-        }
-    };
+codes! {
+    /// Features that drivebay's controller knows.
+    Feature {
+        Arbitration = 0x01,
+        PowerManagement = 0x02,
+        TemperatureThreshold = 0x04,
+        ErrorRecovery = 0x05,
+        VolatileWriteCache = 0x06,
+        NumberOfQueues = 0x07,
+        InterruptCoalescing = 0x08,
+        InterruptVector = 0x09,
+        WriteAtomicity = 0x0a,
+        AsyncEvents = 0x0b,
+        KeepAliveTimer = 0x0f,
+        HostIdentifier = 0x81,
+    }
 }
 
-features! {
-    /// Arbitration.
-    Arbitration = 0x01,
-    /// Power Management.
-    PowerManagement = 0x02,
-    /// Temperature Threshold.
-    TemperatureThreshold = 0x04,
-    /// Error Recovery.
-    ErrorRecovery = 0x05,
-    /// Volatile Write Cache.
-    VolatileWriteCache = 0x06,
-    /// Number of Queues.
-    NumberOfQueues = 0x07,
-    /// Interrupt Coalescing.
-    InterruptCoalescing = 0x08,
-    /// Interrupt Vector Configuration.
-    InterruptVector = 0x09,
-    /// Write Atomicity Normal.
-    WriteAtomicity = 0x0a,
-    /// Asynchronous Event Configuration.
-    AsyncEvents = 0x0b,
-    /// Keep Alive Timer.
-    KeepAliveTimer = 0x0f,
-    /// Host Identifier.
-    HostIdentifier = 0x81,
-}
-
-/// Which value Get Features asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Select {
-    /// The present one.
-    Current,
-    /// That after manufacture.
-    Default,
-    /// That after the next reset.
-    Saved,
-    /// What can be done with it.
-    Capabilities,
-}
-
-impl Select {
-    /// From bits 10:8 of command dword 10.
-    #[must_use]
-    pub fn of(cdw10: u32) -> Option<Select> {
-        match cdw10 >> 8 & 7 {
-            0 => Some(Select::Current),
-            1 => Some(Select::Default),
-            2 => Some(Select::Saved),
-            3 => Some(Select::Capabilities),
-            _ => None,
-        }
+codes! {
+    /// Which value Get Features returns (bits 10:8 of command dword 10).
+    Select {
+        Current = 0,
+        Default = 1,
+        Saved = 2,
+        Capabilities = 3,
     }
 }

@@ -3,46 +3,23 @@
 //! Source: NVM Express base specification 1.4, section 5.15; fabrics fields: NVMe over Fabrics 1.1.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// What Identify can be asked for (CNS).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cns {
-    /// One namespace.
-    Namespace,
-    /// The controller.
-    Controller,
-    /// The active namespaces' identifiers.
-    ActiveNamespaces,
-    /// A namespace's names.
-    NamespaceNames,
-    /// Anything else.
-    Other(u8),
-}
+use super::zeroed::zeroed;
+use crate::codes::codes;
 
-impl Cns {
-    /// From command dword 10.
-    #[must_use]
-    pub fn of(cdw10: u32) -> Cns {
-        match cdw10 as u8 {
-            0 => Cns::Namespace,
-            1 => Cns::Controller,
-            2 => Cns::ActiveNamespaces,
-            3 => Cns::NamespaceNames,
-            other => Cns::Other(other),
-        }
+codes! {
+    /// What Identify returns (CNS, bits 7:0 of command dword 10).
+    Cns {
+        Namespace = 0,
+        Controller = 1,
+        ActiveNamespaces = 2,
+        NamespaceNames = 3,
     }
 }
 
-/// Kinds of a namespace's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum NidType {
-    /// IEEE EUI-64, 8 bytes.
-    Eui64 = 1,
-    /// NGUID, 16 bytes.
-    Nguid = 2,
-}
+/// Type of a namespace identifier: IEEE EUI-64, 8 bytes.
+pub const NID_EUI64: u8 = 1;
 
 /// Identify Controller, 4,096 bytes. Fields bear the specification's names.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -223,21 +200,10 @@ const _: () = assert!(std::mem::offset_of!(IdentifyController, psd) == 2048);
 const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, nguid) == 104);
 const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, lbaf) == 128);
 
-impl Default for IdentifyController {
-    fn default() -> Self {
-        Self::new_zeroed()
-    }
-}
-
-impl Default for IdentifyNamespace {
-    fn default() -> Self {
-        Self::new_zeroed()
-    }
-}
+zeroed!(IdentifyController IdentifyNamespace);
 
 impl PowerState {
     /// A state, power in milliwatt; less than 1 W is given in the finer unit.
-    #[must_use]
     pub fn new(max_mw: u32, entry_us: u32, exit_us: u32, operational: bool) -> PowerState {
         let fine = max_mw < 1000;
         let power = if fine { max_mw * 10 } else { max_mw / 10 };
@@ -252,7 +218,6 @@ impl PowerState {
 }
 
 /// Text in a field of fixed length, filled up with spaces, cut off where it is too long.
-#[must_use]
 pub fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [b' '; N];
     for (to, from) in field.iter_mut().zip(text.bytes()) {

@@ -3,43 +3,21 @@
 //! Source: NVM Express base specification 1.4, section 5.14.1; discovery: `fabrics.rs`.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Pages that drivebay's controllers know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogPage {
-    /// Error Information.
-    Errors,
-    /// SMART / Health Information.
-    Smart,
-    /// Firmware Slot Information.
-    FirmwareSlots,
-    /// Changed Namespace List.
-    ChangedNamespaces,
-    /// Commands Supported and Effects.
-    Commands,
-    /// Discovery.
-    Discovery,
-    /// Sanitize Status.
-    Sanitize,
-    /// Anything else.
-    Other(u8),
-}
+use super::zeroed::zeroed;
+use crate::codes::codes;
 
-impl LogPage {
-    /// From command dword 10.
-    #[must_use]
-    pub fn of(cdw10: u32) -> LogPage {
-        match cdw10 as u8 {
-            0x01 => LogPage::Errors,
-            0x02 => LogPage::Smart,
-            0x03 => LogPage::FirmwareSlots,
-            0x04 => LogPage::ChangedNamespaces,
-            0x05 => LogPage::Commands,
-            0x70 => LogPage::Discovery,
-            0x81 => LogPage::Sanitize,
-            other => LogPage::Other(other),
-        }
+codes! {
+    /// Log pages that drivebay's controllers know (bits 7:0 of command dword 10).
+    LogPage {
+        Errors = 0x01,
+        Smart = 0x02,
+        FirmwareSlots = 0x03,
+        ChangedNamespaces = 0x04,
+        Commands = 0x05,
+        Discovery = 0x70,
+        Sanitize = 0x81,
     }
 }
 
@@ -101,10 +79,6 @@ impl CriticalWarning {
     pub const SPARE: u8 = 1 << 0;
     /// A temperature is beyond its threshold.
     pub const TEMPERATURE: u8 = 1 << 1;
-    /// Reliability is degraded.
-    pub const RELIABILITY: u8 = 1 << 2;
-    /// Read-only.
-    pub const READ_ONLY: u8 = 1 << 3;
 }
 
 /// One entry of the error log, 64 bytes.
@@ -188,15 +162,5 @@ const _: () = assert!(size_of::<FirmwareSlots>() == 512);
 const _: () = assert!(size_of::<CommandEffects>() == 4096);
 const _: () = assert!(size_of::<SanitizeStatus>() == 512);
 const _: () = assert!(std::mem::offset_of!(SmartLog, warning_minutes) == 192);
-
-macro_rules! zeroed {
-    ($($name:ident)*) => {$(
-        impl Default for $name {
-            fn default() -> Self {
-                Self::new_zeroed()
-            }
-        }
-    )*};
-}
 
 zeroed!(SmartLog ErrorEntry FirmwareSlots CommandEffects SanitizeStatus);

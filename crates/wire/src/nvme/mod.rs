@@ -6,7 +6,6 @@
 //! reserved bytes are zero when made here and ignored when read.
 //! Left out: metadata, reservations, namespace management, directives, authentication, TLS.
 
-mod digest;
 mod entry;
 mod fabrics;
 mod feature;
@@ -14,16 +13,16 @@ mod identify;
 mod log;
 mod pdu;
 mod status;
+mod zeroed;
 
-pub use digest::crc32c;
 pub use entry::{AdminOpcode, Cqe, DsmRange, NvmOpcode, Sgl, SglKind, Sqe};
 pub use fabrics::{
     CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
-    OPCODE_FABRICS, Property, SubsystemType, Transport, nqn_of, padded_nqn,
+    OPCODE_FABRICS, Property, SUBSYSTEM_NVM, TRANSPORT_TCP, nqn_of, padded_nqn,
 };
 pub use feature::{Feature, Select};
 pub use identify::{
-    Cns, IdentifyController, IdentifyNamespace, LbaFormat, NidType, PowerState, padded,
+    Cns, IdentifyController, IdentifyNamespace, LbaFormat, NID_EUI64, PowerState, padded,
 };
 pub use log::{
     CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED,

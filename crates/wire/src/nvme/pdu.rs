@@ -5,11 +5,12 @@
 //! A decoder needs the whole PDU in its buffer and lends the data out of it: the caller bounds memory
 //! through `data_bytes_max`, beyond which a PDU is refused from its first eight bytes.
 
+use crc32c::crc32c;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::digest::crc32c;
 use super::entry::{Cqe, Sqe};
+use crate::codes::codes;
 
 /// Bytes of the part that all headers begin with.
 pub const HEADER_BYTES: usize = 8;
@@ -32,51 +33,23 @@ pub const FLAG_LAST: u8 = 1 << 2;
 /// Flag of data to the host: stands for a completion without error or result.
 pub const FLAG_SUCCESS: u8 = 1 << 3;
 
-/// Types of PDUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PduType {
-    /// Initialize Connection Request.
-    IcReq = 0,
-    /// Initialize Connection Response.
-    IcResp = 1,
-    /// Host to Controller Terminate Connection Request.
-    HostTerm = 2,
-    /// Controller to Host Terminate Connection Request.
-    ControllerTerm = 3,
-    /// Command capsule.
-    Command = 4,
-    /// Response capsule.
-    Response = 5,
-    /// Host To Controller Data.
-    DataToController = 6,
-    /// Controller To Host Data.
-    DataToHost = 7,
-    /// Ready to Transfer.
-    R2t = 9,
+codes! {
+    /// Types of PDUs.
+    PduType {
+        IcReq = 0,
+        IcResp = 1,
+        HostTerm = 2,
+        ControllerTerm = 3,
+        Command = 4,
+        Response = 5,
+        DataToController = 6,
+        DataToHost = 7,
+        R2t = 9,
+    }
 }
 
 impl PduType {
-    /// From its code.
-    #[must_use]
-    #[inline]
-    pub fn of(code: u8) -> Option<PduType> {
-        Some(match code {
-            0 => PduType::IcReq,
-            1 => PduType::IcResp,
-            2 => PduType::HostTerm,
-            3 => PduType::ControllerTerm,
-            4 => PduType::Command,
-            5 => PduType::Response,
-            6 => PduType::DataToController,
-            7 => PduType::DataToHost,
-            9 => PduType::R2t,
-            _ => return None,
-        })
-    }
-
     /// Bytes of its header.
-    #[must_use]
     #[inline]
     pub fn header_bytes(self) -> usize {
         match self {
@@ -113,13 +86,11 @@ pub struct Digests {
 
 impl Digests {
     /// From the field of an initialization PDU.
-    #[must_use]
     pub fn of(bits: u8) -> Digests {
         Digests { header: bits & 1 != 0, data: bits & 2 != 0 }
     }
 
     /// As that field.
-    #[must_use]
     pub fn bits(self) -> u8 {
         u8::from(self.header) | u8::from(self.data) << 1
     }
@@ -301,13 +272,11 @@ pub enum FaultKind {
 
 impl Fault {
     /// A field of the header is wrong.
-    #[must_use]
     pub fn field(place: u32) -> Fault {
         Fault { kind: FaultKind::InvalidHeaderField, information: place }
     }
 
     /// Any other kind, without more to say.
-    #[must_use]
     pub fn of(kind: FaultKind) -> Fault {
         Fault { kind, information: 0 }
     }
@@ -542,7 +511,6 @@ fn put_head(
 
 impl DataPdu {
     /// Data of a command.
-    #[must_use]
     pub fn new(cid: u16, tag: u16, offset: u32, bytes: u32) -> DataPdu {
         let (cid, tag) = (cid.into(), tag.into());
         DataPdu { cid, tag, offset: offset.into(), bytes: bytes.into(), ..DataPdu::default() }
@@ -551,7 +519,6 @@ impl DataPdu {
 
 impl R2t {
     /// Ready for so much of a command's data.
-    #[must_use]
     pub fn new(cid: u16, tag: u16, offset: u32, bytes: u32) -> R2t {
         let (cid, tag) = (cid.into(), tag.into());
         R2t { cid, tag, offset: offset.into(), bytes: bytes.into(), ..R2t::default() }
@@ -560,7 +527,6 @@ impl R2t {
 
 impl TermPdu {
     /// The connection ends for this reason.
-    #[must_use]
     pub fn new(fault: Fault) -> TermPdu {
         TermPdu {
             status: (fault.kind as u16).into(),

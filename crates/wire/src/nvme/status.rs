@@ -14,7 +14,6 @@ macro_rules! statuses {
             $($(#[$doc])* pub const $name: Status = Status($value);)*
 
             /// The specification's name, in this crate's spelling.
-            #[must_use]
             pub fn name(self) -> Option<&'static str> {
                 $(if self.without_dnr() == Status::$name { return Some(stringify!($name)); })*
                 None
@@ -30,18 +29,12 @@ statuses! {
     INVALID_OPCODE = 0x01;
     /// A field has a value that is reserved or not supported.
     INVALID_FIELD = 0x02;
-    /// Two commands of a queue have one identifier.
-    CID_CONFLICT = 0x03;
     /// Data or metadata could not be moved.
     DATA_TRANSFER_ERROR = 0x04;
-    /// The power went.
-    ABORTED_POWER_LOSS = 0x05;
     /// The controller is at fault.
     INTERNAL_ERROR = 0x06;
     /// An Abort command named this one.
     ABORT_REQUESTED = 0x07;
-    /// Its submission queue was deleted.
-    ABORTED_SQ_DELETION = 0x08;
     /// No such namespace, or its format does not fit.
     INVALID_NAMESPACE = 0x0b;
     /// Out of order: before Connect, or before the controller is enabled.
@@ -54,10 +47,6 @@ statuses! {
     INVALID_PRP_OFFSET = 0x13;
     /// The offset of an SGL descriptor does not fit.
     SGL_OFFSET_INVALID = 0x16;
-    /// No keep-alive came in time.
-    KEEP_ALIVE_EXPIRED = 0x1a;
-    /// Not while a sanitize operation goes on.
-    SANITIZE_IN_PROGRESS = 0x1d;
     /// Worn out, or protected.
     NAMESPACE_WRITE_PROTECTED = 0x20;
     /// The transport failed; another try may succeed.
@@ -66,8 +55,6 @@ statuses! {
     LBA_OUT_OF_RANGE = 0x80;
     /// The namespace's blocks are all used.
     CAPACITY_EXCEEDED = 0x81;
-    /// Not now.
-    NAMESPACE_NOT_READY = 0x82;
 
     /// Its completion queue does not exist.
     COMPLETION_QUEUE_INVALID = COMMAND_SPECIFIC;
@@ -75,8 +62,6 @@ statuses! {
     INVALID_QUEUE_IDENTIFIER = COMMAND_SPECIFIC | 0x01;
     /// Too long or too short.
     INVALID_QUEUE_SIZE = COMMAND_SPECIFIC | 0x02;
-    /// Too many Aborts at a time.
-    ABORT_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x03;
     /// Too many Asynchronous Event Requests.
     AER_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x05;
     /// No such interrupt vector.
@@ -89,10 +74,6 @@ statuses! {
     INVALID_QUEUE_DELETION = COMMAND_SPECIFIC | 0x0c;
     /// The feature has no value that outlasts a reset.
     FEATURE_NOT_SAVEABLE = COMMAND_SPECIFIC | 0x0d;
-    /// The feature cannot be changed.
-    FEATURE_NOT_CHANGEABLE = COMMAND_SPECIFIC | 0x0e;
-    /// The feature belongs to the controller, not to a namespace.
-    FEATURE_NOT_NAMESPACE_SPECIFIC = COMMAND_SPECIFIC | 0x0f;
 
     /// Fabrics: a record format that is not known.
     CONNECT_INCOMPATIBLE_FORMAT = COMMAND_SPECIFIC | 0x80;
@@ -102,11 +83,7 @@ statuses! {
     CONNECT_INVALID_PARAMETERS = COMMAND_SPECIFIC | 0x82;
     /// Fabrics: not a queue that can be disconnected.
     INVALID_QUEUE_TYPE = COMMAND_SPECIFIC | 0x85;
-    /// I/O: fields that exclude each other.
-    CONFLICTING_ATTRIBUTES = COMMAND_SPECIFIC | 0x80;
 
-    /// Data could not be written.
-    WRITE_FAULT = MEDIA | 0x80;
     /// Data could not be read, whatever was tried.
     UNRECOVERED_READ_ERROR = MEDIA | 0x81;
     /// The data differs.
@@ -118,19 +95,16 @@ const DNR: u16 = 1 << 14;
 
 impl Status {
     /// With the bit that says that the same command would fail again.
-    #[must_use]
     pub fn dnr(self) -> Status {
         Status(self.0 | DNR)
     }
 
     /// Code type and code alone.
-    #[must_use]
     pub fn without_dnr(self) -> Status {
         Status(self.0 & 0x07ff)
     }
 
     /// Whether the command did what it was to do.
-    #[must_use]
     pub fn is_success(self) -> bool {
         self.without_dnr() == Status::SUCCESS
     }

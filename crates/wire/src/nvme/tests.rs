@@ -1,5 +1,6 @@
 //! Known bytes, round trips, and any bytes at all.
 
+use crc32c::crc32c;
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -113,7 +113,6 @@ pub struct Protocol {
 
 impl Protocol {
     /// A connection to a subsystem at the server's `address`.
-    #[must_use]
     pub fn new(subsystem: Shared, address: SocketAddr) -> Protocol {
         Protocol {
             phase: Phase::New,
@@ -163,7 +162,6 @@ impl Protocol {
     }
 
     /// What is to be sent.
-    #[must_use]
     pub fn output(&self) -> &[u8] {
         self.out.buffer.unsent()
     }
@@ -174,7 +172,6 @@ impl Protocol {
     }
 
     /// Whether the connection ends once the output is sent.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Closing)
     }

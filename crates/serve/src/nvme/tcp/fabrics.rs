@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use drivebay_wire::nvme::{
     CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
-    Property, Sqe, Status, SubsystemType, Transport, nqn_of, padded, padded_nqn,
+    Property, SUBSYSTEM_NVM, Sqe, Status, TRANSPORT_TCP, nqn_of, padded, padded_nqn,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -87,7 +87,7 @@ pub(super) fn execute(
         }
         _ if queue.id != 0 => Err(refuse(Status::INVALID_OPCODE)),
         FabricsType::PropertyGet { offset, is_wide } => {
-            let property = Property::of(offset).filter(|one| one.is_wide() == is_wide);
+            let property = property_at(offset).filter(|one| one.is_wide() == is_wide);
             done(match property.ok_or(refuse(Status::INVALID_FIELD))? {
                 Property::Capabilities => controller.cap,
                 Property::Version => u64::from(VERSION),
@@ -97,7 +97,7 @@ pub(super) fn execute(
             })
         }
         FabricsType::PropertySet { offset, is_wide: false, value }
-            if Property::of(offset) == Some(Property::Configuration) =>
+            if property_at(offset) == Some(Property::Configuration) =>
         {
             let effect = controller.configure(value as u32, &identity);
             let flush = effect == Effect::Shutdown && controller.kind != Kind::Discovery;
@@ -109,6 +109,10 @@ pub(super) fn execute(
         FabricsType::PropertySet { .. } => Err(refuse(Status::INVALID_FIELD)),
         FabricsType::Other(_) => Err(refuse(Status::INVALID_OPCODE)),
     }
+}
+
+fn property_at(offset: u32) -> Option<Property> {
+    u8::try_from(offset).ok().and_then(Property::of)
 }
 
 /// A parameter of Connect is wrong: in the command, or in its data.
@@ -186,9 +190,9 @@ pub(super) fn discovery_log(
     let header =
         DiscoveryHeader { generation: 1.into(), records: 1.into(), ..DiscoveryHeader::default() };
     let entry = DiscoveryEntry {
-        transport: Transport::Tcp as u8,
+        transport: TRANSPORT_TCP,
         address_family: if address.is_ipv4() { 1 } else { 2 },
-        subsystem_type: SubsystemType::Nvm as u8,
+        subsystem_type: SUBSYSTEM_NVM,
         // A secure channel is not required.
         requirements: 2,
         port: 1.into(),
