@@ -57,7 +57,7 @@ pub struct EventLoop {
     paused: Option<Instant>,
     ticked: Instant,
     last_event: Instant,
-    /// Power cuts that sessions have been told of.
+    /// Number of power cuts that sessions know of.
     power_cuts: u64,
 }
 

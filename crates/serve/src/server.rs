@@ -1,4 +1,4 @@
-//! A whole server put together: drive, store, listeners, loop.
+//! A server: drive, store, listeners and event loop.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,35 +32,35 @@ use crate::store::{PowerCutLoss, Store, StoreError};
 pub struct Options {
     /// The export's name.
     pub name: String,
-    /// Where NBD clients come: `unix:PATH` or `HOST:PORT`.
+    /// Where NBD clients connect: `unix:PATH` or `HOST:PORT`.
     pub nbd: Vec<String>,
-    /// Where NVMe/TCP hosts come: `HOST:PORT`.
+    /// Where NVMe/TCP hosts connect: `HOST:PORT`.
     #[serde(default)]
     pub nvme_tcp: Vec<String>,
-    /// Where a virtual machine comes for a PCIe device: the path of a socket.
+    /// Where a virtual machine connects for a PCIe device: the path of a socket.
     #[serde(default)]
     pub vfio_user: Option<PathBuf>,
-    /// The file with the data; in memory if there is none.
+    /// The file with the data; without it the data is in memory.
     pub data: Option<PathBuf>,
     /// Most bytes of data in memory.
     pub memory_max_bytes: u64,
-    /// The drive's state: read at the start if it is there, written at an orderly end.
+    /// The file of the drive's state: read at the start if it exists, written at an orderly end.
     pub state: Option<PathBuf>,
-    /// How the times of the model are met.
+    /// How the server meets the model's times.
     pub pace: Pace,
     /// Certificate chain and key for TLS, PEM files.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Where the control socket is: `unix:PATH`.
     pub control: Option<String>,
-    /// When the power goes, as [`PowerCutPlan`] is written.
+    /// When the power is cut, as [`PowerCutPlan`] is written.
     pub power_cut: Option<String>,
-    /// How much is lost then.
+    /// What a power cut takes.
     pub loss: PowerCutLoss,
-    /// Faults to come.
+    /// Faults to inject.
     pub faults: Vec<Fault>,
 }
 
-/// Why a server cannot begin.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -110,7 +110,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Whether the machine lacks something, rather than the user having asked for something wrong.
+    /// Whether the system lacks something; otherwise an option is wrong.
     pub fn is_machine(&self) -> bool {
         match self {
             ServeError::Store(error) => {
@@ -240,14 +240,14 @@ impl Server {
     }
 }
 
-/// A mapped page of the drive, sectors.
+/// Sectors of a mapping unit.
 const PAGE_SECTORS: u64 = 8;
 
-/// Stretches of the store that hold data in pages which `device` does not know: first sector, sectors.
-/// Also how many pages hold data at all.
-type Unknown = (Vec<(u64, u64)>, u64);
+/// Extents of the store with data in pages that the model has not mapped: first sector, number of
+/// sectors. Also the number of pages with data.
+type Unmapped = (Vec<(u64, u64)>, u64);
 
-fn unknown(device: &Device, store: &Store, is_new: bool) -> Result<Unknown, ServeError> {
+fn unmapped(device: &Device, store: &Store, is_new: bool) -> Result<Unmapped, ServeError> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     let (mut lba, mut data_pages) = (0, 0);
     while lba < store.sectors() {
@@ -257,8 +257,8 @@ fn unknown(device: &Device, store: &Store, is_new: bool) -> Result<Unknown, Serv
                 if extent.data { lba / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) } else { 0..0 };
             data_pages += pages.end - pages.start;
             for page in pages {
-                let is_known = !is_new && device.ftl().look_up(Lpn(page as u32)).is_some();
-                if is_known || (!is_new && is_zero(store, page)?) {
+                let is_mapped = !is_new && device.ftl().look_up(Lpn(page as u32)).is_some();
+                if is_mapped || (!is_new && is_zero(store, page)?) {
                     continue;
                 }
                 let first = page * PAGE_SECTORS;
@@ -282,11 +282,11 @@ fn is_zero(store: &Store, page: u64) -> io::Result<bool> {
     Ok(bytes.iter().all(|&byte| byte == 0))
 }
 
-/// The drive takes over the data that its file holds already and its map does not know: written once,
-/// in order, before the first host comes. So the map knows what is there, and reads of it go to flash.
+/// Maps the data that the file holds already and the model has not mapped: it is written once, in order,
+/// before the first host connects, so that reads of it go to flash.
 ///
-/// A state that was not written at an orderly end lacks what came after it. One that does not know most
-/// of the data is another drive's, and refused.
+/// A state that was not written at an orderly end lacks what was written after it. One that lacks most
+/// of the data belongs to another drive, and is refused.
 fn adopt(
     mut device: Device,
     store: &Store,
@@ -295,15 +295,15 @@ fn adopt(
 ) -> Result<Device, ServeError> {
     const PIECE: u64 = 256;
     let Some(data) = data else { return Ok(device) };
-    let (stretches, data_pages) = unknown(&device, store, state.is_none())?;
-    let pages: u64 = stretches.iter().map(|(_, sectors)| sectors / PAGE_SECTORS).sum();
+    let (extents, data_pages) = unmapped(&device, store, state.is_none())?;
+    let pages: u64 = extents.iter().map(|(_, sectors)| sectors / PAGE_SECTORS).sum();
     if let Some(state) = state
         && 2 * pages > data_pages
     {
         let (state, data) = (state.to_owned(), data.to_owned());
         return Err(ServeError::AnotherState { state, data, pages });
     }
-    for (first, sectors) in stretches {
+    for (first, sectors) in extents {
         let end = (first + sectors).min(store.sectors());
         for lba in (first..end).step_by(PIECE as usize) {
             let sectors = PIECE.min(end - lba) as u32;

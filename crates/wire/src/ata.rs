@@ -11,7 +11,7 @@ use crate::codes::codes;
 
 /// The drive is ready, "seek complete" as all drives say.
 pub const STATUS_READY: u8 = 0x50;
-/// A command is under way.
+/// A command is in flight.
 pub const STATUS_BUSY: u8 = 0x80;
 /// The error register says why.
 pub const STATUS_ERROR: u8 = 0x01;

@@ -100,7 +100,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether so many bytes are there.
+    /// Whether `count` bytes have come; if not, they are waited for.
     fn has(&mut self, count: usize) -> bool {
         self.wanted = count;
         self.input.ready().len() >= count

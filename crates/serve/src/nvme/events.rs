@@ -28,7 +28,7 @@ impl Event {
         kind | information << 8 | page << 16
     }
 
-    /// The log page that the host reads to be told again.
+    /// The log page that the host must read before the event is reported again.
     pub fn page(self) -> u8 {
         (self.result() >> 16) as u8
     }

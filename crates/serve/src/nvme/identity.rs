@@ -155,7 +155,7 @@ impl Identity {
         }
     }
 
-    /// Identify Namespace, of so many blocks.
+    /// Identify Namespace.
     pub(super) fn namespace(&self, blocks: u64) -> Vec<u8> {
         let mut id = IdentifyNamespace {
             nsze: blocks.into(),

@@ -14,7 +14,7 @@ const INTERRUPTS: usize = 0xb0;
 /// How a device interrupts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interrupts {
-    /// MSI-X with so many vectors; where in the BAR table and pending bits are.
+    /// MSI-X: number of vectors; offsets of table and pending bits in the BAR.
     MsiX { vectors: u16, table: u32, pending: u32 },
     /// MSI with one vector.
     Msi,

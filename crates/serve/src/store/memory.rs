@@ -30,7 +30,7 @@ pub(super) struct Memory {
     blocks: Vec<MmapMut>,
     /// Frames of deallocated pages.
     free: Vec<u32>,
-    /// Frames that have ever been used: the first so many.
+    /// Number of frames that have ever been used.
     taken: u32,
     /// Most frames.
     frames_max: u32,
@@ -66,7 +66,7 @@ fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
 }
 
 impl Memory {
-    /// For so many sectors, of which at most `bytes_max` are kept.
+    /// For a drive of `sectors`; keeps at most `bytes_max` of data.
     pub fn new(sectors: u64, bytes_max: u64) -> Memory {
         let groups = (sectors.div_ceil(PAGE_SECTORS) as usize).div_ceil(GROUP);
         let frames_max = (bytes_max / PAGE_BYTES as u64).min(u64::from(NONE)) as u32;
@@ -133,7 +133,7 @@ impl Memory {
         }
     }
 
-    /// Reads so many bytes to the end of `out`.
+    /// Reads `bytes` to the end of `out`.
     pub fn append(&self, lba: u64, bytes: usize, out: &mut Vec<u8>) {
         for part in parts(lba, bytes) {
             match self.frame(part.page) {

@@ -162,7 +162,7 @@ impl<'a> MetaQuery<'a> {
     }
 }
 
-/// A length of 32 bits and so many bytes of UTF-8; returns it and what follows.
+/// A length of 32 bits and that many bytes of UTF-8; returns the string and what follows.
 fn string(data: &[u8]) -> Result<(&str, &[u8]), OptionError> {
     let (length, rest) = data.split_at_checked(4).ok_or(OptionError::Invalid)?;
     let length = u32_at(length, 0) as usize;

@@ -78,7 +78,7 @@ pub enum Command {
     },
     /// Where data and holes are.
     BlockStatus {
-        /// Only the first stretch.
+        /// Only the first extent.
         one: bool,
     },
 }
@@ -167,7 +167,7 @@ pub enum Error {
     NotSup = 95,
 }
 
-/// A stretch of the answer to a block status request.
+/// An extent in the reply to a block status request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusExtent {
     /// Bytes.

@@ -58,7 +58,7 @@ struct RegisterAccess {
     capabilities: u64,
     registers: Registers,
     sender: Sender<Message>,
-    /// The device in the event loop, to be told of messages.
+    /// The device in the event loop, which is notified of messages.
     notify: (Handle, SessionId),
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// For so many queues, the admin queue among them.
+    /// For this number of queues, the admin queue included.
     pub fn new(queues: u16) -> Shared {
         Shared {
             memory: Arc::default(),
