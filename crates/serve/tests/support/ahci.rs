@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::ahci::{AhciDevice, Identity, Shared};
 use drivebay_serve::{Engine, GuestMemory, Pace, Session, SessionId, Store};
-use drivebay_wire::ata::Command;
+use drivebay_wire::ata::{Command, Opcode};
 
 /// Where the machine's memory begins on the bus, and its bytes.
 const BASE: u64 = 0x1_0000;
@@ -65,9 +65,19 @@ impl Guest {
         let _ = self.memory().write(place, bytes);
     }
 
-    /// Reads from memory.
-    pub fn get(&self, place: u64, into: &mut [u8]) {
-        self.memory().read(place, into).expect("there");
+    /// After a reset the device identifies itself.
+    pub fn serves_the_next_guest(&mut self) {
+        self.reset();
+        self.start();
+        let code = Opcode::IdentifyDevice as u8;
+        let identify = Command { is_command: true, code, device: 0x40, ..Command::default() };
+        self.prepare(0, &identify, &[(DATA, 512)], 0);
+        self.issue(0, false);
+        self.turn();
+        let mut page = [0_u8; 512];
+        self.memory().read(DATA, &mut page).expect("memory");
+        let sum = page.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+        assert_eq!((page[510], sum), (0xa5, 0), "signature and checksum of the page");
     }
 
     /// As a driver: the list, the frames, the engines.
