@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from drivebay.targets.safety import blockdev, in_use
+from drivebay.targets.safety import in_use, naming, protections
 
 
 class FakeSysfs:
@@ -42,13 +42,19 @@ class FakeSysfs:
 @pytest.fixture
 def sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSysfs:
     fake = FakeSysfs(tmp_path / "sys")
-    monkeypatch.setattr(blockdev, "SYS_BLOCK", fake.blocks)
+    monkeypatch.setattr(naming, "SYS_BLOCK", fake.blocks)
     monkeypatch.setattr(in_use, "SYS_BLOCK", fake.blocks)
     return fake
 
 
 def named(name: str) -> tuple[str, str, str]:
-    return blockdev._model(name), blockdev._serial(name), blockdev.interface(name)
+    return naming.model(name), naming.serial(name), naming.interface(name)
+
+
+def blockers(name: str) -> list[str]:
+    """What forbids this drive, by what the kernel shows of it."""
+    examined = protections.Examined(f"/dev/{name}", os.stat("/"), name, 1, held=True)
+    return list(protections.blockers(examined))
 
 
 def nvme(sysfs: FakeSysfs, *, multipath: bool) -> None:
@@ -80,7 +86,7 @@ def test_nvme(sysfs: FakeSysfs, multipath: bool) -> None:
     assert named("nvme0n1") == named("nvme0n2") == named("nvme0n1p1") == expected
     assert in_use.partitions("nvme0n1") == ["nvme0n1p1"]
     assert in_use.partitions("nvme0n2") == []
-    assert blockdev._twins("nvme0n1") == [], "namespaces share a serial, but are not the same"
+    assert naming.twins("nvme0n1") == [], "namespaces share a serial, but are not the same"
 
 
 def sata(sysfs: FakeSysfs, name: str, *, ata: int, serial: str, wwid: str) -> None:
@@ -97,13 +103,13 @@ def test_sata_and_a_second_path_to_the_same_drive(sysfs: FakeSysfs) -> None:
     sata(sysfs, "sda", ata=1, serial="S3Z9NB0K  12", wwid="naa.5002538e40a8c4a1")
     sata(sysfs, "sdb", ata=2, serial="S3Z9NB0K99", wwid="naa.5002538e40a8c4b2")
     assert named("sda") == ("Samsung SSD 860", "S3Z9NB0K 12", "SATA")
-    assert blockdev._twins("sda") == blockdev._twins("sdb") == []
+    assert naming.twins("sda") == naming.twins("sdb") == []
     sata(sysfs, "sdc", ata=3, serial="S3Z9NB0K  12", wwid="naa.5002538e40a8c4a1")
-    assert blockdev._twins("sda") == ["sdc"]
-    assert "is the same drive as sdc (a second path to it)" in blockdev._properties("sda", 1)
-    assert blockdev._properties("sdb", 1) == ["is read-only"], "what is not there counts against"
+    assert naming.twins("sda") == ["sdc"]
+    assert "is the same drive as sdc (a second path to it)" in blockers("sda")
+    assert blockers("sdb") == ["is read-only"], "what is not there counts against"
     sysfs.write("class/block/sdb/ro", "0\n")
-    assert blockdev._properties("sdb", 1) == []
+    assert blockers("sdb") == []
 
 
 def test_usb_virtio_mmc_and_unnamed(sysfs: FakeSysfs) -> None:
@@ -112,7 +118,7 @@ def test_usb_virtio_mmc_and_unnamed(sysfs: FakeSysfs) -> None:
     sysfs.write(f"{usb}/model", "Portable SSD T5 \n")
     sysfs.block("sdd", f"{usb}/block/sdd", usb)
     assert named("sdd") == ("Samsung Portable SSD T5", "", "USB")
-    assert "has no serial number to name it by" in blockdev._properties("sdd", 1)
+    assert "has no serial number to name it by" in blockers("sdd")
     virtio = "devices/pci0000:00/0000:00:02.0/virtio1"
     sysfs.write(f"{virtio}/vendor", "0x1af4\n")
     sysfs.block("vda", f"{virtio}/block/vda", virtio)
@@ -128,16 +134,14 @@ def test_usb_virtio_mmc_and_unnamed(sysfs: FakeSysfs) -> None:
 def test_zoned_drives_and_memory(sysfs: FakeSysfs) -> None:
     sysfs.block("zram0", "devices/virtual/block/zram0")
     sysfs.write("devices/virtual/block/zram0/ro", "0\n")
-    assert "is memory, not a drive" in blockdev._properties("zram0", 1)
+    assert "is memory, not a drive" in blockers("zram0")
     sata(sysfs, "sda", ata=1, serial="S1", wwid="naa.1")
     sysfs.write("class/block/sda/ro", "0\n")
     sysfs.write("class/block/sda/queue/zoned", "host-managed\n")
-    assert blockdev._properties("sda", 1) == [
-        "is a zoned device, which cannot be written at random"
-    ]
+    assert blockers("sda") == ["is a zoned device, which cannot be written at random"]
 
 
-def test_holders_in_words(sysfs: FakeSysfs) -> None:
+def test_what_is_used_below_partitions_is_named(sysfs: FakeSysfs) -> None:
     sata(sysfs, "sda", ata=1, serial="S1", wwid="naa.1")
     for name, uuid, label in (
         ("dm-0", "LVM-abc", "vg-home"),
@@ -152,7 +156,8 @@ def test_holders_in_words(sysfs: FakeSysfs) -> None:
     sysfs.block("bcache0", "devices/virtual/block/bcache0")
     for name in ("dm-0", "dm-1", "dm-2", "md0", "bcache0"):
         sysfs.write(f"class/block/sda/holders/{name}/x", "")
-    assert blockdev._uses("sda") == [
+    sysfs.write("class/block/sda/ro", "0\n")
+    assert blockers("sda") == [
         "is part of bcache device bcache0",
         "is part of LVM volume vg-home (dm-0)",
         "is part of encrypted volume secret (dm-1)",

@@ -35,7 +35,7 @@ def test_what_cannot_be_tested(tmp_path: Path) -> None:
     missing = refusal(tmp_path / "nothing.img")
     assert missing.exit_code == 2
     assert "there is no such file" in missing.message
-    assert f"truncate -s 4G {tmp_path}/nothing.img" in missing.hint
+    assert f"drivebay review {tmp_path}/nothing.img --size 4G" in missing.hint
     folder = refusal(tmp_path)
     assert "is a directory" in folder.message and folder.exit_code == 2
     assert f"truncate -s 4G {tmp_path}/drivebay.img" in folder.hint

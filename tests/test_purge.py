@@ -18,7 +18,7 @@ from simulated_erase import SECURITY
 
 from drivebay.common.errors import UserError
 from drivebay.targets.base import Cancelled
-from drivebay.targets.safety import blockdev, erase, purge, target_device
+from drivebay.targets.safety import erase, in_use, purge, target_device
 
 pytestmark = needs_root
 SIZE = 64 * 2**20
@@ -199,14 +199,13 @@ def test_a_mount_before_the_erase_stops_it(
 ) -> None:
     """Looked at once more right before: whatever has come to use it since."""
     drive.be(oacs=2)
-    uses = blockdev._uses
     seen: list[int] = []
 
-    def used_later(name: str) -> list[str]:
+    def mounted_later(_: str) -> list[str]:
         seen.append(1)
-        return [*uses(name), "is mounted at /late"] if len(seen) > 4 else uses(name)
+        return ["/late"] if len(seen) > 4 else []
 
-    monkeypatch.setattr(blockdev, "_uses", used_later)
+    monkeypatch.setattr(in_use, "mount_points", mounted_later)
     with pytest.raises(UserError, match="is mounted at /late"):
         drive.purge()
     assert drive.calls("format") == []

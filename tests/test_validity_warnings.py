@@ -21,7 +21,7 @@ from real_files import GIB, MIB, a_test, file, keep_the_disk_free, load, results
 from drivebay.definitions.suites import Prepare
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import in_use
+from drivebay.targets.safety import erase, in_use
 from drivebay.targets.telemetry import host, smart, warnings
 from drivebay.targets.telemetry.warnings import Ran
 
@@ -217,7 +217,7 @@ def test_smart_by_whichever_program_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr(smart, "ADMIN_PATH", "")
+    monkeypatch.setattr(erase, "ADMIN_PATH", "")
     nothing = smart.read("nvme0n1")
     assert nothing == "nvme is not installed; smartctl is not installed"
     program(tmp_path, "smartctl", SMARTCTL_NVME, exit_code=4)
@@ -257,7 +257,7 @@ def test_smart_programs_that_do_not_answer(
 ) -> None:
     put(tmp_path / "smartctl", f"#!/bin/sh\n{script}\n").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr(smart, "ADMIN_PATH", "")
+    monkeypatch.setattr(erase, "ADMIN_PATH", "")
     said = smart.read("sda")
     assert isinstance(said, str) and words in said
 

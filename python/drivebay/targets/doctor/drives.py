@@ -16,6 +16,7 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.doctor.finding import REAL, TRACES, Finding, kernel_module, program, said
 from drivebay.targets.fio.parse import NEWEST, OLDEST, parse_version
 from drivebay.targets.safety import blockdev
+from drivebay.targets.safety.protections import NO_PERMISSION
 from drivebay.targets.telemetry import host
 
 HWMON = Path("/sys/class/hwmon")
@@ -107,7 +108,7 @@ def _devices() -> Finding:
     if not devices:
         advice = "files can be reviewed: drivebay review ./disk.img"
         return Finding(REAL, "block devices", "note", "none here", needed_for, advice)
-    refused = sum(blockdev.NO_PERMISSION in device.blockers for device in devices)
+    refused = sum(NO_PERMISSION in device.blockers for device in devices)
     free = sum(not device.blockers for device in devices)
     found = f"{len(devices)}, of which {free} may be tested"
     if refused and os.geteuid() != 0:

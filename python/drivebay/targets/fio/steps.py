@@ -259,7 +259,9 @@ class Steps:
             self.parts.at(seconds, iops=rate / load.block_bytes, data_bytes_per_s=rate)
             return is_over(so_far)
 
-        return self._fio(job, name, each_second, lambda _: load.duration_s * 1000 - 250)
+        asks_until_ms = load.duration_s * 1000 - 250
+        writes = load.read_percent < 100
+        return self._fio(job, name, each_second, lambda _: asks_until_ms, writes=writes)
 
     def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
         """One long run, looked at after every round of it."""
@@ -353,7 +355,7 @@ class Steps:
             left_ms = (length - so_far.latest_bytes) / rate * 1000
             return so_far.duration_ms + left_ms - 3000
 
-        total = self._fio(job, name, each_second, asks_until_ms).total
+        total = self._fio(job, name, each_second, asks_until_ms, writes=True).total
         if total["write"].bytes != length:
             raise EnvironmentProblem(
                 f"{name}: {total['write'].bytes} of {length} bytes were written",
@@ -441,12 +443,14 @@ class Steps:
         name: str,
         each_second: Callable[[Recorder], bool],
         asks_until_ms: Callable[[Recorder], float],
+        *,
+        writes: bool,
     ) -> Recorder:
         try:
             recorder, artefacts = fio_run.run(
                 self.tool,
                 job,
-                self.handle.fd(to_write=True),
+                self.handle.fd(to_write=writes),
                 name=name,
                 shown_target=self.handle.target.path,
                 progress=self.parts.progress,

@@ -1,34 +1,22 @@
-"""This machine's block devices, and what forbids overwriting each of them.
+"""This machine's block devices, and what forbids overwriting each of them (protections).
 
-Sources: Linux's sysfs ABI; open(2) for what O_EXCL means on a block device.
-
-The rule: a device may be tested only if nothing speaks against it. Whatever cannot be found out
-(no permission, no wipefs, no serial number) speaks against it. A partition table or a file system
-that nobody uses may be overwritten by a word of its own (`--overwrite-signature`); what is part of
-something larger (LVM, MD, ZFS, btrfs, bcache, LUKS, swap) never. Nothing here writes.
-
-A device is named by its serial number. A loop device has none: its backing file's full path stands
-for it, as that is what would be overwritten.
-
-Leaves out: data without any signature that nobody uses now; only the typed serial guards that.
+Sources: Linux's sysfs ABI. A device may be tested only if nothing forbids it and its serial number
+was typed. A partition table or a file system that nobody uses may be overwritten with
+`--overwrite-signature`; a member of something larger (LVM, MD, ZFS, LUKS, swap) never.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import in_use
+from drivebay.targets.safety import contents, naming, protections
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
-from drivebay.targets.safety.signatures import signatures_of
-
-SECTOR_BYTES = 512
-NO_PERMISSION = "cannot be opened: no permission"
+from drivebay.targets.safety.libblkid import SECTOR_BYTES
+from drivebay.targets.safety.protections import NO_PERMISSION, Examined
 
 
 @dataclass(frozen=True)
@@ -123,176 +111,22 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
         )
     name = sysfs.resolve().name
     capacity = int(read(sysfs / "size") or 0) * SECTOR_BYTES
-    blockers = _uses(name) + _properties(name, capacity)
-    signatures = _partitions_in_words(name)
-    if capacity > 0 and not held:
-        blockers += [f"is open for writing by {who}" for who in in_use.writers(real)]
-        blockers += _exclusive_open(real)
-    if capacity > 0 and look_inside and NO_PERMISSION not in blockers:
-        found, never = signatures_of(real, name)
-        signatures += found
-        blockers += never
+    look_inside = look_inside and capacity > 0 and os.access(real, os.R_OK)
+    found = contents.of_device(real, name, capacity) if look_inside else None
+    examined = Examined(real, status, name, capacity, held, found)
     return Device(
         path=real,
         name=name,
         number=number,
-        model=_model(name),
-        serial=_serial(name),
+        model=naming.model(name),
+        serial=naming.serial(name),
         capacity_bytes=capacity,
-        interface=interface(name),
+        interface=naming.interface(name),
         sequence=read(sysfs / "diskseq"),
-        wwid=_world_wide(name),
-        blockers=tuple(dict.fromkeys(blockers)),
-        signatures=tuple(dict.fromkeys(signatures)),
+        wwid=naming.world_wide_name(name),
+        blockers=protections.blockers(examined),
+        signatures=protections.signatures(examined),
     )
-
-
-def _uses(name: str) -> list[str]:
-    """Mounts, swap and holders of the device and of its partitions."""
-    found = []
-    system = in_use.system_devices()
-    for part in (name, *in_use.partitions(name)):
-        subject = "is" if part == name else f"has a partition, /dev/{part}, that is"
-        for point in in_use.mount_points(part):
-            runs = " (this system runs from it)" if point in in_use.SYSTEM_MOUNTS else ""
-            found.append(f"{subject} mounted at {point}{runs}")
-        if in_use.is_swap(part):
-            found.append(f"{subject} used as swap")
-        found += [f"{subject} part of {holder}" for holder in in_use.holders(part)]
-        found += [f"{subject.removesuffix('is')}{why}" for why in system.get(part, ())]
-    return found
-
-
-def _partitions_in_words(name: str) -> list[str]:
-    """How many partitions the kernel knows of on it."""
-    count = len(in_use.partitions(name))
-    return [f"has {count} partition{'s' if count > 1 else ''}"] if count else []
-
-
-def _properties(name: str, capacity_bytes: int) -> list[str]:
-    """What the device is: not whole, empty, read-only, without a name, not plain storage."""
-    folder = SYS_BLOCK / name
-    found = []
-    if (folder / "partition").exists():
-        found.append("is a partition, not a whole device")
-    if kind := in_use.built_on_others(name):
-        found.append(f"is {kind}, not a drive; test what is below it")
-    if capacity_bytes == 0:
-        found.append("has no medium: its size is zero")
-    if read(folder / "ro") != "0":
-        found.append("is read-only")
-    if read(folder / "queue/zoned") not in ("none", ""):
-        found.append("is a zoned device, which cannot be written at random")
-    if backing := read(folder / "loop/backing_file"):
-        if _is_block_device(backing):
-            found.append(f"is a loop over the block device {backing}; test that one itself")
-        if others := in_use.loops_over(backing, but=name):
-            found.append(f"shares its backing file with {', '.join(others)}")
-    elif name.startswith(("zram", "ram")):
-        found.append("is memory, not a drive")
-    if not _serial(name):
-        found.append("has no serial number to name it by")
-    elif twins := _twins(name):
-        found.append(f"is the same drive as {', '.join(twins)} (a second path to it)")
-    return found
-
-
-def _exclusive_open(path: str) -> list[str]:
-    # Another program that looks as this one does holds the device for a moment.
-    for wait_s in (0.01, 0.03, 0.1, 0.0):
-        try:
-            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC))
-            return []
-        except PermissionError:
-            return [NO_PERMISSION]
-        except OSError as problem:
-            if problem.errno != errno.EBUSY:
-                return [f"cannot be opened: {problem.strerror}"]
-        time.sleep(wait_s)
-    return ["is held by the kernel or another program"]
-
-
-def _model(name: str) -> str:
-    folder = SYS_BLOCK / _whole(name)
-    if read(folder / "loop/backing_file"):
-        return "loop device"
-    vendor, model = read(folder / "device/vendor"), read(folder / "device/model")
-    model = model or read(folder / "device/name")
-    if model and vendor and not vendor.startswith("0x") and vendor != "ATA":
-        return f"{vendor} {model}"
-    return model
-
-
-def _serial(name: str) -> str:
-    """The serial number; a loop's is its backing file. Runs of spaces count as one."""
-    folder = SYS_BLOCK / _whole(name)
-    if backing := read(folder / "loop/backing_file"):
-        return backing
-    text = read(folder / "device/serial") or read(folder / "serial")
-    if not text:
-        try:  # SCSI and SATA: VPD page 80h; four bytes of header, then the number
-            page = (folder / "device/vpd_pg80").read_bytes()
-            text = page[4 : 4 + int.from_bytes(page[2:4], "big")].decode(errors="replace")
-        except OSError:
-            pass
-    return " ".join(text.replace("\0", " ").split())
-
-
-def _twins(name: str) -> list[str]:
-    """Other devices with this one's world-wide name: second paths to the same drive.
-
-    Namespaces of one NVMe drive share its serial number, but not this name.
-    """
-    own = _world_wide(name)
-    if not own:
-        return []
-    return [
-        other.name
-        for other in sorted(SYS_BLOCK.iterdir())
-        if other.name != name
-        and not (other / "partition").exists()
-        and read(other / "hidden") != "1"
-        and _world_wide(other.name) == own
-    ]
-
-
-def _world_wide(name: str) -> str:
-    folder = SYS_BLOCK / name
-    return read(folder / "wwid") or read(folder / "device/wwid")
-
-
-def interface(name: str) -> str:
-    """How the device is attached, for people: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop"."""
-    folder = SYS_BLOCK / _whole(name)
-    if read(folder / "loop/backing_file"):
-        return "loop"
-    where = str(folder.resolve())
-    if "/nvme" in where:
-        # With the kernel's multipath the device belongs to a subsystem, and that has controllers.
-        for pci in (folder / "device/device", *sorted(folder.glob("device/nvme*/device"))):
-            speed, width = read(pci / "current_link_speed"), read(pci / "current_link_width")
-            if speed and width:
-                return f"NVMe, {speed} x{width}"
-        return "NVMe"
-    for part, words in (("/usb", "USB"), ("/ata", "SATA"), ("/mmc", "MMC"), ("/virtio", "virtio")):
-        if part in where:
-            return words
-    if "/virtual/" in where:
-        return "virtual"
-    return "SCSI" if (folder / "device/vpd_pg80").exists() else "unknown"
-
-
-def _whole(name: str) -> str:
-    """The disk that a partition is on; any other device is its own."""
-    folder = (SYS_BLOCK / name).resolve()
-    return folder.parent.name if (folder / "partition").exists() else folder.name
-
-
-def _is_block_device(path: str) -> bool:
-    try:
-        return stat.S_ISBLK(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def refuse_unless_free(
@@ -310,7 +144,7 @@ def refuse_unless_free(
     if device.blockers:
         raise UserError(
             f"{device.path} may not be tested: it {'; it '.join(device.blockers)}",
-            _way_out(device),
+            _hint(device),
         )
     if device.signatures and not overwrite_signature:
         raise UserError(
@@ -332,10 +166,9 @@ def refuse_unless_free(
         )
 
 
-def _way_out(device: Device) -> str:
+def _hint(device: Device) -> str:
     first = device.blockers[0]
-    if " mounted at " in first and "this system" not in first:
-        point = first.partition(" mounted at ")[2]
+    if point := protections.mounted_at(first):
         return f"choose another device, or if nothing on it is needed begin with: umount '{point}'"
     if device.blockers == (NO_PERMISSION,):
         return "run it as root: sudo drivebay review ..."

@@ -26,8 +26,8 @@ from typing import Any
 
 from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
-from drivebay.targets.safety.signatures import ADMIN_PATH
 
+ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 PASSWORD = "drivebay"
 """Set for an ATA secure erase, which clears it; a drive that lost power in between still has it."""
 FORMAT_S = 20.0

@@ -2,8 +2,8 @@
 
 Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop;
 fstab(5), the kernel's command line, and systemd's boot loader interface (LoaderDevicePartUUID) for
-what this system starts from without having it mounted.
-Everything is read from the kernel itself, no helper program, nothing written.
+what this system starts from without having it mounted; LOOP_GET_STATUS64 of loop(4),
+FS_IOC_GETFLAGS of ioctl_iflags(2). No helper program, nothing written.
 
 Leaves out: other mount namespaces and users' processes that we may not look at. Effect: a mount in
 a container is not named here; opening the device exclusively (blockdev) fails for it all the same.
@@ -11,10 +11,18 @@ a container is not named here; opening the device exclusively (blockdev) fails f
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import os
 import re
+import struct
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from drivebay.targets.safety import libblkid
 
 SYS_BLOCK = Path("/sys/class/block")
 PROC = Path("/proc")
@@ -22,6 +30,8 @@ FSTAB = Path("/etc/fstab")
 EFI_LOADER = Path(
     "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 )
+_LOOP_GET_STATUS64 = 0x4C05
+_FS_IOC_GETFLAGS = 0x80086601
 SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home", "/nix")
 
 
@@ -83,8 +93,8 @@ def system_devices() -> dict[str, list[str]]:
         for name in _sources_of_mount(point):
             for part in _with_what_is_below(name):
                 found.setdefault(part, []).append(f"is needed by this system for {point}")
-    for reference, why in _named_for_booting():
-        if (named := _name_of_reference(reference)) is not None:
+    for reference, why in named_for_booting():
+        if (named := device_of_reference(reference)) is not None:
             for part in _with_what_is_below(named):
                 found.setdefault(part, []).append(why)
     return found
@@ -134,7 +144,7 @@ def drive_below(number: int) -> str | None:
     return disks[0] if len(disks) == 1 else None
 
 
-def _named_for_booting() -> Iterator[tuple[str, str]]:
+def named_for_booting() -> Iterator[tuple[str, str]]:
     """References (a path, or UUID=...) to devices, and why they are needed."""
     for word in read(PROC / "cmdline").split():
         key, _, value = word.partition("=")
@@ -151,13 +161,13 @@ def _named_for_booting() -> Iterator[tuple[str, str]]:
     yield f"PARTUUID={loader}", "is what this system boots from"
 
 
-def _name_of_reference(reference: str) -> str | None:
+def device_of_reference(reference: str) -> str | None:
+    """Kernel name of the device that fstab(5) or root= names; None if it is not found now."""
     key, equals, value = reference.partition("=")
-    value = value.strip('"')
-    folders = {"UUID": "uuid", "LABEL": "label", "PARTUUID": "partuuid", "PARTLABEL": "partlabel"}
-    if equals and key in folders:
-        return _name_of_number(_number_of(f"/dev/disk/by-{folders[key]}/{value}"))
-    return _name_of_number(_number_of(reference)) if reference.startswith("/dev/") else None
+    if not equals and not reference.startswith("/dev/"):
+        return None
+    path = libblkid.evaluate(f"{key}={value.strip(chr(34))}" if equals else reference)
+    return _name_of_number(_number_of(path)) if path else None
 
 
 def _name_of_number(number: str) -> str | None:
@@ -181,24 +191,125 @@ def partitions(name: str) -> list[str]:
     return [child for child in _names(folder) if (folder / child / "partition").exists()]
 
 
-def loops_over(path: str, *, but: str = "") -> list[str]:
-    """Names of the loop devices whose backing file is this one, except `but`."""
+@dataclass(frozen=True)
+class Backing:
+    """What a loop device is made of: device and inode number of the file, as in stat(2)."""
+
+    device: int
+    inode: int
+    block_device: bool
+
+
+def loop_backing(name: str) -> Backing | None:
+    """What a loop device is made of, from the kernel itself; None if it is detached.
+
+    Raises
+    ------
+    OSError
+        If it may not be asked.
+    """
+    fd = os.open(f"/dev/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        wanted = os.stat(path)
-    except OSError:
-        return []
+        answer = bytearray(232)  # struct loop_info64
+        fcntl.ioctl(fd, _LOOP_GET_STATUS64, answer)
+    except OSError as problem:
+        if problem.errno == errno.ENXIO:
+            return None
+        raise
+    finally:
+        os.close(fd)
+    device, inode, over = struct.unpack_from("=QQQ", answer)
+    return Backing(device, inode, over != 0)
+
+
+def loops_over(device: int, inode: int, *, but: str = "") -> list[str]:
+    """Names of the loop devices over the file with these numbers, except `but`.
+
+    sysfs names the file by the path that it had when the loop was made, in that process's mount
+    namespace; the numbers hold under any name. Where the kernel may not be asked (no root) the path
+    decides, and a path that leads nowhere counts as this file.
+    """
     found = []
     for name in _names(SYS_BLOCK):
         backing = read(SYS_BLOCK / name / "loop/backing_file")
-        if name == but or not backing:
+        if not backing or name == but:
             continue
         try:
-            other = os.stat(backing)
+            made_of = loop_backing(name)
+            same = made_of is not None and (made_of.device, made_of.inode) == (device, inode)
         except OSError:
-            continue
-        if (other.st_dev, other.st_ino) == (wanted.st_dev, wanted.st_ino):
+            try:
+                status = os.stat(backing)
+                same = (status.st_dev, status.st_ino) == (device, inode)
+            except OSError:
+                same = True
+        if same:
             found.append(name)
     return found
+
+
+def is_swap_file(status: os.stat_result) -> bool:
+    """Whether the kernel swaps to this file."""
+    for line in read(PROC / "swaps").splitlines()[1:]:
+        with contextlib.suppress(OSError, IndexError):
+            if os.path.samestat(os.stat(unescape(line.split()[0])), status):
+                return True
+    return False
+
+
+def unchangeable(path: str) -> str:
+    """The attribute of chattr(1) that forbids writing to a file: "immutable (chattr +i)"; "" if
+    none does, or the file system has none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        answer = bytearray(8)
+        fcntl.ioctl(fd, _FS_IOC_GETFLAGS, answer)
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    flags = int.from_bytes(answer[:4], sys.byteorder)
+    if flags & 0x10:
+        return "immutable (chattr +i)"
+    return "append-only (chattr +a)" if flags & 0x20 else ""
+
+
+def file_system_of(device: int) -> str:
+    """The type of the mounted file system with this device number; "" if it is not found."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in read(PROC / "self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        if before.split()[2:3] == [number] and after.split():
+            return after.split()[0]
+    return ""
+
+
+def mappers(status: os.stat_result, path: str) -> list[str]:
+    """Other programs that have this file mapped shared: they can write to it without having it
+    open. btrfs and overlayfs show another device number there; then the path decides."""
+    inode, number = f" {status.st_ino} ".encode(), os.major(status.st_dev)
+    device = f"{number:02x}:{os.minor(status.st_dev):02x}".encode()
+    found = []
+    for process in PROC.glob("[0-9]*"):
+        if process.name == str(os.getpid()):
+            continue
+        try:
+            maps = (process / "maps").read_bytes()
+        except OSError:
+            continue
+        if inode not in maps:
+            continue
+        for line in maps.splitlines():
+            fields = line.split(maxsplit=5)
+            if len(fields) < 6 or fields[1][3:4] != b"s" or fields[4] != inode.strip():
+                continue
+            if fields[3] == device or (number == 0 and fields[5] == os.fsencode(path)):
+                found.append(f"{read(process / 'comm')} (pid {process.name})")
+                break
+    return sorted(found)
 
 
 def writers(path: str) -> list[str]:

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from drivebay.targets.safety import blockdev
+from drivebay.targets.safety import naming
 from drivebay.targets.safety.in_use import PROC, SYS_BLOCK, read, unescape
 
 
@@ -27,7 +27,7 @@ def block_facts(number: int) -> dict[str, Any]:
     whole = folder.resolve().parent.name if (folder / "partition").exists() else name
     queue = SYS_BLOCK / whole / "queue"
     return {
-        "interface": blockdev.interface(name),
+        "interface": naming.interface(name),
         "logical_block_bytes": _number(read(queue / "logical_block_size")),
         "physical_block_bytes": _number(read(queue / "physical_block_size")),
         "rotational": read(queue / "rotational") == "1",

@@ -21,7 +21,8 @@ from typing import Any, Literal
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.units import binary_bytes, si_bytes
-from drivebay.targets.safety import blockdev, in_use, storage
+from drivebay.targets.safety import blockdev, contents, in_use, protections, storage
+from drivebay.targets.safety.protections import Examined
 
 MIB = 2**20
 SMALLEST_BYTES = 2**30
@@ -84,6 +85,34 @@ class TargetDevice:
         return facts | storage.mount_facts(self.path) | {"storage": below}
 
 
+def create(path: str, size_bytes: int) -> None:
+    """Make a new file of this size to be tested; an empty one is extended.
+
+    Raises
+    ------
+    UserError
+        If there is something at the path.
+    EnvironmentProblem
+        If it cannot be made.
+    """
+    try:
+        with open(path, "ab") as file:
+            if file.tell() > 0 or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(
+                    f"--size: {path} is there already", "leave out --size, or name a new file"
+                )
+            try:
+                os.posix_fallocate(file.fileno(), 0, size_bytes)
+            except OSError:
+                file.truncate(0)
+                raise
+            contents.mark_own(path, os.fstat(file.fileno()), being_written=False)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{path}: cannot be made: {problem.strerror}", "choose another place or size: df -h"
+        ) from None
+
+
 def find(path: str) -> TargetDevice:
     """What is at the path, links followed; a file or block device, or an error.
 
@@ -98,7 +127,7 @@ def find(path: str) -> TargetDevice:
     except FileNotFoundError:
         raise UserError(
             f"{path}: there is no such file or device",
-            f"make a file to test: truncate -s 4G {shlex.quote(path)}; devices: drivebay drives",
+            f"make a file to test: drivebay review {shlex.quote(path)} --size 4G",
         ) from None
     except PermissionError:
         raise EnvironmentProblem(
@@ -142,7 +171,7 @@ def check(
         With what speaks against it.
     """
     if target.device is None:
-        _check_file(target, will_write=will_write)
+        _check_file(target, permission, will_write=will_write)
     else:
         _check_device(target, permission, held=False, look_inside=True)
     if target.capacity_bytes < SMALLEST_BYTES:
@@ -157,16 +186,25 @@ def check(
         _check_direct(target)
 
 
-def _check_file(target: TargetDevice, *, will_write: bool) -> None:
+def _check_file(target: TargetDevice, permission: OverwritePermission, *, will_write: bool) -> None:
+    if flag := in_use.unchangeable(target.path):
+        option = "-i" if flag.startswith("immutable") else "-a"
+        raise UserError(
+            f"{target.given} may not be tested: it is {flag}",
+            f"use another file, or: chattr {option} {shlex.quote(target.given)}",
+        )
     if not os.access(target.path, os.R_OK | os.W_OK):
         raise EnvironmentProblem(
             f"{target.given}: no permission to read and write it",
             f"run as its owner, or: chmod u+rw {shlex.quote(target.given)}",
         )
-    _refuse_busy_file(target)
+    _refuse_used_file(target)
+    if not will_write:
+        return
+    _refuse_foreign_data(target, permission)
     status, disk = os.stat(target.path), os.statvfs(target.path)
     missing = target.capacity_bytes - status.st_blocks * 512 - disk.f_bavail * disk.f_frsize
-    if will_write and missing > 0:
+    if missing > 0:
         raise EnvironmentProblem(
             f"{target.given}: {si_bytes(missing)} of free space are missing for the whole file to "
             "be written",
@@ -174,13 +212,33 @@ def _check_file(target: TargetDevice, *, will_write: bool) -> None:
         )
 
 
-def _refuse_busy_file(target: TargetDevice) -> None:
-    users = [f"/dev/{name}" for name in in_use.loops_over(target.path)]
-    users += in_use.writers(target.path)
-    if users:
+def _refuse_used_file(target: TargetDevice) -> None:
+    """Whatever the user says; looked at again before every step that writes."""
+    reasons = protections.blockers(Examined(target.path, os.stat(target.path)))
+    if reasons:
         raise UserError(
-            f"{target.given} is in use by {', '.join(users)}",
-            "stop that first, or test another file: truncate -s 4G FILE",
+            f"{target.given} may not be tested: it {'; it '.join(reasons)}",
+            "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
+        )
+
+
+def _refuse_foreign_data(target: TargetDevice, permission: OverwritePermission) -> None:
+    """Data in a file is overwritten only if it is drivebay's own, or the file was named."""
+    if permission.destroy_data is not None:
+        if permission.destroy_data not in (target.name, target.given, target.path):
+            raise UserError(
+                f"--destroy-data names {permission.destroy_data!r}, but the file is called "
+                f"{target.name!r}",
+                "make sure that this is the file you mean",
+            )
+        return
+    found = contents.of_file(target.path, target.size_bytes)
+    examined = Examined(target.path, os.stat(target.path), contents=found)
+    if reasons := protections.foreign_data(examined):
+        raise UserError(
+            f"{target.given} would be overwritten: it {'; it '.join(reasons)}",
+            "make another file: drivebay review NEW.img --size 4G; or if nothing in this one is "
+            f"needed: --destroy-data {shlex.quote(target.name)}",
         )
 
 
@@ -256,7 +314,7 @@ class ExclusiveHandle:
         if target.device is not None:
             _check_device(target, permission, held=False, look_inside=True)
         else:
-            _refuse_busy_file(target)
+            _refuse_used_file(target)
         self._fd = self._open()
 
     def _open(self) -> int:
@@ -291,14 +349,25 @@ class ExclusiveHandle:
         if (status.st_dev, status.st_ino, status.st_rdev) != target.inode or (
             size != target.size_bytes
         ):
-            raise UserError(
-                f"{target.given} is no longer what it was when the review began",
-                "see what else uses it, then begin again",
-            )
+            raise _changed(target)
         if target.device is not None:
             _check_device(target, self._permission, held=True, look_inside=not self._written)
+        elif to_write:
+            self._check_file(status)
         self._written = self._written or to_write
         return self._fd
+
+    def _check_file(self, status: os.stat_result) -> None:
+        """Nobody else uses it, the path still leads to it, and its data may be overwritten."""
+        target = self.target
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(target.path), status):
+                _refuse_used_file(target)
+                if not self._written:
+                    _refuse_foreign_data(target, self._permission)
+                    contents.mark_own(target.path, status, being_written=True)
+                return
+        raise _changed(target)
 
     def after_reset(self, wait_s: float = RETURN_S) -> int:
         """Find the device again after a command that may have reset it, as names move then.
@@ -333,11 +402,22 @@ class ExclusiveHandle:
         return self.fd(to_write=True)
 
     def close(self) -> None:
-        """Let go of it; the kernel forgets the partitions that were overwritten."""
-        if self.target.device is not None and self._written:
+        """Release it; the kernel forgets the partitions that were overwritten."""
+        if self._written:
             with contextlib.suppress(OSError):  # EINVAL: no partitions here
-                fcntl.ioctl(self._fd, _BLKRRPART)
+                if self.target.device is not None:
+                    fcntl.ioctl(self._fd, _BLKRRPART)
+                else:
+                    os.fsync(self._fd)
+                    contents.mark_own(self.target.path, os.fstat(self._fd), being_written=False)
         os.close(self._fd)
+
+
+def _changed(target: TargetDevice) -> UserError:
+    return UserError(
+        f"{target.given} is no longer what it was when the review began",
+        "see what else uses it, then begin again",
+    )
 
 
 def _found_again(before: blockdev.Device) -> blockdev.Device | None:

@@ -10,13 +10,11 @@ Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers num
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.targets.safety.signatures import ADMIN_PATH
+from drivebay.targets.safety import erase
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
@@ -64,7 +62,7 @@ def read(name: str) -> Smart | str:
     ]
     complaints = []
     for program, arguments, figures_of in ways if name.startswith("nvme") else ways[1:]:
-        path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
+        path = erase.program(program)
         if path is None:
             complaints.append(f"{program} is not installed")
             continue

@@ -1,0 +1,215 @@
+"""What a file or block device bears: partition tables, file systems, members of something larger.
+
+Sources: signatures as libblkid knows them; xattr(7) and lseek(2) for files. Nothing here writes,
+but for the mark that says that a file's data is drivebay's own.
+
+A file is drivebay's own from its first write on: the extended attribute `user.drivebay`, or the
+file `.NAME.drivebay` beside it where there are no attributes, names its inode, and its time of
+change as drivebay left it. A copy, or a file that somebody has written since, is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from drivebay.targets.safety import in_use
+from drivebay.targets.safety.in_use import read
+from drivebay.targets.safety.libblkid import SECTOR_BYTES, Area, ProbeError, areas
+
+_SUITES = ("btrfs", "bcache", "bcachefs", "stratis", "drbd", "ceph_bluestore", "oracleasm", "vdo")
+_MAPPED = ("crypto_LUKS", "BitLocker", "cs_fvault2", "DM_integrity", "DM_snapshot_cow")
+MEMBERS = frozenset(
+    (*_SUITES, *_MAPPED, "DM_verity_hash", "swap", "swsuspend", "jbd", "ubi", "VMFS")
+)
+"""What libblkid calls parts of something larger, besides all that end in _member."""
+_WORDS = {
+    "LVM2_member": "an LVM physical volume",
+    "linux_raid_member": "a member of an MD RAID",
+    "zfs_member": "a member of a ZFS pool",
+    "crypto_LUKS": "an encrypted volume (LUKS)",
+    "bcache": "a bcache device",
+    "swap": "swap space",
+    "jbd": "an external journal (jbd)",
+    "gpt": "a partition table (gpt)",
+    "PMBR": "a partition table (protective MBR)",
+    "dos": "a partition table (dos)",
+}
+_TABLES = ("gpt", "PMBR", "dos", "atari", "mac", "bsd", "sun", "sgi", "minix")
+MARK = "user.drivebay"
+_CHUNK_BYTES = 2**22
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What was found. `members` and `releasable` are sentences that go on from "it ..."; `hidden`
+    are where partitions begin that a table names and the kernel does not show."""
+
+    areas: tuple[tuple[str, Area], ...] = ()
+    problem: str = ""
+    hidden: tuple[int, ...] = ()
+    members: tuple[str, ...] = field(init=False)
+    releasable: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        members: list[str] = []
+        others: list[str] = []
+        for where, area in self.areas:
+            for one in area.signatures:
+                member = one.kind in MEMBERS or one.kind.endswith("_member")
+                words = _WORDS.get(one.kind, f"the signature of {one.kind}")
+                (members if member else others).append(f"{where}bears {words}")
+        object.__setattr__(self, "members", tuple(members))
+        object.__setattr__(self, "releasable", tuple(others))
+
+    def named_by(self, reference: str) -> Iterator[str]:
+        """Where this is what UUID=, LABEL=, PARTUUID=, PARTLABEL= or a by-... path names."""
+        key, value = _tag(reference)
+        for where, area in self.areas:
+            names = {
+                "UUID": [one.uuid for one in area.signatures],
+                "LABEL": [one.label for one in area.signatures],
+                "PARTUUID": [area.part_uuid],
+                "PARTLABEL": [area.part_label],
+            }.get(key, [])
+            if value and value.lower() in (name.lower() for name in names):
+                yield where
+
+    def perhaps_named_by(self, reference: str) -> Iterator[str]:
+        """Where there is a file system that cannot be told from what is named: it has no UUID to
+        compare, or the reference is of a kind that nothing on the device answers."""
+        key, _ = _tag(reference)
+        if not key and not reference.startswith("/dev/disk/"):
+            return
+        for where, area in self.areas:
+            for one in area.signatures:
+                if one.kind not in _TABLES and (not key or (key == "UUID" and not one.uuid)):
+                    yield where
+
+
+def _tag(reference: str) -> tuple[str, str]:
+    """The kind and value of a reference, quotes and udev's escapes resolved; "" for other paths."""
+    path = re.fullmatch(r"/dev/disk/by-(uuid|label|partuuid|partlabel)/(.*)", reference)
+    if path:
+        plain = re.sub(r"\\x([0-9a-fA-F]{2})", lambda hit: chr(int(hit[1], 16)), path[2])
+        return path[1].upper(), plain
+    key, equals, value = reference.partition("=")
+    return (key, value.strip('"')) if equals else ("", "")
+
+
+def of_device(path: str, name: str, capacity_bytes: int) -> Contents:
+    """What a block device bears, its partitions by its own table and by the kernel's."""
+    shown = {
+        int(read(in_use.SYS_BLOCK / part / "start") or 0) * SECTOR_BYTES: part
+        for part in in_use.partitions(name)
+    }
+    try:
+        found = _search(path, capacity_bytes)
+        hidden = [one.start for one in found if one.depth == 1 and one.start not in shown]
+        named = {one.start for one in found}
+        for start, part in shown.items():
+            if start not in named:  # a partition without a table: addpart, another label
+                length = int(read(in_use.SYS_BLOCK / part / "size") or 0) * SECTOR_BYTES
+                found += _search(path, length, start)
+    except (OSError, ProbeError) as problem:
+        return Contents(problem=str(getattr(problem, "strerror", None) or problem))
+    return Contents(tuple((_where(one, shown), one) for one in found), hidden=tuple(hidden))
+
+
+def of_file(path: str, size_bytes: int) -> Contents:
+    """What a regular file bears, as a disk's image."""
+    try:
+        found = _search(path, size_bytes)
+    except (OSError, ProbeError) as problem:
+        return Contents(problem=str(getattr(problem, "strerror", None) or problem))
+    return Contents(tuple((_where(one, {}), one) for one in found))
+
+
+def _search(path: str, length: int, start: int = 0) -> list[Area]:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return areas(fd, length, start)
+    finally:
+        os.close(fd)
+
+
+def _where(area: Area, shown: dict[int, str]) -> str:
+    if area.start == 0:
+        return ""
+    if part := shown.get(area.start):
+        return f"has a partition, /dev/{part.replace('!', '/')}, that "
+    return f"has a partition at byte {area.start} that "
+
+
+# --- files: whose data it is ----------------------------------------------------------------------
+
+
+def foreign(path: str, status: os.stat_result, found: Contents) -> Iterator[str]:
+    """What in a file drivebay did not write, in words."""
+    if found.problem:
+        yield f"cannot be searched for data: {found.problem}"
+    borne = (*found.members, *found.releasable)
+    if is_own(path, status):
+        yield from borne
+    elif borne or not is_blank(path):
+        yield "holds data that drivebay did not write"
+        yield from borne
+
+
+def is_blank(path: str) -> bool:
+    """Whether every byte is zero; holes are not read."""
+    zeros = bytes(_CHUNK_BYTES)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size, at = os.fstat(fd).st_size, 0
+        while at < size:
+            try:
+                begin = os.lseek(fd, at, os.SEEK_DATA)
+            except OSError:  # ENXIO: a hole up to the end
+                return True
+            at = os.lseek(fd, begin, os.SEEK_HOLE)
+            while begin < at:
+                chunk = os.pread(fd, min(_CHUNK_BYTES, at - begin), begin)
+                if not chunk or chunk != zeros[: len(chunk)]:
+                    return False
+                begin += len(chunk)
+        return True
+    finally:
+        os.close(fd)
+
+
+def is_own(path: str, status: os.stat_result) -> bool:
+    """Whether the file's data is drivebay's, and nobody has written to it since."""
+    inode, _, changed = _mark(path).partition(":")
+    return inode == str(status.st_ino) and changed in ("open", str(status.st_mtime_ns))
+
+
+def mark_own(path: str, status: os.stat_result, *, being_written: bool) -> None:
+    """Note that the file's data is drivebay's: while it is being written (a killed review leaves it
+    so), or as it is now. Without attributes or a place beside the file there is no note, and the
+    next review asks."""
+    text = f"{status.st_ino}:{'open' if being_written else status.st_mtime_ns}".encode()
+    try:
+        os.setxattr(path, MARK, text)
+    except OSError:
+        with contextlib.suppress(OSError), open(_beside(path), "wb") as file:
+            file.write(text)
+
+
+def _mark(path: str) -> str:
+    try:
+        return os.getxattr(path, MARK).decode(errors="replace")
+    except OSError:
+        try:
+            with open(_beside(path), "rb") as file:
+                return file.read(100).decode(errors="replace")
+        except OSError:
+            return ""
+
+
+def _beside(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.drivebay")

@@ -1,0 +1,344 @@
+"""Everything that forbids overwriting a file or a block device, as one table.
+
+Each protection says what it protects, by which interface it is found, and which test proves it.
+What cannot be found out forbids as well (no permission, no libblkid). A blocker is never passed;
+what a user may allow says by which option. Nothing here writes.
+
+Leaves out: data without any signature on a device that nobody uses now; only the typed serial
+number guards that.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from drivebay.targets.safety import contents, in_use, naming
+from drivebay.targets.safety.contents import Contents
+from drivebay.targets.safety.in_use import read
+
+NO_PERMISSION = "cannot be opened: no permission"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One look at a file or block device. `name` is a device's kernel name; `held` that we have it
+    open exclusively; `contents` what it bears, None where that is not looked at."""
+
+    path: str
+    status: os.stat_result
+    name: str = ""
+    capacity_bytes: int = 0
+    held: bool = False
+    contents: Contents | None = None
+
+
+@dataclass(frozen=True)
+class Protection:
+    """A reason not to write. `find` gives sentences that go on from "it ..."; `released_by` is the
+    option that allows to write all the same, "" if none does."""
+
+    kind: Literal["block", "file"]
+    what: str
+    interface: str
+    test: str
+    find: Callable[[Examined], Iterable[str]]
+    released_by: str = ""
+
+
+def blockers(examined: Examined) -> tuple[str, ...]:
+    """What forbids writing to it, whatever the user says."""
+    return _found(examined, released_by="")
+
+
+def signatures(examined: Examined) -> tuple[str, ...]:
+    """What `--overwrite-signature` allows to be overwritten on a device."""
+    return _found(examined, released_by="--overwrite-signature")
+
+
+def foreign_data(examined: Examined) -> tuple[str, ...]:
+    """What `--destroy-data` allows to be overwritten in a file."""
+    return _found(examined, released_by="--destroy-data")
+
+
+def _found(examined: Examined, *, released_by: str) -> tuple[str, ...]:
+    kind = "block" if examined.name else "file"
+    wanted = [one for one in PROTECTIONS if (one.kind, one.released_by) == (kind, released_by)]
+    return tuple(dict.fromkeys(words for one in wanted for words in one.find(examined)))
+
+
+# --- block devices --------------------------------------------------------------------------------
+
+
+def _each_part(examined: Examined) -> Iterator[tuple[str, str]]:
+    """The device and its partitions: kernel name, and how its sentence begins."""
+    yield examined.name, "is"
+    for part in in_use.partitions(examined.name):
+        yield part, f"has a partition, /dev/{part}, that is"
+
+
+def _mounted(examined: Examined) -> Iterator[str]:
+    for name, begin in _each_part(examined):
+        for point in in_use.mount_points(name):
+            runs = " (this system runs from it)" if point in in_use.SYSTEM_MOUNTS else ""
+            yield f"{begin} mounted at {point}{runs}"
+
+
+def _swap_device(examined: Examined) -> Iterator[str]:
+    for name, begin in _each_part(examined):
+        if in_use.is_swap(name):
+            yield f"{begin} used as swap"
+
+
+def _holders(examined: Examined) -> Iterator[str]:
+    for name, begin in _each_part(examined):
+        yield from (f"{begin} part of {holder}" for holder in in_use.holders(name))
+
+
+def _system(examined: Examined) -> Iterator[str]:
+    needed = in_use.system_devices()
+    for name, begin in _each_part(examined):
+        yield from (f"{begin.removesuffix('is')}{why}" for why in needed.get(name, ()))
+
+
+def _named_by_system(examined: Examined) -> Iterator[str]:
+    """References that are compared with what the device bears, as they may not be resolvable here
+    (no udev, as in a container)."""
+    if examined.contents is None:
+        return
+    for reference, why in in_use.named_for_booting():
+        yield from (f"{where}{why}" for where in examined.contents.named_by(reference))
+        if in_use.device_of_reference(reference) is None:
+            for where in examined.contents.perhaps_named_by(reference):
+                yield f"{where}may be the device that {why}: {reference} is not found"
+
+
+def _partition(examined: Examined) -> Iterator[str]:
+    if (in_use.SYS_BLOCK / examined.name / "partition").exists():
+        yield "is a partition, not a whole device"
+
+
+def _built_on_others(examined: Examined) -> Iterator[str]:
+    if kind := in_use.built_on_others(examined.name):
+        yield f"is {kind}, not a drive; test what is below it"
+
+
+def _not_writable(examined: Examined) -> Iterator[str]:
+    folder = in_use.SYS_BLOCK / examined.name
+    if examined.capacity_bytes == 0:
+        yield "has no medium: its size is zero"
+    if read(folder / "ro") != "0":
+        yield "is read-only"
+    if read(folder / "queue/zoned") not in ("none", ""):
+        yield "is a zoned device, which cannot be written at random"
+    if examined.name.startswith(("zram", "ram")):
+        yield "is memory, not a drive"
+
+
+def _loop(examined: Examined) -> Iterator[str]:
+    backing = read(in_use.SYS_BLOCK / examined.name / "loop/backing_file")
+    if not backing:
+        return
+    try:
+        inode = in_use.loop_backing(examined.name)
+    except OSError:
+        yield "is a loop device whose backing file cannot be examined"
+        return
+    if inode is None or inode.block_device:
+        yield f"is a loop over the block device {backing}; test that one itself"
+    elif others := in_use.loops_over(inode.device, inode.inode, but=examined.name):
+        yield f"shares its backing file with {', '.join(others)}"
+
+
+def _unnamed(examined: Examined) -> Iterator[str]:
+    if not naming.serial(examined.name):
+        yield "has no serial number to name it by"
+    elif twins := naming.twins(examined.name):
+        yield f"is the same drive as {', '.join(twins)} (a second path to it)"
+
+
+def _written_by_others(examined: Examined) -> Iterator[str]:
+    if examined.capacity_bytes and not examined.held:
+        for process in in_use.writers(examined.path):
+            yield f"is open for writing by {process}"
+
+
+def _exclusive(examined: Examined) -> Iterator[str]:
+    if examined.capacity_bytes == 0 or examined.held:
+        return
+    flags = os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC
+    for wait_s in (0.01, 0.03, 0.1, 0.0):  # another program that looks holds it for a moment
+        try:
+            os.close(os.open(examined.path, flags))
+            return
+        except PermissionError:
+            yield NO_PERMISSION
+            return
+        except OSError as problem:
+            if problem.errno != errno.EBUSY:
+                yield f"cannot be opened: {problem.strerror}"
+                return
+        time.sleep(wait_s)
+    yield "is held by the kernel or another program"
+
+
+def _unsearchable(examined: Examined) -> Iterator[str]:
+    if examined.contents is not None and examined.contents.problem:
+        yield f"cannot be searched for data: {examined.contents.problem}"
+
+
+def _members(examined: Examined) -> Iterable[str]:
+    return examined.contents.members if examined.contents else ()
+
+
+def _hidden_partitions(examined: Examined) -> Iterator[str]:
+    if examined.contents and (count := len(examined.contents.hidden)):
+        what = "a partition" if count == 1 else f"{count} partitions"
+        yield f"has {what} in its table that the kernel does not show: partx --add {examined.path}"
+
+
+def _shown_partitions(examined: Examined) -> Iterator[str]:
+    if count := len(in_use.partitions(examined.name)):
+        yield f"has {count} partition{'s' if count > 1 else ''}"
+
+
+def _file_systems(examined: Examined) -> Iterable[str]:
+    return examined.contents.releasable if examined.contents else ()
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _memory_file(examined: Examined) -> Iterator[str]:
+    kind = in_use.file_system_of(examined.status.st_dev)
+    if kind in ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"):
+        yield f"is in memory ({kind}), not on a drive"
+
+
+def _loops_over_file(examined: Examined) -> Iterator[str]:
+    for name in in_use.loops_over(examined.status.st_dev, examined.status.st_ino):
+        yield f"is in use by /dev/{name}"
+
+
+def _file_users(examined: Examined) -> Iterator[str]:
+    for process in in_use.writers(examined.path):
+        yield f"is in use by {process}"
+    for process in in_use.mappers(examined.status, examined.path):
+        yield f"is in use by {process}, which has it mapped into its memory"
+
+
+def _swap_file(examined: Examined) -> Iterator[str]:
+    if in_use.is_swap_file(examined.status):
+        yield "is used as swap space"
+
+
+def _unchangeable(examined: Examined) -> Iterator[str]:
+    if flag := in_use.unchangeable(examined.path):
+        yield f"is {flag}"
+
+
+def _foreign_data(examined: Examined) -> Iterator[str]:
+    if examined.contents is not None:
+        yield from contents.foreign(examined.path, examined.status, examined.contents)
+
+
+PROTECTIONS = (
+    Protection(
+        "block", "a mounted file system", "/proc/self/mountinfo",
+        "test_mounted_and_bearing_a_file_system", _mounted,
+    ),
+    Protection("block", "swap space in use", "/proc/swaps", "test_swap_in_use", _swap_device),
+    Protection(
+        "block", "a part of device-mapper, MD or bcache", "sysfs holders",
+        "test_what_is_used_below_partitions_is_named", _holders,
+    ),
+    Protection(
+        "block", "what this system runs or starts from",
+        "fstab(5), /proc/cmdline, LoaderDevicePartUUID; libblkid for names",
+        "test_devices_that_this_system_needs", _system,
+    ),
+    Protection(
+        "block", "what fstab names by a UUID or label that cannot be resolved here",
+        "fstab(5), compared with libblkid's UUIDs and labels of the device",
+        "test_fstab_names_that_only_the_device_itself_can_resolve", _named_by_system,
+    ),
+    Protection("block", "a partition", "sysfs partition", "test_partitions", _partition),
+    Protection(
+        "block", "a device built on others", "sysfs dm, md",
+        "test_what_is_no_drive_of_its_own", _built_on_others,
+    ),
+    Protection(
+        "block", "no medium, read-only, zoned, memory", "sysfs size, ro, zoned",
+        "test_read_only", _not_writable,
+    ),
+    Protection(
+        "block", "a loop over a device, or over a file that another loop uses",
+        "LOOP_GET_STATUS64 (device and inode)", "test_two_loops_over_one_inode", _loop,
+    ),
+    Protection(
+        "block", "a device that cannot be named, or has two paths", "sysfs serial, wwid",
+        "test_an_empty_device", _unnamed,
+    ),
+    Protection(
+        "block", "a device that a program writes to", "/proc/PID/fdinfo",
+        "test_open_for_writing", _written_by_others,
+    ),
+    Protection(
+        "block", "any use by the kernel, in any namespace", "open(2) O_EXCL",
+        "test_mounted_where_we_cannot_see_it", _exclusive,
+    ),
+    Protection(
+        "block", "what cannot be read", "libblkid", "test_what_cannot_be_searched_is_refused",
+        _unsearchable,
+    ),
+    Protection(
+        "block", "a member of something larger, in any partition of any table", "libblkid",
+        "test_a_member_in_a_partition_that_the_kernel_does_not_show", _members,
+    ),
+    Protection(
+        "block", "partitions that the kernel does not show", "libblkid, sysfs start",
+        "test_partitions_that_the_kernel_does_not_show", _hidden_partitions,
+    ),
+    Protection(
+        "block", "partitions", "sysfs", "test_partitions", _shown_partitions,
+        released_by="--overwrite-signature",
+    ),
+    Protection(
+        "block", "a file system or a partition table", "libblkid", "test_a_signature",
+        _file_systems, released_by="--overwrite-signature",
+    ),
+    Protection(
+        "file", "a file in memory", "/proc/self/mountinfo", "test_a_file_in_memory_is_refused",
+        _memory_file,
+    ),
+    Protection(
+        "file", "the backing file of a loop device, by any path or namespace",
+        "LOOP_GET_STATUS64 (device and inode)",
+        "test_a_backing_file_under_another_name_is_refused", _loops_over_file,
+    ),
+    Protection(
+        "file", "a file that a program writes to or has mapped", "/proc/PID/fdinfo, /proc/PID/maps",
+        "test_a_file_that_another_program_has_mapped_is_refused", _file_users,
+    ),
+    Protection("file", "a swap file", "/proc/swaps", "test_a_swap_file_is_refused", _swap_file),
+    Protection(
+        "file", "an immutable or append-only file", "FS_IOC_GETFLAGS",
+        "test_an_immutable_file_is_refused", _unchangeable,
+    ),
+    Protection(
+        "file", "data that drivebay did not write", "SEEK_DATA, xattr(7), libblkid",
+        "test_a_file_with_data_is_not_overwritten_without_its_name", _foreign_data,
+        released_by="--destroy-data",
+    ),
+)  # fmt: skip
+
+
+def mounted_at(words: str) -> str:
+    """The mount point that a blocker names, "" if it names none that could be unmounted."""
+    found = re.search(r" mounted at (.*)$", words)
+    return found[1] if found and "this system" not in words else ""

@@ -1,0 +1,438 @@
+"""What must not be overwritten, each case with real files and loop devices; not one byte changes.
+
+`protections.PROTECTIONS` names the test of each protection, here or in test_blockdev*.py; the first
+test here makes sure that it exists. What this machine lacks is skipped with its reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import mmap
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
+from real_files import GIB, MIB, a_test, keep_the_disk_free, load
+
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.definitions.suites import Prepare, Test
+from drivebay.targets.base import Progress
+from drivebay.targets.fio.target import FioTarget
+from drivebay.targets.safety import contents, in_use, target_device
+from drivebay.targets.safety.protections import PROTECTIONS
+from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission
+
+__all__ = ["keep_the_disk_free"]
+TESTS = Path(__file__).parent
+
+
+def writing() -> Test:
+    return a_test(("run", load()), prepare=(Prepare(kind="purge"),))
+
+
+def reading() -> Test:
+    return a_test(("run", load(read_percent=100)))
+
+
+def refused(path: str | Path, *, name: str | None = None, signature: bool = False) -> str:
+    """With which words both ways in refuse it; not one byte of it is changed."""
+    before = digest(Path(path))
+    words = []
+    for first in ("check", "run"):
+        target = FioTarget(path, destroy_serial=name, overwrite_signature=signature)
+        with contextlib.closing(target), pytest.raises(DrivebayError) as caught:
+            if first == "check":
+                target.check((writing(),))
+            target.run_test(writing(), seed=1, progress=Progress())
+        assert caught.value.hint and "\n" not in caught.value.message + caught.value.hint
+        words.append(caught.value.message)
+    assert digest(Path(path)) == before
+    assert words[0] == words[1]
+    return words[0]
+
+
+def review(path: str | Path, *, name: str | None = None) -> None:
+    with contextlib.closing(FioTarget(path, destroy_serial=name)) as target:
+        target.check((writing(),))
+        target.run_test(writing(), seed=1, progress=Progress())
+
+
+@contextlib.contextmanager
+def another(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that runs beside; it prints a line when it is ready, and ends with our line."""
+    other = subprocess.Popen(
+        [sys.executable, "-c", f"{program}\nprint('ready', flush=True); input()", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert other.stdout is not None and other.stdout.readline() == b"ready\n"
+    try:
+        yield other
+    finally:
+        other.communicate(b"\n")
+
+
+def overlay(path: Path, name: str, at: int) -> None:
+    """Put a recorded signature into a file, as if what bears it began there."""
+    with path.open("r+b") as file:
+        for offset, data in SIGNATURES["sectors"][name].items():
+            if at + int(offset) < SIGNATURES["size_bytes"] - MIB:
+                file.seek(at + int(offset))
+                file.write(base64.b64decode(data))
+
+
+def test_every_protection_names_a_test_that_exists() -> None:
+    known = "".join(path.read_text() for path in TESTS.glob("test_*.py"))
+    assert len(PROTECTIONS) > 20
+    for one in PROTECTIONS:
+        assert re.search(rf"^def {one.test}\(", known, re.MULTILINE), one.test
+        assert one.what and one.interface
+
+
+# --- block devices --------------------------------------------------------------------------------
+
+
+@needs_root
+@pytest.mark.parametrize("table", ["gpt", "dos"])
+@pytest.mark.parametrize("member", ["crypto_LUKS", "LVM2_member"])
+def test_a_member_in_a_partition_that_the_kernel_does_not_show(
+    tmp_path: Path, table: str, member: str
+) -> None:
+    backing = with_signature(tmp_path / "disk.img", table)
+    overlay(backing, member, MIB)
+    with loop(backing) as device:
+        words = refused(device, name=str(backing), signature=True)
+    assert "has a partition at byte 1048576 that bears" in words
+    assert "(LUKS)" in words or "LVM" in words
+
+
+@needs_root
+@pytest.mark.parametrize("table", ["gpt", "dos"])
+def test_partitions_that_the_kernel_does_not_show(tmp_path: Path, table: str) -> None:
+    """Whatever is in them: the kernel's own uses of them cannot be looked up."""
+    backing = with_signature(tmp_path / "disk.img", table)
+    with loop(backing) as device:
+        words = refused(device, name=str(backing), signature=True)
+    assert "has a partition in its table that the kernel does not show" in words
+
+
+@needs_root
+def test_a_table_in_a_partition_is_followed(tmp_path: Path) -> None:
+    """As a virtual machine's disk has it that lies in a partition."""
+    backing = with_signature(tmp_path / "disk.img", "gpt")
+    overlay(backing, "dos", MIB)
+    overlay(backing, "crypto_LUKS", 2 * MIB)
+    with loop(backing) as device:
+        words = refused(device, name=str(backing), signature=True)
+    assert "has a partition at byte 2097152 that bears an encrypted volume (LUKS)" in words
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ("jbd", "an external journal (jbd)"),
+        ("DM_integrity", "DM_integrity"),
+        ("oracleasm", "oracl"),
+    ],
+)
+def test_parts_of_something_larger(tmp_path: Path, member: str, words: str) -> None:
+    backing = sparse(tmp_path / "disk.img", 256 * MIB)
+    if member == "jbd":
+        run("mke2fs", "-q", "-O", "journal_dev", str(backing))
+    else:  # as libblkid's superblocks/{dm_integrity,oracleasm}.c look for them
+        place, magic = (0, b"integrt\0") if member == "DM_integrity" else (32, b"ORCLDISK")
+        with backing.open("r+b") as file:
+            file.seek(place)
+            file.write(magic + (b"\1" if member == "DM_integrity" else b"label"))
+    with loop(backing) as device:
+        assert words in refused(device, name=str(backing), signature=True)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "UUID={uuid}",
+        'UUID="{uuid}"',
+        r"LABEL=my\040data",
+        "/dev/disk/by-uuid/{uuid}",
+        r"/dev/disk/by-label/my\x20data",
+    ],
+)
+def test_fstab_names_that_only_the_device_itself_can_resolve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
+) -> None:
+    """Without udev, as in a container; it is the file system that is to be mounted at /data."""
+    uuid = "7b4b8c7e-9d1c-4c11-a8d1-6a3f5c7d9e10"
+    backing = sparse(tmp_path / "disk.img", 64 * MIB)
+    run("mkfs.ext4", "-q", "-U", uuid, "-L", "my data", str(backing))
+    fstab = tmp_path / "fstab"
+    fstab.write_text(f"{reference.format(uuid=uuid)} /data ext4 noauto 0 0\n")
+    monkeypatch.setattr(in_use, "FSTAB", fstab)
+    with loop(backing) as device:
+        assert f"is named in {fstab} for /data" in refused(
+            device, name=str(backing), signature=True
+        )
+        fstab.write_text("/dev/disk/by-id/ata-gone /data ext4\n")
+        words = refused(device, name=str(backing), signature=True)
+        assert f"may be the device that is named in {fstab} for /data" in words
+        fstab.write_text("UUID=00000000-9d1c-4c11-a8d1-6a3f5c7d9e10 /data ext4\n")
+        found = target_device.find(device)
+        permission = OverwritePermission(str(backing), overwrite_signature=True)
+        handle = ExclusiveHandle(found, permission=permission)
+        handle.close()
+
+
+@needs_root
+def test_two_loops_over_one_inode(tmp_path: Path) -> None:
+    """By a hard link, of which the first name is gone."""
+    backing = sparse(tmp_path / "disk.img", 64 * MIB)
+    with loop(backing) as device:
+        other_name = tmp_path / "other.img"
+        os.link(backing, other_name)
+        backing.unlink()
+        with loop(other_name) as other:
+            words = refused(other, name=str(other_name))
+            assert f"shares its backing file with {device[5:]}" in words
+
+
+@needs_root
+def test_what_is_no_drive_of_its_own(tmp_path: Path) -> None:
+    if not Path("/dev/mapper/control").exists():
+        pytest.skip("this kernel has no device-mapper")
+    backing = sparse(tmp_path / "disk.img", 64 * MIB)
+    with loop(backing) as device:
+        name = f"drivebay-test-{os.getpid()}"
+        run("dmsetup", "create", name, "--table", f"0 65536 linear {device} 0")
+        try:
+            assert "is part of device-mapper device" in refused(device, name=str(backing))
+            mapped = os.path.realpath(f"/dev/mapper/{name}")
+            assert "is a device-mapper device" in refused(mapped, name="")
+        finally:
+            run("dmsetup", "remove", name)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_with_data_is_not_overwritten_without_its_name(tmp_path: Path) -> None:
+    """A virtual machine's image, a backup: one tab completion away."""
+    file = sparse(tmp_path / "backup.img", GIB)
+    with file.open("r+b") as opened:
+        opened.seek(700 * MIB)
+        opened.write(b"precious")
+    assert "holds data that drivebay did not write" in refused(file)
+    assert "--destroy-data names 'other'" in refused(file, name="other")
+    with contextlib.closing(FioTarget(file)) as target:
+        target.check((reading(),))
+        target.run_test(reading(), seed=1, progress=Progress())
+    review(file, name="backup.img")
+    review(file)
+
+
+@pytest.mark.parametrize("kind", ["gpt", "ext4", "crypto_LUKS"])
+def test_signatures_inside_a_file_are_named(tmp_path: Path, kind: str) -> None:
+    file = with_signature(tmp_path / "vm.img", kind)
+    os.truncate(file, GIB)
+    words = refused(file)
+    assert {"gpt": "partition table (gpt)", "ext4": "ext4", "crypto_LUKS": "LUKS"}[kind] in words
+
+
+def test_a_new_an_empty_and_a_blank_file_are_taken(tmp_path: Path) -> None:
+    new = tmp_path / "new.img"
+    target_device.create(str(new), GIB)
+    assert new.stat().st_size == GIB
+    review(new)
+    with pytest.raises(UserError, match="is there already"):
+        target_device.create(str(new), GIB)
+    blank = sparse(tmp_path / "blank.img", GIB)
+    with blank.open("r+b") as file:
+        file.write(bytes(8 * MIB))
+    review(blank)
+
+
+def test_drivebays_own_file_is_taken_until_somebody_else_writes_to_it(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    review(file)
+    review(file)
+    copy = tmp_path / "copy.img"
+    run("cp", "--archive", "--sparse=always", str(file), str(copy))
+    assert "did not write" in refused(copy), "a copy is somebody's backup"
+    with file.open("r+b") as opened:
+        opened.seek(500 * MIB)
+        opened.write(b"precious")
+    assert "did not write" in refused(file)
+
+
+def test_a_file_of_a_killed_review_is_taken_again(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    handle = ExclusiveHandle(target_device.find(str(file)), permission=OverwritePermission())
+    os.pwrite(handle.fd(to_write=True), b"half of a fill", 0)
+    os.close(handle._fd)  # as the kernel does for a killed process
+    review(file)
+
+
+def test_without_extended_attributes_a_file_beside_it_says_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> bytes:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "setxattr", none)
+    monkeypatch.setattr(os, "getxattr", none)
+    file = sparse(tmp_path / "disk.img", GIB)
+    review(file)
+    assert (tmp_path / ".disk.img.drivebay").exists()
+    review(file)
+
+
+@needs_root
+def test_a_backing_file_under_another_name_is_refused(tmp_path: Path) -> None:
+    """`ln a b; losetup a; mount; rm a`: sysfs names a path that is gone."""
+    first, other = tmp_path / "a.img", tmp_path / "b.img"
+    sparse(first, GIB)
+    run("mkfs.ext4", "-q", str(first))
+    os.link(first, other)
+    with loop(first) as device, mounted(device, tmp_path / "place") as place:
+        first.unlink()
+        assert f"is in use by {device}" in refused(other, name="b.img")
+        (place / "file").write_text("still there")
+    with loop(other) as device:
+        assert f"is in use by {device}" in refused(other, name="b.img")
+
+
+@needs_root
+def test_a_loop_of_another_mount_namespace_is_seen(tmp_path: Path) -> None:
+    """As a container makes it, under a path that leads nowhere here."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    script = f'mount --bind {tmp_path} {hidden} && exec losetup --find --show "$0"'
+    command = ["unshare", "--mount", "sh", "-c", script, str(hidden / "disk.img")]
+    device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        assert f"is in use by {device}" in refused(file)
+    finally:
+        run("losetup", "--detach", device)
+
+
+MAPPER = """
+import mmap, sys
+with open(sys.argv[1], "r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 4096)
+"""
+
+
+def test_a_file_that_another_program_has_mapped_is_refused(tmp_path: Path) -> None:
+    """It has closed the file, and can write to it all the same."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    with another(MAPPER, str(file)):
+        assert "which has it mapped into its memory" in refused(file)
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 4096, prot=mmap.PROT_READ):
+        review(file)  # our own does not count
+
+
+@needs_root
+def test_a_swap_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "swap.img"
+    run("fallocate", "--length", str(GIB), str(file))
+    file.chmod(0o600)
+    run("mkswap", str(file))
+    done = subprocess.run(["swapon", str(file)], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no swap here: {done.stderr.strip()}")
+    try:
+        with pytest.raises(DrivebayError, match="is used as swap space"):
+            FioTarget(file, destroy_serial="swap.img").check((writing(),))
+    finally:
+        run("swapoff", str(file))
+    assert "swap space" in refused(file)
+
+
+@needs_root
+@pytest.mark.parametrize(("flag", "words"), [("i", "immutable"), ("a", "append-only")])
+def test_an_immutable_file_is_refused(tmp_path: Path, flag: str, words: str) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    done = subprocess.run(["chattr", f"+{flag}", str(file)], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no such attribute here: {done.stderr.strip()}")
+    try:
+        with pytest.raises(DrivebayError, match=words) as caught:
+            FioTarget(file, destroy_serial="disk.img").check((writing(),))
+        assert f"chattr -{flag} " in caught.value.hint
+    finally:
+        run("chattr", f"-{flag}", str(file))
+
+
+@needs_root
+def test_a_file_in_memory_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "memory"
+    place.mkdir()
+    run("mount", "-t", "tmpfs", "none", str(place))
+    try:
+        assert "is in memory (tmpfs), not on a drive" in refused(sparse(place / "disk.img", GIB))
+    finally:
+        run("umount", str(place))
+
+
+# --- in the middle of a review --------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def begun(file: Path) -> Iterator[FioTarget]:
+    """A review of the file after its first test."""
+    with contextlib.closing(FioTarget(file)) as target:
+        target.check((writing(),))
+        target.run_test(writing(), seed=1, progress=Progress())
+        yield target
+
+
+@needs_root
+def test_a_loop_that_is_mounted_over_the_file_in_mid_review_stops_it(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    with begun(file) as target:
+        run("mkfs.ext4", "-q", "-F", str(file))
+        with loop(file) as device, mounted(device, tmp_path / "place"):
+            before = digest(file)
+            with pytest.raises(UserError, match=f"is in use by {device}"):
+                target.run_test(writing(), seed=1, progress=Progress())
+            assert digest(file) == before
+
+
+def test_what_comes_to_use_the_file_in_mid_review_stops_it(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    opener = "import sys; file = open(sys.argv[1], 'r+b')"
+    for program, words in ((opener, "is in use by python"), (MAPPER, "mapped into its memory")):
+        with begun(file) as target, another(program, str(file)):
+            before = digest(file)
+            with pytest.raises(UserError, match=words):
+                target.run_test(writing(), seed=1, progress=Progress())
+            assert digest(file) == before
+
+
+def test_a_file_that_was_moved_in_mid_review_is_not_written(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    with begun(file) as target:
+        moved = file.rename(tmp_path / "kept.img")
+        before = digest(moved)
+        with pytest.raises(UserError, match="no longer what it was"):
+            target.run_test(writing(), seed=1, progress=Progress())
+        sparse(file, GIB)
+        with pytest.raises(UserError, match="no longer what it was"):
+            target.run_test(writing(), seed=1, progress=Progress())
+        assert digest(moved) == before
+
+
+def test_a_file_without_enough_space_below_it_is_refused(tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    with pytest.raises(EnvironmentProblem, match="cannot be made"):
+        target_device.create(str(tmp_path / "huge.img"), free + 2**40)
+    assert not contents.is_own(str(tmp_path / "huge.img"), os.stat(tmp_path))
