@@ -344,6 +344,8 @@ def test_a_file_is_tested_without_root(file: Path) -> None:
     for folder in (file.parent, *file.parent.parents[:2]):
         folder.chmod(0o755)
     os.chown(file, 65534, 65534)
+    # Without root a loop is told by its path, and by its size where the path is closed to us.
+    os.truncate(file, file.stat().st_size + 5 * 2**20)
     words = run(sys.executable, "-c", NOBODY, str(file), str(Path(__file__).parent), *sys.path)
     writes, telemetry, smart_data = json.loads(words.splitlines()[-1])
     assert writes > 0

@@ -222,16 +222,17 @@ def loop_backing(name: str) -> Backing | None:
     return Backing(device, inode, over != 0)
 
 
-def loops_over(device: int, inode: int, *, but: str = "") -> list[str]:
+def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> list[str]:
     """Names of the loop devices over the file with these numbers, except `but`.
 
     sysfs names the file by the path that it had when the loop was made, in that process's mount
     namespace; the numbers hold under any name. Where the kernel may not be asked (no root) the path
-    decides, and a path that leads nowhere counts as this file.
+    decides; if it leads nowhere, a loop counts whose size is that of this file.
     """
     found = []
     for name in _names(SYS_BLOCK):
-        backing = read(SYS_BLOCK / name / "loop/backing_file")
+        folder = SYS_BLOCK / name
+        backing = read(folder / "loop/backing_file")
         if not backing or name == but:
             continue
         try:
@@ -242,7 +243,12 @@ def loops_over(device: int, inode: int, *, but: str = "") -> list[str]:
                 status = os.stat(backing)
                 same = (status.st_dev, status.st_ino) == (device, inode)
             except OSError:
-                same = True
+                offset, limit, sectors = (
+                    int(read(folder / part) or 0)
+                    for part in ("loop/offset", "loop/sizelimit", "size")
+                )
+                rest = size_bytes - offset
+                same = (min(rest, limit) if limit else rest) // 512 == sectors
         if same:
             found.append(name)
     return found

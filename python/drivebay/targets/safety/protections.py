@@ -151,7 +151,9 @@ def _loop(examined: Examined) -> Iterator[str]:
         return
     if inode is None or inode.block_device:
         yield f"is a loop over the block device {backing}; test that one itself"
-    elif others := in_use.loops_over(inode.device, inode.inode, but=examined.name):
+    elif others := in_use.loops_over(
+        inode.device, inode.inode, examined.capacity_bytes, but=examined.name
+    ):
         yield f"shares its backing file with {', '.join(others)}"
 
 
@@ -221,7 +223,8 @@ def _memory_file(examined: Examined) -> Iterator[str]:
 
 
 def _loops_over_file(examined: Examined) -> Iterator[str]:
-    for name in in_use.loops_over(examined.status.st_dev, examined.status.st_ino):
+    status = examined.status
+    for name in in_use.loops_over(status.st_dev, status.st_ino, status.st_size):
         yield f"is in use by /dev/{name}"
 
 
