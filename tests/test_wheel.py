@@ -1,7 +1,7 @@
 """An installed package has everything that the checkout has: the core, the project's data, the man
 page; and it runs where there is no checkout. The source distribution has all that a build needs.
 
-The wheel is built as a user would build it; the core comes from the cache that `make setup` left.
+The core comes from the cache that `make test` left: with its profile, else all is as `make wheel` does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def maturin(*arguments: str) -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A freshly built wheel."""
     out = tmp_path_factory.mktemp("wheel")
-    maturin("build", "--release", "--locked", "-i", sys.executable, "-o", str(out))
+    maturin("build", "--profile", "checks", "--locked", "-i", sys.executable, "-o", str(out))
     (built,) = out.glob("*.whl")
     assert "-abi3-" in built.name, "one wheel serves every Python from 3.11 on"
     return built
