@@ -1,7 +1,7 @@
 """An installed package has everything that the checkout has: the core, the project's data, the man
 page; and it runs where there is no checkout. The source distribution has all that a build needs.
 
-The core comes from the cache that `make test` left: with its profile, else all is as `make wheel` does.
+Built as `make wheel` does, but with the profile of the tests, whose core is in the cache.
 """
 
 from __future__ import annotations
