@@ -15,8 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from drivebay import analysis, results
+from drivebay.analysis import Review
+from drivebay.analysis.measure import measure
 from drivebay.definitions import suites
-from drivebay.definitions.suites import Suite, Test, Workload
+from drivebay.definitions.suites import Rounds, Suite, Test, Workload
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
@@ -133,13 +136,13 @@ def _phases(
     test: Test, random: np.random.Generator, speed: float, *, virtual: bool
 ) -> list[PhaseResult]:
     heat = 25.0
-    results = []
+    made = []
     for phase in test.phases:
         result, heat = _phase(test, phase.label, phase.workload, random, speed, heat, virtual)
-        results.append(result)
+        made.append(result)
     if test.kind == "trim-check":
-        results[0] = replace(results[0], conditions={"trim": TRIM_WORKS.record()})
-    return results
+        made[0] = replace(made[0], conditions={"trim": TRIM_WORKS.record()})
+    return made
 
 
 def _rates(test: Test, load: Workload, n: int, random: np.random.Generator) -> Floats:
@@ -219,10 +222,22 @@ def _phase(
             histogram=_histogram("read" if read else "write", float(mean.mean()), total, random),
             stages=pa.table(stages, schema=STAGES_SCHEMA) if virtual else None,
             metrics=({"waf": 7.5} if virtual and not read else {})
-            | (_bench(total, load.queue_depth) if test.kind == "trace" else {}),
+            | (_bench(total, load.queue_depth) if test.kind in ("trace", "ageing") else {})
+            | (_rounds(test.rounds, total / n, float(mean.mean())) if test.rounds else {}),
         ),
         heat,
     )
+
+
+def _rounds(rule: Rounds, iops: float, mean_ns: float) -> dict[str, float]:
+    """Rounds that come to rest: half of the rate, then the whole of it."""
+    found = {}
+    for number in range(1, rule.window_rounds + 3):
+        part = 0.5 if number < 3 else 1.0
+        found[f"round_{number}_iops"] = iops * part
+        found[f"round_{number}_latency_us"] = mean_ns / 1e3 / part
+        found[f"round_{number}_latency_max_us"] = 3 * mean_ns / 1e3 / part
+    return found
 
 
 def _bench(total: int, depth: int) -> dict[str, float]:
@@ -255,3 +270,13 @@ def _histogram(direction: str, mean_ns: float, total: int, random: np.random.Gen
         "count": count,
     }
     return pa.table(columns, schema=HISTOGRAM_SCHEMA)
+
+
+def reviewed(path: Path, suite: str) -> Review:
+    """A review of every test of a shortened suite, without the files of its steps."""
+    result = results.load(make(path, suite=suite, quick=True, only=()))
+    tests = {}
+    for number, test in enumerate(result.suite.tests):
+        random = np.random.default_rng([1, number])
+        tests[test.id] = measure(test, _phases(test, random, 1.0, virtual=True))
+    return replace(analysis.review(result), tests=tests)

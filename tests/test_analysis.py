@@ -144,7 +144,7 @@ def test_thermal_by_hand() -> None:
     assert found.initial.mean == found.before.mean == 1000.0
     assert found.after is not None and found.after.mean == 50.0 and found.after.n == 20
     assert found.moved_gb == 20.0
-    assert found.temperature_peak_c == 70.0 and found.temperature_at_fall_c == 50.0
+    assert found.temperature_at_fall_c == 50.0
     assert found.by_heat is True
 
 
@@ -179,7 +179,7 @@ def test_mean_over_depths_by_hand() -> None:
     steps = [step(1, [10, 14]), step(2, [20, 20]), step(4, [60, 54]), step(8, [99, 99])]
     found = ladder.mean_over(steps, (1, 2, 4))
     assert found is not None
-    assert found.rate_mb_s == (12 + 20 + 57) / 3
+    assert found.mean == (12 + 20 + 57) / 3
     # Variances of the samples: 8, 0, 18; of their mean of three: 26 / 9.
     assert found.sd == pytest.approx(math.sqrt(26) / 3)
     assert found.n == 6

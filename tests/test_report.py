@@ -21,8 +21,8 @@ import pytest
 
 from drivebay import analysis, report, results
 from drivebay.analysis import headline
+from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.measure import measure
-from drivebay.analysis.moved import gone, moved
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.report import summary

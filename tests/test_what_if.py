@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from drivebay.analysis.changed import changes
+from drivebay.analysis.modified import changes
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed

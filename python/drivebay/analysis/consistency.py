@@ -29,7 +29,6 @@ class Consistency:
     window: Spread
     mean_over_sd: float | None
     lowest: float
-    lowest_run: float
     burst_s: int | None
     burst: Spread | None
     after_median: float | None
@@ -47,7 +46,6 @@ def consistency(timeline: Timeline, *, window_s: float) -> Consistency | None:
         window=window,
         mean_over_sd=window.mean / window.sd if window.sd else None,
         lowest=float(timeline.ios[timeline.last(window_s)].min()),
-        lowest_run=float(timeline.ios.min()),
         burst_s=burst_s or None,
         burst=spread(timeline.ios[:burst_s]) if burst_s else None,
         after_median=float(np.median(after)) if after is not None else None,

@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from drivebay.analysis import consistency as consistencies
-from drivebay.analysis import ladder as ladders
-from drivebay.analysis import latency, stages, timeline
-from drivebay.analysis import storage_bench as benches
-from drivebay.analysis import thermal as thermals
+from drivebay.analysis import timeline
+from drivebay.analysis.consistency import Consistency
+from drivebay.analysis.ladder import Step
+from drivebay.analysis.latency import Histogram
 from drivebay.analysis.rounds import RoundsFound
-from drivebay.analysis.stages import OverTime
+from drivebay.analysis.stages import OverTime, StageShare
+from drivebay.analysis.storage_bench import StorageBench
+from drivebay.analysis.thermal import Thermal
+from drivebay.analysis.timeline import Spread, Timeline
 from drivebay.analysis.trim import Trim
 from drivebay.definitions.suites import Test, Workload
 
 SAMPLES = "1 s samples"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
+TOO_SHORT = "the run has not one full second"
 SLOW_MS = (10, 100)
 """The reviews' limits: the share of I/Os slower than these."""
 SMALL_BLOCK_BYTES = 8192
@@ -46,19 +49,42 @@ class Figure:
     note: str = ""
 
 
+def sampled(
+    key: str, label: str, value: float | None, unit: str, some: Spread | None, note: str = ""
+) -> Figure:
+    """A figure with the spread and the number of the 1 s samples that it rests on."""
+    sd, n = (some.sd, some.n) if some else (None, 0)
+    return Figure(key, label, value, unit, sd, SD, n, note=note)
+
+
+def rate(key: str, label: str, step: Step) -> Figure:
+    """A phase's data rate."""
+    return sampled(key, label, step.rate_mb_s, "MB/s", step.rate)
+
+
+def iops(key: str, label: str, step: Step) -> Figure:
+    """A phase's I/Os per second."""
+    return sampled(key, label, step.iops, "IOPS", step.ios)
+
+
+def per_io(key: str, label: str, value: float | None, unit: str, n: int, note: str = "") -> Figure:
+    """A figure that rests on single I/Os."""
+    return Figure(key, label, value, unit, n=n, n_kind=IOS, note=note)
+
+
 @dataclass(frozen=True)
 class PhaseFigures:
     """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row."""
 
     label: str
     workload: Workload
-    timeline: timeline.Timeline
-    histogram: latency.Histogram
-    stages: tuple[stages.StageShare, ...]
-    step: ladders.Step
+    timeline: Timeline
+    histogram: Histogram
+    stages: tuple[StageShare, ...]
+    step: Step
     throttled_s: float | None = None
     stages_over_time: OverTime | None = None
-    bench: benches.StorageBench | None = None
+    bench: StorageBench | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -66,27 +92,26 @@ class PhaseFigures:
 class Measured:
     """One test's figures, by key, in the order to be read; `main` are those of the short table.
 
-    `consistency`, `thermal`, `depth_mean` and `rounds` are there for tests of that kind alone, and
-    None where the run was too short for a single full second.
+    `consistency`, `thermal` and `rounds` are there for tests of that kind alone, and None where the
+    run was too short for a single full second.
     """
 
     test: Test
     phases: tuple[PhaseFigures, ...]
     figures: Mapping[str, Figure]
     main: tuple[str, ...] = ()
-    consistency: consistencies.Consistency | None = None
-    thermal: thermals.Thermal | None = None
-    depth_mean: ladders.DepthMean | None = None
+    consistency: Consistency | None = None
+    thermal: Thermal | None = None
     trim: Trim | None = None
     rounds: RoundsFound | None = None
 
     @property
-    def steps(self) -> tuple[ladders.Step, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """The ladder's rows, one per phase."""
         return tuple(phase.step for phase in self.phases)
 
     @property
-    def whole(self) -> timeline.Timeline:
+    def whole(self) -> Timeline:
         """All phases one after the other."""
         return timeline.joined([phase.timeline for phase in self.phases])
 

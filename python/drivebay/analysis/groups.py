@@ -1,4 +1,4 @@
-"""Phases that belong together: ladders of one test, curves over compressibility, a drive's ages.
+"""Phases that belong together: by their share of reads, or by the part of a test they are in.
 
 What makes a group is in the load or the label, never in the test's name.
 """
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.definitions.suites import Workload
 
+NAMES = {0: ("write", "writes"), 100: ("read", "reads")}
+
 
 @dataclass(frozen=True)
 class Group:
@@ -19,6 +21,16 @@ class Group:
     name: str
     words: str
     phases: tuple[PhaseFigures, ...]
+
+
+def mix_words(load: Workload) -> str:
+    """A mix as the reviews write it.
+
+    >>> mix_words(Workload(pattern="random", read_percent=60, block_bytes=4096, queue_depth=3,
+    ...                    duration_s=1))
+    '60/40'
+    """
+    return f"{load.read_percent}/{100 - load.read_percent}"
 
 
 def mix_name(load: Workload) -> tuple[str, str]:

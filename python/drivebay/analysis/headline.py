@@ -7,33 +7,24 @@ is computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from drivebay.analysis import published as prints
 from drivebay.analysis.figures import Figure, Measured
+from drivebay.analysis.published import Mapped, Verdict, error_percent, said
+from drivebay.analysis.published import mapped as mapped_rows
 
 
 @dataclass(frozen=True)
-class Headline:
+class Headline(Figure):
     """One row: a measured figure and, where there is one, the published figure beside it.
 
-    `value` is None where the figure could not be computed; `note` says why. `published` is in the
-    same unit as `value`, with its relation ("eq", "approx", "lt", "gt"); `published_text` is how to
-    print it. `verdict` is "within" or "off" the tolerance, "shortened", "not measured", or None
-    where nothing is published. `source` is the publication.
+    `published` is in the same unit as `value`, with its relation ("eq", "approx", "lt", "gt");
+    `published_text` is how to print it. `verdict` is None where nothing is published. `source` is
+    the publication.
     """
 
-    test_id: str
-    test_title: str
-    key: str
-    label: str
-    value: float | None
-    unit: str
-    spread: float | None
-    spread_kind: str
-    n: int
-    n_kind: str
-    note: str = ""
+    test_id: str = ""
+    test_title: str = ""
     published: float | None = None
     published_id: str | None = None
     published_relation: str | None = None
@@ -41,7 +32,7 @@ class Headline:
     published_note: str = ""
     error_percent: float | None = None
     tolerance_percent: float | None = None
-    verdict: prints.Verdict | None = None
+    verdict: Verdict | None = None
     source: str = ""
 
 
@@ -78,51 +69,37 @@ def comparisons_of(
     )
 
 
-def _mapped(measured: Measured, suite: str, drive: str | None) -> list[prints.Mapped]:
+def _mapped(measured: Measured, suite: str, drive: str | None) -> list[Mapped]:
     return [
         row
-        for row in prints.mapped()
+        for row in mapped_rows()
         if row.published.drive == drive and (row.suite, row.test) == (suite, measured.test.id)
     ]
 
 
-def _row(
-    measured: Measured, figure: Figure, mapped: prints.Mapped | None, *, shortened: bool
-) -> Headline:
-    base = Headline(
-        test_id=measured.test.id,
-        test_title=measured.test.title,
-        key=figure.key,
-        label=figure.label,
-        value=figure.value,
-        unit=figure.unit,
-        spread=figure.spread,
-        spread_kind=figure.spread_kind,
-        n=figure.n,
-        n_kind=figure.n_kind,
-        note=figure.note,
-    )
+def _row(measured: Measured, figure: Figure, mapped: Mapped | None, *, shortened: bool) -> Headline:
+    base = Headline(**vars(figure), test_id=measured.test.id, test_title=measured.test.title)
     if mapped is None:
         return base
     error = None
-    verdict: prints.Verdict
+    verdict: Verdict
     if figure.value is None:
         verdict = "not measured"
     elif shortened:
         verdict = "shortened"
     else:
-        error = prints.error_percent(mapped, figure.value)
+        error = error_percent(mapped, figure.value)
         verdict = "within" if abs(error or 0.0) <= mapped.tolerance_percent else "off"
     row = mapped.published
-    changed = {
-        "published": row.value,
-        "published_id": row.id,
-        "published_relation": row.relation,
-        "published_text": prints.said(row),
-        "published_note": mapped.note,
-        "error_percent": error,
-        "tolerance_percent": mapped.tolerance_percent,
-        "verdict": verdict,
-        "source": row.source,
-    }
-    return Headline(**{**base.__dict__, **changed})
+    return replace(
+        base,
+        published=row.value,
+        published_id=row.id,
+        published_relation=row.relation,
+        published_text=said(row),
+        published_note=mapped.note,
+        error_percent=error,
+        tolerance_percent=mapped.tolerance_percent,
+        verdict=verdict,
+        source=row.source,
+    )

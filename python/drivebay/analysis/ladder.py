@@ -39,19 +39,6 @@ class Step:
     waf: float | None
 
 
-@dataclass(frozen=True)
-class DepthMean:
-    """Mean of the data rates at some queue depths, in 10^6 bytes per second.
-
-    `sd` is the standard deviation of that mean's 1 s samples: the depths' variances added.
-    """
-
-    queue_depths: tuple[int, ...]
-    rate_mb_s: float
-    sd: float | None
-    n: int
-
-
 def step(
     label: str,
     queue_depth: int,
@@ -82,16 +69,20 @@ def step(
     )
 
 
-def mean_over(steps: Sequence[Step], queue_depths: Sequence[int]) -> DepthMean | None:
+def mean_rate(steps: Sequence[Step]) -> Spread | None:
+    """Mean of the data rates; the deviation is that of this mean's 1 s samples: variances added.
+    None without any."""
+    if not steps:
+        return None
+    known = [one.rate for one in steps if one.rate is not None]
+    deviations = [one.sd for one in known if one.sd is not None]
+    whole = len(deviations) == len(steps)
+    sd = math.sqrt(sum(sd * sd for sd in deviations)) / len(steps) if whole else None
+    mean = sum(one.rate_mb_s for one in steps) / len(steps)
+    return Spread(mean, sd, sum(one.n for one in known))
+
+
+def mean_over(steps: Sequence[Step], queue_depths: Sequence[int]) -> Spread | None:
     """Mean of the rates at these depths, or None where one of them is missing."""
     chosen = [one for depth in queue_depths for one in steps if one.queue_depth == depth]
-    if not chosen or len(chosen) != len(queue_depths):
-        return None
-    deviations = [one.rate.sd for one in chosen if one.rate is not None and one.rate.sd is not None]
-    whole = len(deviations) == len(chosen)
-    return DepthMean(
-        queue_depths=tuple(queue_depths),
-        rate_mb_s=sum(one.rate_mb_s for one in chosen) / len(chosen),
-        sd=math.sqrt(sum(sd * sd for sd in deviations)) / len(chosen) if whole else None,
-        n=sum(one.rate.n for one in chosen if one.rate is not None),
-    )
+    return mean_rate(chosen) if len(chosen) == len(queue_depths) else None

@@ -1,73 +1,116 @@
-"""Figures of several loads in one test: with scores, over compressibility, or as several ladders.
+"""Figures of tests of several loads: mixes, sizes, scores, compressibility, ladders, ages, TRIM.
 
-A score is what the test's data says it is: formula, weights and where they are from (suites.Score).
+Sources: AnandTech's 2015 client suite: the bar of a mixed test is the mean of its six mixes' data
+rates, the line has a point for each. ATTO shows a rate of reads and one of writes for each size. A
+score is what the test's data says it is: formula, weights and where they are from (suites.Score).
+AnandTech's XP941 review, 2014-05-15: 128 KiB sequential writes for ten minutes on a clean drive,
+and again after it was filled, tortured with random writes and trimmed; the ratio of the two rates
+is this project's. A drive that ages has the rate over busy time, as the Storage Bench's: of each
+part of the test how far the drive falls, and where it comes to.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key
-from drivebay.analysis.groups import by_mix
-from drivebay.analysis.phases import of_any_phase, of_phases
+from drivebay.analysis import ladder
+from drivebay.analysis.figures import (
+    Figure,
+    Measured,
+    PhaseFigures,
+    by_key,
+    iops,
+    per_io,
+    rate,
+    sampled,
+)
+from drivebay.analysis.groups import NAMES, by_age, by_mix, mix_words
+from drivebay.analysis.phases import of_any_phase, of_each, of_phases
+from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Test
 
+Phases = tuple[PhaseFigures, ...]
 
-def loads(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+
+def mixes(test: Test, phases: Phases) -> Measured:
+    """Mean and extremes over the mixes, then each one's rate and IOPS."""
+    mean = ladder.mean_rate([phase.step for phase in phases])
+    label, note = f"Mean of {len(phases)} mixes", "" if phases else "no mix was run"
+    rows = [sampled("mean_rate", label, mean.mean if mean else None, "MB/s", mean, note)]
+    for key, words, pick in (("lowest", "Lowest", min), ("highest", "Highest", max)):
+        if phases:
+            one = pick(phases, key=lambda phase: phase.step.rate_mb_s)
+            of = f"{words} of the mixes, {mix_words(one.workload)}"
+            rows.append(rate(f"rate_{key}", of, one.step))
+    for phase in phases:
+        percent, words = phase.workload.read_percent, mix_words(phase.workload)
+        rows.append(rate(f"rate_r{percent}", f"Data rate at {words}", phase.step))
+        rows.append(iops(f"iops_r{percent}", f"IOPS at {words}", phase.step))
+    main = ("mean_rate", "rate_lowest", "rate_highest")
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main)
+
+
+def sizes(test: Test, phases: Phases) -> Measured:
+    """The highest rate of each direction, then each size's rate."""
+    rows = []
+    for percent, (name, words) in reversed(NAMES.items()):
+        some = [phase for phase in phases if phase.workload.read_percent == percent]
+        if not some:
+            continue
+        best = max(some, key=lambda phase: phase.step.rate_mb_s)
+        size = binary_bytes(best.workload.block_bytes)
+        rows.append(rate(f"highest_{name}", f"Highest rate of {words}, at {size}", best.step))
+        for phase in some:
+            of = f"Data rate of {words} of {binary_bytes(phase.workload.block_bytes)}"
+            rows.append(rate(f"rate_{name}_{phase.workload.block_bytes}", of, phase.step))
+    main = tuple(row.key for row in rows if row.key.startswith("highest_"))
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main)
+
+
+def loads(test: Test, phases: Phases) -> Measured:
     """Scores before the phases that they are made of; without scores the phases' rates."""
-    rows = _of_each(phases)
+    rows = of_each(phases)
     rates = {phase.label: phase.step.rate_mb_s for phase in phases}
     scores = []
     for score in test.scores:
         points = score.points(rates)
-        scores.append(
-            Figure(
-                f"score_{score.key}",
-                score.label,
-                points,
-                "points",
-                n=len(score.terms),
-                n_kind="phases",
-                note="" if points is not None else "a phase that it needs has no rate",
-            )
-        )
+        note = "" if points is not None else "a phase that it needs has no rate"
+        count = len(score.terms)
+        scores.append(_counted(f"score_{score.key}", score.label, points, "points", count, note))
     main = [row.key for row in scores] or [row.key for row in rows if row.unit == "MB/s"]
     return Measured(test, phases, by_key([*scores, *rows]), tuple(main))
 
 
-def compression(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+def _counted(
+    key: str, label: str, value: float | None, unit: str, n: int, note: str = "", of: str = "phases"
+) -> Figure:
+    return Figure(key, label, value, unit, n=n, n_kind=of, note=note)
+
+
+def compression(test: Test, phases: Phases) -> Measured:
     """For each direction how much faster the most compressible data is than the least."""
     gains = []
     for group in by_mix(phases):
         ends = sorted(group.phases, key=lambda one: one.workload.content.compressible_percent)
         first, last = ends[0].step, ends[-1].step
-        percents = [one.workload.content.compressible_percent for one in (ends[-1], ends[0])]
+        most, least = (one.workload.content.compressible_percent for one in (ends[-1], ends[0]))
+        label = f"{group.words}, rate at {most} % compressible over that at {least} %"
         gain = last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
-        gains.append(
-            Figure(
-                f"gain_{group.name}",
-                f"{group.words}, rate at {percents[0]} % compressible over that at {percents[1]} %",
-                gain,
-                "",
-                n=len(ends),
-                n_kind="phases",
-                note="" if gain is not None else "nothing was moved",
-            )
-        )
+        note = "" if gain is not None else "nothing was moved"
+        gains.append(_counted(f"gain_{group.name}", label, gain, "", len(ends), note))
     main = tuple(row.key for row in gains)
-    return Measured(test, phases, by_key(gains + _of_each(phases)), main)
+    return Measured(test, phases, by_key(gains + of_each(phases)), main)
 
 
-def ladders(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+def ladders(test: Test, phases: Phases) -> Measured:
     """Every mix's rate, IOPS and mean latency by queue depth; the deepest queue's IOPS are main."""
     rows: list[Figure] = []
     main = []
     for group in by_mix(phases):
         for phase in group.phases:
             depth = phase.workload.queue_depth
-            for kind, one in zip(
-                ("rate", "iops", "latency_mean"), of_any_phase(phase, alone=False), strict=False
-            ):
+            three = of_any_phase(phase, alone=False)[:3]
+            for kind, one in zip(("rate", "iops", "latency_mean"), three, strict=True):
                 name = one.label.partition(",")[0]
                 label = f"{group.words}, {name} at QD {depth}"
                 rows.append(replace(one, key=f"{kind}_{group.name}_qd{depth}", label=label))
@@ -76,8 +119,49 @@ def ladders(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
     return Measured(test, phases, by_key(rows), tuple(main))
 
 
-def _of_each(phases: tuple[PhaseFigures, ...]) -> list[Figure]:
-    """What every phase has; of a lone phase all that is known."""
-    alone = len(phases) == 1
-    rows = [row for phase in phases for row in of_any_phase(phase, alone=alone)]
-    return rows + of_phases(phases)
+def ageing(test: Test, phases: Phases) -> Measured:
+    """For each part of the test the mean, slowest and last rate over busy time; every replay."""
+    rows: list[Figure] = []
+    for group in by_age(phases):
+        rates = [one.bench.rate_busy for one in group.phases if one.bench is not None]
+        for key, label, value in (
+            ("rate", "mean data rate", sum(rates) / len(rates)),
+            ("rate_lowest", "lowest data rate", min(rates)),
+            ("rate_last", "last data rate", rates[-1]),
+        ):
+            of = f"{group.words}, {label}"
+            rows.append(
+                _counted(f"{key}_{group.name}", of, value, "MB/s", len(rates), of="replays")
+            )
+    main = tuple(row.key for row in rows if row.key.startswith(("rate_lowest_", "rate_last_")))
+    for phase in phases:
+        if phase.bench is None:
+            rows += of_any_phase(phase, alone=False)[:2]
+            continue
+        bench = phase.bench
+        for key, label, value, unit in (
+            ("busy_rate", "Data rate over busy time", bench.rate_busy, "MB/s"),
+            ("latency_mean", "Mean latency", bench.latency_mean_us, "µs"),
+            ("over_10_ms", "I/Os over 10 ms", bench.over_10_ms_percent, "%"),
+        ):
+            of = f"{label}, {phase.label}"
+            rows.append(per_io(f"{key}_{phase.label}", of, value, unit, bench.ios))
+    return Measured(test, phases, by_key(rows), main)
+
+
+def trim_write(test: Test, phases: Phases) -> Measured:
+    """The rates before and after TRIM, what is left, and what came between."""
+    rows = [
+        rate(f"rate_{phase.label}", f"Data rate, {phase.label.replace('-', ' ')}", phase.step)
+        for phase in phases
+    ]
+    if len(phases) > 1:
+        first, last = phases[0].step, phases[-1].step
+        left = 100 * last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
+        note = "" if left is not None else "nothing was written before"
+        n = sum(step.rate.n for step in (first, last) if step.rate)
+        label = "After TRIM, of the clean drive's rate"
+        rows.insert(0, Figure("left_percent", label, left, "%", n=n, note=note))
+    ends = dict.fromkeys(phases[place].label for place in (0, -1)) if phases else {}
+    main = ("left_percent", *(f"rate_{label}" for label in ends))
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import latency, power, stages, timeline
+from drivebay.analysis import latency, stages, timeline
 from drivebay.analysis import storage_bench as benches
-from drivebay.analysis.figures import IOS, SD, SLOW_MS, Figure, PhaseFigures
+from drivebay.analysis.figures import (
+    SLOW_MS,
+    Figure,
+    PhaseFigures,
+    iops,
+    per_io,
+    rate,
+    sampled,
+)
 from drivebay.definitions.suites import spoken
 from drivebay.results.records import PhaseResult
 
+PEAKS = {"power_w_peak_100ms": "highest 100 ms", "power_w_peak_1s": "highest second"}
+
 
 def computed(phase: PhaseResult) -> PhaseFigures:
+    """A phase's timeline, histogram, stages and row."""
     seconds = timeline.from_table(phase.series, phase.duration_s)
     counts = latency.from_table(phase.histogram)
     total = phase.reads + phase.writes
@@ -66,99 +78,85 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
     if len(phases) != 1:
         return []
     phase = phases[0]
-    step, n = phase.step, phase.step.total_ios
+    step, seconds, n = phase.step, phase.timeline.n, phase.step.total_ios
     peak = timeline.highest(phase.timeline.temperature_c)
-    rows = [Figure("latency_mean", "Mean latency", step.latency_mean_us, "µs", n=n, n_kind=IOS)]
-    rows += [
-        Figure(
-            f"latency_p{q:g}",
-            f"Latency p{q:g}",
-            us,
-            "µs",
-            None if us is None else us * latency.BIN_ERROR_PERCENT / 100,
-            "width of the histogram's bin",
-            n,
-            IOS,
-            "" if us is not None else "too few I/Os for this percentile",
-        )
-        for q, us in step.percentiles_us.items()
-    ]
     return [
-        *rows,
+        per_io("latency_mean", "Mean latency", step.latency_mean_us, "µs", n),
+        *(_percentile(q, us, n) for q, us in step.percentiles_us.items()),
         *slow_shares(phase),
-        Figure("waf", "Write amplification", step.waf, "", n=n, n_kind=IOS, note=absent(step.waf)),
-        *power.of_power([phase]),
-        Figure(
-            "temperature_peak",
-            "Highest temperature",
-            peak,
-            "°C",
-            n=phase.timeline.n if peak is not None else 0,
-            note=absent(peak),
-        ),
-        Figure(
-            "throttled_s",
-            "Time spent throttling",
-            phase.throttled_s,
-            "s",
-            n=phase.timeline.n if phase.throttled_s is not None else 0,
-            note=absent(phase.throttled_s),
-        ),
+        per_io("waf", "Write amplification", step.waf, "", n, absent(step.waf)),
+        *of_power([phase]),
+        _per_second("temperature_peak", "Highest temperature", peak, "°C", seconds),
+        _per_second("throttled_s", "Time spent throttling", phase.throttled_s, "s", seconds),
     ]
+
+
+def _percentile(q: float, us: float | None, n: int) -> Figure:
+    note = "" if us is not None else "too few I/Os for this percentile"
+    width = None if us is None else us * latency.BIN_ERROR_PERCENT / 100
+    one = per_io(f"latency_p{q:g}", f"Latency p{q:g}", us, "µs", n, note)
+    return replace(one, spread=width, spread_kind="width of the histogram's bin")
+
+
+def _per_second(key: str, label: str, value: float | None, unit: str, seconds: int) -> Figure:
+    n = 0 if value is None else seconds
+    return Figure(key, label, value, unit, n=n, note=absent(value))
 
 
 def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
     """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
-    counted = phase.histogram.total
+    n = phase.histogram.total
+    none = "" if n else "no I/O was counted"
     return [
-        Figure(
+        per_io(
             f"over_{limit}_ms{key}",
             f"I/Os over {limit} ms{of}",
-            latency.share_slower_percent(phase.histogram, limit * 10**6) if counted else None,
+            latency.share_slower_percent(phase.histogram, limit * 10**6) if n else None,
             "%",
-            n=counted,
-            n_kind=IOS,
-            note="" if counted else "no I/O was counted",
+            n,
+            none,
         )
         for limit in SLOW_MS
     ]
 
 
 def of_any_phase(phase: PhaseFigures, *, alone: bool) -> list[Figure]:
+    """Rate and IOPS of a phase; of one among others its latency too, which a lone phase has among
+    the figures of its test."""
     step = phase.step
     key, of = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
-    rows = [
-        Figure(
-            f"rate{key}",
-            f"Data rate{of}",
-            step.rate_mb_s,
-            "MB/s",
-            step.rate.sd if step.rate else None,
-            SD,
-            step.rate.n if step.rate else 0,
-        ),
-        Figure(
-            f"iops{key}",
-            f"IOPS{of}",
-            step.iops,
-            "IOPS",
-            step.ios.sd if step.ios else None,
-            SD,
-            step.ios.n if step.ios else 0,
-        ),
+    rows = [rate(f"rate{key}", f"Data rate{of}", step), iops(f"iops{key}", f"IOPS{of}", step)]
+    if alone:
+        return rows
+    mean = step.latency_mean_us
+    label = f"Mean latency{of}"
+    rows.append(per_io(f"latency_mean{key}", label, mean, "µs", step.total_ios, absent(mean)))
+    return rows + slow_shares(phase, key, of)
+
+
+def of_each(phases: Sequence[PhaseFigures]) -> list[Figure]:
+    """What every phase has; of a lone phase all that is known."""
+    alone = len(phases) == 1
+    rows = [row for phase in phases for row in of_any_phase(phase, alone=alone)]
+    return rows + of_phases(phases)
+
+
+def of_power(phases: Sequence[PhaseFigures]) -> list[Figure]:
+    """Mean and peak power, with value None where the target reports none.
+
+    Source: AnandTech's 2015 client suite logs power once per second. A virtual drive is read ten
+    times a second for the peak, as the core keeps it; of a real one the highest second is known.
+    """
+    watts = np.concatenate([phase.timeline.power_w for phase in phases] or [np.empty(0)])
+    some = timeline.spread(watts)
+    note = absent(some)
+    peak, words = timeline.highest(watts), "highest second"
+    for name, said in PEAKS.items():
+        if phases and all(name in phase.metrics for phase in phases):
+            peak, words = max(phase.metrics[name] for phase in phases), said
+            break
+    n = some.n if some else 0
+    return [
+        sampled("power_mean", "Mean power", some.mean if some else None, "W", some, note),
+        Figure("power_peak", f"Peak power, {words}", peak, "W", n=n, note=absent(peak)),
     ]
-    if not alone:  # a lone phase has it among the figures of its phase
-        mean = step.latency_mean_us
-        rows.append(
-            Figure(
-                f"latency_mean{key}",
-                f"Mean latency{of}",
-                mean,
-                "µs",
-                n=step.total_ios,
-                n_kind=IOS,
-                note=absent(mean),
-            )
-        )
-        rows += slow_shares(phase, key, of)
-    return rows

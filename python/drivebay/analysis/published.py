@@ -16,7 +16,6 @@ from typing import Literal
 
 from drivebay.common import data
 
-Relation = Literal["eq", "approx", "lt", "gt", "range", "ratio_to"]
 Verdict = Literal["within", "off", "shortened", "not measured"]
 
 # Published unit -> (unit of our figures, factor).
@@ -25,7 +24,10 @@ _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3
 
 @dataclass(frozen=True)
 class Published:
-    """One published statement; `value` is None where it is in words, which `text` keeps."""
+    """One published statement; `value` is None where it is in words, which `text` keeps.
+
+    `unit` is that of our figures, `printed_unit` the publication's.
+    """
 
     id: str
     drive: str
@@ -36,6 +38,7 @@ class Published:
     value: float | None
     text: str
     unit: str
+    printed_unit: str
     source: str
 
 
@@ -65,21 +68,6 @@ def figures() -> Mapping[str, Published]:
         return {row["id"]: _published(row) for row in csv.DictReader(file)}
 
 
-@functools.cache
-def _printed_units() -> Mapping[str, str]:
-    with (data.path("published") / "figures.csv").open(encoding="utf-8", newline="") as file:
-        return {row["id"]: row["unit"] for row in csv.DictReader(file)}
-
-
-def printed_unit(row_id: str) -> str:
-    """The unit as it was printed; `Published.unit` is that of our own figures.
-
-    >>> printed_unit("S185"), figures()["S185"].unit
-    ('GB/s', 'MB/s')
-    """
-    return _printed_units()[row_id]
-
-
 def _published(row: Mapping[str, str]) -> Published:
     try:
         value = float(row["value"])
@@ -96,6 +84,7 @@ def _published(row: Mapping[str, str]) -> Published:
         value=None if value is None else value * factor,
         text=row["value"],
         unit=unit,
+        printed_unit=row["unit"],
         source=row["source"],
     )
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from drivebay.analysis import headline as headlines
 from drivebay.analysis import published
-from drivebay.analysis.changed import changes
 from drivebay.analysis.figures import Measured
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import measure
+from drivebay.analysis.modified import changes
 from drivebay.results import Result
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from drivebay.analysis import rounds as roundings
 from drivebay.analysis import timeline
 from drivebay.analysis.figures import (
-    IOS,
-    SD,
     SMALL_BLOCK_BYTES,
+    TOO_SHORT,
     Figure,
     Measured,
     PhaseFigures,
     by_key,
+    per_io,
+    sampled,
 )
 from drivebay.analysis.phases import of_any_phase, of_phases
 from drivebay.definitions.suites import Test
 
-TOO_SHORT = "the run has not one full second"
 FIRST_S = 60
 """The first figure is of the first minute: SNIA's rounds are of a minute."""
 
@@ -40,16 +40,8 @@ def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
         if longest is not None:
             last = roundings.history(phase.metrics, "latency_max_us")[-test.rounds.window_rounds :]
             label = f"Longest latency, {phase.label}"
-            rows.append(
-                Figure(
-                    f"latency_max_{phase.label}",
-                    label,
-                    max(last),
-                    "µs",
-                    n=phase.step.total_ios,
-                    n_kind=IOS,
-                )
-            )
+            key, n = f"latency_max_{phase.label}", phase.step.total_ios
+            rows.append(per_io(key, label, max(last), "µs", n))
     what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
     what = "rate" if large and what == "iops" else what
     main = ("steady_rounds", *(f"{what}_{label}" for label in test.rounds.tracked))
@@ -81,18 +73,8 @@ def saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
             ("iops_last", f"IOPS, last {min(round(window_s), line.n):,} s", line.last(window_s)),
         ):
             some = timeline.spread(line.ios[part])
-            rows.append(
-                Figure(
-                    key,
-                    label,
-                    some.mean if some else None,
-                    "IOPS",
-                    some.sd if some else None,
-                    SD,
-                    some.n if some else 0,
-                    note="" if some else TOO_SHORT,
-                )
-            )
+            mean, note = (some.mean, "") if some else (None, TOO_SHORT)
+            rows.append(sampled(key, label, mean, "IOPS", some, note))
         written = phases[0].step.rate_mb_s * line.seconds_total / 1e3
         rows.append(Figure("written_gb", "Written in all", written, "GB", n=line.n))
         rows.append(Figure("length_s", "Length of the run", line.seconds_total, "s", n=line.n))

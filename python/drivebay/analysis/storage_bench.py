@@ -38,14 +38,9 @@ class StorageBench:
     depth_percent: Mapping[str, float]
 
     @property
-    def little_error_percent(self) -> float:
-        """How far the number outstanding that was counted is from the one by Little's law."""
-        return (self.outstanding_mean / self.little - 1.0) * 100.0 if self.little else 0.0
-
-    @property
     def little_holds(self) -> bool:
         """Whether rate, latency and outstanding belong to the same run."""
-        return abs(self.little_error_percent) <= LITTLE_PERCENT
+        return abs(self.outstanding_mean - self.little) * 100 <= LITTLE_PERCENT * self.little
 
 
 def storage_bench(

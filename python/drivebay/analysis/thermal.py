@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivebay.analysis.timeline import Spread, Timeline, fall_second, highest, spread
+from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
 
 START_S = 10
 STAY_S = 10
@@ -31,7 +31,6 @@ class Thermal:
     before: Spread
     after: Spread | None
     moved_gb: float
-    temperature_peak_c: float | None
     temperature_at_fall_c: float | None
     by_heat: bool | None
 
@@ -52,7 +51,6 @@ def thermal(timeline: Timeline) -> Thermal | None:
         before=before,
         after=after,
         moved_gb=float(rate[:fall_s].sum()) / 1e3,
-        temperature_peak_c=highest(timeline.temperature_c),
         temperature_at_fall_c=_at(timeline.temperature_c, fall_s),
         by_heat=_by_heat(timeline, fall_s),
     )

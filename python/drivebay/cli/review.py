@@ -249,7 +249,7 @@ def _start(given: Options) -> Path:
 
 def _resume(given: Options, folder: Path) -> Path:
     from drivebay import results
-    from drivebay.analysis.changed import changes
+    from drivebay.analysis.modified import changes
     from drivebay.definitions import profiles, suites
 
     refused = {
@@ -424,7 +424,7 @@ def _summarize(folder: Path, baseline: Path | None, *, as_json: bool) -> None:
 def _compare_with_baseline(folder: Path, given: Path | None) -> Path | None:
     """A modified drive's report beside the original's; None without a change or an original."""
     from drivebay import results
-    from drivebay.analysis.changed import changes
+    from drivebay.analysis.modified import changes
     from drivebay.cli import report
 
     made = results.read_manifest(folder)
@@ -443,7 +443,7 @@ def _compare_with_baseline(folder: Path, given: Path | None) -> Path | None:
 def _baselines(folder: Path, made: Manifest) -> Iterator[Path]:
     """Whole reviews of the unmodified drive in the same way, beside the folder; newest first."""
     from drivebay import results
-    from drivebay.analysis.changed import changes
+    from drivebay.analysis.modified import changes
 
     def key(one: Manifest) -> tuple[Any, ...]:
         return one.suite.name, one.seed, one.quick, one.target["drive"]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.analysis import Measured, explain
-from drivebay.analysis.changed import changes
+from drivebay.analysis.modified import changes
 from drivebay.definitions.suites import Test
 from drivebay.report import figures, kinds, page
 from drivebay.report.charts.model import Panel

@@ -29,13 +29,16 @@ class Bar:
     published: bool = False
 
 
-def bars(title: str, unit: str, rows: Sequence[Bar], *, better: str = "higher") -> Html:
-    """Horizontal bars on one scale from zero; rows without a value say so."""
+def bars(
+    title: str, unit: str, rows: Sequence[Bar], *, better: str = "higher", of: Html | None = None
+) -> Html:
+    """Horizontal bars on one scale from zero; rows without a value say so. `of` stands before the
+    title."""
     top = max((abs(row.value) + (row.spread or 0) for row in rows if row.value), default=1.0)
     words = [word for word in (unit, f"{better} is better" if better else "") if word]
     caption = el(
         "caption",
-        el("strong", title),
+        [el("strong", of), el("span", title, class_="of")] if of else el("strong", title),
         el("span", ", ".join(words), class_="unit"),
     )
     save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {title}")

@@ -31,9 +31,16 @@ def published_bars(run: Run, key: str) -> list[Bar]:
 
 
 def figure_bars(
-    title: str, unit: str, found: Sequence[Run], key: str, *, better: str = "higher"
+    title: str,
+    unit: str,
+    found: Sequence[Run],
+    key: str,
+    *,
+    better: str = "higher",
+    of: Html | None = None,
 ) -> Html:
-    """One figure of every run as bars, each published figure right under its own."""
+    """One figure of every run as bars, each published figure right under its own; `of` stands
+    before the title."""
     rows: list[Bar] = []
     for run in found:
         one = run.measured.figures.get(key)
@@ -45,7 +52,7 @@ def figure_bars(
         )
         rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail))
         rows += published_bars(run, key)
-    return bars(title, unit, rows, better=better)
+    return bars(title, unit, rows, better=better, of=of)
 
 
 def spread_words(spread: float | None, kind: str, n: int) -> str:

@@ -35,21 +35,22 @@ def render(
     bench : the address of the Bench that the page belongs to.
     """
     page = Page(tuple(all_entries))
+    overview = summary.overview(page)
     pages = pages_of(all_entries)
     body: list[Child] = [section(page, name, tests) for name, tests in pages.items()]
     body.append(watts := power(page))
     title = " and ".join(entry.name for entry in all_entries)
-    links = [("summary", "Summary"), ("specification", "Specification")]
+    links = [("summary", "Summary")]
     links += [(f"page-{name}", SHORT.get(name) or page_title(name)) for name in pages]
     links += [("page-power", "Power")] if watts is not None else []
-    links += [("about", "About")]
+    links += [("specification", "Specification"), ("about", "About")]
     main = el(
         "main",
         summary.header(all_entries),
         summary.incomplete(all_entries),
-        _summary(all_entries),
-        reference.specifications(all_entries),
+        overview,
         body,
+        reference.specifications(all_entries),
         _about(all_entries),
         id="top",
     )
@@ -112,36 +113,6 @@ def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:
     items += [el("li", el("a", words, href=f"#{target}")) for target, words in links]
     button = el("button", "Dark", type="button", id="theme", aria_label="Dark or light colours")
     return el("nav", el("ul", items), button, aria_label="Sections")
-
-
-def _summary(all_entries: Sequence[Entry]) -> Html:
-    about = [
-        el("p", " ".join(entry.review.result.suite.description.split()), class_="lede")
-        for entry in _first_of_each_suite(all_entries)
-    ]
-    return el(
-        "section",
-        el("h2", "Summary"),
-        summary.findings(all_entries),
-        summary.headline_table(all_entries),
-        el(
-            "p",
-            "± is the standard deviation of samples of 1 s, n their number; where it is another "
-            "kind, pointing at the figure says so.",
-            class_="small",
-        ),
-        summary.all_published(all_entries),
-        about,
-        id="summary",
-        class_="page",
-    )
-
-
-def _first_of_each_suite(all_entries: Sequence[Entry]) -> list[Entry]:
-    seen: dict[str, Entry] = {}
-    for entry in all_entries:
-        seen.setdefault(entry.review.result.suite.name, entry)
-    return list(seen.values())
 
 
 def _about(all_entries: Sequence[Entry]) -> Html:

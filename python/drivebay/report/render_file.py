@@ -72,7 +72,7 @@ def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
         with matplotlib.rc_context(SETTINGS):
             for panel in panels:
                 (made / f"{panel.chart.id}.csv").write_text(csv_of(panel.chart), encoding="utf-8")
-                for name, view in _views(panel):
+                for name, view in views(panel):
                     figure = draw(panel, view, who)
                     for form in FORMS:
                         path = made / f"{name}.{form}"
@@ -103,7 +103,7 @@ def csv_of(chart: Chart) -> str:
     return out.getvalue()
 
 
-def _views(panel: Panel) -> Iterator[tuple[str, View]]:
+def views(panel: Panel) -> Iterator[tuple[str, View]]:
     """Name and view of each picture: one for each position of a switch shared by several charts,
     with the chart's own switches at their first position."""
     chart = panel.chart

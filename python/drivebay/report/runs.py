@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis import Measured, Review
-from drivebay.analysis.changed import changes
 from drivebay.analysis.figures import PhaseFigures
-from drivebay.analysis.mixes import NAMES, mix_words
+from drivebay.analysis.groups import NAMES, mix_words
+from drivebay.analysis.modified import changes
 from drivebay.common import units
 from drivebay.definitions.suites import Test, spoken
 from drivebay.report.theme import SERIES

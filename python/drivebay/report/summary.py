@@ -1,4 +1,4 @@
-"""The top of the report: what was tested, how complete it is, the findings, the headline table.
+"""The top of the report: what was tested, how complete it is, the first screen, the main figures.
 
 Published figures stand beside the reproduced ones with their error; a shortened run says so and is
 not compared. Everything that a target says of itself is text, whatever it contains.
@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivebay.analysis import Headline
-from drivebay.analysis.changed import changes
+from drivebay.analysis import Headline, conditions
+from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
-from drivebay.analysis.moved import gone, moved
+from drivebay.analysis.modified import changes
 from drivebay.report import kinds
+from drivebay.report.charts.model import Panel
 from drivebay.report.components import details, table
+from drivebay.report.figures import figure_bars
+from drivebay.report.kinds.client import scatter_panel
 from drivebay.report.markup import Child, Html, el
-from drivebay.report.runs import Entry, capacity, run_differently
+from drivebay.report.render_page import Page, pairs
+from drivebay.report.runs import Entry, capacity, run_differently, runs
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 
-FURTHEST = 3
+FURTHEST = 2
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
+KEY_BARS = {"consistency": 1, "ladder": 4, "mixed": 1, "trace": 1, "thermal": 1}
+"""How many tests of each kind have a bar on the first screen."""
+SPREAD = (
+    "± is the standard deviation of samples of 1 s, n their number; where it is another kind, "
+    "pointing at the figure says so."
+)
 
 
 def header(all_entries: Sequence[Entry]) -> Html:
@@ -110,33 +120,105 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
 # --- in sentences ---------------------------------------------------------------------------------
 
 
-def findings(all_entries: Sequence[Entry]) -> list[Html | None]:
-    """The summary in sentences: published figures met, what each test found, what differs."""
-    body: list[Html | None] = []
-    for entry in all_entries:
-        who = f"{entry.name}: " if len(all_entries) > 1 else ""
-        lines = agreement(entry)
-        body += [el("p", who + line, class_="agreement") for line in lines]
-    if len(all_entries) == 1:
-        body.append(_of_review(all_entries[0]))
-    if len(all_entries) == 2:
-        first, other = all_entries
-        if lines := difference(first, other):
-            body.append(
-                el(
-                    "p",
-                    "What differs most, from ",
-                    el("strong", first.name),
-                    " to ",
-                    el("strong", other.name),
-                    ":",
-                )
-            )
-            body.append(el("ul", [el("li", line) for line in lines], class_="findings"))
-    return body
+def overview(page: Page) -> Html:
+    """The first screen: a verdict, key figures as bars, the consistency test's seconds; then, one
+    click away, what each test found and every main figure."""
+    entries = page.entries
+    suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
+    about = [el("p", " ".join(one.description.split()), class_="lede") for one in suites.values()]
+    el("p", SPREAD, class_="small")
+    return el(
+        "section",
+        el("h2", "Summary"),
+        [el("p", _verdict(entry, len(entries) == 1), class_="verdict") for entry in entries],
+        _differences(entries),
+        el("div", pairs(_key_bars(entries)), class_="key"),
+        page.show(_seconds(entries)),
+        [_found(entry) for entry in entries] if len(entries) == 1 else None,
+        details(
+            "Main figures of all tests", headline_table(entries), el("p", SPREAD, class_="small")
+        ),
+        all_published(entries),
+        details(f"The suite: {', '.join(suites)}", about),
+        id="summary",
+        class_="page",
+    )
 
 
-def _of_review(entry: Entry) -> Html | None:
+def _verdict(entry: Entry, alone: bool) -> list[Child]:
+    """What it is, what it does best and worst, what to doubt."""
+    virtual = entry.kind == "virtual"
+    figures = "virtual drive: its figures are simulated" if virtual else "real drive, measured"
+    lines = [f"{capacity(entry.review)}, {figures}."]
+    rates = []
+    for measured in entry.review.tests.values():
+        bars = kinds.of(measured.test.kind).bars(measured) if measured.phases else ()
+        found = [measured.figures.get(bar.key) for bar in bars[:1] if bar.unit == "MB/s"]
+        rates += [(one.value, measured.test.title) for one in found if one and one.value]
+    if len(rates) > 1:
+        (high, best), (low, worst) = max(rates), min(rates)
+        lines.append(
+            f"Highest data rate: {quantity(high, 'MB/s')} ({best}); lowest: "
+            f"{quantity(low, 'MB/s')} ({worst})."
+        )
+    return [
+        el("strong", f"{entry.full_name if alone else entry.name}: "),
+        " ".join(lines + _doubt(entry)),
+    ]
+
+
+def _doubt(entry: Entry) -> list[str]:
+    result = entry.review.result
+    if result.quick:
+        return ["The run was shortened: its figures cannot be compared with published ones."]
+    if lines := agreement(entry):
+        return lines
+    if entry.kind == "virtual":
+        return ["No figures of this drive are published to compare these with."]
+    count = len(conditions(result).warnings)
+    warnings = "No validity warning was" if not count else f"{count} validity warnings were"
+    return [f"{warnings.replace('1 validity warnings were', '1 validity warning was')} raised."]
+
+
+def _key_bars(entries: Sequence[Entry]) -> list[Html]:
+    """The first figure of the tests that reviews are known by."""
+    left = dict(KEY_BARS)
+    shown = []
+    tests = {test.id: test for entry in entries for test in entry.review.result.suite.tests}
+    for test in tests.values():
+        found = runs(entries, [test.id])
+        if not found or not left.get(test.kind) or (test.kind == "ladder" and len(test.phases) < 2):
+            continue
+        bar = kinds.of(test.kind).bars(found[0].measured)[0]
+        title = el("a", test.title, href=f"#{test.id}")
+        shown.append(figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=title))
+        left[test.kind] -= 1
+    return shown
+
+
+def _seconds(entries: Sequence[Entry]) -> list[Panel]:
+    """The scatter of the first consistency test."""
+    tests = [m.test for entry in entries for m in entry.review.tests.values()]
+    test = next((one for one in tests if one.kind == "consistency"), None)
+    found = runs(entries, [test.id]) if test else []
+    return (
+        [scatter_panel("summary-seconds", found, f"{test.title}: IOPS of each second")]
+        if test and found
+        else []
+    )
+
+
+def _differences(entries: Sequence[Entry]) -> list[Html]:
+    if len(entries) != 2 or not (lines := difference(*entries)):
+        return []
+    names = [el("strong", entry.name) for entry in entries]
+    return [
+        el("p", "What differs most, from ", names[0], " to ", names[1], ":"),
+        el("ul", [el("li", line) for line in lines], class_="findings"),
+    ]
+
+
+def _found(entry: Entry) -> Html | None:
     """What each test found, in the suite's order."""
     lines = [
         line
@@ -146,7 +228,8 @@ def _of_review(entry: Entry) -> Html | None:
     ]
     if not lines:
         return None
-    return el("ul", [el("li", line) for line in lines], class_="findings")
+    items = el("ul", [el("li", line) for line in lines], class_="findings")
+    return details("What each test found", items)
 
 
 def agreement(entry: Entry) -> list[str]:

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from drivebay.analysis.changed import changes
+from drivebay.analysis.modified import changes
 from drivebay.common import provenance, signals
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
 from drivebay.definitions.suites import Suite, Test

@@ -56,7 +56,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 def _printed_unit(row_id: str) -> str:
     from drivebay.analysis import published
 
-    return published.printed_unit(row_id)
+    return published.figures()[row_id].printed_unit
 
 
 def _digits(value: float) -> float:

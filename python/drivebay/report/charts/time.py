@@ -96,13 +96,16 @@ def _ios_axis(scale: str, samples: Sequence[Floats]) -> Axis:
     return model.scaled(scale, values, Axis("IOPS, each second"), room=0.12)
 
 
-def scatter(chart_id: str, found: Sequence[Run], *, whole: bool) -> Chart:
-    """IOPS of every second as points: the whole run with the sensors, or the last seconds that the
-    test's figure is taken from.
+def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool = True) -> Chart:
+    """IOPS of every second as points: the whole run with the sensors and the published level, or
+    the last seconds that the test's figure is taken from.
 
     Views: "TEST|linear", "TEST|log", and for a window "TEST|close"; TEST is a test's id or "all".
     """
-    panes = [Pane("ios", "IOPS, each second", "IOPS"), *(_sensors(found) if whole else [])]
+    panes = [
+        Pane("ios", "IOPS, each second", "IOPS"),
+        *(_sensors(found) if whole and sensors else []),
+    ]
     parts = {id(run): _window(run, whole) for run in found}
     series = []
     for place, pane in enumerate(panes):
@@ -110,23 +113,49 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool) -> Chart:
             part = parts[id(run)]
             values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
             series.append(_series(run, values, part.start, place, pane, run.colour))
+    levels = [_level(run, parts[id(run)]) if whole else None for run in found]
+    known = [place for place, level in enumerate(levels) if level is not None]
+    series += [level for level in levels if level is not None]
+    first = len(panes) * len(found)
     views = {}
     for test in [*dict.fromkeys(run.measured.test.id for run in found), ALL]:
         shown = [place for place, run in enumerate(found) if test in (ALL, run.measured.test.id)]
-        numbers = tuple(p * len(found) + place for p in range(len(panes)) for place in shown)
+        numbers = [p * len(found) + place for p in range(len(panes)) for place in shown]
+        numbers += [first + at for at, place in enumerate(known) if place in shown]
         some = [found[place] for place in shown]
         samples = [run.measured.phases[0].timeline.ios[parts[id(run)]] for run in some]
+        samples += [np.asarray(one.y) for one in levels if one is not None and whole]
         marks = _tints(some[0].measured.phases[0].timeline) if whole and len(some) == 1 else ()
         ends = [parts[id(run)] for run in some]
         span = (min(part.start for part in ends), max(part.stop for part in ends))
         for scale in SCALES[: 2 if whole else 3]:
             y = _ios_axis(scale, samples)
             y = replace(y, tick_form="si" if whole else "plain")
-            views[f"{test}|{scale}"] = View(numbers, Axis("seconds", limits=span), y, marks)
+            views[f"{test}|{scale}"] = View(tuple(numbers), Axis("seconds", limits=span), y, marks)
     height = 320 + 130 * (len(panes) - 1)
     axes = tuple(pane.axis() for pane in panes)
     axes = (replace(axes[0], tick_form="si" if whole else "plain"), *axes[1:])
     return Chart(chart_id, height, tuple(series), Axis("seconds"), axes, views=views)
+
+
+def _level(run: Run, part: slice) -> Series | None:
+    """The published mean of the last seconds, as a line over the run."""
+    key = (run.measured.test.id, "mean_iops")
+    rows = [row for row in run.entry.review.headline if (row.test_id, row.key) == key]
+    if not rows or rows[0].published is None:
+        return None
+    return Series(
+        "line",
+        (part.start, part.stop),
+        (rows[0].published, rows[0].published),
+        run.name,
+        f"published: {rows[0].published_text}",
+        "IOPS",
+        run.colour if by_drive([run]) else "@published",
+        dash="dash",
+        width=1.6,
+        hover="{group}",
+    )
 
 
 def scatter_both(chart_id: str, run: Run) -> Chart:

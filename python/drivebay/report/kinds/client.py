@@ -7,9 +7,10 @@ consistency test every second as a point.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from drivebay.analysis import Measured, latency
-from drivebay.analysis.mixes import NAMES
+from drivebay.analysis.groups import NAMES
 from drivebay.analysis.timeline import Spread
 from drivebay.common.units import binary_bytes
 from drivebay.report import figures
@@ -24,6 +25,8 @@ from drivebay.report.render_page import switch
 from drivebay.report.runs import SELF, Run, short_title
 from drivebay.report.text import inside, number, quantity
 
+SHORT_PX = 280
+STEADIER = "Simulated: the seconds of a real drive scatter more."
 SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
 BIN_ERROR = (
     f"Percentiles are nearest-rank from exact counts in bins, at most "
@@ -85,6 +88,21 @@ def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     ]
 
 
+def scatter_panel(chart_id: str, found: Sequence[Run], title: str) -> Panel:
+    """The scatter of the whole run by itself, all runs at once."""
+    chart = time.scatter(chart_id, found, whole=True, sensors=False)
+    views = {
+        key.removeprefix(f"{time.ALL}|"): view
+        for key, view in chart.views.items()
+        if key.startswith(f"{time.ALL}|")
+    }
+    whole = [_spread(run.measured.steps[0].ios) for run in found]
+    scales = (model.LINEAR, model.LOG)
+    chart = replace(chart, views=views, height=SHORT_PX)
+    panel = _scatter(title, chart, found, whole, "One point per second.", scales)
+    return replace(panel, first_slot=0)
+
+
 def _scatter(
     title: str,
     chart: Chart,
@@ -96,11 +114,12 @@ def _scatter(
     sensors: Sequence[str] = (),
 ) -> Panel:
     axis = Switch("axis", "Axis", scales)
+    virtual = any(run.entry.kind == "virtual" for run in found)
     return Panel(
         title,
         chart,
         model.spoken(found, samples),
-        (*model.scale_notes(*scales), *model.notes(*sensors)),
+        (*model.scale_notes(*scales), *model.notes(*sensors, STEADIER if virtual else "")),
         lead,
         (part, axis) if part else (axis,),
         model.run_key(found, ""),

@@ -1,9 +1,9 @@
-"""How a virtual drive differs from its catalog entry, read from the profile that a result keeps.
+"""Modified profiles: how a virtual drive differs from its catalog entry.
 
-A changed drive is not the one that was reviewed: its figures stand under its changes' names and are
-not compared with published ones. A profile keeps its variants ("heatsink") beside its values, and a
-value that a user gave has "what-if" as its source, with the user's words where one word changed
-several values, so that both can be seen from the profile alone.
+A modified drive is not the one that was reviewed: its figures stand under its changes' names and
+are not compared with published ones. A result's profile tells the changes: it keeps its variants
+("heatsink") beside its values, and a value that a user gave has "what-if" as its source, with the
+user's words where one word changed several values.
 """
 
 from __future__ import annotations
