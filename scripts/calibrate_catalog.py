@@ -28,7 +28,7 @@ from typing import Any
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions import profiles as catalog
 from drivebay.lab import calibrate
-from drivebay.lab.calibrate import chosen, table
+from drivebay.lab.calibrate import select_parameters, table
 
 FAMILY = "sm951-ahci-512"
 AGREES_SD = 2.0
@@ -102,13 +102,13 @@ def run(stage: Stage, *, jobs: int | None, out: Path | None) -> dict[str, Any]:
         list(stage.rows),
         base=FAMILY,
         parameters=stage.parameters,
-        middle=True,
+        from_middle=True,
         jobs=jobs,
         out=out,
         resume=out is not None and out.with_name(f"{out.stem}.journal.jsonl").exists(),
     )
     document = table.as_json(found)
-    at = {one.name: one.start for one in chosen(catalog.load(FAMILY), stage.parameters)}
+    at = {one.name: one.start for one in select_parameters(catalog.load(FAMILY), stage.parameters)}
     for row, one in zip(document["parameters"], found.parameters, strict=True):
         row["catalog"] = at[one.name]
         row["agrees"] = one.sd is not None and abs(one.value - at[one.name]) <= AGREES_SD * one.sd
@@ -139,12 +139,12 @@ def markdown(stages: Sequence[dict[str, Any]]) -> str:
     for stage in stages:
         for row in stage["figures"]:
             lines.append(
-                f"| {stage['stage']} | {row['name']} | {row['label']} | {row['given']:g} "
+                f"| {stage['stage']} | {row['name']} | {row['label']} | {row['observed']:g} "
                 f"{row['unit']} | {_number(row['after'])} | {_number(row['error_pct'])} % |"
             )
     lines += [""]
     for stage in stages:
-        lines += [f"- {stage['stage']}: {said}" for said in stage["knowledge"]["sentences"]]
+        lines += [f"- {stage['stage']}: {said}" for said in stage["identifiability"]["sentences"]]
     return "\n".join(lines) + "\n"
 
 

@@ -23,7 +23,7 @@ from drivebay.lab.sweep.store import Store
 TABLE: dict[str, Any] = {
     "name": "scaling",
     "drives": ["sm951-ahci-512"],
-    "with": [
+    "set": [
         "drive.capacity_sectors=56000000",
         "gc.idle.free_mb=1000",
         "nand.blocks_per_plane=64",
@@ -43,7 +43,7 @@ class Silent:
 
     began = 0.0
 
-    def begin(self, runs: int, done: int, slots: int) -> None:
+    def begin(self, runs: int, done: int, capacity: int) -> None:
         self.began = time.monotonic()
 
     def ended(self, index: int, error: str | None) -> None:
@@ -98,9 +98,9 @@ def main() -> None:
         cpu = time.process_time()
         with cluster.opened(None, 2) as here:
             state = engine._State()
-            crew = engine._Crew(many, Store(folder), sink, here, 0, state)
+            dispatcher = engine._Dispatcher(many, Store(folder), sink, here, 0, state)
             begun = time.monotonic()
-            crew.work(iter(range(many.runs)), threading.Event())
+            dispatcher.work(iter(range(many.runs)), threading.Event())
             wall, cpu = time.monotonic() - begun, time.process_time() - cpu
     print(f"{options.tasks} runs that do nothing: {1e3 * wall / options.tasks:.2f} ms each, "
           f"{1e3 * cpu / options.tasks:.2f} ms of this process's processor time")  # fmt: skip

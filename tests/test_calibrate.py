@@ -25,8 +25,16 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.profiles import Profile
 from drivebay.lab import calibrate
-from drivebay.lab.calibrate import aims, chosen, given, knowledge, shorten, table, write
-from drivebay.lab.calibrate.goals import Job
+from drivebay.lab.calibrate import (
+    fitting,
+    identifiability,
+    observations,
+    select_parameters,
+    shorten,
+    table,
+    write,
+)
+from drivebay.lab.calibrate.experiment import Job
 from drivebay.lab.calibrate.journal import Journal
 from drivebay.lab.calibrate.parameters import Parameter, with_values
 from drivebay.targets.virtual.target import VirtualTarget
@@ -91,7 +99,7 @@ HIDDEN = {
     "nand.read_us": 72.0,
 }
 FIT = tuple(HIDDEN)
-TRIALS = 16
+EVALUATIONS = 16
 SEED_OF_REVIEW = 7
 """Not the fit's: a twin does not know the dice of the drive that it is like."""
 
@@ -124,7 +132,7 @@ def folder(base: Profile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The review of a drive whose values nobody is told."""
     place = tmp_path_factory.mktemp("calibrate")
     (place / "small.toml").write_text(SUITE)
-    hidden = with_values(base, chosen(base, FIT), [HIDDEN[name] for name in sorted(FIT)])
+    hidden = with_values(base, select_parameters(base, FIT), [HIDDEN[name] for name in sorted(FIT)])
     suite = suites.load(str(place / "small.toml"))
     return review.run(
         lambda: VirtualTarget(hidden), suite, out=place / "hidden", seed=SEED_OF_REVIEW
@@ -138,9 +146,9 @@ def twin(folder: Path, base: Profile) -> calibrate.Calibration:
         folder,
         base=base,
         parameters=[*FIT, "thermal.throttle.0.on_c"],
-        hold=["mixed"],
+        hold_out=["mixed"],
         out=folder.parent / "My twin.toml",
-        trials=TRIALS,
+        evaluations=EVALUATIONS,
         jobs=2,
     )
 
@@ -150,8 +158,8 @@ def test_a_hidden_drive_is_recovered_and_what_was_held_out_predicted(
 ) -> None:
     assert twin.recovered and twin.predicted
     errors = {one.name: one.error_percent or 0 for one in twin.figures}
-    assert len([one for one in twin.figures if not one.held]) == 8, list(errors)
-    assert {one.test for one in twin.figures if one.held} == {"mixed"}
+    assert len([one for one in twin.figures if not one.held_out]) == 8, list(errors)
+    assert {one.test for one in twin.figures if one.held_out} == {"mixed"}
     assert max(map(abs, errors.values())) < 10
     assert max(abs(one.error_before_percent or 0) for one in twin.figures) > 8
     found = {one.name: one.value for one in twin.parameters}
@@ -160,7 +168,7 @@ def test_a_hidden_drive_is_recovered_and_what_was_held_out_predicted(
 
 
 def test_what_the_data_cannot_tell_is_said(twin: calibrate.Calibration) -> None:
-    said = "\n".join(twin.knowledge.sentences)
+    said = "\n".join(twin.identifiability.sentences)
     assert "No figure that was fitted depends on thermal.throttle.0.on_c" in said
     assert "controller.write_command_us stays open over" in said  # the slot hides it
     (unseen,) = (one for one in twin.parameters if one.name == "thermal.throttle.0.on_c")
@@ -192,13 +200,13 @@ def test_an_interrupted_fit_ends_the_same_on_any_number_of_workers(
         folder,
         base=base,
         parameters=[*FIT, "thermal.throttle.0.on_c"],
-        hold=["mixed"],
+        hold_out=["mixed"],
         out=out,
-        trials=TRIALS,
+        evaluations=EVALUATIONS,
         jobs=1,
         resume=True,
     )
-    assert 0 < again.trials < twin.trials
+    assert 0 < again.evaluations < twin.evaluations
     assert out.read_bytes() == twin.out.read_bytes()
     assert again.figures == twin.figures
     rest = Journal.beside(out).read_bytes().splitlines(keepends=True)
@@ -208,13 +216,13 @@ def test_an_interrupted_fit_ends_the_same_on_any_number_of_workers(
 def test_ctrl_c_keeps_what_was_found(
     folder: Path, base: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(_what: str, count: int) -> None:
+    def progress(_what: str, count: int) -> None:
         if count == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
     out = tmp_path / "fit.toml"
     with pytest.raises(Interrupted, match="every finished test is kept") as caught:
-        calibrate.fit(folder, base=base, parameters=["nand.read_us"], out=out, told=told)
+        calibrate.fit(folder, base=base, parameters=["nand.read_us"], out=out, progress=progress)
     assert "--resume" in caught.value.hint
     assert not out.exists()
     assert len(Journal.beside(out).read_text().splitlines()) >= 1 + 2
@@ -241,22 +249,22 @@ def test_ctrl_c_keeps_what_was_found(
 )
 def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        chosen(catalog.load("sm951-ahci-512"), words)
+        select_parameters(catalog.load("sm951-ahci-512"), words)
     assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("change", "message", "hint"),
     [
-        ({"hold": ["nothing"]}, "the result has no such test", "--hold-out reads"),
-        ({"hold": ["reads"], "only": ["reads"]}, "named with --only, too", ""),
-        ({"hold": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
+        ({"hold_out": ["nothing"]}, "the result has no such test", "--hold-out reads"),
+        ({"hold_out": ["reads"], "only": ["reads"]}, "named with --only, too", ""),
+        ({"hold_out": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
         ({"parameters": ["thermal.capacity_j_per_k"]}, "no figure depends on", "--only"),
-        ({"given": "S9999"}, "no such row", "S058"),
-        ({"given": "S048"}, "no measured figure nor a ratio", "bootable|yes"),
-        ({"given": "nowhere"}, "neither a result folder nor published rows", "drivebay review"),
+        ({"data": "S9999"}, "no such row", "S058"),
+        ({"data": "S048"}, "no measured figure nor a ratio", "bootable|yes"),
+        ({"data": "nowhere"}, "neither a result folder nor published rows", "drivebay review"),
         ({"base": "sm951-ahci-512"}, "has 7,475,200,000 bytes", "capacity_sectors = 14600000"),
-        ({"trials": -1}, "--trials: -1 is not allowed", ""),
+        ({"evaluations": -1}, "--evaluations: -1 is not allowed", ""),
         ({"jobs": 0}, "--jobs: 0 is not allowed", ""),
         ({"out": "fit.json"}, "ends in .toml", "fit.toml"),
         ({"out": "no/such/fit.toml"}, "does not exist", "mkdir -p"),
@@ -266,9 +274,9 @@ def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint:
 def test_a_fit_that_cannot_be_made(
     change: dict[str, Any], message: str, hint: str, folder: Path, base: Profile
 ) -> None:
-    given: dict[str, Any] = {"given": folder, "base": base, "parameters": ["nand.read_us"]} | change
+    given: dict[str, Any] = {"data": folder, "base": base, "parameters": ["nand.read_us"]} | change
     with pytest.raises(DrivebayError, match=message) as caught:
-        calibrate.fit(given.pop("given"), **given)
+        calibrate.fit(given.pop("data"), **given)
     assert "\n" not in caught.value.message + caught.value.hint
     assert any(part in caught.value.hint for part in hint.split("|"))
 
@@ -303,12 +311,12 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
         if step["id"] == "writes":
             step |= {"state": "pending", "files": {}}
     (partial / "manifest.json").write_text(json.dumps(manifest))
-    found = given.goal(partial, base)
+    found = fitting.experiment_for(partial, base)
     assert any("is a quick review" in note for note in found.notes)
     assert any("not run in partial: writes" in note for note in found.notes)
     assert found.words.endswith("(small, quick)")
     with pytest.raises(UserError, match="has not been run") as caught:
-        given.goal(partial, base, only=["writes"])
+        fitting.experiment_for(partial, base, only=["writes"])
     assert "drivebay review --resume" in caught.value.hint
 
 
@@ -322,7 +330,7 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     words = ["calibrate", str(folder), "--from", str(base_path), "--out", str(out)]
     words += ["--hold-out", "mixed"]
     words += [word for name in (*FIT, "thermal.throttle.0.on_c") for word in ("--fit", name)]
-    words += ["--evaluations", str(TRIALS), "--resume"]
+    words += ["--evaluations", str(EVALUATIONS), "--resume"]
     runner = typer.testing.CliRunner()
     shown = runner.invoke(app, [*words, "--json"], standalone_mode=False)
     assert shown.exit_code == 0 and not shown.return_value, shown.output
@@ -359,29 +367,31 @@ def test_values_and_coordinates_are_each_others_inverse() -> None:
 
 def test_a_list_is_fitted_by_one_factor_and_a_section_by_its_ranged_values() -> None:
     drive = catalog.load("sm951-ahci-512")
-    (program,) = chosen(drive, ["program_us=600..1100"])
+    (program,) = select_parameters(drive, ["program_us=600..1100"])
     assert program.start == 832
     assert with_values(drive, (program,), (416.0 * 2.5,)).raw["nand"]["program_us"]["value"] == [
         525.0,
         1555.0,
     ]
-    names = [one.name for one in chosen(drive, ["energy"])]
+    names = [one.name for one in select_parameters(drive, ["energy"])]
     assert "energy.program_4k_uj" in names and "energy.idle_mw" not in names  # published, no range
 
 
 def test_bounds_and_ranges_count_only_outside() -> None:
-    span = aims.Aim("S1", "t", "t", "MB/s", 60.0, 0.05, "range", 90.0)
+    span = observations.Observation("S1", "t", "t", "MB/s", 60.0, 0.05, "range", 90.0)
     assert span.error(75) == 0
     assert span.error(45) == pytest.approx(np.log(45 / 60))
     assert span.error(99) == pytest.approx(np.log(99 / 90))
-    assert span.error(None) == -aims.MISSING == span.error(0)
-    assert aims.loss({"a": 100.0}) < 100.0**2 / 10, "one outlier does not rule the others"
+    assert span.error(None) == -observations.MISSING == span.error(0)
+    assert observations.loss({"a": 100.0}) < 100.0**2 / 10, "one outlier does not rule the others"
 
 
 def test_two_parameters_that_only_act_together_are_named() -> None:
     parameters = [Parameter(name, 2, 1, 4) for name in ("x", "y", "z")]
     slopes = np.array([[50.0, 50.0, 0.0], [49.0, 50.0, 0.0], [0.0, 0.0, 0.01]])
-    found = knowledge.knowledge(parameters, (2, 2, 2), ("f", "g", "h"), (0.01,) * 3, slopes)
+    found = identifiability.identifiability(
+        parameters, (2, 2, 2), ("f", "g", "h"), (0.01,) * 3, slopes
+    )
     assert found.determined == 1
     assert found.correlation[0, 1] < -0.95
     assert any(s.startswith("x and y cannot be told apart") for s in found.sentences)
@@ -403,8 +413,8 @@ def test_a_test_is_cut_only_where_its_data_say_the_same(folder: Path) -> None:
 def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
     """The XP941 has an interface of its own, and the family's flash."""
     base = catalog.load("sm951-ahci-512")
-    rows = given.goal("S148", base)
-    parameters = chosen(base, ["nand.read_us", "host_interface.serial_us"])
+    rows = fitting.experiment_for("S148", base)
+    parameters = select_parameters(base, ["nand.read_us", "host_interface.serial_us"])
     (job,) = rows.tests
     assert job.drive == "sm951-ahci-512"
     other = Job("xp941-512", job.test)
@@ -419,9 +429,9 @@ def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
 
 def test_what_is_written_is_read_back_from_a_base_and_whole(tmp_path: Path) -> None:
     drive = catalog.load("sm951-ahci-512")
-    names = ["thermal.throttle.1.on_c", "nand.read_us"]
-    parameters = chosen(drive, names)
-    changed = with_values(drive, parameters, (75.0, 50.0), source='a "quoted" source')
+    names = ["nand.read_us", "thermal.throttle.1.on_c"]
+    parameters = select_parameters(drive, names)
+    changed = with_values(drive, parameters, (50.0, 75.0), source='a "quoted" source')
     for made in (changed, changed.with_(thermal__ambient_c=30)):
         path = tmp_path / f"{made.raw['thermal']['ambient_c']['value']}.toml"
         path.write_text(write.text(made, names, name="twin", head="two\nlines"))

@@ -121,12 +121,12 @@ def test_each_drive_is_reviewed_once_on_the_host_that_has_it(
 
 
 def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path) -> None:
-    """`bay` reads its end from its input: as on Ctrl-C, what had finished is kept."""
+    """The review process reads its end from its input: as on Ctrl-C, what had finished is kept."""
     file = sparse(tmp_path / "a.img", GIB)
     both = suite()
     long = both.tests[1].phases[0].workload.model_copy(update={"duration_s": 300.0})
     second = both.tests[1].model_copy(update={"phases": (Phase(label="run", workload=long),)})
-    order = {
+    request = {
         "path": str(file),
         "destroy_serial": None,
         "overwrite_signature": False,
@@ -135,24 +135,24 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
         "seed": 1,
         "folder": str(tmp_path / "review"),
     }
-    bay = subprocess.Popen(
-        [sys.executable, "-m", "drivebay.lab.sweep.bay"],
+    process = subprocess.Popen(
+        [sys.executable, "-m", "drivebay.lab.sweep.review_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert bay.stdin is not None and bay.stdout is not None
-    bay.stdin.write(json.dumps(order) + "\n")
-    bay.stdin.flush()
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps(request) + "\n")
+    process.stdin.flush()
     done = tmp_path / "review" / "steps" / "reads"
     for _ in range(1200):
-        if done.exists() or bay.poll() is not None:
+        if done.exists() or process.poll() is not None:
             break
         time.sleep(0.05)
-    bay.stdin.close()
-    answer = json.loads(bay.stdout.read())
-    assert bay.wait(60) == 0 and answer["error"] == "interrupted"
+    process.stdin.close()
+    answer = json.loads(process.stdout.read())
+    assert process.wait(60) == 0 and answer["error"] == "interrupted"
     assert [step.state for step in results.load(tmp_path / "review").steps] == ["done", "pending"]
 
 
@@ -189,4 +189,4 @@ def test_a_worker_tests_nothing_that_it_has_not_announced(
         fleet.testable([tmp_path / "none"], [])
     with pytest.raises(EnvironmentProblem, match="more than one worker announces"):
         assert made.spec.fleet is not None
-        fleet.must_be_there(made.spec.fleet, {f"drive:{file}": 2.0})
+        fleet.check_announced(made.spec.fleet, {f"drive:{file}": 2.0})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 import tomllib
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from drivebay.analysis.effects import Factor, Study
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
-from drivebay.lab.sweep import cluster, engine, outcome, plan, spec, work
+from drivebay.lab.sweep import cluster, engine, plan, spec, summary, work
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.store import Store
 
@@ -30,7 +31,7 @@ SMALL = ("drive.capacity_sectors=8000000", "gc.idle.free_mb=200",
 TABLE: dict[str, Any] = {
     "name": "small",
     "drives": ["sm951-ahci-512"],
-    "with": list(SMALL),
+    "set": list(SMALL),
     "workload": {
         "pattern": "random",
         "read_percent": 0,
@@ -54,16 +55,15 @@ def a_plan(**changes: Any) -> Plan:
 
 
 class Watched:
-    """A sink that keeps what it is told, and calls `now` five times a second."""
+    """A sink that keeps what it is told."""
 
-    def __init__(self, now: Any = None) -> None:
+    def __init__(self) -> None:
         self.begun: tuple[int, int, int] | None = None
         self.over: dict[int, str | None] = {}
         self.warnings: list[str] = []
-        self._now = now
 
-    def begin(self, runs: int, done: int, slots: int) -> None:
-        self.begun = (runs, done, slots)
+    def begin(self, runs: int, done: int, capacity: int) -> None:
+        self.begun = (runs, done, capacity)
 
     def ended(self, index: int, error: str | None) -> None:
         self.over[index] = error
@@ -111,7 +111,7 @@ def figures(folder: Path) -> list[dict[str, Any]]:
         ({"drivs": ["x"]}, "a.toml: drivs is not a key of a sweep"),
         ({"drives": ["sm951-ahci-511"]}, "'sm951-ahci-511' is not in the catalog"),
         ({"drives": []}, "give either 'drives' or a [fleet]"),
-        ({"with": ["heatsnk"]}, "heatsnk: sm951-ahci-512 has no such variant"),
+        ({"set": ["heatsnk"]}, "heatsnk: sm951-ahci-512 has no such variant"),
         ({"suite": "quick"}, "give either 'suite' or a [workload]"),
         ({"workload": {**TABLE["workload"], "queue_depth": 0}}, "workload.queue_depth: 0 is not"),
         ({"seeds": [1, 1]}, "seeds: one is given twice"),
@@ -217,9 +217,19 @@ def test_parts_are_the_same_for_any_workers_and_a_killed_one_loses_only_its_run(
         killed.append(time.monotonic())
         os.kill(nanny.pid, signal.SIGKILL)
 
-    sink = Watched(kill)
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            kill()
+
+    sink = Watched()
     store = Store(str(tmp_path / "a"))
-    found = engine.run(made, store, sink, scheduler=workers.scheduler_address)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        found = engine.run(made, store, sink, scheduler=workers.scheduler_address)
+    finally:
+        over.set()
     assert killed and (found.done, found.failed) == (8, {})
     assert all(one.endswith("its worker died; it is begun anew") for one in sink.warnings)
     assert sink.warnings, "a run was lost"
@@ -303,21 +313,21 @@ def test_nothing_that_does_not_fit_into_memory_is_begun(monkeypatch: pytest.Monk
         def submit(self, *_: Any, **__: Any) -> Any:
             return distributed.Future
 
-    def crew(budget: int) -> Any:
+    def dispatcher(budget: int) -> Any:
         here = cluster.Cluster(Client(), True, budget, budget, True)
         monkeypatch.setattr(Store, "failures", lambda *_: set())
-        return engine._Crew(made, Store("memory://x"), Watched(), here, 0, engine._State())
+        return engine._Dispatcher(made, Store("memory://x"), Watched(), here, 0, engine._State())
 
-    two = crew(2 * need)
+    two = dispatcher(2 * need)
     for index in range(4):
-        two._state.waiting.append(engine._Attempt(index, 0, two._fitting(index)))
+        two._state.waiting.append(engine._Attempt(index, 0, two._memory_of(index)))
     for _ in range(2):
         attempt = two._next()
         assert attempt is not None
         two._state.memory_bytes += attempt.memory_bytes
     assert two._next() is None and len(two._state.waiting) == 2
     with pytest.raises(EnvironmentProblem, match=r"needs .* of memory"):
-        crew(need - 1)._fitting(0)
+        dispatcher(need - 1)._memory_of(0)
 
 
 def test_the_command_runs_here_reports_and_tells_of_a_wrong_scheduler(
@@ -388,6 +398,6 @@ def test_a_range_is_grouped_evenly_and_a_missing_figure_counts_nowhere() -> None
 
 
 def test_factors_of_a_plan_name_the_drive_where_there_are_several() -> None:
-    made = a_plan(drives=["sm951-ahci-512", "sm951-nvme-512"], **{"with": []}, parameters=[])
-    assert [one.name for one in outcome.factors(made)] == ["drive"]
-    assert outcome.about(made, {}).facts[0][1] == "sm951-ahci-512, sm951-nvme-512"
+    made = a_plan(drives=["sm951-ahci-512", "sm951-nvme-512"], set=[], parameters=[])
+    assert [one.name for one in summary.factors(made)] == ["drive"]
+    assert summary.about(made, {}).facts[0][1] == "sm951-ahci-512, sm951-nvme-512"

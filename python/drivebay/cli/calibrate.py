@@ -103,13 +103,13 @@ def calibrate(
             base=base,
             parameters=fit,
             only=only or (),
-            hold=hold_out or (),
+            hold_out=hold_out or (),
             out=out,
-            trials=evaluations,
+            evaluations=evaluations,
             jobs=jobs,
             seed=seed,
             resume=resume,
-            told=lambda what, count: show(f"{what}: {count} evaluations"),
+            progress=lambda what, count: show(f"{what}: {count} evaluations"),
         )
     for note in found.notes:
         say(f"note: {note}")
@@ -119,7 +119,7 @@ def calibrate(
         table(tables.PARAMETER_HEAD, tables.parameter_rows(found), right=(1, 2, 3))
         print()
         table(tables.FIGURE_HEAD, tables.figure_rows(found), right=(2, 3, 4, 5))
-        print("", *found.knowledge.sentences, sep="\n")
-        print(f"\n{found.out}, after {found.trials} evaluations")
+        print("", *found.identifiability.sentences, sep="\n")
+        print(f"\n{found.out}, after {found.evaluations} evaluations")
     if not (found.recovered and found.predicted):
         raise typer.Exit(EXIT_CHECK_FAILED)

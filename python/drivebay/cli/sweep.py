@@ -89,12 +89,12 @@ def sweep(
 
 def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) -> None:
     """The page beside the parts, and the effects on stdout."""
-    from drivebay.lab.sweep import outcome
+    from drivebay.lab.sweep import summary
     from drivebay.lab.sweep.store import REPORT
     from drivebay.report import sweep_page
 
-    study = outcome.studied(made, store)
-    page = sweep_page.render(outcome.about(made, failed), study)
+    study = summary.study_of(made, store)
+    page = sweep_page.render(summary.about(made, failed), study)
     store.write(REPORT, page.encode())
     if as_json:
         effects = {test: [asdict(one) for one in study.figures(test)] for test in study.tests}

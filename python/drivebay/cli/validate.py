@@ -51,7 +51,7 @@ def validate(
     with status() as show:
         runs = run_all(
             plan,
-            told=lambda run, done, count: show(
+            progress=lambda run, done, count: show(
                 f"{done} of {count} runs: {run.test} on {run.drive}"
             ),
         )

@@ -52,4 +52,4 @@ def worker(
     number = cluster.default_jobs() if jobs is None else jobs
     if not number and not drives:
         raise UserError("there is nothing to offer", "give --jobs 1 or more, or --file PATH")
-    workers.serve(address, jobs=number, drives=drives, told=say)
+    workers.serve(address, jobs=number, drives=drives, say=say)

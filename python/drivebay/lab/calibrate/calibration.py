@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from drivebay.definitions.profiles import Profile
-from drivebay.lab.calibrate.aims import Aim
-from drivebay.lab.calibrate.goals import Goal
-from drivebay.lab.calibrate.knowledge import Knowledge
+from drivebay.lab.calibrate.experiment import Experiment
+from drivebay.lab.calibrate.identifiability import Identifiability
+from drivebay.lab.calibrate.observations import Observation
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Estimate:
     """A parameter after the fit; values in the unit that its name ends with, of a list its mean.
 
     `sd` is its standard error, `open_share` what the data leave of its range (1: all of it); both
@@ -33,7 +33,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure as it was given, before the fit and after it, each test at its full length.
+    """A figure as it was observed, before the fit and after it, each test at its full length.
 
     `error_percent` is None where the drive has no such figure; 0 where a bound holds.
     """
@@ -42,12 +42,12 @@ class Compared:
     test: str
     label: str
     unit: str
-    given: float
+    observed: float
     before: float | None
     after: float | None
     error_before_percent: float | None
     error_percent: float | None
-    held: bool
+    held_out: bool
     ok: bool
 
 
@@ -55,56 +55,72 @@ class Compared:
 class Calibration:
     """What a fit found.
 
-    `profile` is the fitted drive, `text` the same as the profile's file. `trials` counts the drives
-    that were tried in this run (those of a journal are not).
+    `profile` is the calibrated drive, `text` the same as the profile's file; `data` says what it
+    was fitted to. `evaluations` counts those of this run, without the journal's.
     """
 
     profile: Profile
     text: str
     out: Path | None
-    parameters: tuple[Fitted, ...]
+    parameters: tuple[Estimate, ...]
     figures: tuple[Compared, ...]
-    knowledge: Knowledge
-    given: str
+    identifiability: Identifiability
+    data: str
     notes: tuple[str, ...]
-    trials: int
+    evaluations: int
     seed: int
 
     @property
     def recovered(self) -> bool:
         """Whether every fitted figure came within 3 % (of published ones: within their bounds)."""
-        return all(one.ok for one in self.figures if not one.held)
+        return all(one.ok for one in self.figures if not one.held_out)
 
     @property
     def predicted(self) -> bool:
         """Whether every held-out figure came within 10 %."""
-        return all(one.ok for one in self.figures if one.held)
+        return all(one.ok for one in self.figures if one.held_out)
 
 
 def compared(
-    goal: Goal, aim: Aim, before: float | None, after: float | None, *, held: bool
+    experiment: Experiment,
+    observation: Observation,
+    before: float | None,
+    after: float | None,
+    *,
+    held_out: bool,
 ) -> Compared:
     def percent(mine: float | None) -> float | None:
-        return None if mine is None else float(100 * np.expm1(aim.error(mine)))
+        return None if mine is None else float(100 * np.expm1(observation.error(mine)))
 
     error = percent(after)
-    bound = goal.bound_percent(aim, held=held)
+    bound = experiment.bound_percent(observation, held_out=held_out)
     ok = error is not None and abs(error) <= bound
     return Compared(
-        aim.name, aim.test, aim.label, aim.unit, aim.value, before, after, percent(before), error,
-        held, ok,
-    )  # fmt: skip
+        name=observation.name,
+        test=observation.test,
+        label=observation.label,
+        unit=observation.unit,
+        observed=observation.value,
+        before=before,
+        after=after,
+        error_before_percent=percent(before),
+        error_percent=error,
+        held_out=held_out,
+        ok=ok,
+    )
 
 
-def head(goal: Goal, known: Knowledge, figures: Sequence[Compared]) -> str:
+def head(experiment: Experiment, known: Identifiability, figures: Sequence[Compared]) -> str:
     """The comment above a written profile."""
     errors = {
         held: [
-            abs(f.error_percent) for f in figures if f.held == held and f.error_percent is not None
+            abs(f.error_percent)
+            for f in figures
+            if f.held_out == held and f.error_percent is not None
         ]
         for held in (False, True)
     }
-    lines = [f"Fitted by drivebay calibrate to {goal.words}, beginning from {goal.base.name}."]
+    lines = [f"Calibrated by drivebay to {experiment.words}, from {experiment.base.name}."]
     lines.append(f"Fitted figures: {len(errors[False])}, {_spread(errors[False])}.")
     if errors[True]:
         lines.append(f"Held-out figures: {len(errors[True])}, {_spread(errors[True])}.")

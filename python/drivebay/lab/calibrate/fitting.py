@@ -1,4 +1,4 @@
-"""One fit from top to bottom: screen, explore, descend, see what is known, check at full length.
+"""One fit from top to bottom: screen, search, identifiability, check at full length.
 
 Stages: which figure depends on which parameter is tried out first (screen). The quick tests alone
 are solved first, for the parameters that they show; then all tests for all parameters, steady state
@@ -23,19 +23,21 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.calibrate import write
-from drivebay.lab.calibrate.calibration import Calibration, Fitted, compared, head
-from drivebay.lab.calibrate.given import goal as goal_of
-from drivebay.lab.calibrate.goals import Goal, Job, fingerprint
+from drivebay.lab.calibrate.calibration import Calibration, Estimate, compared, head
+from drivebay.lab.calibrate.evaluator import Evaluator
+from drivebay.lab.calibrate.experiment import Experiment, Job, fingerprint
+from drivebay.lab.calibrate.folder import folder_experiment
+from drivebay.lab.calibrate.identifiability import Identifiability, identifiability
 from drivebay.lab.calibrate.journal import Journal, Values
-from drivebay.lab.calibrate.knowledge import Knowledge, knowledge
-from drivebay.lab.calibrate.parameters import Parameter, chosen, with_values
-from drivebay.lab.calibrate.search import GOOD, Problem, derivatives, descend, explore
-from drivebay.lab.calibrate.trials import Trials
+from drivebay.lab.calibrate.parameters import Parameter, select_parameters, with_values
+from drivebay.lab.calibrate.rows import rows_experiment
+from drivebay.lab.calibrate.search import GOOD, Problem, derivatives, global_search, local_search
+from drivebay.lab.validate import load_plan
 from drivebay.review.seeds import SEED_MAX
 from drivebay.targets.virtual.states import workers_with_states
 
-TRIALS_EACH = 25
-"""Trials of the search for each parameter, unless the user says how many."""
+EVALUATIONS_EACH = 25
+"""Evaluator of the search for each parameter, unless the user says how many."""
 JOBS_MAX = 256
 QUICK_S = 60.0
 """A test is quick if its phases take at most so many seconds of the drive's time."""
@@ -46,46 +48,46 @@ SEEN = 0.001
 
 
 def fit(
-    given: Path | str | Sequence[str],
+    data: Path | str | Sequence[str],
     *,
     base: Profile | str | Path,
     parameters: Sequence[str],
     only: Sequence[str] = (),
-    hold: Sequence[str] = (),
+    hold_out: Sequence[str] = (),
     out: Path | str | None = None,
-    trials: int | None = None,
+    evaluations: int | None = None,
     jobs: int | None = None,
     seed: int = 1,
     resume: bool = False,
-    middle: bool = False,
-    told: Callable[[str, int], None] | None = None,
+    from_middle: bool = False,
+    progress: Callable[[str, int], None] | None = None,
 ) -> Calibration:
     """Fits parameters of a profile to the figures of a review, or to published ones.
 
     Parameters
     ----------
-    given : a result folder (of a real or a virtual drive); or ids of published rows, as a list or
+    data : a result folder (of a real or a virtual drive); or ids of published rows, as a list or
         "S058,S060"; or a drive of the catalog, for all rows about it.
     base : the profile to begin from: a catalog name, a path, or a loaded profile.
     parameters : what to fit: dotted names, "nand.read_us"; a whole section's values that have a
         range, "energy"; or with a range of your own, "nand.read_us=55..70". Nothing leaves its
         range.
     only : tests of the folder (or rows) to fit to, instead of all but traces.
-    hold : tests (or rows) to keep out of the fit, and to predict with its result.
+    hold_out : tests (or rows) to keep out of the fit, and to predict with its result.
     out : the profile to write; beside it lies the fit's journal, NAME.journal.jsonl.
-    trials : most drives tried by the search, default 25 per parameter; derivatives take more.
+    evaluations : most drives tried by the search, default 25 per parameter; derivatives take more.
     jobs : workers, default one per processor; changes no figure.
     seed : 0 to 2**53 - 1, of the search and of the virtual drives; the same seed, the same fit.
     resume : go on with the journal beside `out`.
-    middle : begin in the middle of every range instead of at the profile's values, so that what
-        comes out owes nothing to them.
-    told : called with what is being done and how many drives were tried so far.
+    from_middle : begin in the middle of every range instead of at the profile's values, so that
+        what comes out owes nothing to them.
+    progress : called with what is being done and how many drives were tried so far.
 
     Returns
     -------
     Calibration
-        The fitted profile; parameters with standard errors; figures given, before and after; what
-        the data cannot tell apart (`knowledge`).
+        The calibrated profile; parameters with standard errors; figures observed, before and after
+        the fit; which parameters the data identify (`identifiability`).
 
     Raises
     ------
@@ -100,17 +102,17 @@ def fit(
     >>> import drivebay
     >>> twin = drivebay.lab.calibrate.fit(
     ...     "results/mystery", base="sm951-ahci-512", parameters=["nand.read_us", "controller"],
-    ...     hold=["mixed-random"], out="mystery.toml")  # doctest: +SKIP
-    >>> twin.knowledge.sentences  # doctest: +SKIP
+    ...     hold_out=["mixed-random"], out="mystery.toml")  # doctest: +SKIP
+    >>> twin.identifiability.sentences  # doctest: +SKIP
     """
     start = base if isinstance(base, Profile) else catalog.load(base)
-    _in_range("--trials", trials, 0, 1_000_000)
+    _in_range("--evaluations", evaluations, 0, 1_000_000)
     _in_range("--jobs", jobs, 1, JOBS_MAX)
     _in_range("--seed", seed, 0, SEED_MAX)
     path = None if out is None else Path(out)
-    wanted = goal_of(given, start, only=only, hold=hold, seed=seed)
-    named = chosen(start, parameters)
-    if middle:
+    wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed)
+    named = select_parameters(start, parameters)
+    if from_middle:
         named = tuple(replace(one, start=one.value(0.5)) for one in named)
     _can_be_written(path, resume=resume)
     journal = Journal()
@@ -122,8 +124,38 @@ def fit(
     go_on = "give the same command again with --resume" if path else "give the same command again"
     workers = jobs or workers_with_states(start.memory_bytes)
     with contextlib.closing(journal):
-        bench = Trials(wanted, named, journal, jobs=workers, go_on=go_on)
-        return _Fit(wanted, named, bench, seed=seed, trials=trials, told=told).run(path)
+        evaluator = Evaluator(wanted, named, journal, jobs=workers, hint=go_on)
+        return _Fit(
+            wanted, named, evaluator, seed=seed, evaluations=evaluations, progress=progress
+        ).run(path)
+
+
+def experiment_for(
+    data: Path | str | Sequence[str],
+    base: Profile,
+    *,
+    only: Sequence[str] = (),
+    hold_out: Sequence[str] = (),
+    seed: int = 1,
+) -> Experiment:
+    """What to run and compare with; raises UserError if the data has no figure to fit to."""
+    if isinstance(data, Sequence) and not isinstance(data, str):
+        return rows_experiment(list(data), base, only, hold_out)
+    if isinstance(data, str) and not Path(data).exists():
+        if data in catalog.names():
+            about = [row.published.id for row in load_plan().of_drives([data]).rows]
+            return rows_experiment(about, base, only, hold_out, lenient=True)
+        if all(_is_row_id(part) for part in data.split(",")):
+            return rows_experiment(data.split(","), base, only, hold_out)
+        raise UserError(
+            f"'{data}' is neither a result folder nor published rows",
+            f"make one: drivebay review DRIVE --out {data}; or name rows: S058,S060",
+        )
+    return folder_experiment(Path(data), base, only, hold_out, seed)
+
+
+def _is_row_id(text: str) -> bool:
+    return text[:1] == "S" and text[1:].isdigit()
 
 
 def _in_range(option: str, value: int | None, low: int, high: int) -> None:
@@ -155,17 +187,17 @@ class _Fit:
 
     def __init__(
         self,
-        goal: Goal,
+        experiment: Experiment,
         parameters: tuple[Parameter, ...],
-        bench: Trials,
+        evaluator: Evaluator,
         *,
         seed: int,
-        trials: int | None,
-        told: Callable[[str, int], None] | None,
+        evaluations: int | None,
+        progress: Callable[[str, int], None] | None,
     ) -> None:
-        self._goal, self._parameters, self._bench = goal, parameters, bench
-        self._seed, self._left = seed, trials
-        self._told = told
+        self._experiment, self._parameters, self._evaluator = experiment, parameters, evaluator
+        self._seed, self._left = seed, evaluations
+        self._progress = progress
         self._start: Values = tuple(one.start for one in parameters)
 
     def run(self, out: Path | None) -> Calibration:
@@ -176,56 +208,62 @@ class _Fit:
             self._lengthen(long)
             whole = self._screened()
             self._tell("whole tests")
-            best = descend(whole, best)
+            best = local_search(whole, best)
         self._tell("derivatives")
         slopes = derivatives(whole, best)
-        live = [self._parameters[i] for i in whole.live]
-        known = knowledge(
-            live,
-            [best[i] for i in whole.live],
-            [aim.name for aim in whole.aims],
-            [aim.scale for aim in whole.aims],
+        active = [self._parameters[i] for i in whole.active]
+        known = identifiability(
+            active,
+            [best[i] for i in whole.active],
+            [observation.name for observation in whole.observations],
+            [observation.scale for observation in whole.observations],
             slopes,
         )
-        blind = [p.name for i, p in enumerate(self._parameters) if i not in whole.live]
+        insensitive = [p.name for i, p in enumerate(self._parameters) if i not in whole.active]
         said = tuple(
-            f"No figure that was fitted depends on {name}: it stays as it was." for name in blind
+            f"No figure that was fitted depends on {name}: it stays as it was."
+            for name in insensitive
         )
         known = replace(known, sentences=known.sentences + said)
         self._tell("check at full length")
-        return self._result(best, known, whole.live, out)
+        return self._result(best, known, whole.active, out)
 
     def _screened(self) -> Problem:
         """The whole problem: jobs that depend on something, parameters that something shows."""
         self._tell("screen")
-        jobs = tuple(sorted(self._goal.tests))
+        jobs = tuple(sorted(self._experiment.tests))
         problem = Problem(
-            self._goal,
+            self._experiment,
             self._parameters,
-            self._goal.aims,
+            self._experiment.observations,
             jobs,
             tuple(range(len(self._parameters))),
             self._start,
-            self._bench,
+            self._evaluator,
         )
         centre = problem.coordinates(self._start)
         points = [self._start]
-        for index in problem.live:
+        for index in problem.active:
             for sign in (-1, 1):
                 moved = centre.copy()
                 moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
                 points.append(problem.values(moved))
         self._seen = points
-        found = self._bench.run(points, jobs)
-        first = {aim.name: self._goal.read(aim, found[0]) for aim in self._goal.aims}
+        found = self._evaluator.run(points, jobs)
+        first = {
+            observation.name: self._experiment.read(observation, found[0])
+            for observation in self._experiment.observations
+        }
         self._moves: set[tuple[int, Job]] = set()
-        for index in problem.live:
+        for index in problem.active:
             for there in found[2 * index + 1 : 2 * index + 3]:
                 if not any(there.values()):
                     continue  # no possible drive: it tells nothing
-                for aim in self._goal.aims:
-                    if _differ(first[aim.name], self._goal.read(aim, there)):
-                        self._moves |= {(index, job) for job in self._goal.jobs_of(aim)}
+                for observation in self._experiment.observations:
+                    if _differ(first[observation.name], self._experiment.read(observation, there)):
+                        self._moves |= {
+                            (index, job) for job in self._experiment.jobs_of(observation)
+                        }
         seen = {job for _, job in self._moves}
         if not seen:
             names = ", ".join(one.name for one in self._parameters)
@@ -233,9 +271,13 @@ class _Fit:
                 f"no figure depends on {names}",
                 "fit to tests that do: --only TEST; or fit other parameters",
             )
-        aims = tuple(aim for aim in self._goal.aims if set(self._goal.jobs_of(aim)) <= seen)
-        live = tuple(sorted({index for index, _ in self._moves}))
-        return replace(problem, aims=aims, jobs=tuple(sorted(seen)), live=live)
+        observations = tuple(
+            observation
+            for observation in self._experiment.observations
+            if set(self._experiment.jobs_of(observation)) <= seen
+        )
+        active = tuple(sorted({index for index, _ in self._moves}))
+        return replace(problem, observations=observations, jobs=tuple(sorted(seen)), active=active)
 
     def _fitted(self, whole: Problem) -> Values:
         """The best values of all stages."""
@@ -254,72 +296,95 @@ class _Fit:
         """Least squares; only where they end in a valley that is not deep enough, a search over the
         whole ranges, and again."""
         self._tell(what)
-        best = descend(problem, first)
+        best = local_search(problem, first)
         if self._off(problem, best):
             self._tell(f"search, {what}")
-            count = TRIALS_EACH * len(problem.live) if self._left is None else self._left
-            best = descend(problem, explore(problem, best, trials=count, seed=seed))
+            count = EVALUATIONS_EACH * len(problem.active) if self._left is None else self._left
+            best = local_search(problem, global_search(problem, best, evaluations=count, seed=seed))
         return best
 
     def _misled(self, at: Values) -> set[Job]:
         """The tests whose short forms are met, but not they themselves at their full length: what
         was cut off tells something of its own."""
         self._tell("check at full length")
-        goal = self._goal
-        cut = [job for job in goal.tests if goal.tests[job] != goal.full[job]]
+        experiment = self._experiment
+        cut = [job for job in experiment.tests if experiment.tests[job] != experiment.full[job]]
         if not cut:
             return set()
-        (found,) = self._bench.run([at], sorted(cut), full=True)
+        (found,) = self._evaluator.run([at], sorted(cut), full=True)
         return {
             job
-            for aim in goal.whole
-            for job in goal.jobs_of(aim)
+            for observation in experiment.whole
+            for job in experiment.jobs_of(observation)
             if job in found
-            and abs(100 * np.expm1(aim.error(goal.read(aim, found))))
-            > goal.bound_percent(aim, held=False)
+            and abs(100 * np.expm1(observation.error(experiment.read(observation, found))))
+            > experiment.bound_percent(observation, held_out=False)
         }
 
     def _lengthen(self, jobs: set[Job]) -> None:
         """Fits to these tests as they were measured, from now on."""
-        self._bench.lengthen(jobs)
-        goal = self._goal
-        kept = tuple(aim for aim in goal.aims if not jobs & set(goal.jobs_of(aim)))
-        added = tuple(aim for aim in goal.whole if jobs & set(goal.jobs_of(aim)))
-        self._goal = replace(
-            goal, tests={**goal.tests, **{job: goal.full[job] for job in jobs}}, aims=kept + added
+        self._evaluator.lengthen(jobs)
+        experiment = self._experiment
+        kept = tuple(
+            observation
+            for observation in experiment.observations
+            if not jobs & set(experiment.jobs_of(observation))
+        )
+        added = tuple(
+            observation
+            for observation in experiment.whole
+            if jobs & set(experiment.jobs_of(observation))
+        )
+        self._experiment = replace(
+            experiment,
+            tests={**experiment.tests, **{job: experiment.full[job] for job in jobs}},
+            observations=kept + added,
         )
 
     def _quick(self, whole: Problem) -> Problem | None:
         """The same with the quick tests alone, and the parameters that they show."""
         jobs = tuple(job for job in whole.jobs if self._is_quick(job))
-        aims = tuple(aim for aim in whole.aims if set(self._goal.jobs_of(aim)) <= set(jobs))
-        if not aims:
+        observations = tuple(
+            observation
+            for observation in whole.observations
+            if set(self._experiment.jobs_of(observation)) <= set(jobs)
+        )
+        if not observations:
             return None
-        live = tuple(sorted({index for index, job in self._moves if job in jobs}))
-        return replace(whole, aims=aims, jobs=jobs, live=live)
+        active = tuple(sorted({index for index, job in self._moves if job in jobs}))
+        return replace(whole, observations=observations, jobs=jobs, active=active)
 
     def _is_quick(self, job: Job) -> bool:
-        test = self._goal.tests[job]
+        test = self._experiment.tests[job]
         return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
 
     def _off(self, problem: Problem, at: Values) -> bool:
         residuals = problem.many([at])[0].values()
-        return sum(r * r for r in residuals) > GOOD * len(problem.aims)
+        return sum(r * r for r in residuals) > GOOD * len(problem.observations)
 
     def _result(
-        self, best: Values, known: Knowledge, live: tuple[int, ...], out: Path | None
+        self, best: Values, known: Identifiability, active: tuple[int, ...], out: Path | None
     ) -> Calibration:
-        goal = self._goal
-        jobs = sorted(goal.full)
-        before, after = self._bench.run([self._start, best], jobs, full=True)
+        experiment = self._experiment
+        jobs = sorted(experiment.full)
+        before, after = self._evaluator.run([self._start, best], jobs, full=True)
         figures = tuple(
-            compared(goal, aim, goal.read(aim, before), goal.read(aim, after), held=held)
-            for held, aims in ((False, goal.whole), (True, goal.held))
-            for aim in aims
+            compared(
+                experiment,
+                observation,
+                experiment.read(observation, before),
+                experiment.read(observation, after),
+                held_out=held_out,
+            )
+            for held_out, observations in (
+                (False, experiment.whole),
+                (True, experiment.held_out),
+            )
+            for observation in observations
         )
-        rows = {index: place for place, index in enumerate(live)}
+        rows = {index: place for place, index in enumerate(active)}
         fitted = tuple(
-            Fitted(
+            Estimate(
                 one.name,
                 one.start,
                 value,
@@ -332,24 +397,24 @@ class _Fit:
         )
         changed = [i for i in rows if best[i] != self._start[i]]
         moved = [self._parameters[i] for i in changed]
-        source = f"fitted by drivebay calibrate, seed {self._seed}, to {goal.words}"
-        profile = with_values(goal.base, moved, [best[i] for i in changed], source=source)
-        name = write.name_of(out) if out is not None else f"{goal.base.name}-fitted"[:64]
+        source = f"fitted by drivebay calibrate, seed {self._seed}, to {experiment.words}"
+        profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
+        name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
         content = write.text(
-            profile, [one.name for one in moved], name=name, head=head(goal, known, figures)
+            profile, [one.name for one in moved], name=name, head=head(experiment, known, figures)
         )
         if out is not None:
             write.save(out, content)
             profile = catalog.load(out)
         return Calibration(
-            profile, content, out, fitted, figures, known, goal.words, goal.notes,
-            self._bench.count, self._seed,
+            profile, content, out, fitted, figures, known, experiment.words, experiment.notes,
+            self._evaluator.count, self._seed,
         )  # fmt: skip
 
     def _tell(self, what: str) -> None:
-        if self._told is not None:
-            told = self._told
-            self._bench.tell(lambda count: told(what, count))
+        if self._progress is not None:
+            progress = self._progress
+            self._evaluator.report_to(lambda count: progress(what, count))
 
 
 def _differ(one: float | None, other: float | None) -> bool:

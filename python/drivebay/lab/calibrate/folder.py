@@ -1,4 +1,4 @@
-"""A result folder as a goal: its tests on the drive that is fitted, and their figures.
+"""A result folder as a experiment: its tests on the drive that is fitted, and their figures.
 
 Tests are run in short forms where the folder shows that these tell the same (`shorten`).
 """
@@ -14,8 +14,8 @@ from drivebay.analysis import Measured, review
 from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.calibrate.aims import KINDS_OF_PHASES, Aim, figures_of, scale_of
-from drivebay.lab.calibrate.goals import Figures, Goal, Job
+from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
+from drivebay.lab.calibrate.observations import KINDS_OF_PHASES, Observation, figures_of, scale_of
 from drivebay.lab.calibrate.parameters import Parameter, with_values
 from drivebay.lab.calibrate.shorten import shortened
 from drivebay.results import load
@@ -25,12 +25,12 @@ USUAL_KINDS = KINDS_OF_PHASES | {"consistency", "thermal"}
 predictions."""
 WITHIN_PERCENT = 3.0
 """A figure is recovered if it comes within this of what was given."""
-HELD_PERCENT = 10.0
+HELD_OUT_PERCENT = 10.0
 """A held-out figure is predicted if it comes within this."""
 
 
-class OfFolder(Goal):
-    """Tests of one drive, the fitted one; an aim is named TEST/KEY."""
+class FolderExperiment(Experiment):
+    """Tests of one drive, the fitted one; an observation is named TEST/KEY."""
 
     def profile(
         self, job: Job, parameters: Sequence[Parameter], values: Sequence[float]
@@ -42,27 +42,27 @@ class OfFolder(Goal):
         """Always."""
         return True
 
-    def jobs_of(self, aim: Aim) -> tuple[Job, ...]:
+    def jobs_of(self, observation: Observation) -> tuple[Job, ...]:
         """Its test."""
-        return (Job("", aim.test),)
+        return (Job("", observation.test),)
 
     def keep(self, job: Job, found: Measured) -> Figures:
-        """All that a fit may aim at."""
+        """All that a fit may observation at."""
         return {key: figure.value for key, figure in figures_of(found).items()}
 
-    def read(self, aim: Aim, done: Mapping[Job, Figures]) -> float | None:
+    def read(self, observation: Observation, done: Mapping[Job, Figures]) -> float | None:
         """Its test's figure."""
-        return done[Job("", aim.test)].get(aim.name.partition("/")[2])
+        return done[Job("", observation.test)].get(observation.name.partition("/")[2])
 
-    def bound_percent(self, aim: Aim, *, held: bool) -> float:
+    def bound_percent(self, observation: Observation, *, held_out: bool) -> float:
         """3 %, or 10 % of a test that was held out."""
-        return HELD_PERCENT if held else WITHIN_PERCENT
+        return HELD_OUT_PERCENT if held_out else WITHIN_PERCENT
 
 
-def of_folder(
-    folder: Path, base: Profile, only: Sequence[str], hold: Sequence[str], seed: int
-) -> OfFolder:
-    """What a result folder gives to aim at.
+def folder_experiment(
+    folder: Path, base: Profile, only: Sequence[str], hold_out: Sequence[str], seed: int
+) -> FolderExperiment:
+    """What a result folder gives to observation at.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def of_folder(
     result = load(folder)
     tests = review(result).tests
     known = [step.id for step in result.steps]
-    for option, names in (("--only", only), ("--hold-out", hold)):
+    for option, names in (("--only", only), ("--hold-out", hold_out)):
         for name in names:
             if name not in known:
                 raise UserError(
@@ -85,31 +85,33 @@ def of_folder(
                     f"{option} {name}: this test of {folder} has not been run",
                     f"drivebay review --resume {folder}",
                 )
-    if both := sorted(set(only) & set(hold)):
+    if both := sorted(set(only) & set(hold_out)):
         raise UserError(
             f"--hold-out {both[0]}: it is named with --only, too", "hold out a test, or fit to it"
         )
     used = [
         name
         for name, found in tests.items()
-        if name not in hold and (name in only if only else found.test.kind in USUAL_KINDS)
+        if name not in hold_out and (name in only if only else found.test.kind in USUAL_KINDS)
     ]
     fitted: dict[Job, Test] = {}
     full: dict[Job, Test] = {}
-    aims: list[Aim] = []
-    whole: list[Aim] = []
+    observations: list[Observation] = []
+    whole: list[Observation] = []
     for name in used:
-        all_of_it = _aims(tests[name])
+        all_of_it = _observations(tests[name])
         if not all_of_it:
             continue
         short, told = shortened(tests[name])
         fitted[Job("", name)], full[Job("", name)] = short, tests[name].test
-        for aim in all_of_it:
-            key = aim.name.partition("/")[2]
+        for observation in all_of_it:
+            key = observation.name.partition("/")[2]
             if told is None or key in told:
-                aims.append(aim if told is None else replace(aim, value=told[key]))
+                observations.append(
+                    observation if told is None else replace(observation, value=told[key])
+                )
         whole += all_of_it
-    if not aims:
+    if not observations:
         missing = f"; not run: {', '.join(step.id for step in result.missing)}" * bool(
             result.missing
         )
@@ -117,8 +119,8 @@ def of_folder(
             f"{folder} has no figure to fit to{missing}",
             f"drivebay review --resume {folder}" if result.missing else "--only TEST names a test",
         )
-    held = [aim for name in hold for aim in _aims(tests[name])]
-    full |= {Job("", name): tests[name].test for name in hold}
+    held_out = [observation for name in hold_out for observation in _observations(tests[name])]
+    full |= {Job("", name): tests[name].test for name in hold_out}
     notes = []
     if result.quick:
         notes.append(
@@ -127,17 +129,25 @@ def of_folder(
         )
     if result.missing:
         notes.append(f"not run in {folder.name}: {', '.join(step.id for step in result.missing)}")
-    if left := [name for name in tests if name not in used and name not in hold]:
+    if left := [name for name in tests if name not in used and name not in hold_out]:
         notes.append(
-            f"left out: {', '.join(left)} (--only TEST fits to it, --hold TEST predicts it)"
+            f"left out: {', '.join(left)} (--only TEST fits to it, --hold-out TEST predicts it)"
         )
     _same_size(result.target, base)
     drive = str(result.target.get("name") or result.target.get("model"))
     kind = "virtual drive" if result.simulated else "drive"
     length = ", quick" if result.quick else ""
     words = f"a review of the {kind} {drive} ({result.suite.name}{length})"
-    return OfFolder(
-        base, fitted, full, tuple(aims), tuple(whole), tuple(held), words, tuple(notes), seed
+    return FolderExperiment(
+        base,
+        fitted,
+        full,
+        tuple(observations),
+        tuple(whole),
+        tuple(held_out),
+        words,
+        tuple(notes),
+        seed,
     )
 
 
@@ -153,11 +163,13 @@ def _same_size(target: Mapping[str, Any], base: Profile) -> None:
         )
 
 
-def _aims(found: Measured) -> list[Aim]:
+def _observations(found: Measured) -> list[Observation]:
     """Every figure of a test that has a value."""
     name = found.test.id
     return [
-        Aim(f"{name}/{key}", name, figure.label, figure.unit, figure.value, scale_of(figure))
+        Observation(
+            f"{name}/{key}", name, figure.label, figure.unit, figure.value, scale_of(figure)
+        )
         for key, figure in figures_of(found).items()
         if figure.value is not None and figure.value > 0
     ]

@@ -1,8 +1,8 @@
-"""The memory of a fit: what every trial gave, in memory and in a file, line by line.
+"""The memory of a fit: what every evaluation gave, in memory and in a file, line by line.
 
-A trial is deterministic in its values, so whoever asks again gets what was found. That is all that
-an interrupted fit needs to go on: its search, which depends on nothing but the seed and the
-answers, is made again and finds its answers here, in no time.
+An evaluation is deterministic in its values. That is all that an interrupted fit needs to go on:
+its search, which depends on nothing but the seed and the answers, is made again and finds its
+answers here, in no time.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.lab.calibrate.goals import Figures, Job
+from drivebay.lab.calibrate.experiment import Figures, Job
 
 JOURNAL_VERSION = 1
 
 Values = tuple[float, ...]
-"""A trial's values, in the order of its parameters."""
+"""A evaluation's values, in the order of its parameters."""
 
 
 class Journal:
-    """What every trial gave, by job and values: in memory, and line by line in a file.
+    """What every evaluation gave, by job and values: in memory, and line by line in a file.
 
     The file begins with what the fit is; a last line that was not finished is cut off.
     """

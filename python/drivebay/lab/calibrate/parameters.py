@@ -81,7 +81,7 @@ class Parameter:
         return max(0.02, 1.01 / (self.high - self.low)) if self.whole else 0.02
 
 
-def chosen(profile: Profile, words: Sequence[str]) -> tuple[Parameter, ...]:
+def select_parameters(profile: Profile, words: Sequence[str]) -> tuple[Parameter, ...]:
     """The parameters that these words name, sorted by name.
 
     Raises
@@ -91,7 +91,7 @@ def chosen(profile: Profile, words: Sequence[str]) -> tuple[Parameter, ...]:
         profile's own, or the same parameter twice.
 
     >>> from drivebay.definitions.profiles import load
-    >>> chosen(load("sm951-ahci-512"), ["read_us", "host_core_us=2..4"])[1].low
+    >>> select_parameters(load("sm951-ahci-512"), ["read_us", "host_core_us=2..4"])[1].low
     40.0
     """
     if not words:
@@ -129,7 +129,7 @@ def with_values(
     parameters: Sequence[Parameter],
     values: Sequence[float],
     *,
-    source: str = "a trial of drivebay calibrate",
+    source: str = "evaluated by drivebay calibrate",
     only: frozenset[str] | None = None,
 ) -> Profile:
     """The profile with these values, checked; their ranges stay.

@@ -1,7 +1,7 @@
-"""Published rows as a goal: the runs of `drivebay validate` that they are compared with.
+"""Published rows as a experiment: the runs of `drivebay validate` that they are compared with.
 
 The drives of a family take the values that they have from the fitted one, and keep their own. Rows
-in words, about a difference in percent, or about a shape or rank are no aims.
+in words, about a difference in percent, or about a shape or rank are no observations.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from drivebay.analysis import Measured
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
-from drivebay.lab.calibrate.aims import Aim, Relation
-from drivebay.lab.calibrate.goals import Figures, Goal, Job
+from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
+from drivebay.lab.calibrate.observations import Observation, Relation
 from drivebay.lab.calibrate.parameters import Parameter, leaf_at, with_values
 from drivebay.lab.validate import load_plan
 from drivebay.lab.validate.plan import Row, Run
@@ -28,8 +28,8 @@ BOUND_PERCENT = 5.0
 
 
 @dataclass(frozen=True)
-class OfRows(Goal):
-    """Runs of drives of the catalog; an aim is named by its row's id."""
+class RowsExperiment(Experiment):
+    """Runs of drives of the catalog; an observation is named by its row's id."""
 
     rows: tuple[Row, ...]
 
@@ -52,9 +52,9 @@ class OfRows(Goal):
         except (KeyError, IndexError, ValueError):
             return False
 
-    def jobs_of(self, aim: Aim) -> tuple[Job, ...]:
+    def jobs_of(self, observation: Observation) -> tuple[Job, ...]:
         """The runs that its row needs."""
-        return tuple(Job(run.drive, run.test) for run in self._row(aim).needs)
+        return tuple(Job(run.drive, run.test) for run in self._row(observation).needs)
 
     def keep(self, job: Job, found: Measured) -> Figures:
         """The figures that rows name, by their words DRIVE/TEST/FIGURE."""
@@ -68,21 +68,21 @@ class OfRows(Goal):
                     kept[text] = None
         return kept
 
-    def read(self, aim: Aim, done: Mapping[Job, Figures]) -> float | None:
+    def read(self, observation: Observation, done: Mapping[Job, Figures]) -> float | None:
         """The row's figure, or the ratio of its two."""
-        row = self._row(aim)
+        row = self._row(observation)
         parts = [done[_job(text)].get(text) for text in (row.value, row.over) if text]
         if None in parts or 0 in parts[1:]:
             return None
         value, *over = (part for part in parts if part is not None)
         return value / (over[0] if over else 1.0) * row.factor
 
-    def bound_percent(self, aim: Aim, *, held: bool) -> float:
+    def bound_percent(self, observation: Observation, *, held_out: bool) -> float:
         """That of `drivebay validate`."""
-        return _bound_percent(self._row(aim))
+        return _bound_percent(self._row(observation))
 
-    def _row(self, aim: Aim) -> Row:
-        return next(row for row in self.rows if row.published.id == aim.name)
+    def _row(self, observation: Observation) -> Row:
+        return next(row for row in self.rows if row.published.id == observation.name)
 
 
 def _job(text: str) -> Job:
@@ -95,15 +95,15 @@ def _bound_percent(row: Row) -> float:
     return WITHIN_PERCENT.get(row.published.relation, BOUND_PERCENT)
 
 
-def of_rows(
+def rows_experiment(
     ids: Sequence[str],
     base: Profile,
     only: Sequence[str],
-    hold: Sequence[str],
+    hold_out: Sequence[str],
     *,
     lenient: bool = False,
-) -> OfRows:
-    """What published rows give to aim at.
+) -> RowsExperiment:
+    """What published rows give to observation at.
 
     `lenient`: rows that are no figures are left out, and named, instead of refused.
 
@@ -114,42 +114,58 @@ def of_rows(
     """
     plan = load_plan().only(ids)
     wanted = {row.published.id: row for row in plan.rows}
-    for option, names in (("--only", only), ("--hold-out", hold)):
+    for option, names in (("--only", only), ("--hold-out", hold_out)):
         if names and (unknown := sorted(set(names) - wanted.keys())):
             raise UserError(
                 f"{option} {unknown[0]}: this row was not given", f"{option} {next(iter(wanted))}"
             )
-    aims: dict[str, Aim] = {}
+    observations: dict[str, Observation] = {}
     refused = []
     for name, row in wanted.items():
-        aim = _row_aim(row)
-        if aim is None:
+        observation = _row_observation(row)
+        if observation is None:
             refused.append(name)
-        elif not only or name in only or name in hold:
-            aims[name] = aim
+        elif not only or name in only or name in hold_out:
+            observations[name] = observation
     if refused and not lenient:
         raise UserError(
             f"row {refused[0]} is no measured figure nor a ratio of two: it cannot be fitted to",
             f"leave it out; it says: {wanted[refused[0]].published.text}",
         )
-    if not set(aims) - set(hold):
+    if not set(observations) - set(hold_out):
         raise UserError(
             "no published row has a figure to fit to", "rows are as in: drivebay validate"
         )
-    jobs = {name: [Job(run.drive, run.test) for run in wanted[name].needs] for name in aims}
-    fitted = {job: plan.tests[job.test] for name in aims if name not in hold for job in jobs[name]}
-    full = {job: plan.tests[job.test] for name in aims for job in jobs[name]}
-    chosen = tuple(aim for name, aim in aims.items() if name not in hold)
-    held = tuple(aims[name] for name in hold if name in aims)
-    words = f"published rows {', '.join(aim.name for aim in chosen)}"
+    jobs = {name: [Job(run.drive, run.test) for run in wanted[name].needs] for name in observations}
+    fitted = {
+        job: plan.tests[job.test]
+        for name in observations
+        if name not in hold_out
+        for job in jobs[name]
+    }
+    full = {job: plan.tests[job.test] for name in observations for job in jobs[name]}
+    chosen = tuple(
+        observation for name, observation in observations.items() if name not in hold_out
+    )
+    held_out = tuple(observations[name] for name in hold_out if name in observations)
+    words = f"published rows {', '.join(observation.name for observation in chosen)}"
     notes = [f"not figures, left out: {', '.join(refused)}"] if refused else []
-    return OfRows(
-        base, fitted, full, chosen, chosen, held, words, tuple(notes), SEED, tuple(wanted.values())
+    return RowsExperiment(
+        base,
+        fitted,
+        full,
+        chosen,
+        chosen,
+        held_out,
+        words,
+        tuple(notes),
+        SEED,
+        tuple(wanted.values()),
     )
 
 
-def _row_aim(row: Row) -> Aim | None:
-    """The aim of a row that is compared with a figure or a ratio of two; None for others."""
+def _row_observation(row: Row) -> Observation | None:
+    """The observation of a row with one figure or a ratio of two; None for others."""
     figure = row.published
     if not row.value or row.change:
         return None
@@ -165,4 +181,4 @@ def _row_aim(row: Row) -> Aim | None:
     if value is None or value <= 0:
         return None
     label = f"{figure.test}, {figure.metric}"
-    return Aim(figure.id, figure.test, label, figure.unit, value, scale, relation, high)
+    return Observation(figure.id, figure.test, label, figure.unit, value, scale, relation, high)

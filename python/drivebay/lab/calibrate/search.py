@@ -4,7 +4,7 @@ CMA-ES (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; the 
 optuna's sampler is made of) asks for whole generations, whose size depends on the number of
 parameters alone: so the same seed gives the same fit on any number of workers. It finds the valley;
 least squares with a robust loss (scipy) need a few steps to its ground, and their derivatives show
-how well the data determine each value (`knowledge`).
+how well the data determine each value (`identifiability`).
 
 Besides the figures each parameter is drawn to where it began, as weakly as its range says (a
 standard deviation of a range's uniform distribution): what the data do not tell stays as it was.
@@ -21,15 +21,15 @@ import numpy.typing as npt
 from cmaes import CMA
 from scipy.optimize import least_squares
 
-from drivebay.lab.calibrate.aims import FAR, Aim, loss
-from drivebay.lab.calibrate.goals import Figures, Goal, Job
+from drivebay.lab.calibrate.evaluator import Evaluator
+from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
 from drivebay.lab.calibrate.journal import Values
+from drivebay.lab.calibrate.observations import FAR, Observation, loss
 from drivebay.lab.calibrate.parameters import Parameter
-from drivebay.lab.calibrate.trials import Trials
 
 Floats = npt.NDArray[np.float64]
 
-PULL = math.sqrt(12)
+PRIOR_WEIGHT = math.sqrt(12)
 """Of a parameter to its start: one over the standard deviation of a uniform distribution."""
 SIGMA = 0.2
 """First step of CMA-ES, in ranges; its authors' advice is about a third of a range or less."""
@@ -47,48 +47,53 @@ PATIENCE = 5e-3
 class Problem:
     """What is fitted to what: some of the parameters, some of the jobs; the rest stays at `start`.
 
-    `live` are indices into `parameters`.
+    `active` are indices into `parameters`.
     """
 
-    goal: Goal
+    experiment: Experiment
     parameters: tuple[Parameter, ...]
-    aims: tuple[Aim, ...]
+    observations: tuple[Observation, ...]
     jobs: tuple[Job, ...]
-    live: tuple[int, ...]
+    active: tuple[int, ...]
     start: Values
-    trials: Trials
+    evaluator: Evaluator
 
     def values(self, at: Sequence[float] | Floats) -> Values:
-        """All values, those of `live` at these coordinates."""
+        """All values, those of `active` at these coordinates."""
         whole = list(self.start)
-        for index, coordinate in zip(self.live, at, strict=True):
+        for index, coordinate in zip(self.active, at, strict=True):
             whole[index] = self.parameters[index].value(float(coordinate))
         return tuple(whole)
 
     def coordinates(self, values: Values) -> Floats:
-        """Coordinates of `live`."""
-        return np.array([self.parameters[i].coordinate(values[i]) for i in self.live])
+        """Coordinates of `active`."""
+        return np.array([self.parameters[i].coordinate(values[i]) for i in self.active])
 
     def residuals(self, found: Mapping[Job, Figures]) -> dict[str, float]:
-        """Of every aim, in its scale."""
-        return {aim.name: aim.residual(self.goal.read(aim, found)) for aim in self.aims}
+        """Of every observation, in its scale."""
+        return {
+            observation.name: observation.residual(self.experiment.read(observation, found))
+            for observation in self.observations
+        }
 
     def many(self, points: Sequence[Values]) -> list[dict[str, float]]:
         """The residuals at these points."""
-        return [self.residuals(found) for found in self.trials.run(points, self.jobs)]
+        return [self.residuals(found) for found in self.evaluator.run(points, self.jobs)]
 
-    def pull(self, values: Values) -> dict[str, float]:
-        """How far each live parameter is from its start, as residuals."""
+    def prior(self, values: Values) -> dict[str, float]:
+        """How far each active parameter is from its start, as residuals."""
         away = self.coordinates(values) - self.coordinates(self.start)
-        return {f"pull/{i}": float(PULL * d) for i, d in zip(self.live, away, strict=True)}
+        return {
+            f"prior/{i}": float(PRIOR_WEIGHT * d) for i, d in zip(self.active, away, strict=True)
+        }
 
     def cost(self, values: Values, residuals: Mapping[str, float]) -> float:
         """What is minimized."""
-        return loss(residuals) + loss(self.pull(values))
+        return loss(residuals) + loss(self.prior(values))
 
 
 def generation(parameters: int) -> int:
-    """How many trials CMA-ES makes at a time: its authors' 4 + 3 ln n, made even.
+    """How many evaluations CMA-ES makes at a time: its authors' 4 + 3 ln n, made even.
 
     >>> [generation(n) for n in (2, 6, 20)]
     [8, 10, 12]
@@ -97,10 +102,10 @@ def generation(parameters: int) -> int:
     return max(GENERATION_MIN, size + size % 2)
 
 
-def explore(problem: Problem, first: Values, *, trials: int, seed: int) -> Values:
-    """The best values of a search with at most so many trials, `first` among them."""
+def global_search(problem: Problem, first: Values, *, evaluations: int, seed: int) -> Values:
+    """The best values of a search with at most so many evaluations, `first` among them."""
     best = (problem.cost(first, problem.many([first])[0]), first)
-    if not problem.live or trials < 1:
+    if not problem.active or evaluations < 1:
         return first
 
     def judged(points: Sequence[Values]) -> list[float]:
@@ -110,17 +115,17 @@ def explore(problem: Problem, first: Values, *, trials: int, seed: int) -> Value
         best = min(best, *zip(costs, points, strict=True))
         return costs
 
-    if len(problem.live) == 1:
+    if len(problem.active) == 1:
         judged([problem.values([x]) for x in np.linspace(0, 1, LINE)])
         return best[1]
-    count = len(problem.live)
+    count = len(problem.active)
     bounds = np.array([[0.0, 1.0]] * count)
     mean = np.clip(problem.coordinates(first), 0.02, 0.98)
     strategy = CMA(
         mean=mean, sigma=SIGMA, bounds=bounds, seed=seed, population_size=generation(count)
     )
-    good = GOOD * len(problem.aims)
-    for _ in range(max(1, trials // strategy.population_size)):
+    good = GOOD * len(problem.observations)
+    for _ in range(max(1, evaluations // strategy.population_size)):
         asked = [strategy.ask() for _ in range(strategy.population_size)]
         costs = judged([problem.values(x) for x in asked])
         strategy.tell(list(zip(asked, costs, strict=True)))
@@ -129,14 +134,14 @@ def explore(problem: Problem, first: Values, *, trials: int, seed: int) -> Value
     return best[1]
 
 
-def descend(problem: Problem, first: Values) -> Values:
+def local_search(problem: Problem, first: Values) -> Values:
     """The values at the ground of the valley in which `first` lies; never worse ones."""
-    if not problem.live:
+    if not problem.active:
         return first
-    names = [aim.name for aim in problem.aims]
+    names = [observation.name for observation in problem.observations]
 
     def all_of(values: Values, found: Mapping[str, float]) -> Floats:
-        return np.array([*(found[name] for name in names), *problem.pull(values).values()])
+        return np.array([*(found[name] for name in names), *problem.prior(values).values()])
 
     seen: dict[Values, float] = {}
 
@@ -148,7 +153,7 @@ def descend(problem: Problem, first: Values) -> Values:
 
     def jacobian(x: Floats) -> Floats:
         own = derivatives(problem, problem.values(x))
-        return np.vstack([own, PULL * np.eye(len(problem.live))])
+        return np.vstack([own, PRIOR_WEIGHT * np.eye(len(problem.active))])
 
     residuals(problem.coordinates(first))
     least_squares(
@@ -168,11 +173,11 @@ def descend(problem: Problem, first: Values) -> Values:
 
 
 def derivatives(problem: Problem, at: Values) -> Floats:
-    """The residuals' derivatives by the live coordinates, shape (aims, live): central differences
-    of `Parameter.step`, one-sided at an end of a range."""
+    """The residuals' derivatives by the active coordinates, shape (observations, active): central
+    differences of `Parameter.step`, one-sided at an end of a range."""
     centre = problem.coordinates(at)
     sides: list[tuple[Values, Values]] = []
-    for place, index in enumerate(problem.live):
+    for place, index in enumerate(problem.active):
         step = problem.parameters[index].step
         pair = []
         for sign in (-1, 1):
@@ -185,5 +190,10 @@ def derivatives(problem: Problem, at: Values) -> Floats:
     for place, (low, high) in enumerate(sides):
         width = problem.coordinates(high)[place] - problem.coordinates(low)[place]
         below, above = found[2 * place], found[2 * place + 1]
-        columns.append([(above[aim.name] - below[aim.name]) / width for aim in problem.aims])
-    return np.array(columns).reshape(len(problem.live), len(problem.aims)).T
+        columns.append(
+            [
+                (above[observation.name] - below[observation.name]) / width
+                for observation in problem.observations
+            ]
+        )
+    return np.array(columns).reshape(len(problem.active), len(problem.observations)).T

@@ -17,7 +17,7 @@ from drivebay.analysis import Measured
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.timeline import Floats
 from drivebay.definitions.suites import Phase, Test
-from drivebay.lab.calibrate.aims import KINDS_OF_PHASES
+from drivebay.lab.calibrate.observations import KINDS_OF_PHASES
 
 LENGTHS_S = (1, 2, 5, 20, 60)
 """Lengths to which a phase may be cut."""
@@ -30,7 +30,7 @@ CONSISTENCY_S = (60, 120, 300, 600, 900, 1200, 1800, 2700)
 
 
 def shortened(found: Measured) -> tuple[Test, dict[str, float] | None]:
-    """The test as trials run it, and what was measured of the figures that this tells, by key;
+    """The test as evaluations run it, and what was measured of the figures that this tells, by key;
     None if it is run whole, which tells all."""
     test = found.test
     if test.kind == "consistency":

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from drivebay.lab.calibrate.calibration import Calibration, Compared, Fitted
+from drivebay.lab.calibrate.calibration import Calibration, Compared, Estimate
 
 
 def as_json(found: Calibration) -> dict[str, Any]:
     """Parameters, figures and what is known; numbers to six digits."""
-    known = found.knowledge
+    known = found.identifiability
     return {
         "out": None if found.out is None else str(found.out),
         "profile": found.profile.name,
-        "fitted_to": found.given,
+        "fitted_to": found.data,
         "seed": found.seed,
         "recovered": found.recovered,
         "predicted": found.predicted,
@@ -35,16 +35,16 @@ def as_json(found: Calibration) -> dict[str, Any]:
                 "test": one.test,
                 "label": one.label,
                 "unit": one.unit,
-                "given": _digits(one.given),
+                "observed": _digits(one.observed),
                 "before": _digits(one.before),
                 "after": _digits(one.after),
                 "error_pct": _digits(one.error_percent),
-                "held": one.held,
+                "held_out": one.held_out,
                 "ok": one.ok,
             }
             for one in found.figures
         ],
-        "knowledge": {
+        "identifiability": {
             "parameters": list(known.parameters),
             "figures": list(known.figures),
             "sensitivity_pct_per_pct": [[_digits(x) for x in row] for row in known.sensitivity],
@@ -57,7 +57,7 @@ def as_json(found: Calibration) -> dict[str, Any]:
     }
 
 
-PARAMETER_HEAD = ("parameter", "before", "fitted", "±", "range", "left open")
+PARAMETER_HEAD = ("parameter", "before", "calibrated", "±", "range", "left open")
 
 
 def parameter_rows(found: Calibration) -> list[tuple[str, ...]]:
@@ -65,7 +65,7 @@ def parameter_rows(found: Calibration) -> list[tuple[str, ...]]:
     return [_parameter(one) for one in found.parameters]
 
 
-def _parameter(one: Fitted) -> tuple[str, ...]:
+def _parameter(one: Estimate) -> tuple[str, ...]:
     return (
         one.name,
         f"{one.before:.5g}",
@@ -76,7 +76,7 @@ def _parameter(one: Fitted) -> tuple[str, ...]:
     )
 
 
-FIGURE_HEAD = ("test", "figure", "given", "before", "after", "error", "")
+FIGURE_HEAD = ("test", "figure", "observed", "before", "after", "error", "")
 
 
 def figure_rows(found: Calibration) -> list[tuple[str, ...]]:
@@ -86,11 +86,11 @@ def figure_rows(found: Calibration) -> list[tuple[str, ...]]:
 
 def _figure(one: Compared) -> tuple[str, ...]:
     error = "" if one.error_percent is None else f"{one.error_percent:+.2f} %"
-    held = "held out" if one.held else ""
+    held = "held out" if one.held_out else ""
     return (
         one.test,
         one.label,
-        _number(one.given, one.unit),
+        _number(one.observed, one.unit),
         _number(one.before, one.unit),
         _number(one.after, one.unit),
         error,

@@ -41,21 +41,23 @@ def distributed() -> Any:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A connected client. `budget_bytes` is what runs may take together, None where the workers'
-    own resources bound it; `largest_bytes` what one may take, None where nobody says; `asks_memory`
-    whether workers know of the resource at all."""
+    """A connected client.
+
+    `budget_bytes` is what runs may take together, None where the workers' own resources bound it;
+    `largest_bytes` what one may take, None where nobody says.
+    """
 
     client: Any
     local: bool
     budget_bytes: int | None
     largest_bytes: int | None
-    asks_memory: bool
-    heal: Callable[[], object] = lambda: None
+    has_memory_resource: bool
+    restart_lost: Callable[[], object] = lambda: None
 
     def threads(self) -> dict[str, int]:
         """How many runs each worker can do at once, by its address; here, what workers are lost
         are begun anew."""
-        self.heal()
+        self.restart_lost()
         return dict(self.client.nthreads())
 
 
@@ -80,12 +82,12 @@ def opened(scheduler: str | None, jobs: int) -> Iterator[Cluster]:
     """
     for name in QUIET:  # what goes wrong is told by the engine, in words
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    with _connected(scheduler) if scheduler else _here(jobs) as cluster:
+    with _connected(scheduler) if scheduler else _local(jobs) as cluster:
         yield cluster
 
 
 @contextlib.contextmanager
-def _here(jobs: int) -> Iterator[Cluster]:
+def _local(jobs: int) -> Iterator[Cluster]:
     import dask
 
     dask_distributed = distributed()  # before the settings: its import would undo them
@@ -104,7 +106,7 @@ def _here(jobs: int) -> Iterator[Cluster]:
     }
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(settings))
-        with deaf():
+        with sigint_ignored():
             cluster = dask_distributed.LocalCluster(
                 n_workers=jobs,
                 threads_per_worker=1,
@@ -153,7 +155,7 @@ def _announced(client: Any) -> list[dict[str, float]]:
 
 
 @contextlib.contextmanager
-def deaf() -> Iterator[None]:
+def sigint_ignored() -> Iterator[None]:
     """Ctrl-C goes to a terminal's whole group; processes begun inside inherit that it is ignored,
     so that it is the sweep alone that ends them. Those that replace them later ignore it by
     themselves (`preload`). For the moment that this takes we do not hear it either."""

@@ -32,7 +32,7 @@ from drivebay.lab.sweep.store import Store
 
 RETRIES = 2
 LOOK_EVERY_S = 0.2
-COUNT_SLOTS_EVERY_S = 5.0
+COUNT_THREADS_EVERY_S = 5.0
 STOP_S = 90.0
 """How long reviews of real drives have to end in when the sweep is stopped."""
 LOOKAHEAD = 64
@@ -42,7 +42,7 @@ LOOKAHEAD = 64
 class Sink(Protocol):
     """Told how far a sweep has come, all from one thread."""
 
-    def begin(self, runs: int, done: int, slots: int) -> None:
+    def begin(self, runs: int, done: int, capacity: int) -> None:
         """It starts: so many runs, of which some are there already."""
         ...
 
@@ -128,11 +128,11 @@ def run(
     workers = min(jobs or clusters.default_jobs(), len(left))
     with signals.heard(stop.set), clusters.opened(scheduler, workers) as cluster:
         if plan.spec.fleet is not None:
-            fleet.must_be_there(plan.spec.fleet, clusters.resources(cluster.client))
+            fleet.check_announced(plan.spec.fleet, clusters.resources(cluster.client))
         sink.begin(plan.runs, len(there), sum(cluster.threads().values()))
         state = _State()
-        crew = _Crew(plan, store, sink, cluster, retries, state)
-        crew.work(iter(left), stop)
+        dispatcher = _Dispatcher(plan, store, sink, cluster, retries, state)
+        dispatcher.work(iter(left), stop)
     if stop.is_set():
         raise Interrupted(
             f"interrupted; {len(store.done(plan.fingerprint)):,} of {plan.runs:,} runs have ended "
@@ -171,7 +171,7 @@ def _need(plan: Plan, index: int) -> int:
     return 0 if plan.spec.fleet is not None else plan.memory_bytes(plan.point(index))
 
 
-class _Crew:
+class _Dispatcher:
     """One sweep under way."""
 
     def __init__(
@@ -186,7 +186,7 @@ class _Crew:
         self._plan, self._store, self._sink = plan, store, sink
         self._cluster, self._retries, self._state = cluster, retries, state
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._threads: dict[str, int] = {}
         self._failed_before = store.failures(plan.fingerprint)
         self._token = f"{plan.fingerprint}-{time.time_ns()}"
@@ -197,45 +197,45 @@ class _Crew:
     def work(self, left: Any, stop: threading.Event) -> None:
         """Until nothing is left, or `stop` is set."""
         state = self._state
-        slots, counted = 0, -COUNT_SLOTS_EVERY_S
+        capacity, counted = 0, -COUNT_THREADS_EVERY_S
         more = True
         while not stop.is_set():
-            if time.monotonic() - counted > COUNT_SLOTS_EVERY_S:
-                slots, counted = self._slots(), time.monotonic()
-            while more and len(state.waiting) < max(LOOKAHEAD, slots):
+            if time.monotonic() - counted > COUNT_THREADS_EVERY_S:
+                capacity, counted = self._capacity(), time.monotonic()
+            while more and len(state.waiting) < max(LOOKAHEAD, capacity):
                 index = next(left, None)
                 if index is None:
                     more = False
                     break
-                state.waiting.append(_Attempt(index, 0, self._fitting(index)))
-            while len(state.running) < slots and (attempt := self._next()) is not None:
+                state.waiting.append(_Attempt(index, 0, self._memory_of(index)))
+            while len(state.running) < capacity and (attempt := self._next()) is not None:
                 self._submit(attempt)
             if not state.running and not state.waiting and not more:
                 return
             with contextlib.suppress(queue.Empty):
-                self._take(self._ended.get(timeout=LOOK_EVERY_S))
+                self._finish(self._ended.get(timeout=LOOK_EVERY_S))
         self._give_up()
 
-    def _slots(self) -> int:
+    def _capacity(self) -> int:
         """How many runs may be under way: a fleet's drives are all waited for at once. Tells of
         workers that are waited for."""
         self._threads, spec = self._cluster.threads(), self._plan.spec
-        slots = sum(self._threads.values())
+        capacity = sum(self._threads.values())
         if spec.fleet is None:
-            self._tell("no workers are there: waiting for some", when=slots == 0)
-            return slots
+            self._warn_once("no workers are there: waiting for some", when=capacity == 0)
+            return capacity
         there = clusters.resources(self._cluster.client)
         for attempt in self._state.running.values():
             drive = spec.fleet.drives[attempt.index].id
             gone = fleet.resource(drive) not in there
-            self._tell(f"the worker of the drive {drive} is gone: waiting for it", when=gone)
+            self._warn_once(f"the worker of the drive {drive} is gone: waiting for it", when=gone)
         return self._plan.runs
 
-    def _tell(self, message: str, *, when: bool) -> None:
+    def _warn_once(self, message: str, *, when: bool) -> None:
         """Warns once as long as it is so."""
-        if when and message not in self._told:
+        if when and message not in self._warned:
             self._sink.warn(message)
-        (self._told.add if when else self._told.discard)(message)
+        (self._warned.add if when else self._warned.discard)(message)
 
     def _give_up(self) -> None:
         """Real drives are let go of in an orderly way; runs in virtual time are forgotten."""
@@ -249,7 +249,7 @@ class _Crew:
         for future in list(running):
             future.cancel()
 
-    def _fitting(self, index: int) -> int:
+    def _memory_of(self, index: int) -> int:
         need, largest = _need(self._plan, index), self._cluster.largest_bytes
         if largest is not None and need > largest:
             raise EnvironmentProblem(
@@ -278,7 +278,7 @@ class _Crew:
         if plan.spec.fleet is not None:
             what = functools.partial(fleet.run, stop_name=self._token)
             needs = {fleet.resource(plan.spec.fleet.drives[attempt.index].id): 1.0}
-        elif self._cluster.asks_memory:
+        elif self._cluster.has_memory_resource:
             needs = {MEMORY: float(attempt.memory_bytes)}
         attempt.worker = self._idle()
         future = self._cluster.client.submit(
@@ -305,7 +305,7 @@ class _Crew:
         free = (name for name, threads in self._threads.items() if at_work[name] < threads)
         return next(free, "")
 
-    def _take(self, future: Any) -> None:
+    def _finish(self, future: Any) -> None:
         state = self._state
         attempt = state.running.pop(future, None)
         if attempt is None:
@@ -320,7 +320,7 @@ class _Crew:
         future.release()
         error = answer.get("error")
         if error is None:
-            self._must_share_the_store(attempt.index)
+            self._check_shared_store(attempt.index)
             state.done += 1
             if attempt.index in self._failed_before:
                 self._store.forget_failure(attempt.index, self._plan.fingerprint)
@@ -336,7 +336,7 @@ class _Crew:
             self._store.write_failure(attempt.index, self._plan.fingerprint, what)
             self._sink.ended(attempt.index, error)
 
-    def _must_share_the_store(self, index: int) -> None:
+    def _check_shared_store(self, index: int) -> None:
         """The first part is looked for from here: a folder of each worker's own is no dataset."""
         if self._state.seen_a_part:
             return

@@ -1,10 +1,9 @@
 """Real drives on many hosts: a worker announces the drives of its host, each is one task there.
 
 A drive is a Dask resource, "drive:SERIAL" or "drive:/path/of/a/file", of which its worker has one;
-so its review runs where the drive is, and never twice at a time. The review itself is
-`review.engine.run` in a process of its own (`bay`), with the same target, the same safety rules and
-the same consent, the typed serial number, as `drivebay review` on that host: nothing that was
-decided elsewhere is taken for granted. A worker tests only what it announced.
+so its review runs where the drive is, and never twice at a time. The review itself runs in a
+process of its own (`review_process`), with the same target, safety rules and permission, the typed
+serial number, as `drivebay review` on that host. A worker tests only what it announced.
 
 The review's folder grows on the worker's host, so a review that was cut short goes on there; when
 it is whole, it is copied to the sweep's store.
@@ -71,7 +70,7 @@ def testable(files: Sequence[Path], only: Sequence[str] | None) -> list[str]:
     if only is None:
         found = [one.serial for one in devices if not one.blockers and not one.signatures]
     else:
-        found = [_free(serial, devices) for serial in only]
+        found = [_checked_free(serial, devices) for serial in only]
     for path in files:
         if not path.is_file():
             raise UserError(f"--file {path}: there is no such file", f"truncate -s 4G {path}")
@@ -79,7 +78,7 @@ def testable(files: Sequence[Path], only: Sequence[str] | None) -> list[str]:
     return found
 
 
-def _free(serial: str, devices: Sequence[blockdev.Device]) -> str:
+def _checked_free(serial: str, devices: Sequence[blockdev.Device]) -> str:
     """The serial number of a named drive; what is on it needs a word in the sweep's file."""
     for one in devices:
         if one.serial == serial:
@@ -92,7 +91,7 @@ def _free(serial: str, devices: Sequence[blockdev.Device]) -> str:
     raise UserError(f"--drive {serial}: no such drive on this host", "see: drivebay drives")
 
 
-def must_be_there(fleet: Fleet, announced: Mapping[str, float]) -> None:
+def check_announced(fleet: Fleet, announced: Mapping[str, float]) -> None:
     """Raises if no worker announces one of the drives: its review would wait for ever."""
     there = sorted(name.removeprefix("drive:") for name in announced if name.startswith("drive:"))
     for drive in fleet.drives:
@@ -146,7 +145,7 @@ def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
     base = Path(os.environ.get(SCRATCH) or Path(tempfile.gettempdir()) / "drivebay-fleet")
     folder = base / plan.fingerprint / _slug(drive.id)
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    order = {
+    request = {
         "path": drive.file or _path_of(str(drive.serial)),
         "destroy_serial": drive.destroy_data,
         "overwrite_signature": drive.overwrite_signature,
@@ -155,42 +154,42 @@ def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
         "seed": plan.spec.seed_list[0],
         "folder": str(folder),
     }
-    bay = subprocess.Popen(
-        [sys.executable, "-m", "drivebay.lab.sweep.bay"],
+    process = subprocess.Popen(
+        [sys.executable, "-m", "drivebay.lab.sweep.review_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    assert bay.stdin is not None and bay.stdout is not None
+    assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(BrokenPipeError):
-        bay.stdin.write(json.dumps(order) + "\n")
-        bay.stdin.flush()
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
     asked = time.monotonic()
     try:
-        while bay.poll() is None:
+        while process.poll() is None:
             time.sleep(LOOK_EVERY_S)
             if time.monotonic() - asked > ASK_EVERY_S:
                 asked = time.monotonic()
-                if _told_to_stop(stop_name):
-                    bay.stdin.close()
-                    bay.wait()
+                if _stop_requested(stop_name):
+                    process.stdin.close()
+                    process.wait()
     finally:
         with contextlib.suppress(OSError):
-            bay.stdin.close()  # whatever happened here: the review ends, in an orderly way
-        bay.wait()
+            process.stdin.close()  # whatever happened here: the review ends, in an orderly way
+        process.wait()
     try:
-        answer = json.loads(bay.stdout.read())
+        answer = json.loads(process.stdout.read())
     except ValueError:
-        raise RuntimeError(f"the review ended without an answer, exit code {bay.returncode}") from (
-            None
-        )
+        raise RuntimeError(
+            f"the review ended without an answer, exit code {process.returncode}"
+        ) from (None)
     if "error" in answer:
         raise UserError(answer["error"], answer["hint"])
     return folder
 
 
-def _told_to_stop(name: str) -> bool:
+def _stop_requested(name: str) -> bool:
     with contextlib.suppress(OSError, TimeoutError, ValueError):
         dask = distributed()
         return bool(dask.Event(name, client=dask.get_client()).is_set())

@@ -226,7 +226,7 @@ def make(spec: Spec, *, where: str) -> Plan:
     """
     suite, tests = tests_of(spec, where=where)
     try:
-        profiles = tuple(changed(catalog.load(name), spec.with_) for name in spec.drives)
+        profiles = tuple(changed(catalog.load(name), spec.changes) for name in spec.drives)
         titles = [profile.name for profile in profiles]
         if len(set(titles)) < len(titles):
             raise UserError("drives: two have the same name", "give each drive once")
@@ -234,7 +234,7 @@ def make(spec: Spec, *, where: str) -> Plan:
         if spec.fleet is None:
             plan.check()
         return plan
-    except UserError as problem:  # what-ifs are told as the command line has them
+    except UserError as problem:  # changes are named as on the command line
         message, hint = (text.replace("--set ", "") for text in (problem.message, problem.hint))
         raise UserError(f"{where}: {message}", hint) from None
 

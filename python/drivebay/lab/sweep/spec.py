@@ -163,7 +163,7 @@ class Fleet(_Data):
 
 
 class Spec(_Data):
-    """The whole file. `drives` are names of the catalog or paths of profiles, `with` changes that
+    """The whole file. `drives` are names of the catalog or paths of profiles, `set` changes that
     all runs have; `suite` and `tests` say what is run, or `workload` after `prepare`. `seeds` is a
     list, or how many, counted from 1. With a `fleet` the drives are real ones, and reviewed."""
 
@@ -175,7 +175,7 @@ class Spec(_Data):
     name: Id
     title: Annotated[str, Field(min_length=1, max_length=120)] | None = None
     drives: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    with_: Annotated[tuple[str, ...], Field(alias="with")] = ()
+    changes: Annotated[tuple[str, ...], Field(alias="set")] = ()
     suite: str | None = None
     tests: tuple[str, ...] = ()
     quick: bool = False
@@ -197,7 +197,7 @@ class Spec(_Data):
             raise ValueError("give either 'suite' or a [workload]")
         if self.workload is not None and (self.tests or self.quick):
             raise ValueError("'tests' and 'quick' have a meaning with 'suite' only")
-        if self.fleet is not None and (self.parameters or self.with_):
+        if self.fleet is not None and (self.parameters or self.changes):
             raise ValueError("a fleet's drives are real and cannot be changed: no parameters")
         if self.fleet is not None and len(self.seed_list) > 1:
             raise ValueError("seeds: a fleet's drives are reviewed once, with one seed")

@@ -51,7 +51,7 @@ def run(plan_json: str, url: str, index: int) -> Outcome:
 
 def row(plan: Plan, point: Point) -> pa.Table:
     """Runs one run and returns its part."""
-    _forget_peak()
+    _reset_peak()
     begun, cpu = time.monotonic(), time.process_time()
     test = plan.test(point)
     profile = plan.profile(point)
@@ -133,7 +133,7 @@ def _type(parameter: Any) -> pa.DataType:
     return pa.string() if isinstance(some, str) else pa.float64()
 
 
-def _forget_peak() -> None:
+def _reset_peak() -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -20,21 +20,21 @@ from drivebay.lab.sweep.cluster import (
     MEMORY,
     PRELOAD,
     QUIET,
-    deaf,
     distributed,
     memory_budget,
+    sigint_ignored,
 )
 from drivebay.lab.sweep.fleet import ANNOUNCED, resource
 
 
-def serve(address: str, *, jobs: int, drives: Sequence[str], told: Callable[[str], None]) -> None:
+def serve(address: str, *, jobs: int, drives: Sequence[str], say: Callable[[str], None]) -> None:
     """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone.
 
     Parameters
     ----------
     jobs : how many runs of virtual drives at once; 0 for none.
     drives : ids of the real drives to announce, see `fleet.testable`.
-    told : given a line when all is ready.
+    say : given a line when all is ready.
 
     Raises
     ------
@@ -43,11 +43,11 @@ def serve(address: str, *, jobs: int, drives: Sequence[str], told: Callable[[str
     """
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    asyncio.run(_serve(address, jobs, drives, told))
+    asyncio.run(_serve(address, jobs, drives, say))
 
 
 async def _serve(
-    address: str, jobs: int, drives: Sequence[str], told: Callable[[str], None]
+    address: str, jobs: int, drives: Sequence[str], say: Callable[[str], None]
 ) -> None:
     share = memory_budget(jobs) // jobs if jobs else 0
     common: dict[str, Any] = {
@@ -67,18 +67,18 @@ async def _serve(
             distributed().Nanny(address, nthreads=len(drives), resources=has, env=env, **common)
         )
     await _must_answer(address)
-    with deaf():
+    with sigint_ignored():
         workers = await asyncio.gather(*wanted)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    told(f"worker: {jobs} runs at once, {share / 1e9:.1f} GB each; drives: "
+    say(f"worker: {jobs} runs at once, {share / 1e9:.1f} GB each; drives: "
          f"{', '.join(drives) or 'none'}")  # fmt: skip
     ends = [asyncio.create_task(one.finished()) for one in workers]
     ends.append(asyncio.create_task(stop.wait()))
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    told("worker: stopping")
+    say("worker: stopping")
     for one in workers:
         with contextlib.suppress(OSError, asyncio.TimeoutError):
             await one.close(timeout=5)

@@ -1,6 +1,6 @@
-"""What a fit runs and aims at, whatever it was given: drives, tests on them, figures of those.
+"""What a fit runs and what it is compared with: drives, tests on them, observed figures.
 
-The two kinds are in `folder` (a review's result) and `rows` (published figures); `given` chooses.
+The two kinds are in `folder` (a review's result) and `rows` (published figures).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from drivebay.analysis import Measured
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.calibrate.aims import Aim
+from drivebay.lab.calibrate.observations import Observation
 from drivebay.lab.calibrate.parameters import Parameter
 
 Figures = Mapping[str, float | None]
@@ -30,21 +30,21 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Goal(ABC):
-    """What is run, and what is aimed at.
+class Experiment(ABC):
+    """What is run, and the observations that it is compared with.
 
-    `tests` are those that trials run, `full` the same in the length in which they were measured,
-    and the held-out ones. `aims` are fitted, `whole` are all figures of those tests, `held` those
-    of the tests that were held out. `words` says what was given; `notes` what the user should know
+    `tests` are those that evaluations run, `full` the same in the length in which they were
+    measured, and the held-out ones. `observations` are fitted, `whole` are all figures of those
+    tests, `held_out` those of the other ones. `words` names the data; `notes` what to know
     of it. `seed` is that of the virtual drives.
     """
 
     base: Profile
     tests: Mapping[Job, Test]
     full: Mapping[Job, Test]
-    aims: tuple[Aim, ...]
-    whole: tuple[Aim, ...]
-    held: tuple[Aim, ...]
+    observations: tuple[Observation, ...]
+    whole: tuple[Observation, ...]
+    held_out: tuple[Observation, ...]
     words: str
     notes: tuple[str, ...]
     seed: int
@@ -60,34 +60,37 @@ class Goal(ABC):
         """Whether the job's drive has this parameter from the fitted one."""
 
     @abstractmethod
-    def jobs_of(self, aim: Aim) -> tuple[Job, ...]:
-        """The jobs that an aim is read from."""
+    def jobs_of(self, observation: Observation) -> tuple[Job, ...]:
+        """The jobs that an observation is read from."""
 
     @abstractmethod
     def keep(self, job: Job, found: Measured) -> Figures:
-        """Of a job's figures those that aims are read from."""
+        """Of a job's figures those that observations are read from."""
 
     @abstractmethod
-    def read(self, aim: Aim, done: Mapping[Job, Figures]) -> float | None:
-        """The aim's figure from what its jobs gave; None if a job has none."""
+    def read(self, observation: Observation, done: Mapping[Job, Figures]) -> float | None:
+        """The observation's figure from what its jobs gave; None if a job has none."""
 
     @abstractmethod
-    def bound_percent(self, aim: Aim, *, held: bool) -> float:
+    def bound_percent(self, observation: Observation, *, held_out: bool) -> float:
         """How far the figure may be off."""
 
 
-def fingerprint(goal_: Goal, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """All that a trial's outcome depends on, for the journal's head; JSON values."""
+def fingerprint(experiment: Experiment, parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """All that an evaluation's outcome depends on, for the journal's head; JSON values."""
     return {
-        "profile": json.loads(goal_.base.json()),
+        "profile": json.loads(experiment.base.json()),
         "parameters": [
             {"name": one.name, "start": one.start, "low": one.low, "high": one.high}
             for one in parameters
         ],
-        "tests": _data(goal_.tests),
-        "full": _data(goal_.full),
-        "aims": [[aim.name, aim.value, aim.scale] for aim in (*goal_.aims, *goal_.held)],
-        "seed": goal_.seed,
+        "tests": _data(experiment.tests),
+        "full": _data(experiment.full),
+        "observations": [
+            [observation.name, observation.value, observation.scale]
+            for observation in (*experiment.observations, *experiment.held_out)
+        ],
+        "seed": experiment.seed,
     }
 
 

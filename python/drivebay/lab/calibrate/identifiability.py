@@ -20,7 +20,7 @@ from drivebay.lab.calibrate.parameters import Parameter
 
 Floats = npt.NDArray[np.float64]
 
-TIED = 0.95
+CORRELATED = 0.95
 """From this correlation on two parameters are not told apart."""
 PRIOR = 12.0
 """One over the variance of a uniform distribution from 0 to 1."""
@@ -29,7 +29,7 @@ OPEN = 0.5
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Identifiability:
     """What the fit's data tell; arrays are in the order of `parameters`.
 
     `sensitivity`, shape (figures, parameters): percent by which a figure changes per percent of the
@@ -51,13 +51,13 @@ class Knowledge:
     sentences: tuple[str, ...]
 
 
-def knowledge(
+def identifiability(
     parameters: Sequence[Parameter],
     values: Sequence[float],
     figures: Sequence[str],
     scales: Sequence[float],
     derivatives: Floats,
-) -> Knowledge:
+) -> Identifiability:
     """What derivatives of shape (figures, parameters), in scales per range, tell."""
     count = len(parameters)
     info = derivatives.T @ derivatives
@@ -75,7 +75,7 @@ def knowledge(
     open_share = sd * math.sqrt(PRIOR)
     determined = int(np.sum(np.sqrt(PRIOR / (singular**2 + PRIOR)) < OPEN))
     names = tuple(one.name for one in parameters)
-    return Knowledge(
+    return Identifiability(
         names,
         tuple(figures),
         sensitivity,
@@ -106,20 +106,20 @@ def _sentences(
         if count > 1
         else f"The data {'determine' if determined else 'do not determine'} {names[0]}."
     ]
-    blind = {
+    insensitive = {
         names[i] for i in range(count) if float(np.abs(derivatives[:, i]).max(initial=0.0)) < 0.1
     }
     for i in range(count):
         for j in range(i + 1, count):
             r = float(correlation[i, j])
-            if abs(r) > TIED and not blind & {names[i], names[j]}:
+            if abs(r) > CORRELATED and not insensitive & {names[i], names[j]}:
                 what = "their sum or product" if r < 0 else "their difference or ratio"
                 said.append(
                     f"{names[i]} and {names[j]} cannot be told apart (r = {r:+.3f}): the data fix "
                     f"little more than {what}."
                 )
     for i, name in enumerate(names):
-        if name in blind:
+        if name in insensitive:
             said.append(f"No figure changes with {name} around the value found: it stays open.")
         elif open_share[i] > OPEN:
             said.append(

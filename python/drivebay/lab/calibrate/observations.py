@@ -1,4 +1,4 @@
-"""What a fit aims at: figures of tests, how sure each is, and how far a trial is from them.
+"""Observed figures, how sure each is, and the residuals of an evaluation.
 
 Chosen here, of each kind of test, are figures that tell something of their own: with a constant
 queue depth rate and mean latency say the same (Little's law), so only the rate is taken. Each has a
@@ -19,7 +19,7 @@ from drivebay.analysis import Figure, Measured
 SCALE = 0.01
 """A relative error of a folder's figure that counts as one; guess: what reviews repeat to."""
 MISSING = math.log(2)
-"""A figure that a trial has not (a rate that never falls) counts as wrong by a factor of two."""
+"""An evaluation without the figure (a rate that never falls) counts as wrong by a factor of two."""
 FAR = 3.0
 """From so many scales on an error counts ever less: one figure that the model cannot give must not
 spoil the others (the knee of the soft L1 loss)."""
@@ -37,7 +37,7 @@ POWERED = KINDS_OF_PHASES | {"consistency", "thermal"}
 
 
 @dataclass(frozen=True)
-class Aim:
+class Observation:
     """A figure to be met.
 
     `name` is TEST/KEY, or the id of a published row. `value` is in `unit`; of a "range" it is the
@@ -56,8 +56,8 @@ class Aim:
     def error(self, mine: float | None) -> float:
         """Logarithm of the ratio to what was given; 0 where a bound holds.
 
-        >>> aim = Aim("S061", "random-read", "4 KiB random read", "IOPS", 90e3, 0.05, "gt")
-        >>> aim.error(95e3), round(aim.error(81e3), 3)
+        >>> observation = Observation("S061", "random-read", "read", "IOPS", 90e3, 0.05, "gt")
+        >>> observation.error(95e3), round(observation.error(81e3), 3)
         (0.0, -0.105)
         """
         if mine is None or not mine > 0:
@@ -77,7 +77,7 @@ class Aim:
 
 
 def figures_of(test: Measured) -> dict[str, Figure]:
-    """The figures of a test that a fit may aim at, by key: rate@PHASE, power@PHASE (MB/s, W), and
+    """The figures of a test that can be fitted to, by key: rate@PHASE, power@PHASE (MB/s, W), and
     those of its kind; with value None where there is none."""
     kind = test.test.kind
     found: dict[str, Figure] = {}

@@ -11,7 +11,7 @@ from drivebay.report.sweep_page import About
 SEEDS_SHOWN = 12
 
 
-def studied(plan: Plan, store: Store) -> Study:
+def study_of(plan: Plan, store: Store) -> Study:
     """Main effects and interactions of all runs that have ended, read part by part."""
     return study(factors(plan), store.rows(plan.fingerprint))
 

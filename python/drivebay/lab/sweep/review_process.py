@@ -1,6 +1,6 @@
-"""One review of a fleet's drive, as a process of its own: `python -m drivebay.lab.sweep.bay`.
+"""The review of one drive of a fleet, in a process of its own.
 
-Reads one line of JSON, the order, from standard input, and runs the review with all the rules of
+Reads one line of JSON, the request, from standard input, and runs the review with all the rules of
 its target. When the input ends, because it was told to stop or its worker is gone, the review
 stops as on Ctrl-C: what had finished is kept. Answers with one line of JSON.
 """
@@ -23,11 +23,11 @@ from drivebay.targets.fio.target import FioTarget
 
 def main() -> None:
     """Until the review has ended."""
-    order: dict[str, Any] = json.loads(sys.stdin.readline())
+    request: dict[str, Any] = json.loads(sys.stdin.readline())
     threading.Thread(target=_watch, daemon=True).start()
-    answer: dict[str, Any] = {"folder": order["folder"]}
+    answer: dict[str, Any] = {"folder": request["folder"]}
     try:
-        _review(order)
+        _review(request)
     except DrivebayError as problem:
         answer = {"error": problem.message, "hint": problem.hint}
     print(json.dumps(answer), flush=True)
@@ -39,25 +39,25 @@ def _watch() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _review(order: dict[str, Any]) -> None:
-    folder = Path(order["folder"])
-    suite = Suite.model_validate(order["suite"])
+def _review(request: dict[str, Any]) -> None:
+    folder = Path(request["folder"])
+    suite = Suite.model_validate(request["suite"])
 
     def target() -> FioTarget:
         return FioTarget(
-            order["path"],
-            destroy_serial=order["destroy_serial"],
-            overwrite_signature=order["overwrite_signature"],
+            request["path"],
+            destroy_serial=request["destroy_serial"],
+            overwrite_signature=request["overwrite_signature"],
         )
 
     engine.run(
         target,
         suite,
         out=folder,
-        seed=order["seed"],
-        quick=order["quick"],
+        seed=request["seed"],
+        quick=request["quick"],
         resume=(folder / "manifest.json").exists(),
-        drive=order["path"],
+        drive=request["path"],
     )
 
 

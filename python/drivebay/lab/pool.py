@@ -1,0 +1,105 @@
+"""Workers that test virtual drives in parallel, for validation and calibration.
+
+A worker is a thread: the core runs without the interpreter's lock. It tests one drive after the
+other in the same memory, and tests that begin from the same prepared state share it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from drivebay.analysis import Measured
+from drivebay.analysis.measure import measure
+from drivebay.common import signals
+from drivebay.common.errors import Interrupted
+from drivebay.definitions.profiles import Profile
+from drivebay.definitions.suites import Test
+from drivebay.review.seeds import step_seed
+from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.virtual.states import Kept
+from drivebay.targets.virtual.target import VirtualTarget
+
+LOOK_EVERY_S = 0.1
+Task = TypeVar("Task")
+
+
+class Worker:
+    """One thread's drive under test, whose memory is used again and again."""
+
+    def __init__(self) -> None:
+        self._target: VirtualTarget | None = None
+        self._states = Kept()
+        self._progress = Progress()
+        self._seed = 0
+
+    def set_profile(self, profile: Profile, tests: Sequence[Test], *, seed: int) -> None:
+        """Puts a drive under test; `tests` are all that will be run on it, in their order."""
+        self._target = self._target or VirtualTarget(profile, self._states)
+        self._target.become(profile)
+        self._states.begin(tests, seed=seed)
+        self._seed = seed
+
+    def run_test(self, test: Test) -> Measured:
+        """The figures of a test on the present drive."""
+        assert self._target is not None, "set_profile comes first"
+        self._progress = Progress()
+        self._target.check((test,))
+        seed = step_seed(self._seed, test.id)
+        return measure(test, self._target.run_test(test, seed=seed, progress=self._progress))
+
+    def cancel(self) -> None:
+        """Stops the running test; called again until the thread has ended."""
+        self._progress.cancel()
+
+
+class Pool:
+    """Workers that keep their drives from one `run` to the next."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = [Worker() for _ in range(workers)]
+
+    def run(
+        self,
+        tasks: Iterable[Task],
+        work: Callable[[Worker, Task], None],
+        *,
+        interrupted: Interrupted,
+    ) -> None:
+        """Has `work` called for each task, in the tasks' order; raises its first error, or
+        `interrupted` on SIGINT, SIGTERM or SIGHUP."""
+        queue = deque(tasks)
+        stop, signalled = threading.Event(), threading.Event()
+        errors: list[BaseException] = []
+
+        def loop(worker: Worker) -> None:
+            with contextlib.suppress(Cancelled, IndexError):
+                while not stop.is_set():
+                    task = queue.popleft()  # IndexError: nothing is left
+                    try:
+                        work(worker, task)
+                    except Cancelled:
+                        raise
+                    except BaseException as problem:
+                        errors.append(problem)
+                        return
+
+        used = self._workers[: len(queue)]
+        threads = [threading.Thread(target=loop, args=(worker,)) for worker in used]
+        with signals.heard(signalled.set):
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(LOOK_EVERY_S)
+                if signalled.is_set() or errors:
+                    stop.set()
+                    for worker in used:
+                        worker.cancel()
+        if errors:
+            raise errors[0]
+        if signalled.is_set():
+            raise interrupted
