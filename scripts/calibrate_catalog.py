@@ -123,9 +123,9 @@ def markdown(stages: Sequence[dict[str, Any]]) -> str:
     ]
     for stage in stages:
         for row in stage["parameters"]:
-            low, high = row["range"]
+            low, high = row["low"], row["high"]
             sd = "" if row["sd"] is None else f"{row['sd']:.2g}"
-            left = "all" if row["open_percent"] is None else f"{row['open_percent']:.0f} %"
+            left = "all" if row["open_share"] is None else f"{100 * row['open_share']:.0f} %"
             lines.append(
                 f"| {stage['stage']} | `{row['name']}` | {low:g} to {high:g} | "
                 f"{row['catalog']:.5g} | {row['value']:.5g} | {sd} | {left} | "
@@ -140,7 +140,7 @@ def markdown(stages: Sequence[dict[str, Any]]) -> str:
         for row in stage["figures"]:
             lines.append(
                 f"| {stage['stage']} | {row['name']} | {row['label']} | {row['observed']:g} "
-                f"{row['unit']} | {_number(row['after'])} | {_number(row['error_pct'])} % |"
+                f"{row['unit']} | {_number(row['after'])} | {_number(row['error_percent'])} % |"
             )
     lines += [""]
     for stage in stages:

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from drivebay.cli import complete
+from drivebay.common.errors import UserError
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 REAL, VIRTUAL = "Real drives", "Virtual drives"
@@ -54,6 +55,18 @@ def flags_off(parameters: list[Any]) -> list[Any]:
         if getattr(parameter, "is_flag", False) and parameter.default is None:
             parameter.default = False
     return parameters
+
+
+def refuse(ctx: Any, panel: str, drive: str) -> None:
+    """Raises UserError if an option was given that has no meaning for the kind of drive."""
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name)
+        if getattr(parameter, "rich_help_panel", None) == panel and source.name == "COMMANDLINE":
+            kind = "virtual" if panel == REAL else "real"
+            raise UserError(
+                f"{max(parameter.opts, key=len)} has no meaning for the {kind} drive {drive}",
+                "leave it out",
+            )
 
 
 class Command(TyperCommand):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import known, number, print_json, say, table
-from drivebay.cli.target import is_virtual, must_be_testable, target_factory
+from drivebay.cli.target import check_options, is_virtual, target_factory
 from drivebay.common import units
 from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
@@ -52,6 +57,7 @@ An interrupted replay on a real drive prints the figures so far; exit code 1:
 requests failed. What the figures mean: docs/concepts/replay.md.""",
 )
 def replay(
+    ctx: typer.Context,
     trace: Annotated[str, argument("TRACE", "What to replay.")],
     drive: options.Drive,
     mode: Annotated[
@@ -145,23 +151,8 @@ def replay(
     before anything is sent, so that a damaged one changes nothing.
     """
     idle_ms_max = None if keep_idle else idle_cap
+    check_options(ctx, drive)
     if is_virtual(drive):
-        only_real = {
-            "--format": from_,
-            "--only-reads": only_reads,
-            "--zeros": zeros,
-            "--depth": depth,
-            "--spin": spin,
-            "--seconds": seconds,
-            "--failures": failures,
-            "--buffered": buffered,
-            "--out": out,
-            "--destroy-data": destroy_data,
-            "--overwrite-signature": overwrite_signature,
-        }
-        for name, value in only_real.items():
-            if value is not None and value is not False:
-                raise UserError(f"{name} has no meaning for a virtual drive", "leave it out")
         load = {
             "trace": trace,
             "scale": scale,
@@ -181,9 +172,6 @@ def replay(
     from drivebay.targets.replay.run import How, RealReplay
     from drivebay.targets.safety.target_device import OverwritePermission
 
-    if full:
-        raise UserError("--full has no meaning for a real drive or file", "leave it out")
-    must_be_testable(drive)
     how = How(
         mode=mode,
         idle_max_s=None if idle_ms_max is None else idle_ms_max / 1000,
@@ -379,25 +367,22 @@ def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
     _raise_failure(done)
 
 
-class _repeated:
-    """Calls a function every second in a thread of its own, inside a with statement."""
+@contextlib.contextmanager
+def _repeated(call: Callable[[], None]) -> Iterator[None]:
+    """Inside, the function is called once a second from another thread."""
+    over = threading.Event()
 
-    def __init__(self, call: Any) -> None:
-        import threading
-
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._repeat, args=(call,), daemon=True)
-
-    def _repeat(self, call: Any) -> None:
-        while not self._over.wait(1.0):
+    def repeat() -> None:
+        while not over.wait(1.0):
             call()
 
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _now(run: RealReplay, found: Survey) -> str:

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,32 +56,34 @@ app = options.Verb()
 
 @dataclass(frozen=True)
 class Options:
-    """The command line's values; None or empty where an option was not given."""
+    """The command line's values; None where an option was not given."""
 
-    drive: str | None = None
-    suite: str | None = None
-    quick: bool = False
-    out: Path | None = None
-    seed: int | None = None
-    resume: Path | None = None
-    destroy_serial: str | None = None
-    overwrite_signature: bool = False
-    purge: str | None = None
-    power: str | None = None
-    jobs: int | None = None
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-    yes: bool = False
-    changes: tuple[str, ...] = ()
-    baseline: Path | None = None
-    modified: tuple[str, ...] = ()
+    ctx: typer.Context
+    drive: str | None
+    suite: str | None
+    quick: bool
+    only: list[str] | None
+    skip: list[str] | None
+    out: Path | None
+    seed: int | None
+    resume: Path | None
+    changes: list[str] | None
+    baseline: Path | None
+    jobs: int | None
+    destroy_data: str | None
+    overwrite_signature: bool
+    purge: str | None
+    power: str | None
+    modified: list[str] | None
+    yes: bool
 
     def factory(self, drive: str) -> Callable[[], Target]:
         """What makes the target; raises UserError if it cannot be reviewed so."""
+        targets.check_options(self.ctx, drive)
         return targets.target_factory(
             drive,
             self.changes,
-            destroy_serial=self.destroy_serial,
+            destroy_serial=self.destroy_data,
             overwrite_signature=self.overwrite_signature,
             purge=self.purge,
             power=self.power,
@@ -90,6 +92,7 @@ class Options:
 
 @app.command(epilog=EXAMPLES)
 def review(
+    ctx: typer.Context,
     drive: Annotated[
         str | None,
         argument(
@@ -134,7 +137,7 @@ def review(
         ),
     ] = None,
     as_json: options.Json = False,
-    what_if: options.Set = None,
+    changes: options.Set = None,
     baseline: Annotated[
         Path | None,
         option(
@@ -148,9 +151,8 @@ def review(
         int | None,
         option(
             "N",
-            "Tests to run in parallel; changes no figure. [default: as many as there are "
-            "processors and memory for]",
-            panel=options.VIRTUAL,
+            "Tests of a virtual drive to run in parallel; changes no figure. [default: as many as "
+            "there are processors and memory for]",
         ),
     ] = None,
     destroy_data: options.DestroyData = None,
@@ -188,25 +190,7 @@ def review(
     ] = False,
 ) -> None:
     """Run a suite of tests on a drive and write its report."""
-    given = Options(
-        drive=drive,
-        suite=suite,
-        quick=quick,
-        out=out,
-        seed=seed,
-        resume=resume,
-        destroy_serial=destroy_data,
-        overwrite_signature=overwrite_signature,
-        purge=purge,
-        power=power,
-        jobs=jobs,
-        only=tuple(only or ()),
-        skip=tuple(skip or ()),
-        yes=yes,
-        changes=tuple(what_if or ()),
-        baseline=baseline,
-        modified=tuple(modified or ()),
-    )
+    given = Options(ctx, **{one.name: ctx.params[one.name] for one in fields(Options)[1:]})
     if list_tests:
         _list(given, as_json=as_json)
         return
@@ -296,7 +280,9 @@ def _run(factory: Callable[[], Target], suite: Suite, given: Options, **more: An
 
     sink = ReviewProgress()
     try:
-        return engine.run(factory, suite, sink=sink, jobs=given.jobs, fitted=given.modified, **more)
+        return engine.run(
+            factory, suite, sink=sink, jobs=given.jobs, fitted=tuple(given.modified or ()), **more
+        )
     finally:
         sink.end()
 
@@ -313,10 +299,10 @@ def _present_name(target: dict[str, Any]) -> str:
     return drive
 
 
-def _selected(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Suite:
+def _selected(suite: Suite, only: Sequence[str] | None, skip: Sequence[str] | None) -> Suite:
     """The suite with the tests that --only and --skip leave, in its order."""
     known = [test.id for test in suite.tests]
-    for given, ids in (("--only", only), ("--skip", skip)):
+    for given, ids in (("--only", only or ()), ("--skip", skip or ())):
         for name in ids:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)
@@ -324,7 +310,7 @@ def _selected(suite: Suite, only: tuple[str, ...], skip: tuple[str, ...]) -> Sui
                     f"{given}: suite {suite.name} has no test '{name}'; it has {', '.join(known)}",
                     f"{given} {close[0] if close else known[0]}",
                 )
-    chosen = tuple(name for name in known if name in (only or known) and name not in skip)
+    chosen = tuple(name for name in known if name in (only or known) and name not in (skip or ()))
     if not chosen:
         raise UserError("--only and --skip leave no test to run", "leave one of them out")
     return suite.selected(chosen)
@@ -336,14 +322,8 @@ def _confirm(factory: Callable[[], Target], suite: Suite, given: Options) -> Non
 
     with closing(factory()) as target:
         if target.kind == "virtual":
-            if given.modified:
-                change = given.modified[0]
-                raise UserError(
-                    f"--modified {change} has no meaning for a virtual drive",
-                    f"to review a modified profile: --set {change}",
-                )
             return
-        tests = _possible(suite.in_real_time(), given.modified)
+        tests = _possible(suite.in_real_time(), tuple(given.modified or ()))
         target.check(tests)
         plan = engine.make_plan(target, tests)
         _say_plan(target, plan)

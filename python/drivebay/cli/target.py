@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivebay.cli import options
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,35 +33,18 @@ def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
     return changed(profiles.load(drive), tuple(changes or ()))
 
 
-def target_factory(drive: str, changes: Sequence[str] = (), **real: Any) -> Callable[[], Target]:
-    """A function that makes the target that DRIVE means.
-
-    `real` are keyword arguments of `FioTarget`; None means not given.
-
-    Raises
-    ------
-    UserError
-        If DRIVE cannot be reviewed, or an option does not apply to it.
-    """
-    real = {name: value for name, value in real.items() if value}
+def target_factory(
+    drive: str, changes: Sequence[str] | None = None, **real: Any
+) -> Callable[[], Target]:
+    """A function that makes the target that DRIVE means; `real` is for `FioTarget`."""
     if is_virtual(drive):
-        if real:
-            option = f"--{min(real).replace('_', '-')}".replace("destroy-serial", "destroy-data")
-            raise UserError(
-                f"{option} has no meaning for the virtual drive {drive}", "leave it out"
-            )
         return virtual_factory(modified_profile(drive, changes))
-    if changes:
-        raise UserError(
-            f"--set {changes[0]}: only a virtual drive can be modified, and {drive} is not one",
-            "leave --set out, or name a drive of the catalog: drivebay drives",
-        )
     path = must_be_testable(drive)
 
     def make() -> Target:
         from drivebay.targets.fio.target import FioTarget
 
-        return FioTarget(path, **real)
+        return FioTarget(path, **{name: value for name, value in real.items() if value})
 
     return make
 
@@ -72,6 +56,15 @@ def virtual_factory(profile: Profile) -> Callable[[], Target]:
 
     states = States()
     return lambda: VirtualTarget(profile, states)
+
+
+def check_options(ctx: Any, drive: str) -> None:
+    """Refuses what is no drive, and options that have no meaning for its kind."""
+    if is_virtual(drive):
+        options.refuse(ctx, options.REAL, drive)
+    else:
+        must_be_testable(drive)
+        options.refuse(ctx, options.VIRTUAL, drive)
 
 
 def must_be_testable(drive: str) -> Path:

@@ -89,25 +89,15 @@ def compared(
     *,
     held_out: bool,
 ) -> Compared:
-    def percent(mine: float | None) -> float | None:
-        return None if mine is None else float(100 * np.expm1(observation.error(mine)))
+    """The figure beside its observation, and whether it is within its bound."""
 
-    error = percent(after)
-    bound = experiment.bound_percent(observation, held_out=held_out)
-    ok = error is not None and abs(error) <= bound
-    return Compared(
-        name=observation.name,
-        test=observation.test,
-        label=observation.label,
-        unit=observation.unit,
-        observed=observation.value,
-        before=before,
-        after=after,
-        error_before_percent=percent(before),
-        error_percent=error,
-        held_out=held_out,
-        ok=ok,
-    )
+    def percent(value: float | None) -> float | None:
+        return None if value is None else float(100 * np.expm1(observation.error(value)))
+
+    error, one = percent(after), observation
+    ok = error is not None and abs(error) <= experiment.bound_percent(one, held_out=held_out)
+    figure = (one.name, one.test, one.label, one.unit, one.value)
+    return Compared(*figure, before, after, percent(before), error, held_out, ok)
 
 
 def head(experiment: Experiment, known: Identifiability, figures: Sequence[Compared]) -> str:

@@ -6,6 +6,7 @@ words) and whether the statement holds. Where the words leave a limit open it st
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -351,17 +352,8 @@ def higher_in_all(runs: Sequence[Measured]) -> Outcome:
 
 
 PREDICATES: dict[str, Callable[[Sequence[Measured]], Outcome]] = {
-    function.__name__: function
-    for function in (
-        nearly_equal_below, not_really_faster, others_higher, beats_all, consistent, no_drops,
-        drops, drops_to_few_hundred, deviation_dozens, more_consistent, much_better,
-        steady_from_1400,
-        not_the_link, latency_gains_less, lowest_latency, most_over_10, least_over_100,
-        slow_ones_10_to_100, slowest_sata_ratio, drop_when_full, gain_beats_gain,
-        rate_gain_beats_gain, others_60_to_90, better_everywhere_most_deep, better_everywhere,
-        better_at_low_depths, rises_to_2_then_degrades, first_falls_more, not_best, best,
-        good_at_80_20, mixed_beyond_20, no_spike_at_writes, bathtub, first_loses_more, draws_more,
-        trim_works, trimmed_reads_take_no_flash, ratios_median, worst_loss, slightly_higher,
-        slightly_lower, higher_in_all,
-    )
-}  # fmt: skip
+    name: value
+    for name, value in list(globals().items())
+    if inspect.isfunction(value) and not name.startswith("_")
+}
+"""Every function above, by its name in published/validation.toml."""
