@@ -158,7 +158,8 @@ DestroyData = Annotated[
     str | None,
     option(
         "SERIAL",
-        "Serial number of the block device, which allows all its data to be overwritten.",
+        "Serial number of the block device, or name of a file that holds data: allows all of it to "
+        "be overwritten.",
         panel=REAL,
     ),
 ]
