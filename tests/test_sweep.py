@@ -338,7 +338,7 @@ def test_the_command_runs_here_reports_and_tells_of_a_wrong_scheduler(
     monkeypatch.chdir(tmp_path)
     Path("a.toml").write_text(
         'name = "heat"\ndrives = ["sm951-ahci-512"]\n'
-        f"with = {json.dumps(list(SMALL))}\n"
+        f"set = {json.dumps(list(SMALL))}\n"
         '[[parameters]]\nname = "ambient_c"\nvalues = [20, 45]\n'
         "[workload]\npattern = 'random'\nread_percent = 0\nblock_bytes = 4096\n"
         "queue_depth = 1\nduration_s = 1\n"

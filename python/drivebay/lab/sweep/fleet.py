@@ -27,7 +27,7 @@ from typing import Any
 
 from drivebay import results
 from drivebay.analysis import review
-from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.lab.sweep import plan as plans
 from drivebay.lab.sweep import work
 from drivebay.lab.sweep.cluster import distributed
@@ -116,10 +116,10 @@ def stop(client: Any, name: str) -> None:
 
 
 def run(plan_json: str, url: str, index: int, *, stop_name: str) -> work.Outcome:
-    """Reviews one drive of the fleet here; never raises, as `work.run`."""
-    begun = time.monotonic()
-    answer: work.Outcome = {"index": index}
-    try:
+    """Reviews one drive of the fleet here."""
+
+    def review_drive() -> None:
+        begun = time.monotonic()
         plan = plans.from_json(plan_json)
         assert plan.spec.fleet is not None, "a fleet's task"
         drive = plan.spec.fleet.drives[index]
@@ -128,12 +128,8 @@ def run(plan_json: str, url: str, index: int, *, stop_name: str) -> work.Outcome
         store.upload(folder, f"reviews/{_slug(drive.id)}", last="manifest.json")
         table = _table(plan, index, drive, folder, time.monotonic() - begun)
         store.write_part(index, plan.fingerprint, table)
-    except DrivebayError as problem:
-        answer |= {"error": f"{problem.message} ({problem.hint})", "again": False}
-    except Exception as problem:
-        text = " ".join(str(problem).split())
-        answer |= {"error": f"{type(problem).__name__}: {text}", "again": True}
-    return {**answer, "wall_s": time.monotonic() - begun}
+
+    return work.answer(index, review_drive)
 
 
 def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:

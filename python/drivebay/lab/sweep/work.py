@@ -12,7 +12,7 @@ import contextlib
 import json
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +35,27 @@ trying once more may help."""
 
 
 def run(plan_json: str, url: str, index: int) -> Outcome:
-    """One run of the plan, kept at `url`; never raises, as not every error survives its journey."""
-    begun = time.monotonic()
-    answer: Outcome = {"index": index}
-    try:
+    """One run of the plan, kept at `url`."""
+
+    def work() -> None:
         plan = plans.from_json(plan_json)
         Store(url).write_part(index, plan.fingerprint, row(plan, plan.point(index)))
+
+    return answer(index, work)
+
+
+def answer(index: int, work: Callable[[], None]) -> Outcome:
+    """What the worker answers after `work`; never raises, as not every error can be pickled."""
+    begun = time.monotonic()
+    found: Outcome = {"index": index}
+    try:
+        work()
     except DrivebayError as problem:
-        answer |= {"error": f"{problem.message} ({problem.hint})", "again": False}
+        found |= {"error": f"{problem.message} ({problem.hint})", "again": False}
     except Exception as problem:
         text = " ".join(str(problem).split())
-        answer |= {"error": f"{type(problem).__name__}: {text}", "again": True}
-    return {**answer, "wall_s": time.monotonic() - begun}
+        found |= {"error": f"{type(problem).__name__}: {text}", "again": True}
+    return {**found, "wall_s": time.monotonic() - begun}
 
 
 def row(plan: Plan, point: Point) -> pa.Table:
