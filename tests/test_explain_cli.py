@@ -73,9 +73,9 @@ def test_explain_writes_a_page_with_charts(
     [
         (["explain", "one", "randomread"], "has no test 'randomread'"),
         (["explain", "one", "random-write"], "it is pending"),
-        (["explain", "real", "random-read"], "nobody can see into a real drive"),
+        (["explain", "real", "random-read"], "cannot be seen"),
         (["explain", "nowhere", "random-read"], "does not exist"),
-        (["explain", "one", "random-read", "--against", "real"], "nobody can see into"),
+        (["explain", "one", "random-read", "--against", "real"], "cannot be seen"),
         (["report", "nowhere", "--out", "bench"], "does not exist"),
         (["report", "nowhere", "--png", "pictures"], "does not exist"),
         (["report", "one", "--out", "."], "is not a Bench"),
