@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import browsing
+import hypothesis
 import pytest
 
 from drivebay.targets.safety import locks
+
+# No limit of time for an example: on a busy machine any may be slow.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 # The files that take longest: begun first, as a file's tests stay in one process.
 LONGEST_FIRST = (

@@ -148,9 +148,16 @@ def workload(**changes: Any) -> Workload:
     return Workload(**{**plain, **changes})
 
 
+def made_test(*phases: Phase, **given: Any) -> Test:
+    """A test of a suite: of kind "loads", but for what is given."""
+    name = given.get("id", "made")
+    plain = {"id": name, "title": name, "page": "random", "kind": "loads"}
+    said = {"method": "of this test", "source": "this test"}
+    return Test(**{**plain, **said, "phases": phases, **given})
+
+
 def small_suite() -> Suite:
     """One test of each kind, and a second ladder; seconds of drive time."""
-    common = {"method": "as fakes do", "source": "tests/fakes.py"}
     fill = (Prepare(kind="purge"), Prepare(kind="fill"))
     ladder = tuple(
         Phase(label=f"qd{depth}", workload=workload(queue_depth=depth)) for depth in (1, 2, 4)
@@ -169,44 +176,34 @@ def small_suite() -> Suite:
         description="For tests of drivebay itself.",
         source="tests/fakes.py",
         tests=(
-            Test(
+            made_test(
+                Phase(label="run", workload=workload(read_percent=0, duration_s=40)),
                 id="consistency-default",
                 title="Consistency",
                 page="performance-consistency",
                 kind="consistency",
                 prepare=fill,
-                phases=(Phase(label="run", workload=workload(read_percent=0, duration_s=40)),),
                 metric_window_s=10,
-                **common,
             ),
-            Test(
-                id="random-read",
-                title="Random read",
-                page="random",
-                kind="ladder",
-                prepare=fill,
-                phases=ladder,
-                metric_queue_depths=(1, 2, 4),
-                **common,
+            *(
+                made_test(
+                    *ladder,
+                    id=f"{name}-read",
+                    title=f"{name.capitalize()} read",
+                    page=name,
+                    kind="ladder",
+                    prepare=fill,
+                    metric_queue_depths=(1, 2, 4),
+                )
+                for name in ("random", "sequential")
             ),
-            Test(
-                id="sequential-read",
-                title="Sequential read",
-                page="sequential",
-                kind="ladder",
-                prepare=fill,
-                phases=ladder,
-                metric_queue_depths=(1, 2, 4),
-                **common,
-            ),
-            Test(
+            made_test(
+                Phase(label="run", workload=hot),
                 id="thermal-write",
                 title="Thermal",
                 page="thermal",
                 kind="thermal",
                 prepare=fill,
-                phases=(Phase(label="run", workload=hot),),
-                **common,
             ),
         ),
     )

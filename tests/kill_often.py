@@ -18,13 +18,13 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from fakes import FakeTarget, small_suite, workload
+from fakes import FakeTarget, made_test, small_suite, workload
 from real_files import fios_of
 
 from drivebay import results, review
 from drivebay.common import provenance
 from drivebay.definitions import profiles as catalog
-from drivebay.definitions.suites import Phase, Prepare, Suite, Test
+from drivebay.definitions.suites import Phase, Prepare, Suite
 from drivebay.targets.base import Target
 from drivebay.targets.safety import locks
 from drivebay.targets.virtual.states import States
@@ -46,18 +46,12 @@ def short_tests(count: int, *, duration_s: float, fill_bytes: int) -> Suite:
     fill = Prepare(kind="fill", span_bytes=fill_bytes)
     span = {"duration_s": duration_s, "span_bytes": fill_bytes}
     tests = tuple(
-        Test(
+        made_test(
+            Phase(label="qd1", workload=workload(**span)),
+            Phase(label="qd4", workload=workload(read_percent=0, queue_depth=4, **span)),
             id=f"test-{number}",
-            title=f"Test {number}",
-            page="random",
             kind="ladder",
-            method="short, to be killed",
-            source="tests/kill_often.py",
             prepare=(Prepare(kind="purge"), fill),
-            phases=(
-                Phase(label="qd1", workload=workload(**span)),
-                Phase(label="qd4", workload=workload(read_percent=0, queue_depth=4, **span)),
-            ),
             metric_queue_depths=(1, 4),
         )
         for number in range(count)

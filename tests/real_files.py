@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import made_test
 from loops import sparse
 
 from drivebay.common.errors import DrivebayError
@@ -28,15 +29,10 @@ def load(**changes: Any) -> Workload:
 
 
 def a_test(*phases: tuple[str, Workload], prepare: tuple[Prepare, ...] = ()) -> Test:
-    return Test(
-        id="made",
-        title="made",
-        page="none",
+    return made_test(
+        *(Phase(label=label, workload=work) for label, work in phases),
         kind="ladder",
-        method="of this test",
-        source="this test",
         prepare=prepare,
-        phases=tuple(Phase(label=label, workload=work) for label, work in phases),
         metric_queue_depths=(phases[0][1].queue_depth,),
     )
 

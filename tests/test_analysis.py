@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from fakes import made_test
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -275,16 +276,8 @@ def test_stage_shares_by_hand() -> None:
 
 
 def consistency_test() -> Test:
-    return Test(
-        id="consistency-default",
-        title="Consistency",
-        page="performance-consistency",
-        kind="consistency",
-        method="m",
-        source="s",
-        phases=(Phase(label="run", workload=load()),),
-        metric_window_s=4,
-    )
+    phase = Phase(label="run", workload=load())
+    return made_test(phase, id="consistency-default", kind="consistency", metric_window_s=4)
 
 
 def measured(ios: list[int]) -> figures.Measured:
@@ -350,20 +343,9 @@ def test_both_publications_of_one_figure_are_compared() -> None:
 
 
 def test_a_thermal_test_that_never_throttles_says_so() -> None:
-    test = Test(
-        id="thermal-write",
-        title="Thermal",
-        page="thermal",
-        kind="thermal",
-        method="m",
-        source="s",
-        phases=(
-            Phase(
-                label="run",
-                workload=load(until_stable=Stable(window_s=2, within_percent=5, min_s=2)),
-            ),
-        ),
-    )
+    stable = Stable(window_s=2, within_percent=5, min_s=2)
+    phase = Phase(label="run", workload=load(until_stable=stable))
+    test = made_test(phase, id="thermal-write", kind="thermal")
     data = PhaseResult(
         "run", load(), 20.0, 0, 20, 0, 20, series([9] * 20), bins([("write", 1, 2, 20)])
     )

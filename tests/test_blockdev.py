@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fakes import made_test, workload
 from loops import (
     READ_ONLY,
     SIGNATURES,
@@ -30,7 +31,7 @@ from loops import (
 )
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.definitions.suites import Phase, Prepare, Test, Workload
+from drivebay.definitions.suites import Phase, Prepare, Test
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import blockdev, contents, in_use, libblkid, target_device
@@ -49,17 +50,9 @@ def keep_the_disk_free(tmp_path: Path) -> Iterator[None]:
 
 def a_test() -> Test:
     """A test that purges, fills and writes: everything that destroys."""
-    load = {"pattern": "random", "read_percent": 0, "block_bytes": 4096, "queue_depth": 4}
-    return Test(
-        id="destructive",
-        title="destructive",
-        page="none",
-        kind="ladder",
-        method="writes all over",
-        source="this test",
+    return made_test(
+        Phase(label="run", workload=workload(read_percent=0, queue_depth=4, duration_s=1)),
         prepare=(Prepare(kind="purge"), Prepare(kind="fill")),
-        phases=(Phase(label="run", workload=Workload.model_validate({**load, "duration_s": 1})),),
-        metric_queue_depths=(4,),
     )
 
 

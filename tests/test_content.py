@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import made_test
 from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
-from drivebay.definitions.suites import Content, Phase, Prepare, Test
+from drivebay.definitions.suites import Content, Phase, Prepare
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -154,15 +155,7 @@ def run(target: VirtualTarget, content: int) -> tuple[dict[str, float], float]:
         queue_depth=32,
         duration_s=1,
     )
-    test = Test(
-        id="made",
-        title="made",
-        page="none",
-        kind="loads",
-        method="x",
-        source="x",
-        phases=(Phase(label="run", workload=work),),
-    )
+    test = made_test(Phase(label="run", workload=work))
     with contextlib.closing(target):
         (found,) = target.run_test(test, seed=1, progress=Progress())
     return found.metrics, found.write_bytes / found.duration_s

@@ -17,14 +17,14 @@ from typing import Any
 
 import distributed
 import pytest
-from fakes import workload
+from fakes import made_test, workload
 from loops import sparse
 from test_sweep import Watched
 
 from drivebay import results
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
-from drivebay.definitions.suites import Phase, Suite, Test
+from drivebay.definitions.suites import Phase, Suite
 from drivebay.lab.sweep import engine, fleet, plan, spec
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.store import Store
@@ -44,16 +44,7 @@ def suite(seconds: float = 0.5) -> Suite:
         description="For tests of the fleet.",
         source="tests/test_fleet.py",
         tests=tuple(
-            Test(
-                id=name,
-                title=name,
-                page="random",
-                kind="loads",
-                method="of this test",
-                source="this test",
-                phases=(Phase(label="run", workload=load),),
-            )
-            for name, load in loads.items()
+            made_test(Phase(label="run", workload=load), id=name) for name, load in loads.items()
         ),
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import made_test
 from real_files import GIB, file, keep_the_disk_free
 
 from drivebay.analysis.storage_bench import DEPTHS, storage_bench
@@ -22,15 +23,7 @@ __all__ = ["file", "keep_the_disk_free"]
 
 def trace_test(**changes: Any) -> Test:
     load = Replay(**{"trace": "light", "scale": 0.0005, "drive_s": 5.0, **changes})
-    return Test(
-        id="made",
-        title="made",
-        page="storage-bench",
-        kind="trace",
-        method="of this test",
-        source="this test",
-        phases=(Phase.model_validate({"label": "run", "replay": load}),),
-    )
+    return made_test(Phase.model_validate({"label": "run", "replay": load}), kind="trace")
 
 
 def run(path: Path, test: Test, progress: Progress | None = None) -> PhaseResult:

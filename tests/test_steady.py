@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes import made_test
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -17,7 +18,7 @@ from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
-from drivebay.definitions.suites import Phase, Prepare, Quick, Steady, Test
+from drivebay.definitions.suites import Phase, Prepare, Quick, Steady
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.parse import Recorder
 from drivebay.targets.virtual.target import VirtualTarget
@@ -146,15 +147,10 @@ def test_rounds_on_a_virtual_drive() -> None:
         Prepare(kind="fill", span_bytes=64 * MIB),
         Prepare(kind="steady", load=one),
     )
-    test = Test(
-        id="steady",
-        title="steady",
-        page="random",
+    test = made_test(
+        Phase(label="run", workload=one),
         kind="ladder",
-        method="x",
-        source="x",
         prepare=prepare,
-        phases=(Phase(label="run", workload=one),),
         metric_queue_depths=(32,),
         quick=Quick(duration_s=1),
     )

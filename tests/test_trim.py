@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes import made_test
 from loops import loop, needs_root, run, sparse
 
 from drivebay.analysis.figures import Measured
@@ -175,20 +176,11 @@ def test_claims(
 
 def suite_test() -> Test:
     halves = (("written", False), ("discarded", True))
-    return Test(
-        id="trim",
-        title="TRIM",
-        page="trim",
-        kind="trim-check",
-        method="of this test",
-        source="this test",
-        phases=tuple(
-            Phase.model_validate(
-                {"label": label, "trim": {"discard": discard, "extent_bytes": 2**22, "reads": 2}}
-            )
-            for label, discard in halves
-        ),
-    )
+    phases = [
+        {"label": label, "trim": {"discard": discard, "extent_bytes": 2**22, "reads": 2}}
+        for label, discard in halves
+    ]
+    return made_test(*map(Phase.model_validate, phases), id="trim", page="trim", kind="trim-check")
 
 
 def measured(target: Target) -> tuple[Measured, list[PhaseResult]]:
