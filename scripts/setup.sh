@@ -117,6 +117,8 @@ if ! stamped packages-"$lock" "$packages_digest"; then
     quietly .tools/packages.log "$uv" pip install --python .venv/bin/python --require-hashes -r "$lock" ||
         fail "the Python packages could not be installed" "see above; is the package index reachable from here?"
     stamp packages-"$lock" "$packages_digest"
+    # The list of fonts, once: the first picture would wait for it and say so.
+    .venv/bin/python -c 'import matplotlib.font_manager' >/dev/null 2>&1 || true
     say "Python packages: done in $(seconds_since "$start") s"
 fi
 

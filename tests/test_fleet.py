@@ -71,7 +71,7 @@ def a_worker(address: str, scratch: Path, *arguments: str) -> Iterator[subproces
         yield process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)
 
 
 def test_each_drive_is_reviewed_once_on_the_host_that_has_it(
@@ -143,7 +143,7 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
         time.sleep(0.05)
     process.stdin.close()
     answer = json.loads(process.stdout.read())
-    assert process.wait(60) == 0 and answer["error"] == "interrupted"
+    assert process.wait(300) == 0 and answer["error"] == "interrupted"
     assert [step.state for step in results.load(tmp_path / "review").steps] == ["done", "pending"]
 
 
