@@ -296,7 +296,7 @@ def on_terminal(
             break
         shown += piece
     os.close(ours)
-    return child.wait(20), shown.decode()
+    return child.wait(), shown.decode()
 
 
 @pytest.mark.parametrize(("keys", "code"), [(b"y\n", 0), (b"n\n", 2), (b"\x04", 130)])

@@ -98,7 +98,7 @@ def test_whoever_claims_first_prepares_and_the_others_wait_for_it() -> None:
     bay.get(spare)
     assert waiting.is_alive() and bay.prepared == [SPARE]
     bay.get(first)
-    waiting.join(10)
+    waiting.join(300)
     assert got[0][0].state == first.id and bay.prepared == [SPARE, first.id]
 
 
