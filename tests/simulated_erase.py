@@ -44,9 +44,15 @@ def nvme(arguments: list[str], drive: dict[str, Any]) -> int:
     """nvme COMMAND DEVICE OPTION..."""
     command = arguments[0]
     if command == "id-ctrl":
-        print(json.dumps({key: drive.get(key, 0) for key in ("oacs", "fna", "sanicap")}))
+        fields = {"oacs": 0, "fna": 0, "sanicap": 0, "nn": 1}
+        print(json.dumps({key: drive.get(key, value) for key, value in fields.items()}))
     elif command == "id-ns":
-        print(json.dumps({"flbas": 1}))
+        print(json.dumps({"flbas": drive.get("flbas", 1), "dps": drive.get("dps", 0)}))
+    elif command == "list-ns":
+        if command in drive.get("fails", []):
+            return 1
+        listed = drive["allocated" if "--all" in arguments else "active"]
+        print(json.dumps({"nsid_list": [{"nsid": number} for number in listed]}))
     elif command == "sanitize-log":
         states = drive.get("sanitize states", [[0, 0]])
         progress, status = states.pop(0) if len(states) > 1 else states[0]

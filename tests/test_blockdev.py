@@ -64,7 +64,7 @@ def refusal(device: str, serial: str | None, *, never: bool = True) -> str:
     backing = backing_file(device)
     before = backing and (content(backing), backing.stat().st_blocks)
     with pytest.raises(UserError) as checked:
-        FioTarget(device, destroy_serial=serial).check((a_test(),))
+        FioTarget(device, destroy_data=serial).check((a_test(),))
     with pytest.raises(UserError) as ran:
         run_all(device, serial)
     found = [checked.value, ran.value]
@@ -99,7 +99,7 @@ def backing_file(device: str) -> Path | None:
 
 def run_all(device: str, serial: str | None, *, overwrite_signature: bool = False) -> None:
     """Everything that destroys, without asking first."""
-    target = FioTarget(device, destroy_serial=serial, overwrite_signature=overwrite_signature)
+    target = FioTarget(device, destroy_data=serial, overwrite_signature=overwrite_signature)
     with contextlib.closing(target):
         target.run_test(a_test(), seed=1, progress=Progress())
 
@@ -438,7 +438,7 @@ def test_another_disk_behind_the_same_path(tmp_path: Path) -> None:
     other = sparse(tmp_path / "other.img", 1024 * MIB)
     device = run("losetup", "--find", "--show", str(first))
     try:
-        target = FioTarget(device, destroy_serial=str(first))
+        target = FioTarget(device, destroy_data=str(first))
         target.check((a_test(),))
         run("losetup", "--detach", device)
         run("losetup", device, str(other))
@@ -460,7 +460,7 @@ def test_a_mount_between_the_steps_is_not_possible(tmp_path: Path) -> None:
     """While a test has the device, mkfs and mount cannot have it."""
     backing = sparse(tmp_path / "disk.img", 1024 * MIB)
     with loop(backing) as device:
-        target = FioTarget(device, destroy_serial=str(backing))
+        target = FioTarget(device, destroy_data=str(backing))
         target.check((a_test(),))
         target.run_test(a_test(), seed=1, progress=Progress())
         refused = subprocess.run(["mkfs.ext4", "-q", device], capture_output=True, text=True)

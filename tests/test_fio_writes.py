@@ -252,7 +252,7 @@ def test_a_fill_is_skipped_only_where_all_of_it_was_written(file: Path) -> None:
 def test_a_loop_device_is_tested_like_a_file(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", GIB + 4096)
     with loop(backing, "--direct-io=on") as device:
-        target = FioTarget(device, destroy_serial=str(backing))
+        target = FioTarget(device, destroy_data=str(backing))
         fill = Prepare(kind="fill", span_bytes=64 * MIB)
         test = a_test(
             ("read", load(read_percent=100)),

@@ -119,7 +119,7 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
     second = both.tests[1].model_copy(update={"phases": (Phase(label="run", workload=long),)})
     request = {
         "path": str(file),
-        "destroy_serial": None,
+        "destroy_data": None,
         "overwrite_signature": False,
         "suite": both.model_copy(update={"tests": (both.tests[0], second)}).model_dump(mode="json"),
         "quick": False,

@@ -46,7 +46,7 @@ def refused(path: str | Path, *, name: str | None = None, signature: bool = Fals
     before = digest(Path(path))
     words = []
     for first in ("check", "run"):
-        target = FioTarget(path, destroy_serial=name, overwrite_signature=signature)
+        target = FioTarget(path, destroy_data=name, overwrite_signature=signature)
         with contextlib.closing(target), pytest.raises(DrivebayError) as caught:
             if first == "check":
                 target.check((writing(),))
@@ -59,7 +59,7 @@ def refused(path: str | Path, *, name: str | None = None, signature: bool = Fals
 
 
 def review(path: str | Path, *, name: str | None = None) -> None:
-    with contextlib.closing(FioTarget(path, destroy_serial=name)) as target:
+    with contextlib.closing(FioTarget(path, destroy_data=name)) as target:
         target.check((writing(),))
         target.run_test(writing(), seed=1, progress=Progress())
 
@@ -351,7 +351,7 @@ def test_a_swap_file_is_refused(tmp_path: Path) -> None:
         pytest.skip(f"no swap here: {done.stderr.strip()}")
     try:
         with pytest.raises(DrivebayError, match="is used as swap space"):
-            FioTarget(file, destroy_serial="swap.img").check((writing(),))
+            FioTarget(file, destroy_data="swap.img").check((writing(),))
     finally:
         run("swapoff", str(file))
     assert "swap space" in refused(file)
@@ -366,7 +366,7 @@ def test_an_immutable_file_is_refused(tmp_path: Path, flag: str, words: str) -> 
         pytest.skip(f"no such attribute here: {done.stderr.strip()}")
     try:
         with pytest.raises(DrivebayError, match=words) as caught:
-            FioTarget(file, destroy_serial="disk.img").check((writing(),))
+            FioTarget(file, destroy_data="disk.img").check((writing(),))
         assert f"chattr -{flag} " in caught.value.hint
     finally:
         run("chattr", f"-{flag}", str(file))
@@ -436,3 +436,35 @@ def test_a_file_without_enough_space_below_it_is_refused(tmp_path: Path) -> None
     with pytest.raises(EnvironmentProblem, match="cannot be made"):
         target_device.create(str(tmp_path / "huge.img"), free + 2**40)
     assert not contents.is_own(str(tmp_path / "huge.img"), os.stat(tmp_path))
+
+
+def test_a_size_makes_a_new_file_and_never_changes_another(tmp_path: Path) -> None:
+    new, kept = tmp_path / "NEW.img", tmp_path / "kept.img"
+    kept.write_bytes(b"precious")
+    words = ["-c", "from drivebay.cli import main; main()", "review", "--suite", "quick", "--quick"]
+    out = ["--out", str(tmp_path / "result"), "--only", "nonsense"]
+    for path, expected in ((new, "nonsense"), (kept, "is there already")):
+        given = [str(path), "--size", "1100M"]
+        done = subprocess.run(
+            [sys.executable, *words, *given, *(out if path == new else out[:2])],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2 and expected in done.stderr
+    assert not new.exists(), "an option that is wrong is refused before"
+    assert kept.read_bytes() == b"precious"
+
+
+def test_a_report_replaces_no_other_file(tmp_path: Path) -> None:
+    mine = tmp_path / "thesis.html"
+    mine.write_text("<html>my thesis</html>")
+    folder = tmp_path / "result"
+    command = [sys.executable, "-c", "from drivebay.cli import main; main()"]
+    run(*command, "review", "sm951-ahci-128", "--suite", "quick", "--quick", "--out", str(folder))
+    done = subprocess.run(
+        [*command, "report", str(folder), "--out", str(mine)], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "is no report of drivebay" in done.stderr
+    assert mine.read_text() == "<html>my thesis</html>"
+    for _ in range(2):
+        run(*command, "report", str(folder), "--out", str(tmp_path / "page.html"))

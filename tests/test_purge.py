@@ -88,8 +88,40 @@ def test_format_comes_first_and_is_verified(drive: Simulated) -> None:
     assert record["reads_after"] == "zeros"
     assert outcomes(record) == [(FORMAT, "done")]
     (call,) = drive.calls("format")
-    assert call.startswith(f"nvme format {drive.device} --lbaf=1 --ses=1 --force")
+    assert call.startswith(
+        f"nvme format {drive.device} --lbaf=1 --ms=0 --pi=0 --pil=0 --ses=1 --force"
+    )
     assert drive.calls("sanitize") == []
+
+
+def test_format_keeps_the_lba_format_metadata_and_protection(drive: Simulated) -> None:
+    drive.be(oacs=2, flbas=0b0110001, dps=0b1010)
+    drive.purge()
+    (call,) = drive.calls("format")
+    assert " --lbaf=17 --ms=1 --pi=2 --pil=1 " in call
+
+
+@pytest.mark.parametrize(
+    ("able", "listed", "offered"),
+    [
+        (0b1010, {"allocated": [1], "active": [1]}, True),
+        (0b1010, {"allocated": [1, 7], "active": [1]}, False),
+        (0b0010, {"allocated": [], "active": [1]}, True),
+        (0b0010, {"allocated": [], "active": [1, 2]}, False),
+        (0b1010, {"fails": ["list-ns"]}, False),
+    ],
+)
+def test_a_namespace_that_is_not_attached_here_is_never_erased(
+    drive: Simulated, able: int, listed: dict[str, Any], offered: bool
+) -> None:
+    """Allocated and not attached, or attached to another controller of the drive."""
+    drive.be(oacs=able, sanicap=2, fna=1, nn=32, **listed)
+    record = drive.purge()
+    assert (record["method"] == FORMAT) == offered
+    assert len(drive.calls("format", "sanitize")) == offered
+    if not offered:
+        why = record["tried"][0]["why"]
+        assert "namespace" in why or "cannot be asked" in why
 
 
 def test_sanitize_is_waited_for_and_its_failure_seen(drive: Simulated) -> None:
@@ -128,7 +160,7 @@ def test_an_erase_that_fails_says_why(drive: Simulated) -> None:
 def test_another_namespaces_data_is_never_erased(
     drive: Simulated, fna: int, formats: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erase, "_other_namespaces", lambda _: ["nvme0n2"])
+    monkeypatch.setattr(erase, "_other_namespaces", lambda *_: ["nvme0n2"])
     drive.be(oacs=2, sanicap=2, fna=fna)
     record = drive.purge()
     assert (record["method"] == FORMAT) is formats

@@ -289,7 +289,7 @@ def test_other_io_on_the_device_is_seen(tmp_path: Path) -> None:
                     os.posix_fadvise(other.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                     other.read(32 * MIB)
 
-        target = FioTarget(device, destroy_serial=str(backing))
+        target = FioTarget(device, destroy_data=str(backing))
         test = a_test(("run", load(duration_s=2)), prepare=(Prepare(kind="fill", span_bytes=MIB),))
         target.check((test,))
         reader = threading.Thread(target=reads)

@@ -38,8 +38,7 @@ EXAMPLES = """\b
 Examples:
   drivebay review sm951-ahci-512                    a virtual drive
   drivebay review my-drive.toml --suite quick       your own profile
-  fallocate -l 4G disk.img
-  drivebay review ./disk.img --quick                a file, through fio
+  drivebay review NEW.img --size 4G --quick         a new file, through fio
   drivebay review /dev/sdX --destroy-data SERIAL    ALL ITS DATA IS LOST
   drivebay review ./disk.img --power meter.csv
   drivebay review --resume drivebay-results/NAME    after an interruption
@@ -70,6 +69,7 @@ class Options:
     changes: list[str] | None
     baseline: Path | None
     jobs: int | None
+    size: str | None
     destroy_data: str | None
     overwrite_signature: bool
     purge: str | None
@@ -83,7 +83,7 @@ class Options:
         return targets.target_factory(
             drive,
             self.changes,
-            destroy_serial=self.destroy_data,
+            destroy_data=self.destroy_data,
             overwrite_signature=self.overwrite_signature,
             purge=self.purge,
             power=self.power,
@@ -155,6 +155,10 @@ def review(
             "there are processors and memory for]",
         ),
     ] = None,
+    size: Annotated[
+        str | None,
+        option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=options.REAL),
+    ] = None,
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     purge: Annotated[
@@ -211,6 +215,8 @@ def _start(given: Options) -> Path:
             "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
     suite = _selected(suites.load(given.suite or DEFAULT_SUITE), given.only, given.skip)
+    if given.size is not None:
+        targets.create_file(given.drive, given.size)
     factory = given.factory(given.drive)
     if given.baseline is not None:  # a wrong one is refused before the work and not after it
         if not given.changes:
@@ -238,6 +244,7 @@ def _resume(given: Options, folder: Path) -> Path:
 
     refused = {
         "--out": given.out,
+        "--size": given.size,
         "--only": given.only,
         "--skip": given.skip,
         "--set": given.changes,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ from drivebay.common.errors import UserError
 if TYPE_CHECKING:
     from drivebay import serving
 
-SIZES = {"": 1, "MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 ADDRESSES, FAULTS = "Addresses", "Power cuts and faults"
 
 app = options.Verb()
@@ -162,7 +160,7 @@ def serve(
         vfio_user=vfio_user,
         data=data,
         state=state,
-        memory_max_bytes=None if memory is None else size_bytes(memory),
+        memory_max_bytes=None if memory is None else units.parse_bytes(memory, option="--memory"),
         pace=pace,
         tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),
         control=control,
@@ -186,18 +184,6 @@ def serve(
         print_json(figures)
     else:
         table(("figure", "value"), _rows(figures), right=(1,))
-
-
-def size_bytes(text: str) -> int:
-    """Bytes of "4GiB", "500MB" or "1048576".
-
-    >>> size_bytes("4GiB")
-    4294967296
-    """
-    found = re.fullmatch(r"(\d{1,12})\s*(|MB|GB|MiB|GiB)", text.strip())
-    if found is None or int(found[1]) == 0:
-        raise UserError(f"--memory {text} is not a size", "--memory 4GiB")
-    return int(found[1]) * SIZES[found[2]]
 
 
 def _rows(figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import options
+from drivebay.common import units
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def must_be_testable(drive: str) -> Path:
             f"drive '{drive}' is unknown: no drive of the catalog has that name, nor has a file",
             (f"did you mean {close[0]}? " if close else "") + "see: drivebay drives",
         )
-    make = f"make a file first: fallocate -l 4G {shlex.quote(str(path))}"
+    make = f"make a file: drivebay review {shlex.quote(str(path))} --size 4G"
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -94,11 +95,21 @@ def must_be_testable(drive: str) -> Path:
         raise UserError(
             f"{path} is a directory; DRIVE must be a catalog name, a .toml profile, a file or a "
             "block device",
-            f"make a file in it: fallocate -l 4G {inside}; then: drivebay review {inside}",
+            f"make a file in it: drivebay review {inside} --size 4G",
         )
     if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
         raise UserError(f"{path} is neither a file nor a block device", "see: drivebay drives")
     return path
+
+
+def create_file(drive: str, size: str) -> None:
+    """Make the file that --size asks for; raises if DRIVE is no name of a new file."""
+    from drivebay.targets.safety import target_device
+
+    size_bytes = units.parse_bytes(size, option="--size")
+    if is_virtual(drive):
+        raise UserError(f"--size has no meaning for the virtual drive {drive}", "leave it out")
+    target_device.create(drive, size_bytes)
 
 
 def lasting_name(drive: str) -> str:

@@ -5,6 +5,10 @@ GB is 10^9 bytes and GiB is 2^30 bytes, as everywhere in drivebay.
 
 from __future__ import annotations
 
+import re
+
+from drivebay.common.errors import UserError
+
 
 def si_bytes(count: float) -> str:
     """A size in decimal units.
@@ -34,6 +38,20 @@ def binary_bytes(count: int) -> str:
         if count >= size:
             return f"{count / size:g} {unit}"
     return f"{count} B"
+
+
+def parse_bytes(text: str, *, option: str) -> int:
+    """Bytes of "4G", "4GiB" (2^30 each), "500MB" (10^6) or "1048576".
+
+    >>> parse_bytes("4G", option="--size"), parse_bytes("500MB", option="--size")
+    (4294967296, 500000000)
+    """
+    found = re.fullmatch(r"(\d{1,12})\s*(?:([KMGT])(i?B)?)?", text.strip())
+    if found is None or int(found[1]) == 0:
+        raise UserError(f"{option} {text} is not a size", f"for example: {option} 4GiB")
+    base = 1000 if found[3] == "B" else 1024
+    factor: int = base ** (" KMGT".index(found[2]) if found[2] else 0)
+    return int(found[1]) * factor
 
 
 def duration(seconds: float) -> str:

@@ -143,7 +143,7 @@ def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     request = {
         "path": drive.file or _path_of(str(drive.serial)),
-        "destroy_serial": drive.destroy_data,
+        "destroy_data": drive.destroy_data,
         "overwrite_signature": drive.overwrite_signature,
         "suite": plan.whole_suite().model_dump(mode="json"),
         "quick": plan.spec.quick,

@@ -46,7 +46,7 @@ def _review(request: dict[str, Any]) -> None:
     def target() -> FioTarget:
         return FioTarget(
             request["path"],
-            destroy_serial=request["destroy_serial"],
+            destroy_data=request["destroy_data"],
             overwrite_signature=request["overwrite_signature"],
         )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.doctor.finding import REAL, TRACES, Finding, kernel_module, program, said
 from drivebay.targets.fio.parse import NEWEST, OLDEST, parse_version
-from drivebay.targets.safety import blockdev
+from drivebay.targets.safety import blockdev, libblkid
 from drivebay.targets.safety.protections import NO_PERMISSION
 from drivebay.targets.telemetry import host
 
@@ -37,13 +37,22 @@ def look() -> Iterator[Finding]:
         REAL, "smartctl", "SMART of SATA drives", "apt install smartmontools", "--version"
     )
     yield program(REAL, "hdparm", "ATA secure erase, TRIM claims", "apt install hdparm", "-V")
-    yield program(
-        REAL, "wipefs", "knowing what lies on a device", "apt install util-linux", "--version"
-    )
+    yield _libblkid()
     yield _sensors()
     yield _devices()
     yield _environment()
     yield _tracefs()
+
+
+def _libblkid() -> Finding:
+    needed_for = "finding file systems and partition tables before anything is overwritten"
+    try:
+        libblkid.load()
+    except libblkid.ProbeError as problem:
+        return Finding(
+            REAL, "libblkid", "missing", str(problem), needed_for, "apt install libblkid1"
+        )
+    return Finding(REAL, "libblkid", "ok", "loads", needed_for)
 
 
 def _fio() -> Finding:

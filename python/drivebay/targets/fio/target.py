@@ -37,7 +37,7 @@ class FioTarget:
     Parameters
     ----------
     path : the file, the device, or a symbolic link to one.
-    destroy_serial : the serial number that the user typed to allow everything on a block device
+    destroy_data : the serial number that the user typed to allow everything on a block device
         to be destroyed; of no meaning for a file.
     overwrite_signature : whether partition tables and file systems on the device may go, too.
     purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
@@ -56,7 +56,7 @@ class FioTarget:
         self,
         path: str | os.PathLike[str],
         *,
-        destroy_serial: str | None = None,
+        destroy_data: str | None = None,
         overwrite_signature: bool = False,
         purge: str = "auto",
         power: str | None = None,
@@ -67,7 +67,7 @@ class FioTarget:
                 "leave it out for the strongest erase that the drive offers",
             )
         self._target = target_device.find(os.fspath(path))
-        self._permission = target_device.OverwritePermission(destroy_serial, overwrite_signature)
+        self._permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
         self._purge = purge
         self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
         self._lock = contextlib.ExitStack()

@@ -130,7 +130,7 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
 
 
 def refuse_unless_free(
-    device: Device, destroy_serial: str | None, *, overwrite_signature: bool = False
+    device: Device, destroy_data: str | None, *, overwrite_signature: bool = False
 ) -> None:
     """Let a device pass that nothing forbids overwriting and whose serial number was named.
 
@@ -153,14 +153,14 @@ def refuse_unless_free(
             "--overwrite-signature",
         )
     what = f"{device.path} ({device.model or 'unknown model'})"
-    if destroy_serial is None:
+    if destroy_data is None:
         raise UserError(
             f"everything on {what} would be destroyed, and its serial number was not given",
             "look the serial number up with: drivebay drives; then add: --destroy-data SERIAL",
         )
-    if destroy_serial != device.serial:
+    if destroy_data != device.serial:
         raise UserError(
-            f"--destroy-data names {destroy_serial!r}, but the serial number of {what} is "
+            f"--destroy-data names {destroy_data!r}, but the serial number of {what} is "
             f"{device.serial!r}",
             "make sure that this is the drive you mean: drivebay drives",
         )

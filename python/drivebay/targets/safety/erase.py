@@ -1,8 +1,8 @@
 """Erase commands of drives: NVMe Format and Sanitize, ATA secure erase.
 
 Sources: NVM Express Base Specification 2.0 (Identify Controller: OACS bit 1, FNA bits 0 and 1,
-SANICAP; Sanitize Status log: SPROG, SSTAT); ATA/ATAPI Command Set 4, security feature set, as
-hdparm(8) shows it. By the programs nvme-cli and hdparm, which the field trusts with it.
+SANICAP, NN; Identify Namespace: FLBAS, DPS; Sanitize Status log: SPROG, SSTAT); ATA/ATAPI Command
+Set 4, security feature set, as hdparm(8) shows it. Sent by nvme-cli and hdparm.
 
 Only this namespace may lose its data: a command that would also erase other namespaces is not used.
 An erase that has begun cannot be stopped; a request to stop waits for its end.
@@ -89,12 +89,12 @@ def _nvme_methods(device: Device) -> Iterator[EraseMethod | NotOffered]:
         _wait_for_sanitize(tool, device.path, lambda _: None)
         able, whole = int(controller.get("oacs", 0)), int(controller.get("fna", 0))
         sanitizes = int(controller.get("sanicap", 0))
-        layout = int(namespace["flbas"]) & 0x0F
+        keep = format_options(int(namespace["flbas"]), int(namespace.get("dps", 0)))
+        others = _other_namespaces(tool, device, able, int(controller.get("nn", 0)))
     except (EraseError, KeyError, TypeError, ValueError) as problem:
         for method in methods:
             yield NotOffered(method, f"the drive cannot be asked: {problem}")
         return
-    others = _other_namespaces(device.name)
     shared = f"it would erase other namespaces, too: {', '.join(others)}"
     if not able >> 1 & 1:
         yield NotOffered(methods[0], "the drive does not offer it (OACS)")
@@ -103,8 +103,8 @@ def _nvme_methods(device: Device) -> Iterator[EraseMethod | NotOffered]:
     else:
 
         def form(path: str, step: Step) -> None:
-            keep = [f"--lbaf={layout}", "--ses=1", "--force", f"--timeout={COMMAND_MAX_MS}"]
-            _slowly([tool, "format", path, *keep], FORMAT_S, step)
+            more = ["--ses=1", "--force", f"--timeout={COMMAND_MAX_MS}"]
+            _slowly([tool, "format", path, *keep, *more], FORMAT_S, step)
 
         yield EraseMethod(methods[0], form)
     if not sanitizes >> 1 & 1:
@@ -120,20 +120,50 @@ def _nvme_methods(device: Device) -> Iterator[EraseMethod | NotOffered]:
         yield EraseMethod(methods[1], sanitize)
 
 
-def _other_namespaces(name: str) -> list[str]:
-    """Other namespaces of the same NVMe drive that are attached here."""
-    own = re.match(r"nvme\d+", name)
-    serial = read(SYS_BLOCK / name / "device/serial")
-    return [
-        entry.name
+def format_options(flbas: int, dps: int) -> list[str]:
+    """The options of nvme-format(1) that keep a namespace's LBA format, metadata and protection.
+
+    Identify Namespace: FLBAS bits 3:0 and 6:5 are the format's index, bit 4 the metadata's place;
+    DPS bits 2:0 are the type of protection information, bit 3 its place.
+
+    >>> format_options(0b0110001, 0b1010)
+    ['--lbaf=17', '--ms=1', '--pi=2', '--pil=1']
+    """
+    index = flbas & 0x0F | (flbas >> 5 & 0b11) << 4
+    return [f"--lbaf={index}", f"--ms={flbas >> 4 & 1}", f"--pi={dps & 7}", f"--pil={dps >> 3 & 1}"]
+
+
+def _other_namespaces(tool: str, device: Device, able: int, largest: int) -> list[str]:
+    """Other namespaces of the same NVMe drive: those attached here by name, and by number those
+    that are allocated and not attached, or attached to another controller.
+
+    Raises
+    ------
+    EraseError
+        If the drive may have others and does not list them.
+    """
+    own = re.match(r"nvme\d+", device.name)
+    serial = read(SYS_BLOCK / device.name / "device/serial")
+    here = [
+        entry
         for entry in sorted(SYS_BLOCK.iterdir())
         if own
         and entry.name.startswith("nvme")
-        and entry.name != name
+        and entry.name != device.name
         and not (entry / "partition").exists()
         and read(entry / "hidden") != "1"
         and read(entry / "device/serial") == serial
     ]
+    if largest == 1:
+        return [entry.name for entry in here]
+    every = ["--all"] if able >> 3 & 1 else []  # OACS: Namespace Management
+    listed = _json(tool, "list-ns", device.path, *every, "--output-format=json")["nsid_list"]
+    numbers = {int(one["nsid"]) for one in listed}
+    known = {read(entry / "nsid") for entry in here} | {read(SYS_BLOCK / device.name / "nsid")}
+    if known == {""} and len(numbers) == 1:
+        return []
+    left = sorted(number for number in numbers if str(number) not in known)
+    return [*(entry.name for entry in here), *(f"namespace {number}" for number in left)]
 
 
 def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:

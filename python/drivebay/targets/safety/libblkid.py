@@ -48,7 +48,8 @@ class Area:
 
 
 @functools.cache
-def _library() -> Any:
+def load() -> Any:
+    """The library with its functions declared; raises ProbeError if it is missing."""
     try:
         library = ctypes.CDLL("libblkid.so.1")
     except OSError:
@@ -115,7 +116,7 @@ def _areas(
 
 @contextlib.contextmanager
 def _probe(fd: int, start: int, length: int) -> Iterator[int]:
-    library = _library()
+    library = load()
     probe = library.blkid_new_probe()
     try:
         if not probe or library.blkid_probe_set_device(probe, fd, start, length) != 0:
@@ -130,7 +131,7 @@ def _probe(fd: int, start: int, length: int) -> Iterator[int]:
 
 def _signatures(probe: int) -> Iterator[Signature]:
     """Each one, and then what is below it: a signature that was found is hidden from the next."""
-    library, seen = _library(), set()
+    library, seen = load(), set()
     while (status := library.blkid_do_probe(probe)) == 0:
         for kind, uuid, magic in (("TYPE", "UUID", "SBMAGIC"), ("PTTYPE", "PTUUID", "PTMAGIC")):
             if not _value(probe, kind):
@@ -155,13 +156,13 @@ def _size(probe: int, name: str) -> int:
 
 def _lookup(probe: int, name: str) -> tuple[bytes | None, int]:
     data, size = c_char_p(), c_size_t()
-    _library().blkid_probe_lookup_value(probe, name.encode(), byref(data), byref(size))
+    load().blkid_probe_lookup_value(probe, name.encode(), byref(data), byref(size))
     return data.value, size.value
 
 
 def _partitions(probe: int) -> list[tuple[int, int, str, str]]:
     """Start and length in bytes, UUID and label of every partition in the area's table."""
-    library = _library()
+    library = load()
     table = library.blkid_probe_get_partitions(probe)
     found = []
     for index in range(library.blkid_partlist_numof_partitions(table) if table else 0):
@@ -177,7 +178,7 @@ def evaluate(reference: str) -> str | None:
     """The path of the device that UUID=, LABEL=, PARTUUID=, PARTLABEL= or a path names; None if
     there is none now. Looks at udev's links first, then at the devices themselves."""
     try:
-        library = _library()
+        library = load()
     except ProbeError:
         return None
     cache = c_void_p()
