@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy  # noqa: F401  # here, as Ctrl-C while the core imports it would be a panic
+
 from drivebay import _core
 from drivebay.definitions import profiles as catalog
 
