@@ -3,7 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test test-long fuzz bench docs format lock man wheel clean
+.PHONY: help setup review test test-long fuzz bench docs format lock man stub wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -48,9 +48,12 @@ lock: setup ## newest packages into the lock files (then run `make test`)
 	@$(LOCK) pyproject.toml --extra lab --group tests -c requirements.lock -o requirements-dev.lock
 	@echo uv | $(LOCK) - -o requirements-tools.lock
 
+stub: setup ## the types of the Rust core again, from what it says of itself
+	@.venv/bin/python scripts/stub.py
+
 wheel: setup ## a wheel and a source distribution to install elsewhere, into target/wheels
 	@.venv/bin/python scripts/manpage.py >/dev/null
-	@.venv/bin/maturin build --release --locked --quiet --sdist -i .venv/bin/python
+	@.venv/bin/maturin build --release --strip --locked --quiet --sdist -i .venv/bin/python
 	@ls target/wheels/*
 
 clean: ## remove everything that was built here; results stay

@@ -28,8 +28,7 @@ EXAMPLE = Path(__file__).resolve().parent.parent / "target/release/examples/one_
 def from_rust(drive: drivebay.Drive, load: Workload, folder: Path) -> float:
     """Seconds of processor time of the run alone."""
     (folder / "profile.json").write_text(drive.json())
-    (folder / "load.json").write_text(load.core(drive.capacity_bytes))
-    command = [str(EXAMPLE), str(folder / "profile.json"), str(folder / "load.json")]
+    command = [str(EXAMPLE), str(folder / "profile.json"), str(load.read_percent), str(IOS)]
     ios, ns = subprocess.check_output(command, text=True).split()
     assert int(ios) == IOS, ios
     return int(ns) / 1e9

@@ -12,13 +12,13 @@ why. With --once it only runs the profile as it is and prints what comes out.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 from drivebay import _core
+from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 
 PUBLISHED = {  # MB/s, us: rows S163, S166, S169, S172, S175, S178 of published/figures.csv
@@ -53,27 +53,28 @@ def run(name: str, text: str, *, scale: float, state: str, variant: str | None) 
     profile = catalog.load("sm951-ahci-512")
     if variant:
         profile = profile.with_(variant)
-    drive = _core.VirtualDrive(profile.json(), 1)
+    drive = _core.VirtualDrive(profile.core, 1)
     if state == "full":
         span = drive.capacity_bytes // FILL_BYTES * FILL_BYTES
-        fill = {"pattern": "sequential", "read_percent": 0, "block_bytes": FILL_BYTES,
-                "queue_depth": 32, "span_start_bytes": 0, "span_bytes": span,
-                "stop": {"bytes": span}}  # fmt: skip
-        drive.run(json.dumps(fill), 1, None)
+        fill = _core.Workload(
+            pattern="sequential", read_percent=0, block_bytes=FILL_BYTES, queue_depth=32,
+            span_start_bytes=0, span_bytes=span, bytes=span,
+        )  # fmt: skip
+        drive.run(fill, 1)
         drive.rest(1800.0)
-    what = {"synth": {"name": name, "scale": scale, "seed": 1, "profile": text}}
-    pace = {"mode": "recorded", "idle_max_ns": 25_000_000, "time_percent": 100}
-    out = _core.replay(drive, json.dumps(what), json.dumps({"pace": pace}), None)
-    ios = float(out["reads"].sum() + out["writes"].sum())
-    moved = float(out["read_bytes"].sum() + out["write_bytes"].sum())
+    source = _core.TraceSource.synth(name, scale, 1, text)
+    replayed = drive.replay(source, _core.ReplayOptions(idle_max_s=0.025))
+    out = replayed.run
+    ios = float(out.reads.sum() + out.writes.sum())
+    moved = float(out.read_bytes.sum() + out.write_bytes.sum())
     return {
-        "rate": moved / out["busy_ns"] * 1e3,
-        "latency": float(out["latency_ns_sum"].astype(float).sum()) / ios / 1e3,
-        "outstanding": out["outstanding_mean"],
-        "over_10_ms": out["over_10_ms"] / ios * 100,
-        "over_100_ms": out["over_100_ms"] / ios * 100,
-        "wall_s": (out["end_ns"] - out["start_ns"]) / 1e9,
-        "throttled_s": out["after"]["throttled_s"] - out["before"]["throttled_s"],
+        "rate": moved / replayed.busy_ns * 1e3,
+        "latency": float(out.latency_ns_sum.astype(float).sum()) / ios / 1e3,
+        "outstanding": replayed.outstanding_mean,
+        "over_10_ms": replayed.over_10_ms / ios * 100,
+        "over_100_ms": replayed.over_100_ms / ios * 100,
+        "wall_s": (out.end_ns - out.start_ns) / 1e9,
+        "throttled_s": out.after.throttled_s - out.before.throttled_s,
     }
 
 
@@ -115,7 +116,7 @@ def main() -> None:
         }
         try:
             got = show(values)
-        except _core.CoreError:  # outside of what a profile may say
+        except UserError:  # outside of what a profile may say
             return math.inf
         return math.log(got["rate"] / rate) ** 2 + math.log(got["latency"] / latency) ** 2
 

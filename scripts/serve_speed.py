@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parent.parent
 DRIVE = "sm951-ahci-512"
@@ -181,18 +181,28 @@ def steady(folder: Path, seconds: float) -> None:
     from drivebay.definitions import profiles as catalog
 
     profile = catalog.load(DRIVE)
-    drive = _core.VirtualDrive(profile.json(), 1)
+    drive = _core.VirtualDrive(profile.core, 1)
 
-    def load(pattern: str, block: int, stop: dict[str, Any], seed: int) -> dict[str, Any]:
-        work = {"pattern": pattern, "read_percent": 0, "block_bytes": block, "queue_depth": 32}
-        span = {"span_start_bytes": 0, "span_bytes": drive.capacity_bytes // block * block}
-        return drive.run(json.dumps({**work, **span, "stop": stop}), seed, None)
+    def load(
+        pattern: Literal["random", "sequential"], block: int, seed: int, **end: Any
+    ) -> _core.RunResult:
+        span = drive.capacity_bytes // block * block
+        work = _core.Workload(
+            pattern=pattern,
+            read_percent=0,
+            block_bytes=block,
+            queue_depth=32,
+            span_start_bytes=0,
+            span_bytes=span,
+            **end,
+        )
+        return drive.run(work, seed)
 
-    load("sequential", 131072, {"bytes": drive.capacity_bytes // 131072 * 131072}, 1)
-    load("random", 4096, {"duration_s": STEADY_S}, 2)
+    load("sequential", 131072, 1, bytes=drive.capacity_bytes // 131072 * 131072)
+    load("random", 4096, 2, duration_s=STEADY_S)
     state, socket, control = (folder / name for name in ("steady.state", "steady.sock", "control"))
     drive.save(state)
-    virtual = float(load("random", 4096, {"duration_s": seconds}, 3)["writes"].mean())
+    virtual = float(load("random", 4096, 3, duration_s=seconds).writes.mean())
     whole = f"--size={drive.capacity_bytes // 4096 * 4096}"
     options = ("--state", str(state), "--memory", "8GiB", "--control", f"unix:{control}")
     with running(serve(socket, *options), socket) as process:

@@ -50,6 +50,8 @@ python() {
     step "Python tests" .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 }
 
+step "Types of the core" .venv/bin/python scripts/stub.py --check --profile checks
+
 # A process each, so that `set -e` ends a lane; $() or `if` would switch it off.
 (rust) &
 lane=$!

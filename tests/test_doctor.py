@@ -76,10 +76,10 @@ def test_a_core_that_is_older_than_its_python_part_is_found(
 ) -> None:
     from drivebay import _core
 
-    monkeypatch.delattr(_core, "check_profile")
+    monkeypatch.delattr(_core, "replay_survey")
     finding = next(finding for finding in basics.look() if finding.name == "Rust core")
     assert finding.state == "missing"
-    assert "check_profile" in finding.found
+    assert "replay_survey" in finding.found
 
 
 def test_too_little_memory_names_a_smaller_drive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 from loops import sparse
 from real_files import GIB, a_test, keep_the_disk_free, load, wait_until
 
-from drivebay.targets.base import Cancelled, Progress
+from drivebay.common.errors import Cancelled
+from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import in_use, locks
 

@@ -30,10 +30,10 @@ from real_files import (
     wait_until,
 )
 
-from drivebay.common.errors import DrivebayError, EnvironmentProblem
+from drivebay.common.errors import Cancelled, DrivebayError, EnvironmentProblem
 from drivebay.definitions.suites import Prepare, Stable
 from drivebay.results.records import PhaseResult
-from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.fio import tool as fio_tool
 from drivebay.targets.fio.target import FioTarget
 

@@ -178,7 +178,7 @@ def test_wrong_calls_are_refused_in_two_lines(filled: Device) -> None:
         (lambda: Workload(depth=4), "depth"),  # type: ignore[call-arg]
         (lambda: Workload(duration_s=float("nan")), "duration_s"),
         (lambda: Workload(ios=5, block_bytes_max=8192), "ios"),
-        (lambda: Workload(content=101), "content"),
+        (lambda: Workload(content=101), "content"),  # type: ignore[arg-type]
         (lambda: Trace(trace="light", scale=-1), "scale"),
         (lambda: filled.run(Workload(block_bytes=1000)), "block_bytes"),
         (lambda: filled.run(Workload(span_start_bytes=1 << 50)), "span"),

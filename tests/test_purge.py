@@ -16,8 +16,7 @@ import pytest
 from loops import loop, needs_root, run, sparse
 from simulated_erase import SECURITY
 
-from drivebay.common.errors import UserError
-from drivebay.targets.base import Cancelled
+from drivebay.common.errors import Cancelled, UserError
 from drivebay.targets.safety import erase, in_use, purge, target_device
 
 pytestmark = needs_root

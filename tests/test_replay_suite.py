@@ -12,10 +12,10 @@ from fakes import made_test
 from real_files import GIB, file, keep_the_disk_free
 
 from drivebay.analysis.storage_bench import DEPTHS, storage_bench
-from drivebay.common.errors import UserError
+from drivebay.common.errors import Cancelled, UserError
 from drivebay.definitions.suites import Phase, Replay, Test
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, PhaseResult
-from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
 
 __all__ = ["file", "keep_the_disk_free"]

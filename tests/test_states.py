@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from drivebay.common.errors import Cancelled
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Test
-from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.virtual import states as kept_states
 from drivebay.targets.virtual.states import Prepared, States, key_of, seed_of, workers_with_states
 

@@ -20,7 +20,7 @@ from loops import loop, needs_root, run, sparse
 
 from drivebay import traces
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.targets.replay.run import How, RealReplay, What
+from drivebay.targets.replay.run import RealReplay, ReplayOptions, TraceSource
 from drivebay.targets.safety.target_device import OverwritePermission
 from drivebay.traces import recording
 
@@ -66,7 +66,10 @@ def read_directly(device: str, places: list[int], length: int = 4096) -> None:
 
 def columns(path: Path) -> dict[str, np.ndarray]:
     parts = list(traces.batches(path))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("at_ns", "op", "offset_bytes", "bytes", "device", "response_ns")
+    }
 
 
 def instances(tracefs: Path) -> list[str]:
@@ -100,8 +103,8 @@ def test_every_read_is_recorded_once_and_in_its_place(
     assert instances(tracefs) == []
     # And played again, on another file.
     target = str(sparse(tmp_path / "target.img", 64 * MIB))
-    how = How(mode="dependencies", only_reads=True)
-    again = RealReplay(What(file=out), how, target, permission=OverwritePermission())
+    options = ReplayOptions(mode="dependencies", only_reads=True)
+    again = RealReplay(TraceSource.file(out), options, target, permission=OverwritePermission())
     again.check()
     figures = again.play().figures
     assert (figures["reads"], figures["read_bytes"]) == (500, 500 * 4096)

@@ -162,10 +162,10 @@ def test_an_unknown_response_is_null_in_parquet(here: Path) -> None:
 
 def test_batches_are_columns_in_order(here: Path) -> None:
     (columns,) = traces.batches(Path("t.csv"))
-    assert columns["at_ns"].tolist() == [0, 50_000, 100_000]
-    assert [traces.OPS[op] for op in columns["op"]] == ["read", "read", "write"]
-    assert columns["offset_bytes"].dtype == np.uint64 and columns["response_ns"].dtype == np.int64
-    assert columns["device"].tolist() == [1, 1, 1]
+    assert columns.at_ns.tolist() == [0, 50_000, 100_000]
+    assert [traces.OPS[op] for op in columns.op] == ["read", "read", "write"]
+    assert columns.offset_bytes.dtype == np.uint64 and columns.response_ns.dtype == np.int64
+    assert columns.device.tolist() == [1, 1, 1]
 
 
 def far_back(path: Path) -> int:
@@ -184,7 +184,7 @@ def test_a_trace_far_out_of_order_is_sorted_by_itself(here: Path) -> None:
     assert len(at) == count and (np.diff(at) > 0).all() and table["op"][0].as_py() == "write"
     with pytest.raises(UserError, match="s before one that came"):
         list(traces.batches(Path("far.csv")))
-    sizes = [len(columns["op"]) for columns in traces.batches(Path("far.csv"), sort=True)]
+    sizes = [len(columns.op) for columns in traces.batches(Path("far.csv"), sort=True)]
     assert sum(sizes) == count and max(sizes) <= 262_144
 
 

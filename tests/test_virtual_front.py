@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -21,24 +20,24 @@ def small(*variants: str, **changes: Any) -> _core.VirtualDrive:
         gc__idle__free_mb=1000,
         **changes,
     )
-    return _core.VirtualDrive(profile.json(), 1)
+    return _core.VirtualDrive(profile.core, 1)
 
 
-def run(drive: _core.VirtualDrive, **changes: Any) -> dict[str, Any]:
-    workload = {
+def run(drive: _core.VirtualDrive, **changes: Any) -> _core.RunResult:
+    workload: dict[str, Any] = {
         "pattern": "sequential",
         "read_percent": 0,
         "block_bytes": 131_072,
         "queue_depth": 32,
         "span_start_bytes": 0,
         "span_bytes": 1 << 30,
-        "stop": {"duration_s": 1.5},
+        "duration_s": 1.5,
     }
-    return drive.run(json.dumps(workload | changes), 1, None)
+    return drive.run(_core.Workload(**workload | changes), 1)
 
 
-def mb_per_s(columns: dict[str, Any]) -> float:
-    return float(columns["read_bytes"][0] + columns["write_bytes"][0]) / 1e6
+def mb_per_s(columns: _core.RunResult) -> float:
+    return float(columns.read_bytes[0] + columns.write_bytes[0]) / 1e6
 
 
 def test_a_slower_slot_gives_the_slower_result() -> None:
@@ -52,17 +51,17 @@ def test_a_slower_slot_gives_the_slower_result() -> None:
 def test_the_limited_driver_holds_reads_down() -> None:
     for variants, expected in (((), 2248), (("windows-8-driver",), 1628)):
         drive = small(*variants)
-        run(drive, stop={"bytes": 1 << 30})
+        run(drive, duration_s=None, bytes=1 << 30)
         drive.rest(10)
         assert mb_per_s(run(drive, read_percent=100)) == pytest.approx(expected, rel=0.02)
 
 
 def test_queues_are_reported_one_by_one() -> None:
     columns = run(small(), queues=4, queue_depth=8, pattern="random", block_bytes=4096)
-    ios = columns["queue_ios"]
+    ios = columns.queue_ios
     assert len(ios) == 4 and ios.max() - ios.min() < 0.01 * ios.max()
-    assert (columns["queue_latency_ns_sum"] > 0).all()
-    assert (columns["power_w_peak"] >= columns["power_w"]).all()
+    assert (columns.queue_latency_ns_sum > 0).all()
+    assert (columns.power_w_peak >= columns.power_w).all()
 
 
 def test_a_drive_that_sleeps_draws_less_and_says_so() -> None:
@@ -70,10 +69,10 @@ def test_a_drive_that_sleeps_draws_less_and_says_so() -> None:
     for variants in ((), ("power-saving",)):
         drive = small(*variants)
         drive.rest(3600)
-        energy[variants] = drive.counters()["energy_j"]
+        energy[variants] = drive.counters().energy_j
         health = drive.health()
-        assert health["power_on_s"] == 3600 and health["busy_s"] == 0
-        assert health["host_writes"] == 0 and health["waf"] is None
+        assert health.power_on_s == 3600 and health.busy_s == 0
+        assert health.host_writes == 0 and health.waf is None
     # 50 mW; 5 mW after the first second.
     assert energy[()] == pytest.approx(180, rel=0.01)
     assert energy[("power-saving",)] == pytest.approx(3600 * 0.005, rel=0.05)

@@ -1,225 +1,820 @@
-"""The Rust core. Private: use `drivebay.catalog` and `drivebay.targets.virtual`."""
+"""
+The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
+"""
 
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Literal, SupportsFloat, SupportsIndex, final
 
-class CoreError(Exception):
-    """A mistake in a profile or a workload: "what is wrong\\nhint: what to do"."""
+from _typeshed import SupportsGetItem
+from numpy import bool_, float64, int64, uint8, uint32, uint64
+from numpy.typing import NDArray
 
-class CancelledError(Exception):
-    """`Control.cancel` was called."""
+__all__ = [
+    "Control",
+    "Counters",
+    "Health",
+    "Histogram",
+    "OpLatency",
+    "Profile",
+    "Progress",
+    "RealReplayResult",
+    "ReplayControl",
+    "ReplayOptions",
+    "ReplayProgress",
+    "ReplayResult",
+    "RunResult",
+    "Samples",
+    "Server",
+    "Survey",
+    "TraceBatches",
+    "TraceColumns",
+    "TraceInfo",
+    "TraceSource",
+    "TraceSummary",
+    "TrimCheckResult",
+    "VirtualDrive",
+    "Workload",
+    "replay_real",
+    "replay_survey",
+    "synth_names",
+    "synth_profile",
+    "trace_formats",
+]
 
+@final
 class Control:
     """Watches and stops a run from another thread."""
+    def __new__(cls, /) -> Control: ...
+    def cancel(self, /) -> None:
+        """Stop the run at its next virtual second; it raises `Cancelled`."""
+    def progress(self, /) -> Progress:
+        """How far the run has come."""
 
-    def __init__(self) -> None: ...
-    def cancel(self) -> None: ...
-    def requests(self) -> int:
-        """Requests of a trace replayed so far."""
+@final
+class Counters:
+    """What a drive has counted since it was made."""
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    @property
+    def commands(self, /) -> int:
+        """Host commands."""
+    @property
+    def copied_pages(self, /) -> int:
+        """4 KiB pages copied by garbage collection and by folding."""
+    @property
+    def energy_j(self, /) -> float:
+        """Energy, in joule."""
+    @property
+    def erases(self, /) -> int:
+        """Superblocks erased."""
+    @property
+    def host_pages(self, /) -> int:
+        """4 KiB pages that the host wrote."""
+    @property
+    def page_reads(self, /) -> int:
+        """Flash pages read."""
+    @property
+    def placed_pages(self, /) -> int:
+        """4 KiB pages programmed: for the host, garbage collection, the map, and as padding."""
+    @property
+    def temperature_c(self, /) -> float:
+        """Temperature, in degrees Celsius."""
+    @property
+    def throttle_stage(self, /) -> int:
+        """Throttle stage, 0 for none."""
+    @property
+    def throttled_s(self, /) -> float:
+        """Time slowed by heat, in seconds."""
 
-    def look(self) -> tuple[float, float, int, int]:
-        """Virtual seconds run, temperature in Celsius, I/Os and bytes of the last full second."""
+@final
+class Health:
+    """A drive's health log; fields named as in NVMe's SMART page have its meaning."""
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    @property
+    def asleep_s(self, /) -> float:
+        """Seconds in which drive or link slept, or fell asleep."""
+    @property
+    def available_spare_percent(self, /) -> int:
+        """Flash left that may fail, per cent."""
+    @property
+    def busy_s(self, /) -> float:
+        """Seconds with a command outstanding."""
+    @property
+    def critical_temperature_s(self, /) -> float:
+        """Seconds at or above the critical temperature."""
+    @property
+    def data_units_read(self, /) -> int:
+        """Units of 512,000 bytes that the host read."""
+    @property
+    def data_units_written(self, /) -> int:
+        """Units of 512,000 bytes that the host wrote."""
+    @property
+    def host_reads(self, /) -> int:
+        """Read commands."""
+    @property
+    def host_writes(self, /) -> int:
+        """Write commands."""
+    @property
+    def media_errors(self, /) -> int:
+        """Reads that no error correction could save."""
+    @property
+    def node_temperatures_c(self, /) -> list[tuple[str, float]]:
+        """Exact temperature of each heat node, with its name."""
+    @property
+    def percentage_used(self, /) -> int | None:
+        """Wear against the rated cycles; None without a rating."""
+    @property
+    def power_cycles(self, /) -> int:
+        """How often the drive was switched on."""
+    @property
+    def power_on_s(self, /) -> float:
+        """Seconds switched on."""
+    @property
+    def temperature_c(self, /) -> float:
+        """As the sensor reads it, whole degrees Celsius."""
+    @property
+    def throttling(self, /) -> list[tuple[int, float]]:
+        """By throttle stage, mildest first: times entered, and seconds."""
+    @property
+    def unsafe_shutdowns(self, /) -> int:
+        """Power lost without warning."""
+    @property
+    def waf(self, /) -> float | None:
+        """4 KiB pages programmed per page that the host wrote; None before the first."""
+    @property
+    def wakes(self, /) -> int:
+        """How often drive or link were woken from sleep."""
+    @property
+    def warning_temperature_s(self, /) -> float:
+        """Seconds at or above the warning temperature, below the critical one."""
 
-class VirtualDrive:
-    """A virtual drive in memory; runs release the interpreter lock."""
+@final
+class Histogram:
+    """Counts of latencies in bins at most 1/64 wide; arrays of shape (bins,), ascending."""
+    @property
+    def count(self, /) -> NDArray[uint64]:
+        """Latencies in each bin."""
+    @property
+    def high_ns(self, /) -> NDArray[uint64]:
+        """End of each bin, exclusive."""
+    @property
+    def low_ns(self, /) -> NDArray[uint64]:
+        """Least latency of each bin, in nanoseconds."""
 
-    def __init__(self, profile_json: str, seed: int) -> None: ...
-    def renew(self, profile_json: str, seed: int) -> None: ...
-    def run(
-        self, workload_json: str, seed: int, control: Control | None, sample_every: int = 0
-    ) -> dict[str, Any]:
-        """Runs one workload and returns its columns.
+@final
+class OpLatency:
+    """The requests of one kind in a replay on a real drive."""
+    @property
+    def latency(self, /) -> Histogram:
+        """Latencies, from when a request was due."""
+    @property
+    def latency_ns_sum(self, /) -> int:
+        """Sum of the latencies."""
+    @property
+    def service(self, /) -> Histogram:
+        """The drive's own share of them, from when a request was issued."""
 
-        start_ns, end_ns: int, on the drive's clock; stable: bool; before, after: counters;
-        media_errors: int, I/Os whose data could not be read.
-        Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes,
-        latency_ns_sum, latency_ns_max; stage_ns: a dict of such columns by stage.
-        Sensors per second: temperature_c, power_w, power_w_peak (highest tenth of the second;
-        float64), throttle_stage (uint32); host_pages, placed_pages (uint64): 4 KiB pages written
-        by the host and programmed, from the drive's first day to the end of each second.
-        Per submission queue, uint64, shape (queues,): queue_ios, queue_latency_ns_sum.
-        Histograms, uint64, shape (bins,): read_low_ns, read_high_ns (exclusive), read_count, and
-        the same with write_.
-        With `sample_every` n, of every n-th I/O, shape (samples,): sample_at_ns (from the start),
-        sample_latency_ns, sample_offset_bytes, sample_bytes (uint64), sample_is_write (bool).
+@final
+class Profile:
+    """A drive profile that was checked: one resolved document, see docs/adr."""
+    def __new__(cls, /, document: str) -> Profile:
+        """`document` is the whole profile as JSON; raises `UserError` naming the field that is wrong."""
+    def __reduce__(self, /) -> tuple[type, tuple[str]]: ...
+    @property
+    def capacity_bytes(self, /) -> int:
+        """User capacity."""
+    def check(self, /, workload: Workload) -> None:
+        """Raises `UserError` naming the field if a drive of this profile cannot run the workload."""
+    @property
+    def memory_bytes(self, /) -> int:
+        """Memory that a drive of this profile needs for its maps."""
+
+@final
+class Progress:
+    """How far a run has come, as of its last full second."""
+    @property
+    def bytes_per_s(self, /) -> int:
+        """Bytes of the last second."""
+    @property
+    def elapsed_s(self, /) -> float:
+        """Virtual time since the start."""
+    @property
+    def iops(self, /) -> int:
+        """I/Os of the last second."""
+    @property
+    def requests(self, /) -> int:
+        """Requests of a trace that were replayed; 0 in other runs."""
+    @property
+    def temperature_c(self, /) -> float:
+        """Temperature of the drive, degrees Celsius."""
+
+@final
+class RealReplayResult:
+    """A replay on a real drive up to its end; columns of shape (seconds,)."""
+    @property
+    def busy_ns(self, /) -> int:
+        """Time with any request outstanding."""
+    @property
+    def completed(self, /) -> int:
+        """Requests that came back, failed ones included."""
+    @property
+    def direct(self, /) -> bool:
+        """Whether the page cache was passed by."""
+    @property
+    def end_ns(self, /) -> int:
+        """The last completion."""
+    @property
+    def ended(self, /) -> str:
+        """ "complete", "time", "stopped", "failures" or "broken"."""
+    @property
+    def failed(self, /) -> list[tuple[int, str, int, int, int, int]]:
+        """The first 100 of them: number, kind, offset_bytes, bytes, errno, at_ns."""
+    @property
+    def failures(self, /) -> list[tuple[str, int, int]]:
+        """Failed requests: kind, errno (0 for less moved than asked), and how many."""
+    @property
+    def fixed_buffers(self, /) -> bool:
+        """Whether the kernel had the memory registered."""
+    @property
+    def issued(self, /) -> int:
+        """Requests issued."""
+    @property
+    def late(self, /) -> int:
+        """Requests issued late."""
+    @property
+    def late_not_read(self, /) -> int:
+        """Of these, the ones that were not read from the trace in time."""
+    @property
+    def late_queue_full(self, /) -> int:
+        """Of these, the ones that found the queue full."""
+    @property
+    def latency_ns_max(self, /) -> NDArray[uint64]:
+        """Longest of them."""
+    @property
+    def latency_ns_sum(self, /) -> NDArray[uint64]:
+        """Sum of the latencies of reads and writes."""
+    @property
+    def lateness(self, /) -> Histogram:
+        """How late requests were issued."""
+    @property
+    def lateness_ns_max(self, /) -> int:
+        """How late the latest was."""
+    @property
+    def length_ns(self, /) -> int:
+        """From the start to the end, idle time at both ends included."""
+    @property
+    def ops(self, /) -> list[tuple[str, OpLatency]]:
+        """By kind of request: read, write, trim, flush."""
+    @property
+    def outstanding_counts(self, /) -> list[int]:
         """
-    def power_cut(self) -> tuple[int, float]:
-        """Cuts the power now and turns it on: 4 KiB pages whose newest data is lost, and the
-        seconds until the drive answers again."""
-
-    def copy(self) -> VirtualDrive:
-        """Another drive in the same state: data, wear, clock, heat, and where its seeds stand.
-
-        Both go on bit for bit the same with the same workloads and seeds.
-        """
-    def copy_from(self, other: VirtualDrive, /) -> None:
-        """Makes this drive what `other.copy()` is, in its own memory where that fits: cheaper."""
-    def save(self, path: str | PathLike[str], /) -> None:
-        """Writes the state that `copy` copies to a file, as a whole or not at all.
-
-        Raises `CoreError` if the file cannot be written. A state is one of this version's model.
-        """
-    def restore(self, profile_json: str, path: str | PathLike[str], /) -> None:
-        """Makes this a drive of the profile in a saved state, in its memory where that fits.
-
-        Raises `CoreError` saying what is wrong with the file: not found, no state, damaged, of
-        another version or another profile; the drive is gone then (`renew` makes a new one).
-        """
-    def trim_check(self, plan_json: str, control: Control | None) -> dict[str, Any]:
-        """Writes a pattern (or, with `discard`, discards the middle halves of its stretches), then
-        reads the middle halves, 4 KiB at queue depth 1; the columns of `run` for these reads.
-
-        `plan_json`: {"starts": [bytes], "extent_bytes", "reads", "discard"}. More: pages, of the
-        middle halves; mapped, how many of them still give what was written (the others give
-        zeros); outer_lost, pages of the outer quarters that do not.
-        """
-
-    def rest(self, seconds: float) -> None: ...
-    def discard(self, start_bytes: int, length_bytes: int) -> None: ...
-    def secure_erase(self) -> None:
-        """A purge in no time, as between tests: all data gone, all flash erased; wear stays."""
-    def sanitize(self, how: str, /) -> float:
-        """Sanitize or Format NVM as a command, "block" or "crypto" erase; returns its seconds.
-
-        A crypto erase leaves the flash to be erased when it is used. Pages read as zeros after.
-        """
-    def counters(self) -> dict[str, Any]: ...
-    def health(self) -> dict[str, Any]:
-        """The health log, with the units of NVMe's SMART page or as the names say.
-
-        temperature_c (whole degrees), node_temperatures_c (a dict by heat node),
-        available_spare_percent, percentage_used (None without a rating), data_units_read and
-        data_units_written (512,000 bytes), host_reads, host_writes, busy_s, power_cycles,
-        power_on_s, unsafe_shutdowns, media_errors, warning_temperature_s, critical_temperature_s,
-        throttling (a list of (times entered, seconds) by stage), wakes, asleep_s, waf (or None).
+        Reads and writes by the number outstanding when they were issued, themselves included: 1, 2, 3, 4-5,
+        6-10, 11-20, 21-32, above.
         """
     @property
-    def capacity_bytes(self) -> int: ...
+    def outstanding_max(self, /) -> int:
+        """Most of them at once."""
+    @property
+    def outstanding_ns(self, /) -> int:
+        """Reads and writes outstanding, summed over time."""
+    @property
+    def over_100_ms(self, /) -> int:
+        """Reads and writes with a latency over 100 ms."""
+    @property
+    def over_10_ms(self, /) -> int:
+        """Reads and writes with a latency over 10 ms."""
+    @property
+    def read_bytes(self, /) -> NDArray[uint64]:
+        """Bytes read."""
+    @property
+    def reads(self, /) -> NDArray[uint64]:
+        """Reads completed."""
+    @property
+    def reason(self, /) -> str:
+        """Why it is broken."""
+    @property
+    def skipped_flushes(self, /) -> int:
+        """Flushes that were left out."""
+    @property
+    def skipped_trims(self, /) -> int:
+        """Trims that were left out."""
+    @property
+    def skipped_writes(self, /) -> int:
+        """Writes that were left out, in a replay of the reads only."""
+    @property
+    def unanswered(self, /) -> int:
+        """Requests that never came back."""
+    @property
+    def write_bytes(self, /) -> NDArray[uint64]:
+        """Bytes written."""
+    @property
+    def writes(self, /) -> NDArray[uint64]:
+        """Writes completed."""
 
-def check_profile(profile_json: str) -> tuple[int, int]:
-    """User capacity and memory need, both in bytes; raises `CoreError` naming the field."""
+@final
+class ReplayControl:
+    """Watches and stops a replay on a real drive from another thread."""
+    def __new__(cls, /) -> ReplayControl: ...
+    def progress(self, /) -> ReplayProgress:
+        """How far the replay has come."""
+    def stop(self, /) -> None:
+        """Issue nothing more, wait for what is outstanding, and return what there is."""
 
-def check_workload(profile_json: str, workload_json: str) -> None:
-    """Whether a drive of this profile can be asked this; raises `CoreError` naming the field."""
-
-def replay(
-    drive: VirtualDrive, what_json: str, plan_json: str, control: Control | None, /
-) -> dict[str, Any]:
-    """Replays a trace on a virtual drive and returns the columns of `VirtualDrive.run`, and more.
-
-    `what_json`: {"file": {"path", "format"?, "sort"?}} or {"synth": {"name", "scale", "seed",
-    "profile"?}}. `plan_json`: {"pace": {"mode": "recorded", "idle_max_ns"?, "time_percent"?} or
-    {"mode": "dependencies"}, "rule"?: "fold" or "scale", "recorded_bytes"?, "trim"?}.
-    More: busy_ns, outstanding_max, over_10_ms, over_100_ms, left_out: int; outstanding_mean: float;
-    outstanding_counts: list of 8 int, I/Os by the number outstanding at their release, themselves
-    included: 1, 2, 3, 4-5, 6-10, 11-20, 21-32, above.
+@final
+class ReplayOptions:
     """
+    How a trace is replayed; times in seconds, `spin_us` in microseconds.
 
-class TraceFileError(CoreError):
-    """A trace's file cannot be opened, read or written: the machine, not the trace."""
-
-class TraceOrderError(CoreError):
-    """A trace is too far out of order to stream: open it again with `sort`."""
-
-class TraceBatches:
-    """A trace in order of time, as batches of columns; reading releases the interpreter lock.
-
-    `from_` is one of `trace_formats()`, None to detect it; `sort` sorts through a temporary file.
+    `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s` and
+    `time_percent` of the recording's length; "dependencies" issues each as soon as what it waited for in
+    the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size, or in
+    proportion. `trim`: trims and flushes as well. The others are for real drives: `only_reads`; `zeros`
+    or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
+    before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
     """
+    def __new__(
+        cls,
+        /,
+        *,
+        mode: Literal["recorded", "dependencies"] = "recorded",
+        idle_max_s: float | None = None,
+        time_percent: int = 100,
+        rule: Literal["fold", "scale"] = "fold",
+        trim: bool = False,
+        only_reads: bool = False,
+        zeros: bool = False,
+        seed: int = 1,
+        depth: int = 1024,
+        spin_us: int = 80,
+        length_max_s: float | None = None,
+        failures_max: int | None = None,
+        buffered: bool = False,
+    ) -> ReplayOptions: ...
+    @property
+    def buffered(self, /) -> bool: ...
+    @property
+    def depth(self, /) -> int: ...
+    @property
+    def failures_max(self, /) -> int | None: ...
+    @property
+    def idle_max_s(self, /) -> float | None: ...
+    @property
+    def length_max_s(self, /) -> float | None: ...
+    @property
+    def mode(self, /) -> str: ...
+    @property
+    def only_reads(self, /) -> bool: ...
+    @property
+    def rule(self, /) -> str: ...
+    @property
+    def seed(self, /) -> int: ...
+    @property
+    def spin_us(self, /) -> int: ...
+    @property
+    def time_percent(self, /) -> int: ...
+    @property
+    def trim(self, /) -> bool: ...
+    @property
+    def zeros(self, /) -> bool: ...
 
-    def __init__(self, path: str, from_: str | None, sort: bool, /) -> None: ...
-    @staticmethod
-    def synth(what_json: str, /) -> TraceBatches:
-        """A synthesized trace, as for `replay`."""
+@final
+class ReplayProgress:
+    """How far a replay on a real drive has come."""
+    @property
+    def bytes(self, /) -> int:
+        """Bytes read and written."""
+    @property
+    def done(self, /) -> int:
+        """Requests that came back, failed ones included."""
+    @property
+    def elapsed_ns(self, /) -> int:
+        """Since the start."""
+    @property
+    def failed(self, /) -> int:
+        """Requests that failed."""
+    @property
+    def late(self, /) -> int:
+        """Requests issued late."""
 
-    def next(self) -> dict[str, Any] | None:
-        """The next columns, shape (n,), n up to 262,144; None at the end.
-
-        at_ns (uint64, from 0), op (uint8: 0 read, 1 write, 2 trim, 3 flush), offset_bytes, bytes
-        (uint64), device (uint32), response_ns (int64, -1 where it is not known).
+@final
+class ReplayResult:
+    """A replay on a virtual drive."""
+    @property
+    def busy_ns(self, /) -> int:
+        """Time with at least one I/O outstanding."""
+    @property
+    def outstanding_counts(self, /) -> list[int]:
         """
-    def summary(self) -> dict[str, Any]:
-        """format: str; requests: int, given so far; notes: list of str, what was left out."""
+        I/Os by the number outstanding at their release, themselves included: 1, 2, 3, 4-5, 6-10, 11-20,
+        21-32, above.
+        """
+    @property
+    def outstanding_max(self, /) -> int:
+        """Most outstanding at once."""
+    @property
+    def outstanding_mean(self, /) -> float:
+        """Mean number outstanding over the busy time."""
+    @property
+    def over_100_ms(self, /) -> int:
+        """I/Os with a latency over 100 ms."""
+    @property
+    def over_10_ms(self, /) -> int:
+        """I/Os with a latency over 10 ms."""
+    @property
+    def run(self, /) -> RunResult:
+        """The columns and histograms, as of any run."""
+    @property
+    def skipped(self, /) -> int:
+        """Trims and flushes that were not replayed."""
 
-def trace_formats() -> list[str]:
-    """Names of the formats that are read."""
+@final
+class RunResult:
+    """A run: columns of shape (seconds,) unless something else is said."""
+    @property
+    def after(self, /) -> Counters:
+        """The drive's counters after it."""
+    @property
+    def before(self, /) -> Counters:
+        """The drive's counters before the run."""
+    @property
+    def end_ns(self, /) -> int:
+        """When it ended."""
+    @property
+    def host_pages(self, /) -> NDArray[uint64]:
+        """4 KiB pages that the host had written by the end of each whole second, since the drive was made."""
+    @property
+    def latency_ns_max(self, /) -> NDArray[uint64]:
+        """Longest latency."""
+    @property
+    def latency_ns_sum(self, /) -> NDArray[uint64]:
+        """Sum of latencies."""
+    @property
+    def media_errors(self, /) -> int:
+        """I/Os whose data could not be read."""
+    @property
+    def placed_pages(self, /) -> NDArray[uint64]:
+        """4 KiB pages that had been programmed by then."""
+    @property
+    def power_w(self, /) -> NDArray[float64]:
+        """Mean power of each whole second, watt."""
+    @property
+    def power_w_peak(self, /) -> NDArray[float64]:
+        """Highest power of a tenth of each whole second."""
+    @property
+    def queue_ios(self, /) -> NDArray[uint64]:
+        """I/Os of each submission queue, shape (queues,)."""
+    @property
+    def queue_latency_ns_sum(self, /) -> NDArray[uint64]:
+        """Sum of their latencies."""
+    @property
+    def read_bytes(self, /) -> NDArray[uint64]:
+        """Bytes read."""
+    @property
+    def read_latency(self, /) -> Histogram:
+        """Latencies of reads."""
+    @property
+    def reads(self, /) -> NDArray[uint64]:
+        """Reads completed."""
+    @property
+    def samples(self, /) -> Samples | None:
+        """Every n-th I/O, if the run was asked to keep them."""
+    @property
+    def stable(self, /) -> bool:
+        """Whether the rule for stability ended it."""
+    @property
+    def stage_ns(self, /) -> dict[str, NDArray[uint64]]:
+        """Sum of the time spent in each stage, by its name."""
+    @property
+    def start_ns(self, /) -> int:
+        """When it began, on the drive's clock."""
+    @property
+    def temperature_c(self, /) -> NDArray[float64]:
+        """Temperature at the end of each whole second, degrees Celsius."""
+    @property
+    def throttle_stage(self, /) -> NDArray[uint32]:
+        """Throttle stage at the end of each whole second."""
+    @property
+    def write_bytes(self, /) -> NDArray[uint64]:
+        """Bytes written."""
+    @property
+    def write_latency(self, /) -> Histogram:
+        """Latencies of writes."""
+    @property
+    def writes(self, /) -> NDArray[uint64]:
+        """Writes completed."""
 
-def trace_info(path: str, from_: str | None, /) -> tuple[str, dict[str, Any]]:
-    """A trace's statistics as JSON, and a summary as of `TraceBatches.summary`."""
+@final
+class Samples:
+    """Every n-th I/O of a run; arrays of shape (samples,)."""
+    @property
+    def at_ns(self, /) -> NDArray[uint64]:
+        """When the host made the request, from the start of the run."""
+    @property
+    def bytes(self, /) -> NDArray[uint64]:
+        """Length."""
+    @property
+    def is_write(self, /) -> NDArray[bool_]:
+        """Whether it was a write."""
+    @property
+    def latency_ns(self, /) -> NDArray[uint64]:
+        """Until it was completed."""
+    @property
+    def offset_bytes(self, /) -> NDArray[uint64]:
+        """First byte."""
 
-def trace_convert(path: str, from_: str | None, out: str, to: str, /) -> dict[str, Any]:
-    """Writes a trace into `out` as "iolog" or "csv"; returns a summary."""
+@final
+class Server:
+    """A drive that is served; see `_core.pyi`."""
+    def __new__(cls, /, profile: Profile, seed: SupportsIndex, options_json: str) -> Server: ...
+    @property
+    def addresses(self, /) -> list[str]: ...
+    def run(self, /) -> str:
+        """Serve until stopped."""
+    def status(self, /) -> str | None:
+        """Figures so far; None if it does not run."""
+    def stop(self, /) -> None:
+        """Answer what is under way, then end."""
+
+@final
+class Survey:
+    """What a look through a whole trace finds."""
+    @property
+    def length_s(self, /) -> float | None:
+        """When the last request is due; None where only the drive can say."""
+    @property
+    def reads(self, /) -> int:
+        """Reads."""
+    @property
+    def recorded_bytes(self, /) -> int:
+        """Where the highest address ends."""
+    @property
+    def requests(self, /) -> int:
+        """Requests, trims and flushes included."""
+    @property
+    def writes(self, /) -> int:
+        """Writes."""
+
+@final
+class TraceBatches:
+    """A trace in the order of its times; reading releases the interpreter lock."""
+    def next(self, /) -> TraceColumns | None:
+        """The next requests; None at the end."""
+    def summary(self, /) -> TraceSummary:
+        """What was read so far."""
+
+@final
+class TraceColumns:
+    """Requests of a trace; arrays of shape (n,), n up to 262,144."""
+    @property
+    def at_ns(self, /) -> NDArray[uint64]:
+        """When each was issued, from 0 at the first request."""
+    @property
+    def bytes(self, /) -> NDArray[uint64]:
+        """Length."""
+    @property
+    def device(self, /) -> NDArray[uint32]:
+        """Device, as the recording numbers it."""
+    @property
+    def offset_bytes(self, /) -> NDArray[uint64]:
+        """First byte."""
+    @property
+    def op(self, /) -> NDArray[uint8]:
+        """0 read, 1 write, 2 trim, 3 flush."""
+    @property
+    def response_ns(self, /) -> NDArray[int64]:
+        """How long it took; -1 where it is not known."""
+
+@final
+class TraceInfo:
+    """A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O."""
+    @property
+    def duration_s(self, /) -> float:
+        """Seconds from the first arrival to the last arrival or completion."""
+    @property
+    def footprint_bytes(self, /) -> int | None:
+        """Bytes of the distinct 4 KiB pages read or written."""
+    @property
+    def idle_s(self, /) -> float | None:
+        """Seconds with nothing outstanding."""
+    @property
+    def overwrite_share(self, /) -> float | None:
+        """Share of page writes to pages that the trace had written before."""
+    @property
+    def queue_depth_mean(self, /) -> float | None:
+        """Mean of the outstanding requests at arrival."""
+    @property
+    def queue_depth_share(self, /) -> list[tuple[str, float]] | None:
+        """Shares by outstanding requests at arrival, itself included."""
+    @property
+    def read_bytes(self, /) -> int:
+        """Bytes read."""
+    @property
+    def reads(self, /) -> int:
+        """Number of reads."""
+    @property
+    def sequential_share(self, /) -> float | None:
+        """Share that begins where one of the last 32 of its kind and device ended."""
+    @property
+    def size_share(self, /) -> list[tuple[str, float]] | None:
+        """Shares of reads and writes by size."""
+    @property
+    def writes(self, /) -> int:
+        """Number of writes."""
+    @property
+    def written_bytes(self, /) -> int:
+        """Bytes written."""
+
+@final
+class TraceSource:
+    """Where the requests of a trace come from: a recorded file, or the synthesizer."""
+    def batches(self, /) -> TraceBatches:
+        """Its requests in the order of their times, as batches of columns."""
+    def convert(self, /, out: str | PathLike[str], to: str) -> TraceSummary:
+        """Writes the trace into `out` as "iolog" or "csv"; says what was read."""
+    @staticmethod
+    def file(
+        path: str | PathLike[str], format: str | None = None, sort: bool = False
+    ) -> TraceSource:
+        """
+        A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
+        temporary file, needed only where a request comes more than 262,144 requests late.
+        """
+    def info(self, /) -> tuple[TraceInfo, TraceSummary]:
+        """The trace's statistics, and what was read."""
+    @property
+    def path(self, /) -> Path | None:
+        """The recorded file; None of a synthesized trace."""
+    def requests(self, /) -> int | None:
+        """Number of requests of a synthesized trace; None of a file."""
+    def sorted(self, /) -> TraceSource:
+        """The same trace, sorted through a temporary file first."""
+    @staticmethod
+    def synth(
+        name: str,
+        scale: SupportsFloat | SupportsIndex = 1.0,
+        seed: SupportsIndex = 1,
+        profile: str | None = None,
+    ) -> TraceSource:
+        """
+        A synthesized trace: one of `synth_names()`, with `scale` times the published number of I/Os;
+        `profile` replaces its profile by another one's text.
+        """
+
+@final
+class TraceSummary:
+    """What was read of a trace."""
+    @property
+    def format(self, /) -> str:
+        """The format, or "synthesized"."""
+    @property
+    def notes(self, /) -> list[str]:
+        """What was skipped, in sentences."""
+    @property
+    def requests(self, /) -> int:
+        """Number of requests."""
+
+@final
+class TrimCheckResult:
+    """One half of a TRIM check on a virtual drive."""
+    @property
+    def mapped(self, /) -> int:
+        """How many of them still give what was written; the others give zeros."""
+    @property
+    def outer_lost(self, /) -> int:
+        """Pages of the outer quarters that no longer give what was written."""
+    @property
+    def pages(self, /) -> int:
+        """4 KiB pages of the middle halves."""
+    @property
+    def run(self, /) -> RunResult:
+        """The reads of the extents' middle halves, 4 KiB at queue depth 1."""
+
+@final
+class VirtualDrive:
+    """A virtual drive in memory; what it runs releases the interpreter lock, and Ctrl-C stops it."""
+    def __new__(cls, /, profile: Profile, seed: SupportsIndex) -> VirtualDrive: ...
+    @property
+    def capacity_bytes(self, /) -> int:
+        """User capacity."""
+    def copy(self, /) -> VirtualDrive:
+        """Another drive in the same state: both go on bit for bit the same."""
+    def copy_from(self, /, other: VirtualDrive) -> None:
+        """Make this drive a copy of another, in its memory where that fits."""
+    def counters(self, /) -> Counters:
+        """What the drive has counted since it was made."""
+    def discard(self, /, start_bytes: SupportsIndex, length_bytes: SupportsIndex) -> None:
+        """Discard (TRIM, Deallocate) an extent."""
+    def health(self, /) -> Health:
+        """The health log at this moment."""
+    def power_cut(self, /) -> tuple[int, float]:
+        """
+        Cut the power now and turn it on again: the 4 KiB pages whose newest data is lost, and the
+        seconds until the drive answers again.
+        """
+    def replay(
+        self, /, source: TraceSource, options: ReplayOptions, control: Control | None = None
+    ) -> ReplayResult:
+        """Replay a trace, from the drive's present state and time on."""
+    def reset(self, /, profile: Profile, seed: SupportsIndex) -> None:
+        """Make it a new drive of this profile, in its memory where that fits."""
+    def rest(self, /, seconds: SupportsFloat | SupportsIndex) -> None:
+        """Leave the drive idle for some seconds of its time."""
+    def restore(self, /, profile: Profile, path: str | PathLike[str]) -> None:
+        """
+        Make it a drive of this profile in a state that was saved, in its memory where that fits; after an
+        error the drive is gone until `reset`.
+        """
+    def run(
+        self,
+        /,
+        workload: Workload,
+        seed: SupportsIndex,
+        control: Control | None = None,
+        sample_every: SupportsIndex = 0,
+    ) -> RunResult:
+        """Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O."""
+    def sanitize(self, /, method: str) -> float:
+        """Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds."""
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """Write the drive's whole state to a file."""
+    def secure_erase(self, /) -> None:
+        """Purge it in no time, as between tests: all data gone, all flash erased; wear stays."""
+    def trim_check(
+        self,
+        /,
+        starts: SupportsGetItem[int, SupportsIndex],
+        *,
+        extent_bytes: SupportsIndex,
+        reads: SupportsIndex,
+        discard: bool,
+        control: Control | None = None,
+    ) -> TrimCheckResult:
+        """
+        Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
+        halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
+        """
+
+@final
+class Workload:
+    """
+    A closed loop on a span of a drive: what suites and the library resolve their workloads to.
+
+    It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
+    a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
+    `priorities` and `weights` (high, medium, low) are those of weighted round robin arbitration.
+    """
+    def __new__(
+        cls,
+        /,
+        *,
+        pattern: Literal["random", "sequential"],
+        read_percent: int,
+        block_bytes: int,
+        queue_depth: int,
+        span_start_bytes: int,
+        span_bytes: int,
+        duration_s: float | None = None,
+        bytes: int | None = None,
+        until_stable: tuple[int, float, int] | None = None,
+        block_bytes_max: int | None = None,
+        offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform",
+        streams: Literal["each", "shared"] = "each",
+        compressible_percent: int = 0,
+        queues: int = 1,
+        burst: int = 1,
+        priorities: list[str] | None = None,
+        weights: tuple[int, int, int] = ...,
+    ) -> Workload: ...
+
+def replay_real(
+    source: TraceSource,
+    options: ReplayOptions,
+    path: str | PathLike[str],
+    *,
+    capacity_bytes: SupportsIndex,
+    block_bytes: SupportsIndex,
+    recorded_bytes: SupportsIndex,
+    only_reads: bool,
+    control: ReplayControl,
+) -> RealReplayResult:
+    """
+    Replays a trace on a file or block device; Ctrl-C ends it, and the result says what happened until then.
+
+    `capacity_bytes` of the target may be used, `block_bytes` is its logical block, `recorded_bytes` is
+    where the recording's highest address ends. The replay runs in a thread of its own, so that whoever
+    holds the interpreter's lock cannot make it late.
+    """
+
+def replay_survey(source: TraceSource, options: ReplayOptions) -> Survey:
+    """A look through the whole trace; nothing is issued. Raises `TraceOrderError` if it must be sorted first."""
 
 def synth_names() -> list[str]:
     """Names of the traces that are synthesized."""
 
-def synth_profile(name: str, /) -> str:
+def synth_profile(name: str) -> str:
     """The profile of a synthesized trace, as TOML."""
 
-def synth_size(what_json: str, /) -> tuple[int, int]:
-    """Number of requests of a synthesized trace, and where its highest address may end, bytes."""
-
-def synth_info(what_json: str, /) -> str:
-    """Statistics of a synthesized trace, as JSON."""
-
-def synth_write(what_json: str, out: str, to: str, /) -> int:
-    """Writes a synthesized trace into `out` as "iolog" or "csv"; returns the number of requests."""
-
-class ReplayMachineError(CoreError):
-    """A replay cannot begin on this machine: no io_uring, no O_DIRECT, no memory."""
-
-class ReplayWatch:
-    """Watches and stops a replay from another thread."""
-
-    def __init__(self) -> None: ...
-    def stop(self) -> None:
-        """Issue nothing more, wait for what is out, and return what there is."""
-    def look(self) -> tuple[int, int, int, int, int]:
-        """Nanoseconds since the start; requests done; bytes moved; issued late; failed."""
-
-def replay_survey(plan_json: str, /) -> str:
-    """A look through the whole trace, as JSON; nothing is played.
-
-    requests, reads, writes, recorded_bytes (where the highest address ends), length_ns (when the
-    last request is due; null where only the drive can say). Raises `TraceOrderError` if the trace
-    must be sorted first.
-    """
-
-def replay_real(
-    plan_json: str, path: str, sizes: tuple[int, int, int], watch: ReplayWatch, /
-) -> dict[str, Any]:
-    """Plays a trace on a file or block device, in a thread of its own; Ctrl-C stops it.
-
-    `sizes`: bytes of the target that may be used, of its logical block, of the recording (0: not
-    known). Returns what happened up to the end, whatever ended it:
-    ended: "complete", "time", "stopped", "failures" or "broken", then with a reason; length_ns,
-    end_ns (last completion), busy_ns, outstanding_ns (a time integral), outstanding_max,
-    outstanding_counts (as of `replay`, when issued); issued, completed, unanswered; late,
-    late_queue_full, late_not_read, lateness_ns_max; over_10_ms, over_100_ms; passed_writes,
-    passed_trims, passed_flushes; fixed_buffers, direct: bool.
-    Per second, uint64, shape (seconds,): reads, writes, read_bytes, write_bytes, latency_ns_sum,
-    latency_ns_max. For each of read, write, trim and flush NAME_latency_ns_sum, and histograms,
-    uint64, shape (bins,): NAME_low_ns, NAME_high_ns (exclusive), NAME_count; of the drive's own
-    share, NAME_service_low_ns and so on; lateness_low_ns and so on.
-    failures: list of (op, errno, count), errno 0 for less moved than asked; failed: the first 100
-    as (number, op, offset_bytes, bytes, errno, at_ns).
-    """
-
-class ServeMachineError(CoreError):
-    """A drive cannot be served on this machine: an address in use, a locked file, no memory."""
-
-class Server:
-    """A drive that is served: it listens once it is made, and answers while `run` runs."""
-
-    def __init__(self, profile_json: str, seed: int, options_json: str, /) -> None:
-        """options: name, nbd (list), data, state, memory_max_bytes, pace, tls (pair or null),
-        control, power_cut, loss, faults (list); all must be there."""
-    @property
-    def addresses(self) -> list[str]:
-        """Where clients find it, in the order of the option; with the real port."""
-    def run(self) -> str:
-        """Serves until stopped; returns the figures as JSON, see docs/concepts/serving.md."""
-    def stop(self) -> None:
-        """Answers what is under way, then ends; from any thread."""
-    def status(self) -> str | None:
-        """The figures so far; None if it does not run."""
+def trace_formats() -> list[str]:
+    """Names of the formats that are read."""

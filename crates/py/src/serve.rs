@@ -1,28 +1,16 @@
 //! Serving a drive at the border: options as JSON in, figures as JSON out. Conversion only.
 
 use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
 
-use drivebay_drive::Spec;
 use drivebay_serve::{Engine, Handle, Options, Report, ServeError, Server};
-use pyo3::create_exception;
 use pyo3::prelude::*;
 
-use crate::trace::keep_running;
-use crate::{CoreError, core_error};
-
-create_exception!(_core, ServeMachineError, CoreError, "The machine: a socket, a file, memory.");
-
-/// How often Ctrl-C is looked for.
-const LISTEN: Duration = Duration::from_millis(50);
+use crate::drive::PyProfile;
+use crate::errors::{machine_error, user_error};
+use crate::threads::interruptible;
 
 fn serve_error(error: ServeError) -> PyErr {
-    if error.is_machine() {
-        ServeMachineError::new_err(error.to_string())
-    } else {
-        core_error(error)
-    }
+    if error.is_machine() { machine_error(error) } else { user_error(error) }
 }
 
 fn json(report: &Report) -> String {
@@ -30,8 +18,8 @@ fn json(report: &Report) -> String {
 }
 
 /// A drive that is served; see `_core.pyi`.
-#[pyclass(frozen, name = "Server")]
-struct PyServer {
+#[pyclass(module = "drivebay._core", frozen, name = "Server")]
+pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,
     handle: Handle,
     #[pyo3(get)]
@@ -43,13 +31,13 @@ impl PyServer {
     #[new]
     fn new(
         py: Python<'_>,
-        profile_json: &str,
+        profile: &PyProfile,
         seed: u64,
         options_json: &str,
     ) -> PyResult<PyServer> {
-        let spec = Spec::from_json(profile_json).map_err(core_error)?;
+        let spec = profile.spec.clone();
         let options: Options = serde_json::from_str(options_json)
-            .map_err(|e| core_error(format!("serve: {e}\nhint: see drivebay._core")))?;
+            .map_err(|e| user_error(format!("serve: {e}\nhint: see drivebay._core")))?;
         let server = py.detach(|| Server::new(spec, seed, &options)).map_err(serve_error)?;
         let (handle, addresses) = (server.handle(), server.addresses().to_vec());
         Ok(PyServer { server: Mutex::new(Some(server)), handle, addresses })
@@ -58,19 +46,8 @@ impl PyServer {
     /// Serve until stopped.
     fn run(&self, py: Python<'_>) -> PyResult<String> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let server = server.ok_or_else(|| core_error("it has run\nhint: make a new server"))?;
-        let report = py.detach(|| {
-            thread::scope(|scope| {
-                let engine = scope.spawn(|| server.run());
-                while !engine.is_finished() {
-                    if !keep_running() {
-                        self.handle.stop();
-                    }
-                    thread::sleep(LISTEN);
-                }
-                engine.join().expect("the server does not panic")
-            })
-        });
+        let server = server.ok_or_else(|| user_error("it has run\nhint: make a new server"))?;
+        let (report, _) = interruptible(py, || self.handle.stop(), || server.run());
         Ok(json(&report.map_err(serve_error)?))
     }
 
@@ -83,9 +60,4 @@ impl PyServer {
     fn status(&self, py: Python<'_>) -> Option<String> {
         py.detach(|| self.handle.ask(Engine::report)).map(|report| json(&report))
     }
-}
-
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyServer>()?;
-    m.add("ServeMachineError", m.py().get_type::<ServeMachineError>())
 }

@@ -1,268 +1,226 @@
-//! Traces at the border: statistics and conversion by path, and batches of columns. Conversion only.
+//! Traces at the border: sources, their statistics and conversion, and batches of columns.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use drivebay_trace::{
-    Format, Order, Profile, Request, RequestSource, Skipped, Summary, Synth, TextFormat, Trace,
-    TraceError, TraceSource,
+    Format, Info, Profile, RequestSource, Shares, Summary, TextFormat, TraceSource,
 };
-use numpy::IntoPyArray;
-use pyo3::create_exception;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::CoreError;
+use crate::columns::Column;
+use crate::errors::{trace_error, user_error};
+use crate::threads::keep_running;
 
-create_exception!(_core, TraceFileError, CoreError, "The machine: no such file, disk full.");
-create_exception!(_core, TraceOrderError, CoreError, "Too far out of order to stream: sort it.");
+/// Where the requests of a trace come from: a recorded file, or the synthesizer.
+#[pyclass(module = "drivebay._core", frozen, name = "TraceSource")]
+pub(crate) struct PySource(pub(crate) TraceSource);
 
-pub(crate) fn trace_error(error: TraceError) -> PyErr {
-    let text = error.to_string();
-    match error {
-        TraceError::Cancelled => PyKeyboardInterrupt::new_err(()),
-        TraceError::Io { .. } => TraceFileError::new_err(text),
-        TraceError::TooFarBack { .. } => TraceOrderError::new_err(text),
-        _ => CoreError::new_err(text),
+#[pymethods]
+impl PySource {
+    /// A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
+    /// temporary file, needed only where a request comes more than 262,144 requests late.
+    #[staticmethod]
+    #[pyo3(signature = (path, format = None, sort = false))]
+    fn file(path: PathBuf, format: Option<&str>, sort: bool) -> PyResult<PySource> {
+        let format = format.map(Format::from_name).transpose().map_err(trace_error)?;
+        Ok(PySource(TraceSource::File { path, format, sort }))
+    }
+
+    /// A synthesized trace: one of `synth_names()`, with `scale` times the published number of I/Os;
+    /// `profile` replaces its profile by another one's text.
+    #[staticmethod]
+    #[pyo3(signature = (name, scale = 1.0, seed = 1, profile = None))]
+    fn synth(name: String, scale: f64, seed: u64, profile: Option<String>) -> PySource {
+        PySource(TraceSource::Synth { name, scale, seed, profile })
+    }
+
+    /// The recorded file; None of a synthesized trace.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        match &self.0 {
+            TraceSource::File { path, .. } => Some(path.clone()),
+            TraceSource::Synth { .. } => None,
+        }
+    }
+
+    /// The same trace, sorted through a temporary file first.
+    fn sorted(&self) -> PySource {
+        let mut source = self.0.clone();
+        if let TraceSource::File { sort, .. } = &mut source {
+            *sort = true;
+        }
+        PySource(source)
+    }
+
+    /// Number of requests of a synthesized trace; None of a file.
+    fn requests(&self) -> PyResult<Option<u64>> {
+        let synth = self.0.synth().map_err(trace_error)?;
+        Ok(synth.map(|synth| synth.requests()))
+    }
+
+    /// The trace's statistics, and what was read.
+    fn info(&self, py: Python<'_>) -> PyResult<(TraceInfo, TraceSummary)> {
+        let (info, summary) =
+            py.detach(|| drivebay_trace::info(&self.0, &mut keep_running)).map_err(trace_error)?;
+        Ok((info.into(), summary.into()))
+    }
+
+    /// Writes the trace into `out` as "iolog" or "csv"; says what was read.
+    fn convert(&self, py: Python<'_>, out: PathBuf, to: &str) -> PyResult<TraceSummary> {
+        let to = match to {
+            "iolog" => TextFormat::Iolog,
+            "csv" => TextFormat::Csv,
+            other => {
+                let text = format!("--to: {other} is not written here\nhint: --to csv");
+                return Err(user_error(text));
+            }
+        };
+        let converted = py.detach(|| drivebay_trace::convert(&self.0, &out, to, &mut keep_running));
+        Ok(converted.map_err(trace_error)?.into())
+    }
+
+    /// Its requests in the order of their times, as batches of columns.
+    fn batches(&self, py: Python<'_>) -> PyResult<TraceBatches> {
+        let source = py.detach(|| self.0.open()).map_err(trace_error)?;
+        Ok(TraceBatches(Mutex::new((source, 0))))
     }
 }
 
-/// Whether to go on: Ctrl-C says no.
-pub(crate) fn keep_running() -> bool {
-    Python::attach(|py| py.check_signals().is_ok())
-}
-
-fn format(name: Option<&str>) -> PyResult<Option<Format>> {
-    name.map(Format::from_name).transpose().map_err(trace_error)
-}
-
-fn summary_dict<'py>(
-    py: Python<'py>,
-    format: &str,
+/// What was read of a trace.
+#[pyclass(module = "drivebay._core", frozen, get_all)]
+pub(crate) struct TraceSummary {
+    /// The format, or "synthesized".
+    format: &'static str,
+    /// Number of requests.
     requests: u64,
-    skipped: &Skipped,
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("format", format)?;
-    dict.set_item("requests", requests)?;
-    dict.set_item("notes", skipped.notes())?;
-    Ok(dict)
+    /// What was skipped, in sentences.
+    notes: Vec<String>,
 }
 
-fn kind(to: &str) -> PyResult<TextFormat> {
-    match to {
-        "iolog" => Ok(TextFormat::Iolog),
-        "csv" => Ok(TextFormat::Csv),
-        other => {
-            let text = format!("--to: {other} is not written here\nhint: --to csv");
-            Err(CoreError::new_err(text))
+impl From<Summary> for TraceSummary {
+    fn from(summary: Summary) -> TraceSummary {
+        let Summary { format, requests, skipped } = summary;
+        TraceSummary { format, requests, notes: skipped.notes() }
+    }
+}
+
+/// A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O.
+#[pyclass(module = "drivebay._core", frozen, get_all)]
+pub(crate) struct TraceInfo {
+    /// Number of reads.
+    reads: u64,
+    /// Number of writes.
+    writes: u64,
+    /// Bytes read.
+    read_bytes: u64,
+    /// Bytes written.
+    written_bytes: u64,
+    /// Shares of reads and writes by size.
+    size_share: Option<Vec<(&'static str, f64)>>,
+    /// Shares by outstanding requests at arrival, itself included.
+    queue_depth_share: Option<Vec<(&'static str, f64)>>,
+    /// Mean of the outstanding requests at arrival.
+    queue_depth_mean: Option<f64>,
+    /// Share that begins where one of the last 32 of its kind and device ended.
+    sequential_share: Option<f64>,
+    /// Seconds with nothing outstanding.
+    idle_s: Option<f64>,
+    /// Seconds from the first arrival to the last arrival or completion.
+    duration_s: f64,
+    /// Bytes of the distinct 4 KiB pages read or written.
+    footprint_bytes: Option<u64>,
+    /// Share of page writes to pages that the trace had written before.
+    overwrite_share: Option<f64>,
+}
+
+impl From<Info> for TraceInfo {
+    fn from(info: Info) -> TraceInfo {
+        let shares = |shares: Option<Shares>| shares.map(|shares| shares.named().collect());
+        TraceInfo {
+            reads: info.reads,
+            writes: info.writes,
+            read_bytes: info.read_bytes,
+            written_bytes: info.written_bytes,
+            size_share: shares(info.size_share),
+            queue_depth_share: shares(info.queue_depth_share),
+            queue_depth_mean: info.queue_depth_mean,
+            sequential_share: info.sequential_share,
+            idle_s: info.idle_s,
+            duration_s: info.duration_s,
+            footprint_bytes: info.footprint_bytes,
+            overwrite_share: info.overwrite_share,
         }
     }
 }
 
-/// A source given as JSON; see `drivebay_trace::TraceSource`.
-pub(crate) fn what(json: &str) -> PyResult<TraceSource> {
-    serde_json::from_str(json)
-        .map_err(|error| CoreError::new_err(format!("trace: {error}\nhint: see drivebay._core")))
+/// Requests of a trace; arrays of shape (n,), n up to 262,144.
+#[pyclass(module = "drivebay._core", frozen, get_all)]
+pub(crate) struct TraceColumns {
+    /// When each was issued, from 0 at the first request.
+    at_ns: Column<u64>,
+    /// 0 read, 1 write, 2 trim, 3 flush.
+    op: Column<u8>,
+    /// First byte.
+    offset_bytes: Column<u64>,
+    /// Length.
+    bytes: Column<u64>,
+    /// Device, as the recording numbers it.
+    device: Column<u32>,
+    /// How long it took; -1 where it is not known.
+    response_ns: Column<i64>,
 }
 
-fn synth(json: &str) -> PyResult<Synth> {
-    let synth = what(json)?.synth().map_err(trace_error)?;
-    synth.ok_or_else(|| CoreError::new_err("trace: is a file\nhint: drivebay trace info FILE"))
-}
+/// A trace in the order of its times; reading releases the interpreter lock.
+#[pyclass(module = "drivebay._core", frozen)]
+pub(crate) struct TraceBatches(Mutex<(Box<dyn RequestSource>, u64)>);
 
-/// Names of the traces that are synthesized.
-#[pyfunction]
-fn synth_names() -> Vec<&'static str> {
-    Profile::names().to_vec()
-}
+#[pymethods]
+impl TraceBatches {
+    /// The next requests; None at the end.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<TraceColumns>> {
+        let block = py.detach(|| {
+            let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let (source, requests) = &mut *guard;
+            let block = source.next_requests(&mut keep_running).map_err(trace_error)?;
+            *requests += block.map_or(0, <[_]>::len) as u64;
+            Ok::<_, PyErr>(block.map(<[_]>::to_vec))
+        })?;
+        Ok(block.map(|block| TraceColumns {
+            at_ns: Column::new(py, block.iter().map(|r| r.at.0)),
+            op: Column::new(py, block.iter().map(|r| r.op as u8)),
+            offset_bytes: Column::new(py, block.iter().map(|r| r.offset_bytes)),
+            bytes: Column::new(py, block.iter().map(|r| r.bytes)),
+            device: Column::new(py, block.iter().map(|r| r.device)),
+            response_ns: Column::new(
+                py,
+                block.iter().map(|r| r.response.map_or(-1, |t| t.0 as i64)),
+            ),
+        }))
+    }
 
-/// The text of a profile.
-#[pyfunction]
-fn synth_profile(name: &str) -> PyResult<&'static str> {
-    Profile::text(name).map_err(|error| trace_error(error.into()))
-}
-
-/// (number of requests, where the highest address may end) of a synthesized trace.
-#[pyfunction]
-fn synth_size(what: &str) -> PyResult<(u64, u64)> {
-    let synth = synth(what)?;
-    Ok((synth.requests(), synth.extent_bytes()))
-}
-
-/// Statistics of a synthesized trace, as JSON.
-#[pyfunction]
-fn synth_info(py: Python<'_>, what: &str) -> PyResult<String> {
-    let mut synth = synth(what)?;
-    let info = py
-        .detach(|| drivebay_trace::info_of(&mut synth, &mut keep_running))
-        .map_err(trace_error)?;
-    Ok(serde_json::to_string(&info).expect("numbers and names"))
-}
-
-/// Writes a synthesized trace into `out`, made or emptied; returns the number of requests.
-#[pyfunction]
-fn synth_write(py: Python<'_>, what: &str, out: PathBuf, to: &str) -> PyResult<u64> {
-    let (mut synth, kind) = (synth(what)?, kind(to)?);
-    py.detach(|| drivebay_trace::convert_from(&mut synth, &out, kind, &mut keep_running))
-        .map_err(trace_error)
+    /// What was read so far.
+    fn summary(&self) -> TraceSummary {
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (source, requests) = &*guard;
+        Summary { format: source.format(), requests: *requests, skipped: source.skipped() }.into()
+    }
 }
 
 /// Names of the formats that are read.
 #[pyfunction]
-fn trace_formats() -> Vec<&'static str> {
+pub(crate) fn trace_formats() -> Vec<&'static str> {
     Format::ALL.iter().map(|(_, name)| *name).collect()
 }
 
-/// (statistics as JSON, what was read).
+/// Names of the traces that are synthesized.
 #[pyfunction]
-fn trace_info<'py>(
-    py: Python<'py>,
-    path: PathBuf,
-    from: Option<&str>,
-) -> PyResult<(String, Bound<'py, PyDict>)> {
-    let from = format(from)?;
-    let (info, summary) =
-        py.detach(|| drivebay_trace::info(&path, from, &mut keep_running)).map_err(trace_error)?;
-    let json = serde_json::to_string(&info).expect("numbers and names");
-    let Summary { format, requests, skipped } = summary;
-    Ok((json, summary_dict(py, format.name(), requests, &skipped)?))
+pub(crate) fn synth_names() -> Vec<&'static str> {
+    Profile::names().to_vec()
 }
 
-/// Writes `path` into `out`, made or emptied, as "iolog" or "csv"; returns what was read.
+/// The profile of a synthesized trace, as TOML.
 #[pyfunction]
-fn trace_convert<'py>(
-    py: Python<'py>,
-    path: PathBuf,
-    from: Option<&str>,
-    out: PathBuf,
-    to: &str,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (kind, from) = (kind(to)?, format(from)?);
-    let summary = py
-        .detach(|| drivebay_trace::convert(&path, from, &out, kind, &mut keep_running))
-        .map_err(trace_error)?;
-    summary_dict(py, summary.format.name(), summary.requests, &summary.skipped)
-}
-
-/// A trace as batches of columns, in order of time.
-#[pyclass(frozen)]
-struct TraceBatches(Mutex<Batches>);
-
-struct Batches {
-    from: From,
-    requests: u64,
-}
-
-enum From {
-    File(Box<Trace>),
-    Synth(Box<Synth>),
-}
-
-impl From {
-    fn source(&mut self) -> &mut dyn RequestSource {
-        match self {
-            From::File(trace) => &mut **trace,
-            From::Synth(synth) => &mut **synth,
-        }
-    }
-}
-
-#[pymethods]
-impl TraceBatches {
-    #[new]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        from: Option<&str>,
-        sort: bool,
-    ) -> PyResult<TraceBatches> {
-        let from = format(from)?;
-        let order = if sort { Order::Sort } else { Order::Window };
-        let trace = py.detach(|| Trace::open(&path, from, order)).map_err(trace_error)?;
-        Ok(TraceBatches(Mutex::new(Batches { from: From::File(Box::new(trace)), requests: 0 })))
-    }
-
-    /// A synthesized trace, given as JSON.
-    #[staticmethod]
-    fn synth(what: &str) -> PyResult<TraceBatches> {
-        let from = From::Synth(Box::new(synth(what)?));
-        Ok(TraceBatches(Mutex::new(Batches { from, requests: 0 })))
-    }
-
-    /// The next columns, see `_core.pyi`; None at the end.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let columns = py.detach(|| {
-            let mut batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let block =
-                batches.from.source().next_requests(&mut keep_running).map_err(trace_error)?;
-            let columns = block.map(Columns::new);
-            batches.requests += columns.as_ref().map_or(0, |columns| columns.op.len() as u64);
-            Ok::<_, PyErr>(columns)
-        })?;
-        columns.map(|columns| columns.dict(py)).transpose()
-    }
-
-    /// What was read so far.
-    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &batches.from {
-            From::File(trace) => {
-                summary_dict(py, trace.format().name(), batches.requests, &trace.skipped())
-            }
-            From::Synth(_) => {
-                summary_dict(py, "synthesized", batches.requests, &Skipped::default())
-            }
-        }
-    }
-}
-
-struct Columns {
-    at_ns: Vec<u64>,
-    offset_bytes: Vec<u64>,
-    bytes: Vec<u64>,
-    response_ns: Vec<i64>,
-    device: Vec<u32>,
-    op: Vec<u8>,
-}
-
-impl Columns {
-    fn new(block: &[Request]) -> Columns {
-        Columns {
-            at_ns: block.iter().map(|r| r.at.0).collect(),
-            offset_bytes: block.iter().map(|r| r.offset_bytes).collect(),
-            bytes: block.iter().map(|r| r.bytes).collect(),
-            response_ns: block.iter().map(|r| r.response.map_or(-1, |t| t.0 as i64)).collect(),
-            device: block.iter().map(|r| r.device).collect(),
-            op: block.iter().map(|r| r.op as u8).collect(),
-        }
-    }
-
-    fn dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("at_ns", self.at_ns.into_pyarray(py))?;
-        dict.set_item("op", self.op.into_pyarray(py))?;
-        dict.set_item("offset_bytes", self.offset_bytes.into_pyarray(py))?;
-        dict.set_item("bytes", self.bytes.into_pyarray(py))?;
-        dict.set_item("device", self.device.into_pyarray(py))?;
-        dict.set_item("response_ns", self.response_ns.into_pyarray(py))?;
-        Ok(dict)
-    }
-}
-
-/// Enters this file's part into the module.
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<TraceBatches>()?;
-    m.add_function(wrap_pyfunction!(synth_names, m)?)?;
-    m.add_function(wrap_pyfunction!(synth_profile, m)?)?;
-    m.add_function(wrap_pyfunction!(synth_size, m)?)?;
-    m.add_function(wrap_pyfunction!(synth_info, m)?)?;
-    m.add_function(wrap_pyfunction!(synth_write, m)?)?;
-    m.add_function(wrap_pyfunction!(trace_formats, m)?)?;
-    m.add_function(wrap_pyfunction!(trace_info, m)?)?;
-    m.add_function(wrap_pyfunction!(trace_convert, m)?)?;
-    m.add("TraceFileError", m.py().get_type::<TraceFileError>())?;
-    m.add("TraceOrderError", m.py().get_type::<TraceOrderError>())?;
-    Ok(())
+pub(crate) fn synth_profile(name: &str) -> PyResult<&'static str> {
+    Profile::text(name).map_err(user_error)
 }

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use drivebay_trace::{KeepRunning, Op, Pace, Pacer, Placement, Rule, TraceError, TraceSource};
 use drivebay_units::Nanos;
-use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
 use crate::error::ReplayError;
@@ -18,11 +17,10 @@ use crate::source::OpFilter;
 use crate::target::{Content, Target};
 
 /// A whole replay.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// What is played.
-    pub what: TraceSource,
+    pub source: TraceSource,
     /// When requests are due.
     pub pace: Pace,
     /// How addresses beyond the target are brought onto it.
@@ -48,7 +46,7 @@ pub struct Plan {
 }
 
 /// What a look through a trace finds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Requests, trims and flushes included.
     pub requests: u64,
@@ -86,7 +84,7 @@ impl Plan {
         let mut found = Survey::default();
         let scheduled = matches!(self.pace, Pace::Recorded { .. });
         let mut pacer = Pacer::new(self.pace).map_err(ReplayError::from)?;
-        let mut source = self.what.open()?;
+        let mut source = self.source.open()?;
         while let Some(block) = source.next_requests(keep_running)? {
             for request in block {
                 found.requests += 1;
@@ -130,7 +128,7 @@ impl Plan {
                 ..Options::default()
             },
         };
-        let mut source = self.what.open()?;
+        let mut source = self.source.open()?;
         let blocks = move || {
             let block = source.next_requests(&mut || true);
             block.map(|block| block.map(<[_]>::to_vec)).transpose()

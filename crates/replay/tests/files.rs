@@ -171,7 +171,7 @@ fn a_closed_loop_keeps_its_depth() {
 #[test]
 fn a_broken_trace_leaves_what_was_played() {
     let file = file(SIZE);
-    let broken = TraceError::UnknownFormat("made".to_string());
+    let broken = TraceError::UnknownFormat("'made' is unknown".to_string());
     let mut blocks = vec![Ok(vec![request(Op::Read, 0, 4096)]), Err(broken)].into_iter();
     let opened = target(file.path(), SIZE, false);
     let outcome = replay(move || blocks.next(), opened, &setup(SIZE), &Control::default());

@@ -1,23 +1,43 @@
 //! One load on one filled drive, as `drivebay.run` does it from Python: `scripts/library_cost.py`
 //! compares the two.
 //!
-//! Usage: one_load PROFILE.json WORKLOAD.json. Prints the load's I/Os and the nanoseconds of processor
-//! time that it took (Linux: /proc/self/schedstat), so that other programs on the machine matter little.
+//! Usage: one_load PROFILE.json READ_PERCENT IOS: random 4 KiB at queue depth 32. Prints the I/Os and the
+//! nanoseconds of processor time that they took (Linux: /proc/self/schedstat), so that other programs on
+//! the machine matter little.
 
 use drivebay_drive::{Device, Spec};
-use drivebay_run::{Control, Workload, run};
+use drivebay_run::{Arbitration, Control, Pattern, Stop, Workload, run};
 
 fn main() {
-    let read = |place: usize| {
-        let path = std::env::args().nth(place).expect("PROFILE.json WORKLOAD.json");
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [profile, read_percent, ios] = &arguments[..] else {
+        panic!("PROFILE.json READ_PERCENT IOS")
     };
-    let spec = Spec::from_json(&read(1)).unwrap_or_else(|error| panic!("{error}"));
-    let load: Workload = serde_json::from_str(&read(2)).expect("a workload");
+    let text = std::fs::read_to_string(profile).unwrap_or_else(|error| panic!("{error}"));
+    let spec = Spec::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
+    let capacity = spec.capacity_bytes();
+    let load = Workload {
+        pattern: Pattern::Random,
+        offsets: Default::default(),
+        streams: Default::default(),
+        read_percent: read_percent.parse().expect("a share"),
+        block_bytes: 4096,
+        block_bytes_max: None,
+        compressible_percent: 0,
+        queue_depth: 32,
+        queues: 1,
+        arbitration: Arbitration::default(),
+        span_start_bytes: 0,
+        span_bytes: capacity,
+        stop: Stop {
+            duration_s: None,
+            bytes: Some(ios.parse::<u64>().expect("a number") * 4096),
+            stable: None,
+        },
+    };
     let mut fill = load.clone();
-    fill.pattern = drivebay_run::Pattern::Sequential;
-    (fill.read_percent, fill.block_bytes) = (0, 131_072);
-    (fill.stop.bytes, fill.stop.duration_s) = (Some(spec.capacity_bytes()), None);
+    fill.pattern = Pattern::Sequential;
+    (fill.read_percent, fill.block_bytes, fill.stop.bytes) = (0, 131_072, Some(capacity));
     let mut device = Device::new(spec, 1).expect("memory");
     run(&mut device, &fill, 1, &Control::default()).expect("a possible load");
     let begin = on_processor();

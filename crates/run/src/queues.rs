@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 
 use drivebay_drive::{Io, Posted};
 use drivebay_units::Nanos;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// Class of a submission queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// Always first.
@@ -28,8 +28,7 @@ pub enum Priority {
 }
 
 /// Weighted round robin with urgent class.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weighted {
     /// Class of each queue.
     pub priorities: Vec<Priority>,
@@ -38,19 +37,12 @@ pub struct Weighted {
 }
 
 /// How the controller picks among queues.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arbitration {
     /// Most commands taken from a queue in its turn.
-    #[serde(default = "one")]
     pub burst: u32,
     /// Weighted; plain round robin if left out.
-    #[serde(default)]
     pub weighted: Option<Weighted>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Default for Arbitration {

@@ -15,7 +15,6 @@ use drivebay_trace::{
     Ticket, TraceError,
 };
 use drivebay_units::{Nanos, SECTOR_BYTES};
-use serde::Deserialize;
 
 use crate::control::Control;
 use crate::queue_depth::{DepthTracker, QueueDepths};
@@ -31,19 +30,15 @@ const LONG: Nanos = Nanos::millis(10);
 const VERY_LONG: Nanos = Nanos::millis(100);
 
 /// How a trace is replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayOptions {
     /// When requests are released.
     pub pace: Pace,
     /// Where they go.
-    #[serde(default)]
     pub rule: Rule,
     /// Where the recording's highest address ends, in bytes; 0 if nobody knows. Needed to scale.
-    #[serde(default)]
     pub recorded_bytes: u64,
     /// Whether trims and flushes are replayed.
-    #[serde(default)]
     pub trim: bool,
 }
 

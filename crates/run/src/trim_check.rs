@@ -7,7 +7,6 @@
 
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::{Lpn, Nanos, SECTOR_BYTES};
-use serde::Deserialize;
 
 use crate::control::Control;
 use crate::error::RunError;
@@ -20,8 +19,7 @@ const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u32 = (PAGE_BYTES / SECTOR_BYTES) as u32;
 
 /// Which blocks, and how often they are read.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrimPlan {
     /// Where the extents begin, in bytes; whole writes of 128 KiB.
     pub starts: Vec<u64>,

@@ -8,14 +8,14 @@
 
 use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::permutation::Permutation;
 use crate::queue_slots::DEPTH_MAX;
 use crate::queues::Arbitration;
 
 /// Order of offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// Scattered over the span, as [`Offsets`] says.
@@ -25,7 +25,7 @@ pub enum Pattern {
 }
 
 /// How random offsets are drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offsets {
     /// Each by itself: an address may come twice before another came once.
@@ -38,7 +38,7 @@ pub enum Offsets {
 }
 
 /// How the offsets of a sequential load that reads and writes follow each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Streams {
     /// Reads follow reads and writes follow writes, both from the start of the span (fio).
@@ -49,8 +49,7 @@ pub enum Streams {
 }
 
 /// "Stable": the data rate of the last `window_s` seconds stays within `within_percent`.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stable {
     /// Length of the window.
     pub window_s: u64,
@@ -61,53 +60,38 @@ pub struct Stable {
 }
 
 /// When a run ends; the first that happens.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stop {
     /// After this much drive time.
-    #[serde(default)]
     pub duration_s: Option<f64>,
     /// After this many bytes have been asked for.
-    #[serde(default)]
     pub bytes: Option<u64>,
     /// When the rate is stable.
-    #[serde(default)]
     pub stable: Option<Stable>,
 }
 
-fn one_queue() -> u32 {
-    1
-}
-
 /// A closed loop of requests at a queue depth.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Order of offsets.
     pub pattern: Pattern,
     /// How random offsets are drawn.
-    #[serde(default)]
     pub offsets: Offsets,
     /// Whether sequential reads and writes go their own ways.
-    #[serde(default)]
     pub streams: Streams,
     /// Share of reads, 0 to 100.
     pub read_percent: u32,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
     /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
-    #[serde(default)]
     pub block_bytes_max: Option<u64>,
     /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
-    #[serde(default)]
     pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
-    #[serde(default = "one_queue")]
     pub queues: u32,
     /// How the controller picks among several queues.
-    #[serde(default)]
     pub arbitration: Arbitration,
     /// First byte of the span; a multiple of 512.
     pub span_start_bytes: u64,

@@ -20,7 +20,7 @@ mod write;
 pub use error::{SynthError, TraceError};
 pub use formats::{CSV_HEADER, Format, Skipped};
 pub use input::{LINE_BYTES_MAX, UNPACK_FREE_BYTES, UNPACK_RATIO_MAX};
-pub use jobs::{Summary, convert, convert_from, info, info_of};
+pub use jobs::{Summary, convert, info};
 pub use order::{KeepRunning, Order, RUN, Trace, WINDOW};
 pub use pace::{DEPTH_MAX, Pace, PaceError, Pacer, TIME_PERCENT_MAX, Ticket};
 pub use placement::{GRANULE_BYTES, PlaceError, Placement, Rule};

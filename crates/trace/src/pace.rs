@@ -12,7 +12,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use drivebay_units::Nanos;
-use serde::{Deserialize, Serialize};
 
 /// Most requests that are tracked as outstanding in the recording; beyond it the soonest to end counts
 /// as ended, so a deeper recording is replayed at this depth.
@@ -21,24 +20,17 @@ pub const DEPTH_MAX: usize = 1 << 16;
 pub const TIME_PERCENT_MAX: u32 = 10_000;
 
 /// How a recording's times become the replay's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(tag = "mode", rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// At the recorded times, whatever the drive does: a slower drive queues.
     Recorded {
         /// Recorded stretches with nothing outstanding are cut to this length, in the replay's time.
-        #[serde(default)]
         idle_max_ns: Option<u64>,
         /// Length of the replay in percent of the recording: 100 as recorded, 50 twice as fast.
-        #[serde(default = "as_recorded")]
         time_percent: u32,
     },
     /// As soon as every request has completed that had completed before it in the recording.
     Dependencies,
-}
-
-const fn as_recorded() -> u32 {
-    100
 }
 
 /// A pace that is not possible.

@@ -5,7 +5,7 @@
 //! lies in the neighbour.
 
 use drivebay_units::SECTOR_BYTES;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::request::Request;
 
@@ -17,7 +17,7 @@ const SMALL_BYTES: u64 = 4096;
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// How addresses beyond the drive are brought onto it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// Modulo the drive's size: what lies close stays close, ends overlap.

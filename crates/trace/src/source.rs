@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
-
 use crate::error::TraceError;
-use crate::formats::Format;
+use crate::formats::{Format, Skipped};
 use crate::order::{KeepRunning, Order, Trace};
+use crate::placement::Rule;
 use crate::request::Request;
 use crate::synth::{Profile, Synth};
 
@@ -23,6 +22,16 @@ pub trait RequestSource: Send {
 
     /// What stands in messages for where the requests come from.
     fn name(&self) -> &str;
+
+    /// Name of the format.
+    fn format(&self) -> &'static str {
+        "synthesized"
+    }
+
+    /// What was skipped so far.
+    fn skipped(&self) -> Skipped {
+        Skipped::default()
+    }
 }
 
 impl RequestSource for Trace {
@@ -35,6 +44,14 @@ impl RequestSource for Trace {
 
     fn name(&self) -> &str {
         self.file()
+    }
+
+    fn format(&self) -> &'static str {
+        Trace::format(self).name()
+    }
+
+    fn skipped(&self) -> Skipped {
+        Trace::skipped(self)
     }
 }
 
@@ -52,18 +69,15 @@ impl RequestSource for Synth {
 }
 
 /// A source as data.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TraceSource {
     /// A recording.
     File {
         /// Where it is.
         path: PathBuf,
-        /// One of [`Format::ALL`]; detected if not given.
-        #[serde(default)]
-        format: Option<String>,
+        /// Detected if not given.
+        format: Option<Format>,
         /// Sort all of it first, through a temporary file.
-        #[serde(default)]
         sort: bool,
     },
     /// Synthesized as it is needed.
@@ -75,7 +89,6 @@ pub enum TraceSource {
         /// Of the generator.
         seed: u64,
         /// The text of a profile to be used in place of the one of that name.
-        #[serde(default)]
         profile: Option<String>,
     },
 }
@@ -88,9 +101,8 @@ impl TraceSource {
     pub fn open(&self) -> Result<Box<dyn RequestSource>, TraceError> {
         match self {
             TraceSource::File { path, format, sort } => {
-                let format = format.as_deref().map(Format::from_name).transpose()?;
                 let order = if *sort { Order::Sort } else { Order::Window };
-                Ok(Box::new(Trace::open(path, format, order)?))
+                Ok(Box::new(Trace::open(path, *format, order)?))
             }
             TraceSource::Synth { .. } => Ok(Box::new(self.synth()?.expect("it is one"))),
         }
@@ -107,5 +119,29 @@ impl TraceSource {
             None => Profile::text(name)?,
         };
         Ok(Some(Synth::new(Profile::parse(text)?, *scale, *seed)?))
+    }
+
+    /// Where the highest address may end, as a placement needs it: of a file 0, for not known, unless
+    /// addresses are scaled; then the file is read through.
+    ///
+    /// # Errors
+    /// What is wrong with the trace; [`TraceError::Cancelled`].
+    pub fn recorded_bytes(
+        &self,
+        rule: Rule,
+        keep_running: KeepRunning<'_>,
+    ) -> Result<u64, TraceError> {
+        if let Some(synth) = self.synth()? {
+            return Ok(synth.extent_bytes());
+        }
+        let mut highest = 0;
+        if rule == Rule::Scale {
+            let mut source = self.open()?;
+            while let Some(block) = source.next_requests(keep_running)? {
+                let ends = block.iter().map(|request| request.offset_bytes + request.bytes);
+                highest = ends.max().unwrap_or(0).max(highest);
+            }
+        }
+        Ok(highest)
     }
 }

@@ -8,7 +8,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::request::{DEVICES_MAX, Op, Request};
@@ -36,13 +35,16 @@ pub struct Shares {
     pub values: [f64; 8],
 }
 
+impl Shares {
+    /// Each bucket's name and share.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.names.into_iter().zip(self.values)
+    }
+}
+
 impl Serialize for Shares {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.names.len()))?;
-        for (name, value) in self.names.iter().zip(self.values) {
-            map.serialize_entry(name, &value)?;
-        }
-        map.end()
+        serializer.collect_map(self.named())
     }
 }
 

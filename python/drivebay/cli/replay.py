@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from drivebay.results.records import PhaseResult
     from drivebay.targets.base import Target
     from drivebay.targets.replay.figures import Replayed
-    from drivebay.targets.replay.run import RealReplay, Survey, What
+    from drivebay.targets.replay.run import RealReplay, Survey, TraceSource
 
 REST_S = 1800.0
 WAIT_S = 0.2
@@ -169,10 +169,11 @@ def replay(
                 "smaller")  # fmt: skip
         return
 
-    from drivebay.targets.replay.run import How, RealReplay
+    from drivebay.targets.replay.run import RealReplay, ReplayOptions
     from drivebay.targets.safety.target_device import OverwritePermission
 
-    how = How(
+    defaults = ReplayOptions()
+    played = ReplayOptions(
         mode=mode,
         idle_max_s=None if idle_ms_max is None else idle_ms_max / 1000,
         time_percent=time_percent,
@@ -181,15 +182,15 @@ def replay(
         trim=trim,
         zeros=zeros,
         seed=seed,
-        depth=How.depth if depth is None else depth,
-        spin_us=How.spin_us if spin is None else spin,
+        depth=defaults.depth if depth is None else depth,
+        spin_us=defaults.spin_us if spin is None else spin,
         length_max_s=seconds,
         failures_max=failures,
         buffered=buffered,
     )
-    what = _what(trace, from_=from_, scale=scale, seed=trace_seed)
+    source = _source(trace, from_=from_, scale=scale, seed=trace_seed)
     permission = OverwritePermission(destroy_data, overwrite_signature)
-    run = RealReplay(what, how, drive, permission=permission)
+    run = RealReplay(source, played, drive, permission=permission)
     _replay_real(run, out=out, as_json=as_json)
 
 
@@ -253,7 +254,8 @@ def _run(target: Target, test: Test, seed: int) -> PhaseResult:
     from concurrent.futures import TimeoutError as NotYet
 
     from drivebay.cli.progress import figures_text, status
-    from drivebay.targets.base import Cancelled, Progress
+    from drivebay.common.errors import Cancelled
+    from drivebay.targets.base import Progress
 
     with status() as show, ThreadPoolExecutor(1) as pool:
         progress = Progress(lambda what, _done, _all, now: show(f"{what}: {figures_text(now)}"))
@@ -295,10 +297,10 @@ def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, s
 # --- real drives ----------------------------------------------------------------------------------
 
 
-def _what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:
+def _source(trace: str, *, from_: str | None, scale: float, seed: int) -> TraceSource:
     """What TRACE means: a file of that name before a synthesized trace of that name."""
     from drivebay import traces
-    from drivebay.targets.replay.run import What
+    from drivebay.targets.replay.run import TraceSource
 
     path = Path(trace)
     if path.exists():
@@ -312,9 +314,9 @@ def _what(trace: str, *, from_: str | None, scale: float, seed: int) -> What:
                 f"{trace} is no regular file; a trace is read twice, so it must be one",
                 "write it into a file first: drivebay trace convert IN OUT.csv",
             )
-        return What(file=path, format=from_)
+        return TraceSource.file(path, from_)
     if trace in (synthesized := traces.names()):
-        return What(synth=trace, scale=scale, seed=seed)
+        return TraceSource.synth(trace, scale, seed)
     raise UserError(
         f"trace {trace} does not exist",
         f"name a file, or one of {', '.join(synthesized)}",
@@ -338,7 +340,7 @@ def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
 
     with (
         run.lock(say_once),
-        signals.heard(run.job.watch.stop),
+        signals.heard(run.job.control.stop),
         status(LINE_EVERY_S) as show,
         _repeated(lambda: show(_now(run, found))),
     ):
@@ -386,11 +388,11 @@ def _repeated(call: Callable[[], None]) -> Iterator[None]:
 
 
 def _now(run: RealReplay, found: Survey) -> str:
-    elapsed_ns, done, moved, late, failed = run.job.watch.look()
-    seconds = elapsed_ns / 1e9
-    share = seconds / found.length_s if found.length_s else done / max(1, found.requests)
-    rate = units.si_bytes(moved / max(seconds, 1e-9))
-    return f"{min(1.0, share):.0%} done: {rate}/s, {late:,} late, {failed:,} failed"
+    now = run.job.control.progress()
+    seconds = now.elapsed_ns / 1e9
+    share = seconds / found.length_s if found.length_s else now.done / max(1, found.requests)
+    rate = units.si_bytes(now.bytes / max(seconds, 1e-9))
+    return f"{min(1.0, share):.0%} done: {rate}/s, {now.late:,} late, {now.failed:,} failed"
 
 
 def _real_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -157,7 +157,7 @@ def synth(
     """Synthesize a trace from published statistics: The Destroyer, Heavy or Light."""
     from drivebay import traces
 
-    source = traces.what(name, scale=scale, seed=seed)
+    source = traces.source(name, scale=scale, seed=seed)
     if out is not None:
         requests = traces.synth(name, out, scale=scale, seed=seed, to=to, force=force)
         say(f"synthesized: {requests:,} requests of {name}, seed {seed}")
@@ -171,7 +171,7 @@ def synth(
     print(out)
 
 
-def _say_notes(summary: traces.Summary) -> None:
+def _say_notes(summary: traces.TraceSummary) -> None:
     for note in summary.notes:
         say(f"note: {note}")
 

@@ -37,10 +37,18 @@ class UserError(DrivebayError):
     """Wrong usage: an unknown name, a value out of range, a malformed file."""
 
 
+class TraceOrderError(UserError):
+    """A trace is too far out of order to stream: it must be sorted as a whole first."""
+
+
 class EnvironmentProblem(DrivebayError):
     """The machine lacks something: fio, a permission, disk space."""
 
     exit_code = EXIT_ENVIRONMENT
+
+
+class Cancelled(Exception):
+    """A run was cancelled by whoever watches it; nothing of it is kept."""
 
 
 class Interrupted(DrivebayError):

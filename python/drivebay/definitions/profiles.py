@@ -15,7 +15,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,32 @@ WHAT_IF = "what-if, given by the user"
 class Profile:
     """A checked profile of a virtual drive.
 
-    `raw` is the profile as written, with all changes applied; treat it as read-only.
+    `raw` is the profile as written, with all changes applied; treat it as read-only. `core` is the
+    same, resolved by the core.
     """
 
-    name: str
-    title: str
-    capacity_bytes: int
-    memory_bytes: int
     raw: Mapping[str, Any]
+    core: _core.Profile = field(compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The drive's name in the catalog."""
+        return str(self.raw["drive"]["name"])
+
+    @property
+    def title(self) -> str:
+        """The drive's name in words."""
+        return str(self.raw["drive"]["title"])
+
+    @property
+    def capacity_bytes(self) -> int:
+        """User capacity."""
+        return self.core.capacity_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """What a drive of this profile takes for its maps."""
+        return self.core.memory_bytes
 
     @property
     def interface(self) -> str:
@@ -203,20 +221,11 @@ def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
 
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
     try:
-        text = json.dumps(raw, sort_keys=True, allow_nan=True)
-        capacity_bytes, memory_bytes = _core.check_profile(text)
+        return Profile(raw, _core.Profile(json.dumps(raw, sort_keys=True, allow_nan=True)))
     except TypeError as e:  # TOML's dates and times
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
-    except _core.CoreError as e:
-        raise core_problem(e, where=where) from None
-    drive = raw["drive"]
-    return Profile(drive["name"], drive["title"], capacity_bytes, memory_bytes, raw)
-
-
-def core_problem(problem: Exception, *, where: str) -> UserError:
-    """The core's two lines, "what" and "hint: what to do", as a UserError."""
-    message, _, hint = str(problem).partition("\nhint: ")
-    return UserError(f"{where}: {message}", hint or "list the catalog: drivebay drives")
+    except UserError as problem:
+        raise UserError(f"{where}: {problem.message}", problem.hint) from None
 
 
 def _set(

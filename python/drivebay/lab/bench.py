@@ -6,11 +6,10 @@ the same hour; no test depends on them.
 
 from __future__ import annotations
 
-import json
 import resource
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy  # noqa: F401  # here, as Ctrl-C while the core imports it would be a panic
 
@@ -39,55 +38,56 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
     """
     # Cool by decree: what is measured is the model's speed, not a drive at 75 MB/s.
     profile = catalog.load(DRIVE).with_(thermal__resistance_k_per_w=0.1)
-    drive = _core.VirtualDrive(profile.json(), SEED)
+    drive = _core.VirtualDrive(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
     fill = _load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity)
     cases = []
 
-    def case(name: str, workload: dict[str, Any]) -> None:
+    def case(name: str, workload: _core.Workload) -> None:
         say(name)
         cases.append(_timed(name, drive, workload))
 
     case("fill_512g_first", fill)
-    drive.renew(profile.json(), SEED)
+    drive.reset(profile.core, SEED)
     case("fill_512g", fill)
     case("randread_4k_qd32_512g", _load("random", 100, BLOCK_4K, capacity, seconds=120))
     case("seqwrite_128k_512g", _load("sequential", 0, BLOCK_128K, capacity, bytes_=2 * capacity))
     say("randwrite_4k_steady_512g: an hour of random writes first, to reach the steady state")
-    drive.run(json.dumps(_load("random", 0, BLOCK_4K, capacity, seconds=3600)), SEED, None)
+    drive.run(_load("random", 0, BLOCK_4K, capacity, seconds=3600), SEED)
     case("randwrite_4k_steady_512g", _load("random", 0, BLOCK_4K, capacity, seconds=1200))
     return cases
 
 
 def _load(
-    pattern: str,
+    pattern: Literal["random", "sequential"],
     read_percent: int,
     block: int,
     span: int,
     *,
     seconds: float | None = None,
     bytes_: int | None = None,
-) -> dict[str, Any]:
-    return {
-        "pattern": pattern,
-        "read_percent": read_percent,
-        "block_bytes": block,
-        "queue_depth": 32,
-        "span_start_bytes": 0,
-        "span_bytes": span,
-        "stop": {"duration_s": seconds, "bytes": bytes_},
-    }
+) -> _core.Workload:
+    return _core.Workload(
+        pattern=pattern,
+        read_percent=read_percent,
+        block_bytes=block,
+        queue_depth=32,
+        span_start_bytes=0,
+        span_bytes=span,
+        duration_s=seconds,
+        bytes=bytes_,
+    )
 
 
-def _timed(name: str, drive: _core.VirtualDrive, workload: dict[str, Any]) -> dict[str, Any]:
+def _timed(name: str, drive: _core.VirtualDrive, workload: _core.Workload) -> dict[str, Any]:
     begin = time.perf_counter()
     # Other draws than those that aged the drive: the same ones again would be a hot spot.
-    columns = drive.run(json.dumps(workload), SEED + 1, None)
+    columns = drive.run(workload, SEED + 1)
     seconds = time.perf_counter() - begin
-    ios = int(columns["reads"].sum() + columns["writes"].sum())
-    before, after = columns["before"], columns["after"]
-    host_pages = after["host_pages"] - before["host_pages"]
-    placed_pages = after["placed_pages"] - before["placed_pages"]
+    ios = int(columns.reads.sum() + columns.writes.sum())
+    before, after = columns.before, columns.after
+    host_pages = after.host_pages - before.host_pages
+    placed_pages = after.placed_pages - before.placed_pages
     return {
         "name": name,
         "ios_per_s": ios / seconds,

@@ -15,11 +15,11 @@ from typing import TypeVar
 from drivebay.analysis import Measured
 from drivebay.analysis.measure import measure
 from drivebay.common import signals
-from drivebay.common.errors import Interrupted
+from drivebay.common.errors import Cancelled, Interrupted
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
 from drivebay.review.seeds import step_seed
-from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.virtual.states import Kept
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -39,7 +39,7 @@ class Worker:
     def set_profile(self, profile: Profile, tests: Sequence[Test], *, seed: int) -> None:
         """Puts a drive under test; `tests` are all that will be run on it, in their order."""
         self._target = self._target or VirtualTarget(profile, self._states)
-        self._target.become(profile)
+        self._target.set_profile(profile)
         self._states.begin(tests, seed=seed)
         self._seed = seed
 

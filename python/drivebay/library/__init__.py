@@ -4,17 +4,17 @@
     result = drivebay.run(drive, drivebay.Workload(duration_s=60))
     result.series.iops, result.latency.percentile_us(99)
 
-A drive (`drives.py`) and a load (`load.py`) make a `Result` (`result.py`, `latency.py`); a `Device`
-(`device.py`) is a drive that stays and takes one load after another. One call crosses the border
+A drive and a load (`load.py`) make a `Result` (`result.py`, `latency.py`); a `Device` is a drive
+that stays and takes one load after another (both `drives.py`). One call crosses the border
 to the core per run, never one per I/O. This room must not know suites' files, result folders or
 the command line.
 """
 
-from drivebay.library.device import Device, run
-from drivebay.library.drives import Drive, drive
+from drivebay.library.drives import Device, Drive, drive, run
 from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
-from drivebay.library.result import Result, Samples, Series
+from drivebay.library.result import Result
+from drivebay.library.series import Samples, Series
 
 __all__ = [
     "Device",

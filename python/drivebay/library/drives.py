@@ -1,20 +1,33 @@
-"""A drive to think about: a checked profile that can be changed, scaled, and made into a device."""
+"""Drives: a checked profile that can be changed and scaled, and devices, which have a state.
+
+Loads follow one another on a device; it can be copied, saved, and its power cut. Runs release
+Python's interpreter lock, so devices in several threads run side by side; one device does one thing
+at a time. Ctrl-C stops a run; the device then is where the run had come to.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from drivebay.common.errors import UserError
+from drivebay._core import Counters, Health, VirtualDrive
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
+from drivebay.definitions.suites import Content
+from drivebay.library.load import Trace, Workload
+from drivebay.library.result import Result
 
-if TYPE_CHECKING:
-    from drivebay.library.device import Device
+FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
+"""How a drive is filled: once over all addresses."""
+SEED_MASK = 2**64 - 1
+
 
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 SCALED_WITH_FLASH = (
@@ -91,7 +104,7 @@ class Drive(Profile):
             raise UserError(message, hint) from None
 
     def _plain(self) -> Profile:
-        return Profile(self.name, self.title, self.capacity_bytes, self.memory_bytes, self.raw)
+        return Profile(self.raw, self.core)
 
     def value(self, name: str) -> Any:
         """A single value by its dotted name, "thermal.ambient_c".
@@ -165,8 +178,6 @@ class Drive(Profile):
         EnvironmentProblem
             If the machine has no memory for it.
         """
-        from drivebay.library.device import Device
-
         return Device(self, seed=seed)
 
 
@@ -212,12 +223,267 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
 
 
 def _drive(profile: Profile) -> Drive:
-    return Drive(
-        profile.name, profile.title, profile.capacity_bytes, profile.memory_bytes, profile.raw
-    )
+    return Drive(profile.raw, profile.core)
 
 
 def _note(leaf: dict[str, Any], value: Any, share: Fraction) -> None:
     leaf.pop("range", None)
     leaf["source"] = f"scaled to {share}, from {leaf['value']}: {leaf['source']}"
     leaf["value"] = value
+
+
+@dataclass(frozen=True)
+class PowerCut:
+    """What a power cut did: bytes whose newest data is lost (they read as before it was written),
+    and the seconds until the drive answers again."""
+
+    lost_bytes: int
+    ready_after_s: float
+
+
+class Device:
+    """A virtual drive with a state: data, wear, clock, heat. Made by `Drive.device`.
+
+    Attributes
+    ----------
+    drive
+        What it is.
+    seed
+        Of what the drive draws by chance, and of its loads.
+    runs
+        How many loads it has been through.
+
+    >>> device = drive("sm951-ahci-512").scaled(1 / 32).device(seed=1)
+    >>> device.fill().mb_per_s > 1000
+    True
+    >>> worn = device.copy()
+    >>> load = Workload(duration_s=2)
+    >>> device.run(load).ios == worn.run(load).ios
+    True
+    """
+
+    def __init__(self, what: Drive, *, seed: int = 1) -> None:
+        self.drive = what
+        self.seed = seed
+        self.runs = 0
+        self._core = VirtualDrive(what.core, seed & SEED_MASK)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What the user can write."""
+        return self.drive.capacity_bytes
+
+    def run(
+        self, load: Workload | Trace, *, seed: int | None = None, sample_every: int = 0
+    ) -> Result:
+        """Runs a load, from the drive's present state and time on.
+
+        Parameters
+        ----------
+        load
+            What is asked of it.
+        seed
+            Of the addresses. By default the load's own, else the device's plus the number of runs
+            before: so a load that is run again asks for other addresses, as it should.
+        sample_every
+            Keep every so many-th I/O in `Result.samples`; 0 for none.
+
+        Raises
+        ------
+        UserError
+            If the drive cannot be asked this.
+        KeyboardInterrupt
+            On Ctrl-C, after at most a second of the drive's time more.
+        """
+        if not isinstance(load, Workload | Trace):
+            raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
+        if sample_every < 0:
+            raise UserError(f"sample_every = {sample_every} is below 0", "sample_every=100")
+        if seed is None:
+            seed = self.seed + self.runs if load.seed is None else load.seed
+        chosen = seed & SEED_MASK
+        if isinstance(load, Trace):
+            if sample_every:
+                raise UserError("samples are kept of workloads only", "leave out sample_every")
+            load.check(where="Trace")
+            source = load.source((seed if load.seed is None else load.seed) % 2**63)
+            with self._named():
+                core = self._core.replay(source, load.options()).run
+        else:
+            workload = load.core(self.capacity_bytes)
+            with self._named():
+                core = self._core.run(workload, chosen, sample_every=sample_every)
+        self.runs += 1
+        return Result(self.drive.title, load, seed, core)
+
+    def fill(self, *, passes: int = 1, content: int = 0) -> Result:
+        """Writes all addresses in order, in 128 KiB, `passes` times.
+
+        Parameters
+        ----------
+        passes
+            How many times.
+        content
+            How many per cent of the data can be compressed away.
+        """
+        if passes < 1:
+            raise UserError(f"fill(passes={passes}) is not allowed; must be at least 1", "fill()")
+        whole = self.capacity_bytes * passes
+        filled = FILL.model_copy(
+            update={"bytes": whole, "content": Content.model_validate(content)}
+        )
+        return self.run(filled, seed=self.seed)
+
+    def rest(self, seconds: float) -> None:
+        """Nothing is asked of it for so long; it cools, and may collect."""
+        self._core.rest(seconds)
+
+    def trim(self, start_bytes: int, length_bytes: int) -> None:
+        """Discards a stretch of addresses (Dataset Management, TRIM): they read as zeros.
+
+        Raises
+        ------
+        UserError
+            If it does not lie on the drive.
+        """
+        if min(start_bytes, length_bytes) < 0:
+            raise UserError(
+                f"trim({start_bytes}, {length_bytes}) lies before the drive", "trim(0, 2**20)"
+            )
+        with self._named():
+            self._core.discard(start_bytes, length_bytes)
+
+    def secure_erase(self) -> None:
+        """All data gone and all flash erased in no time, as between tests; clock and wear stay."""
+        self._core.secure_erase()
+
+    def power_cut(self) -> PowerCut:
+        """Cuts the power now, and turns it on again: what was in the write buffer is lost."""
+        pages, seconds = self._core.power_cut()
+        return PowerCut(pages * 4096, seconds)
+
+    def health(self) -> Health:
+        """The health log at this moment."""
+        return self._core.health()
+
+    def counters(self) -> Counters:
+        """Everything that the drive has counted since it was made."""
+        return self._core.counters()
+
+    def copy(self) -> Device:
+        """Another device in the same state. Both go on bit for bit the same."""
+        return self._with(self._core.copy())
+
+    def save(self, path: str | Path) -> None:
+        """Writes the state to a file, which `drivebay serve --state` reads as well, and beside it,
+        in `path` with .json after it, which drive it is a state of.
+
+        Raises
+        ------
+        EnvironmentProblem
+            If the files cannot be written.
+        """
+        about = {"profile": self.drive.resolved(), "seed": self.seed, "runs": self.runs}
+        self._core.save(path)
+        try:
+            _beside(path).write_text(json.dumps(about), encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{_beside(path)} cannot be written: {error.strerror}", "ls -ld its folder"
+            ) from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Device:
+        """A device in a state that `save` wrote.
+
+        Raises
+        ------
+        UserError
+            If there is no such state, or it is damaged or of another version of the model.
+        """
+        try:
+            about = json.loads(_beside(path).read_text(encoding="utf-8"))
+            what, seed, runs = drive(about["profile"]), int(about["seed"]), int(about["runs"])
+        except FileNotFoundError:
+            raise UserError(
+                f"{_beside(path)} is missing: it says which drive {path} is a state of",
+                "Device.save writes both; keep them together",
+            ) from None
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{_beside(path)} cannot be read: {error.strerror}", f"ls -l {_beside(path)}"
+            ) from None
+        except (ValueError, KeyError, TypeError):
+            raise UserError(
+                f"{_beside(path)} is not what Device.save writes", "save the device again"
+            ) from None
+        device = cls(what, seed=seed)
+        device.runs = runs
+        device._core.restore(what.core, path)
+        return device
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Names the drive in what the core refuses."""
+        try:
+            yield
+        except UserError as problem:
+            raise UserError(f"{self.drive.name}: {problem.message}", problem.hint) from None
+
+    def _with(self, core: VirtualDrive) -> Device:
+        device = Device.__new__(Device)
+        device.drive, device.seed, device.runs, device._core = (
+            self.drive,
+            self.seed,
+            self.runs,
+            core,
+        )
+        return device
+
+    def __repr__(self) -> str:
+        return f"<Device of {self.drive.title}, seed {self.seed}, {self.runs} runs>"
+
+
+def run(
+    drive: Drive,
+    load: Workload | Trace,
+    *,
+    seed: int = 1,
+    fill: bool = True,
+    sample_every: int = 0,
+) -> Result:
+    """Runs a load on a new device.
+
+    Parameters
+    ----------
+    drive
+        From `drivebay.drive(name)`.
+    load
+        What is asked of it; its durations are of the drive's time, not of yours.
+    seed
+        The same seed gives the same result bit for bit.
+    fill
+        All addresses are written once before, in order, as before a test.
+    sample_every
+        Keep every so many-th I/O in `Result.samples`; 0 for none.
+
+    Raises
+    ------
+    UserError
+        If the drive cannot be asked this.
+
+    >>> from drivebay.library import drive
+    >>> small = drive("sm951-ahci-512").scaled(1 / 32)
+    >>> result = run(small, Workload(read_percent=100, queue_depth=1, ios=10_000))
+    >>> result.ios, len(result.series), round(result.latency.percentile_us(50))
+    (10000, 1, 88)
+    """
+    device = Device(drive, seed=seed)
+    if fill:
+        device.fill()
+    chosen = seed if load.seed is None else load.seed
+    return device.run(load, seed=chosen, sample_every=sample_every)
+
+
+def _beside(path: str | Path) -> Path:
+    return Path(f"{path}.json")

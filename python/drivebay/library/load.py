@@ -1,26 +1,14 @@
-"""Loads: what is asked of a drive. A synthetic one, or a trace.
-
-What the fields mean is what fio and Iometer mean; the suites' files have the same words. The core
-checks a load against the drive it is run on.
-"""
+"""Loads of the library: a workload with its end, or a trace, as keyword arguments."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
+from drivebay import _core
 from drivebay.common.errors import UserError
-from drivebay.definitions.suites import Content, Replay
-from drivebay.targets.replay.source import check, core_plan
+from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, Data, Requests, TraceLoad
 
 DURATION_S = 60.0
 """Length of a load that does not say when it ends."""
@@ -28,10 +16,8 @@ DURATION_S = 60.0
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 
 
-class _Load(BaseModel):
-    """Checked when it is made, and never changed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
+class _Load(Data):
+    model_config = ConfigDict(strict=True)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -40,19 +26,15 @@ class _Load(BaseModel):
             return check(given)
         except ValidationError as problem:
             first = problem.errors()[0]
-            where = str(first["loc"][0]) if first["loc"] else ""
+            where = f"{first['loc'][0]} = {first['input']!r}" if first["loc"] else "this"
+            message = first["msg"].removeprefix("Value error, ")
             raise UserError(
-                f"{cls.__name__}: {where} = {first['input']!r} is not allowed: "
-                f"{first['msg'][:1].lower()}{first['msg'][1:]}",
+                f"{cls.__name__}: {where} is not allowed: {message[:1].lower()}{message[1:]}",
                 f"help(drivebay.{cls.__name__}) lists what there is",
             ) from None
 
-    def record(self) -> dict[str, Any]:
-        """All fields, as JSON values."""
-        return self.model_dump()
 
-
-class Workload(_Load):
+class Workload(_Load, Requests):
     """A closed loop: `queue_depth` requests are outstanding at all times.
 
     Attributes
@@ -72,6 +54,8 @@ class Workload(_Load):
     offsets
         How random addresses are drawn: "uniform", with replacement, as Iometer; or a "permutation",
         each address once in a pass over the span, as fio.
+    streams
+        Of a mixed sequential load: a stream of reads and one of writes ("each"), or "shared".
     content
         What is written: "random", "zero", or how many per cent can be compressed away.
     duration_s, ios, bytes
@@ -88,14 +72,10 @@ class Workload(_Load):
 
     pattern: Literal["random", "sequential"] = "random"
     read_percent: Annotated[int, Field(ge=0, le=100)] = 0
-    block_bytes: Count = 4096
-    block_bytes_max: Count | None = None
+    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)] = 4096
     queue_depth: Annotated[int, Field(ge=1, le=1024)] = 32
-    queues: Annotated[int, Field(ge=1, le=128)] = 1
     span_bytes: Count | None = None
     span_start_bytes: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    offsets: Literal["uniform", "permutation"] = "uniform"
-    content: Literal["random", "zero"] | Annotated[int, Field(ge=0, le=100)] = "random"
     duration_s: Annotated[float, Field(gt=0, le=1e7)] | None = None
     ios: Count | None = None
     bytes: Count | None = None
@@ -131,38 +111,21 @@ class Workload(_Load):
         endless = self.ios is None and self.bytes is None
         return DURATION_S if endless and self.duration_s is None else self.duration_s
 
-    def core(self, capacity_bytes: int) -> str:
-        """As the core reads it, on a drive of so many bytes."""
-        content = Content.model_validate(self.content)
+    def core(self, capacity_bytes: int) -> _core.Workload:
+        """The load as the core runs it on a drive of this capacity."""
         ends = [self.bytes, None if self.ios is None else self.ios * self.block_bytes]
-        stop: dict[str, Any] = {
-            "duration_s": self._duration_s,
-            "bytes": min((end for end in ends if end is not None), default=None),
-        }
-        if self.until_stable_s is not None:
-            window = self.until_stable_s
-            stop["stable"] = {"window_s": window, "within_percent": 2.0, "min_s": window}
+        window = self.until_stable_s
         span = self.span_bytes
-        if span is None:
-            span = capacity_bytes - self.span_start_bytes
-        return json.dumps(
-            {
-                "pattern": self.pattern,
-                "offsets": self.offsets,
-                "read_percent": self.read_percent,
-                "block_bytes": self.block_bytes,
-                "block_bytes_max": self.block_bytes_max,
-                "compressible_percent": content.compressible_percent,
-                "queue_depth": self.queue_depth,
-                "queues": self.queues,
-                "span_start_bytes": self.span_start_bytes,
-                "span_bytes": max(0, span),
-                "stop": stop,
-            }
+        return self.on_span(
+            self.span_start_bytes,
+            max(0, capacity_bytes - self.span_start_bytes) if span is None else span,
+            duration_s=self._duration_s,
+            bytes_max=min((end for end in ends if end is not None), default=None),
+            until_stable=None if window is None else (window, 2.0, window),
         )
 
 
-class Trace(_Load):
+class Trace(_Load, TraceLoad):
     """A recorded or synthesized trace, issued again: an open loop.
 
     Attributes
@@ -177,6 +140,8 @@ class Trace(_Load):
         for in the recording has completed.
     idle_ms_max
         Longer pauses are cut to this; None leaves them.
+    time_percent
+        Length of the replay in per cent of the recording.
     rule
         Addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
     trim
@@ -185,33 +150,7 @@ class Trace(_Load):
         Of a synthesized trace.
     """
 
-    trace: Annotated[str, Field(min_length=1)]
-    scale: Annotated[float, Field(ge=1e-4, le=10)] = 1.0
-    mode: Literal["recorded", "dependencies"] = "recorded"
-    idle_ms_max: Annotated[float, Field(ge=0, le=3.6e6)] | None = 25.0
-    rule: Literal["fold", "scale"] = "fold"
-    trim: bool = False
     seed: int | None = None
-
-    def words(self) -> str:
-        """What is done, in a line."""
-        return self._replay(1).words()
-
-    def core(self, seed: int) -> tuple[str, str]:
-        """Source and plan as the core reads them.
-
-        Raises
-        ------
-        UserError
-            If there is no such trace.
-        """
-        replay = self._replay(seed)
-        check(replay, where="Trace")
-        return core_plan(replay)
-
-    def _replay(self, seed: int) -> Replay:
-        chosen = seed if self.seed is None else self.seed
-        return Replay(**{**self.record(), "seed": chosen % 2**63, "drive_s": 1.0})
 
 
 def _size(count: int) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from drivebay.library.result import Result
+from drivebay.library.series import Series
 
 LOG_FROM = 20.0
 """A rate that changes by more than this factor is drawn on a logarithmic axis."""
 
 
-def plot(result: Result, *, title: str | None = None) -> Figure:
+def plot(series: Series, *, title: str) -> Figure:
     """Rate, latency, and heat with power, over the run."""
-    series = result.series
     figure = Figure(figsize=(8, 6.5), layout="constrained")
     rate, latency, heat = figure.subplots(3, sharex=True)
-    figure.suptitle(title or f"{result.drive}\n{result.load.words()}", fontsize=11)
+    figure.suptitle(title, fontsize=11)
     rate.plot(series.time_s, series.iops, ".", markersize=2, color="tab:blue")
     rate.set_ylabel("I/Os per second")
     moving = series.iops[series.iops > 0]

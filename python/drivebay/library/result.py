@@ -3,98 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from drivebay._core import RunResult
 from drivebay.analysis.latency import Histogram
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
+from drivebay.library.series import Floats, Samples, Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 PAGE_BYTES = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """A run second by second; every array has shape (n,). An I/O counts in the second in which it
-    completes. The last second may be a part of one: rates are per second of what it lasted.
-
-    Attributes
-    ----------
-    time_s
-        End of each second, from the start of the run.
-    iops, read_iops, write_iops
-        I/Os per second.
-    mb_per_s, read_mb_per_s, write_mb_per_s
-        10^6 bytes per second.
-    latency_us
-        Mean, in microseconds; NaN where nothing completed.
-    latency_us_max
-        Largest, in microseconds.
-    temperature_c, power_w
-        Degrees Celsius at the end of the second, watt over it. NaN for a part of a second.
-    throttle_stage
-        0 for none; -1 for a part of a second.
-    waf
-        Write amplification, 4 KiB pages programmed per page the host wrote; NaN without writes.
-    """
-
-    time_s: Floats
-    iops: Floats
-    read_iops: Floats
-    write_iops: Floats
-    mb_per_s: Floats
-    read_mb_per_s: Floats
-    write_mb_per_s: Floats
-    latency_us: Floats
-    latency_us_max: Floats
-    temperature_c: Floats
-    power_w: Floats
-    throttle_stage: Ints
-    waf: Floats
-
-    def __len__(self) -> int:
-        return len(self.time_s)
-
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """All of them by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Every n-th I/O of a run, in the order in which the drive served them; arrays of shape (m,).
-
-    Attributes
-    ----------
-    at_s
-        When the host asked, in seconds from the start of the run.
-    latency_us
-        Until it was done, in microseconds.
-    offset_bytes, bytes
-        Where and how much; uint64.
-    is_write
-        Whether it was a write; bool.
-    """
-
-    at_s: Floats
-    latency_us: Floats
-    offset_bytes: npt.NDArray[np.uint64]
-    bytes: npt.NDArray[np.uint64]
-    is_write: npt.NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.at_s)
 
 
 class Result:
@@ -109,12 +34,10 @@ class Result:
     seed
         Of the run.
     core
-        The core's own columns, as `drivebay._core` lists them: arrays without a copy.
+        The core's own columns, a `drivebay._core.RunResult`: arrays without a copy.
     """
 
-    def __init__(
-        self, drive: str, load: Workload | Trace, seed: int, core: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, drive: str, load: Workload | Trace, seed: int, core: RunResult) -> None:
         self.drive = drive
         self.load = load
         self.seed = seed
@@ -123,17 +46,17 @@ class Result:
     @property
     def duration_s(self) -> float:
         """Seconds of the drive's time."""
-        return float(self.core["end_ns"] - self.core["start_ns"]) / 1e9
+        return float(self.core.end_ns - self.core.start_ns) / 1e9
 
     @property
     def ios(self) -> int:
         """I/Os completed."""
-        return int(self.core["reads"].sum() + self.core["writes"].sum())
+        return int(self.core.reads.sum() + self.core.writes.sum())
 
     @property
     def bytes(self) -> int:
         """Bytes read and written."""
-        return int(self.core["read_bytes"].sum() + self.core["write_bytes"].sum())
+        return int(self.core.read_bytes.sum() + self.core.write_bytes.sum())
 
     @property
     def iops(self) -> float:
@@ -181,27 +104,27 @@ class Result:
     def latency(self) -> Latencies:
         """Of all I/Os."""
         both = self.read_latency + self.write_latency
-        return Latencies(both.bins, float(self.core["latency_ns_sum"].astype(float).sum()))
+        return Latencies(both.bins, float(self.core.latency_ns_sum.astype(float).sum()))
 
     @cached_property
     def stages_us(self) -> dict[str, float]:
         """Where the mean I/O's time went: microseconds by stage; they add up to its latency."""
         ios = max(1, self.ios)
-        sums = self.core["stage_ns"].items()
+        sums = self.core.stage_ns.items()
         return {stage: float(ns.astype(float).sum()) / ios / 1e3 for stage, ns in sums}
 
     @cached_property
     def series(self) -> Series:
         """The run second by second, computed when first asked for."""
-        core, count = self.core, len(self.core["reads"])
+        core, count = self.core, len(self.core.reads)
         ends = np.minimum(np.arange(1, count + 1, dtype=float), self.duration_s)
         lengths = np.diff(ends, prepend=0.0)
         # A completion on the last nanosecond may open a second of no length.
         per_second = 1.0 / np.where(lengths > 0, lengths, 1.0)
-        reads, writes = core["reads"] * per_second, core["writes"] * per_second
-        read_mb = core["read_bytes"] * per_second / 1e6
-        write_mb = core["write_bytes"] * per_second / 1e6
-        ios = core["reads"] + core["writes"]
+        reads, writes = core.reads * per_second, core.writes * per_second
+        read_mb = core.read_bytes * per_second / 1e6
+        write_mb = core.write_bytes * per_second / 1e6
+        ios = core.reads + core.writes
         return Series(
             time_s=ends,
             iops=reads + writes,
@@ -210,26 +133,25 @@ class Result:
             mb_per_s=read_mb + write_mb,
             read_mb_per_s=read_mb,
             write_mb_per_s=write_mb,
-            latency_us=_ratio(core["latency_ns_sum"], ios) / 1e3,
-            latency_us_max=core["latency_ns_max"] / 1e3,
-            temperature_c=_padded(core["temperature_c"], count, np.nan),
-            power_w=_padded(core["power_w"], count, np.nan),
-            throttle_stage=_padded(core["throttle_stage"].astype(np.int64), count, -1),
+            latency_us=_ratio(core.latency_ns_sum, ios) / 1e3,
+            latency_us_max=core.latency_ns_max / 1e3,
+            temperature_c=_padded(core.temperature_c, count, np.nan),
+            power_w=_padded(core.power_w, count, np.nan),
+            throttle_stage=_padded(core.throttle_stage.astype(np.int64), count, -1),
             waf=self._waf(count),
         )
 
     @cached_property
     def samples(self) -> Samples | None:
         """Every n-th I/O, if the run was asked to keep them."""
-        core = self.core
-        if "sample_at_ns" not in core:
+        if (kept := self.core.samples) is None:
             return None
         return Samples(
-            at_s=core["sample_at_ns"] / 1e9,
-            latency_us=core["sample_latency_ns"] / 1e3,
-            offset_bytes=core["sample_offset_bytes"],
-            bytes=core["sample_bytes"],
-            is_write=core["sample_is_write"],
+            at_s=kept.at_ns / 1e9,
+            latency_us=kept.latency_ns / 1e3,
+            offset_bytes=kept.offset_bytes,
+            bytes=kept.bytes,
+            is_write=kept.is_write,
         )
 
     def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
@@ -258,28 +180,25 @@ class Result:
         """Rate, latency, temperature and power over the run, as a matplotlib Figure."""
         from drivebay.library.plotting import plot
 
-        return plot(self, title=title)
+        return plot(self.series, title=title or f"{self.drive}\n{self.load.words()}")
 
     def _counted(self, name: str) -> float:
-        return float(self.core["after"][name] - self.core["before"][name])
+        return float(getattr(self.core.after, name) - getattr(self.core.before, name))
 
     def _latencies(self, direction: str) -> Latencies:
-        low, high, count = (
-            self.core[f"{direction}_{part}"].view(np.int64)
-            for part in ("low_ns", "high_ns", "count")
-        )
+        found = self.core.read_latency if direction == "read" else self.core.write_latency
+        low, high = found.low_ns.view(np.int64), found.high_ns.view(np.int64)
+        count = found.count.view(np.int64)
         bins = Histogram(low, high, count)
-        other = self.core["writes" if direction == "read" else "reads"]
+        other = self.core.writes if direction == "read" else self.core.reads
         if not other.any():
-            return Latencies(bins, float(self.core["latency_ns_sum"].astype(float).sum()))
+            return Latencies(bins, float(self.core.latency_ns_sum.astype(float).sum()))
         return Latencies(bins, float(((low + high - 1) / 2 * count).sum()))
 
     def _waf(self, count: int) -> Floats:
-        if "host_pages" not in self.core:
-            return np.full(count, np.nan)
-        before = self.core["before"]
-        host = np.diff(self.core["host_pages"].astype(float), prepend=before["host_pages"])
-        placed = np.diff(self.core["placed_pages"].astype(float), prepend=before["placed_pages"])
+        before = self.core.before
+        host = np.diff(self.core.host_pages.astype(float), prepend=before.host_pages)
+        placed = np.diff(self.core.placed_pages.astype(float), prepend=before.placed_pages)
         return _padded(_ratio(placed, host), count, np.nan)
 
     def __repr__(self) -> str:

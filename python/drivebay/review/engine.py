@@ -23,7 +23,13 @@ from typing import Any
 
 from drivebay.analysis.modified import changes
 from drivebay.common import provenance, signals
-from drivebay.common.errors import DrivebayError, EnvironmentProblem, Interrupted, UserError
+from drivebay.common.errors import (
+    Cancelled,
+    DrivebayError,
+    EnvironmentProblem,
+    Interrupted,
+    UserError,
+)
 from drivebay.definitions.suites import Suite, Test
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
@@ -33,7 +39,7 @@ from drivebay.review import resume as resuming
 from drivebay.review.plan import Plan, Planned, copies_max, default_jobs, make_plan
 from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
-from drivebay.targets.base import Cancelled, Progress, Target
+from drivebay.targets.base import Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")
 JOBS_MAX = 256

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from drivebay import _core
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
 
-T = TypeVar("T")
 Pace = Literal["sleep", "hybrid", "spin", "none"]
 Loss = Literal["all", "random", "unflushed"]
 
@@ -85,12 +83,12 @@ class Server:
             "loss": options.loss,
             "faults": [] if options.faults is None else _script(options.faults),
         }
-        self._core = _translated(lambda: _core.Server(profile.json(), seed, json.dumps(given)))
+        self._core = _core.Server(profile.core, seed, json.dumps(given))
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
     def run(self) -> dict[str, Any]:
         """Serves until `stop` is called or a signal comes; returns the last `status`."""
-        return _figures(_translated(self._core.run))
+        return _figures(self._core.run())
 
     def stop(self) -> None:
         """Answers what is under way, then ends; from any thread or signal handler."""
@@ -122,12 +120,3 @@ def _script(path: Path) -> list[Any]:
     if script or not isinstance(faults, list):
         raise UserError(f"--faults: {path} must hold [[fault]] tables and nothing else", example)
     return faults
-
-
-def _translated(call: Callable[[], T]) -> T:
-    try:
-        return call()
-    except _core.CoreError as problem:
-        message, _, hint = str(problem).partition("\nhint: ")
-        kind = EnvironmentProblem if isinstance(problem, _core.ServeMachineError) else UserError
-        raise kind(message, hint or "see: drivebay serve --help") from None

@@ -10,12 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
+from drivebay.common.errors import Cancelled
 from drivebay.definitions.suites import Test
 from drivebay.results.records import PhaseResult
-
-
-class Cancelled(Exception):
-    """Raised inside `run_test` after `Progress.cancel()`; nothing of the test is kept."""
 
 
 class Progress:

@@ -1,22 +1,23 @@
 """Block traces: read in the formats people have, recorded, synthesized, described, drawn, written.
 
-Parsing, order and statistics are the core's; this room turns its errors into ours, writes Parquet
-and pictures, and puts every file into its place whole or not at all. It must not know drives,
-suites or results. What the figures mean: docs/concepts/traces.md.
+Parsing, order and statistics are the core's; this room writes Parquet and pictures, and puts every
+file into its place whole or not at all. It must not know drives, suites or results. What the
+figures mean: docs/concepts/traces.md.
 """
 
+from drivebay._core import TraceSummary
 from drivebay.traces.convert import KINDS, convert
 from drivebay.traces.picture import picture, synth_picture
-from drivebay.traces.read import OPS, Described, Summary, batches, formats, info
+from drivebay.traces.read import OPS, Described, batches, formats, info
 from drivebay.traces.recording import Recorded, record
-from drivebay.traces.synth import names, synth, synth_info, what
+from drivebay.traces.synth import names, source, synth, synth_info
 
 __all__ = [
     "KINDS",
     "OPS",
     "Described",
     "Recorded",
-    "Summary",
+    "TraceSummary",
     "batches",
     "convert",
     "formats",
@@ -24,8 +25,8 @@ __all__ = [
     "names",
     "picture",
     "record",
+    "source",
     "synth",
     "synth_info",
     "synth_picture",
-    "what",
 ]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from drivebay import _core
+from drivebay._core import TraceBatches, TraceSource, TraceSummary
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.traces.read import OPS, Summary, check_source, core_errors, in_order, summary_of
+from drivebay.traces.read import OPS, check_source, in_order
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
 """What is written, and the ending of a file's name that asks for it."""
@@ -25,7 +25,7 @@ def convert(
     from_: str | None = None,
     to: str | None = None,
     force: bool = False,
-) -> Summary:
+) -> TraceSummary:
     """Writes a trace in another format.
 
     Parameters
@@ -47,10 +47,7 @@ def convert(
     kind = to or kind_by_name(out)
     check_source(source)
     with whole_file(out, force=force, option="OUT") as part:
-        if kind == "parquet":
-            return in_order(source, from_, lambda trace: parquet(trace, part))
-        with core_errors():
-            return summary_of(_core.trace_convert(str(source), from_, str(part), kind))
+        return written(TraceSource.file(source, from_), part, kind)
 
 
 def check_out(out: Path, *, to: str | None, force: bool, option: str) -> None:
@@ -140,8 +137,14 @@ def _cannot_write(out: Path, problem: OSError) -> EnvironmentProblem:
     )
 
 
-def parquet(trace: _core.TraceBatches, part: Path) -> Summary:
-    """Writes what is left of a trace into `part`."""
+def written(source: TraceSource, part: Path, kind: str) -> TraceSummary:
+    """Writes a trace into `part`, as one of `KINDS`."""
+    if kind == "parquet":
+        return in_order(source, lambda trace: _parquet(trace, part))
+    return source.convert(part, kind)
+
+
+def _parquet(trace: TraceBatches, part: Path) -> TraceSummary:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -157,11 +160,11 @@ def parquet(trace: _core.TraceBatches, part: Path) -> Summary:
     )
     with pq.ParquetWriter(part, schema, compression="zstd") as writer:
         while (columns := trace.next()) is not None:
-            response = columns["response_ns"]
+            response = columns.response_ns
             arrays: dict[str, Any] = {
-                **columns,
-                "op": pa.DictionaryArray.from_arrays(columns["op"].astype("int8"), list(OPS)),
+                **{name: getattr(columns, name) for name in schema.names},
+                "op": pa.DictionaryArray.from_arrays(columns.op.astype("int8"), list(OPS)),
                 "response_ns": pa.array(response, mask=response < 0),
             }
             writer.write_table(pa.table(arrays, schema=schema))
-    return summary_of(trace.summary())
+    return trace.summary()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drivebay import _core
+from drivebay._core import TraceBatches, TraceSource
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.traces.convert import whole_file
-from drivebay.traces.read import OPS, Described, core_errors, in_order
+from drivebay.traces.read import OPS, Described, in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,39 +51,40 @@ def picture(
     if not path.is_file():
         raise UserError(f"--png: {path} is a pipe, which cannot be read twice", "save it to a file")
     with whole_file(out, force=force, option="--png") as part:
-        gathered = in_order(path, from_, lambda trace: _Gathered(trace, described))
+        source = TraceSource.file(path, from_)
+        gathered = in_order(source, lambda trace: _Gathered(trace, described))
         _draw(path.name, described, gathered, part)
 
 
 def synth_picture(
-    name: str, described: Described, out: Path, *, source: str, force: bool = False
+    name: str, described: Described, out: Path, *, source: TraceSource, force: bool = False
 ) -> None:
-    """The same of a synthesized trace; `source` is what `what` gave for it."""
-    with whole_file(out, force=force, option="--png") as part, core_errors():
-        _draw(name, described, _Gathered(_core.TraceBatches.synth(source), described), part)
+    """The same of a synthesized trace; `source` is what `source` gave for it."""
+    with whole_file(out, force=force, option="--png") as part:
+        _draw(name, described, _Gathered(source.batches(), described), part)
 
 
 class _Gathered:
     """What the picture needs of all requests."""
 
-    def __init__(self, trace: _core.TraceBatches, described: Described) -> None:
+    def __init__(self, trace: TraceBatches, described: Described) -> None:
         self.bin_s = max(described.figures["duration_s"], 1e-6) / BINS
         self.bytes: dict[str, Floats] = {name: np.zeros(BINS) for name in COLOURS}
         points: dict[str, list[Floats]] = {name: [] for name in COLOURS}
         step = -(-described.summary.requests // POINTS_MAX)
         count = 0
         while (columns := trace.next()) is not None:
-            at_s = columns["at_ns"] / 1e9
+            at_s = columns.at_ns / 1e9
             slots = np.minimum((at_s / self.bin_s).astype(np.int64), BINS - 1)
             drawn = (np.arange(len(at_s)) + count) % max(step, 1) == 0
             count += len(at_s)
             for name in COLOURS:
-                chosen = columns["op"] == OPS.index(name)
+                chosen = columns.op == OPS.index(name)
                 self.bytes[name] += np.bincount(
-                    slots[chosen], columns["bytes"][chosen], minlength=BINS
+                    slots[chosen], columns.bytes[chosen], minlength=BINS
                 )
                 here = chosen & drawn
-                points[name].append(np.stack([at_s[here], columns["offset_bytes"][here] / 1e9]))
+                points[name].append(np.stack([at_s[here], columns.offset_bytes[here] / 1e9]))
         self.points = {name: np.concatenate(parts, axis=1) for name, parts in points.items()}
         self.step = max(step, 1)
 

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from drivebay import _core
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay._core import TraceBatches, TraceColumns, TraceSource, TraceSummary
+from drivebay.common.errors import TraceOrderError, UserError
 
+FIGURES = (
+    *("reads", "writes", "read_bytes", "written_bytes", "size_share", "queue_depth_share"),
+    *("queue_depth_mean", "sequential_share", "idle_s", "duration_s", "footprint_bytes"),
+    "overwrite_share",
+)
+"""Fields of `drivebay trace info --json`, in their order."""
 OPS = ("read", "write", "trim", "flush")
 """What the numbers in the column `op` mean."""
 
 T = TypeVar("T")
-Columns = dict[str, np.ndarray[Any, Any]]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What was read: the format, how many requests, and what was left out, in sentences."""
-
-    format: str
-    requests: int
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -35,7 +29,7 @@ class Described:
     """A trace's statistics; `figures` has the fields of `drivebay trace info --json`."""
 
     figures: Mapping[str, Any]
-    summary: Summary
+    summary: TraceSummary
 
 
 def formats() -> list[str]:
@@ -63,12 +57,19 @@ def info(path: Path, *, from_: str | None = None) -> Described:
         If the file cannot be read.
     """
     check_source(path)
-    with core_errors():
-        figures, summary = _core.trace_info(str(path), from_)
-    return Described(json.loads(figures), summary_of(summary))
+    return described(TraceSource.file(path, from_))
 
 
-def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iterator[Columns]:
+def described(source: TraceSource) -> Described:
+    """A trace's statistics, whatever it comes from."""
+    found, summary = source.info()
+    figures = {name: getattr(found, name) for name in FIGURES}
+    for shares in ("size_share", "queue_depth_share"):
+        figures[shares] = figures[shares] and dict(figures[shares])
+    return Described(figures, summary)
+
+
+def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iterator[TraceColumns]:
     """A trace in order of time, as columns; nothing is held beyond a batch.
 
     Parameters
@@ -79,9 +80,8 @@ def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iter
 
     Yields
     ------
-    dict of arrays, shape (n,), n up to 262,144
-        at_ns (uint64, from 0 at the first request), op (uint8, a place in `OPS`), offset_bytes,
-        bytes (uint64), device (uint32), response_ns (int64, -1 where it is not known).
+    TraceColumns
+        Arrays of shape (n,), n up to 262,144; `op` is an index of `OPS`.
 
     Raises
     ------
@@ -89,39 +89,20 @@ def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iter
         As `info`; UserError also where `sort` is needed and not given.
     """
     check_source(path)
-    with core_errors():
-        trace = _core.TraceBatches(str(path), from_, sort)
-        while (columns := trace.next()) is not None:
-            yield columns
+    trace = TraceSource.file(path, from_, sort).batches()
+    while (columns := trace.next()) is not None:
+        yield columns
 
 
-def in_order(path: Path, from_: str | None, work: Callable[[_core.TraceBatches], T]) -> T:
+def in_order(source: TraceSource, work: Callable[[TraceBatches], T]) -> T:
     """Runs `work` on the trace streaming, and again sorting if that turns out to be needed."""
-    check_source(path)
-    with core_errors():
-        if path.is_file():  # a pipe cannot be read twice
-            with contextlib.suppress(_core.TraceOrderError):
-                return work(_core.TraceBatches(str(path), from_, False))
-        return work(_core.TraceBatches(str(path), from_, True))
-
-
-def summary_of(raw: Mapping[str, Any]) -> Summary:
-    """The core's summary with types."""
-    return Summary(raw["format"], raw["requests"], tuple(raw["notes"]))
+    if source.path is None or source.path.is_file():  # a pipe cannot be read twice
+        with contextlib.suppress(TraceOrderError):
+            return work(source.batches())
+    return work(source.sorted().batches())
 
 
 def check_source(path: Path) -> None:
     """Refuses a trace that is not there."""
     if not path.exists():
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
-
-
-@contextlib.contextmanager
-def core_errors() -> Iterator[None]:
-    """Turns the core's errors into the program's."""
-    try:
-        yield
-    except _core.CoreError as problem:
-        message, _, hint = str(problem).partition("\nhint: ")
-        kind = EnvironmentProblem if isinstance(problem, _core.TraceFileError) else UserError
-        raise kind(message, hint) from None

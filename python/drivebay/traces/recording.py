@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from drivebay._core import TraceSummary
 from drivebay.common import signals
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.traces.convert import check_out, convert
-from drivebay.traces.read import Summary
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 EVENTS = ("block_rq_issue", "block_rq_complete")
@@ -45,7 +45,7 @@ class Recorded:
 
     seconds: float
     lost_events: int
-    summary: Summary
+    summary: TraceSummary
 
 
 def record(

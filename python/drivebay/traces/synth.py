@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 from drivebay import _core
+from drivebay._core import TraceSource
 from drivebay.common.errors import UserError
-from drivebay.traces.convert import KINDS, kind_by_name, parquet, whole_file
-from drivebay.traces.read import Described, Summary, core_errors
+from drivebay.traces.convert import KINDS, kind_by_name, whole_file, written
+from drivebay.traces.read import Described, described
 
 SCALES = (1e-4, 10.0)
 
@@ -23,8 +23,8 @@ def names() -> list[str]:
     return _core.synth_names()
 
 
-def what(name: str, *, scale: float = 1.0, seed: int = 1) -> str:
-    """The trace as the core's source, in JSON.
+def source(name: str, *, scale: float = 1.0, seed: int = 1) -> TraceSource:
+    """Where the trace's requests come from.
 
     Parameters
     ----------
@@ -46,16 +46,12 @@ def what(name: str, *, scale: float = 1.0, seed: int = 1) -> str:
         raise UserError(f"--scale: {scale} is not allowed; must be 0.0001 to 10", "--scale 0.01")
     if not 0 <= seed < 2**63:
         raise UserError(f"--seed: {seed} is not allowed; must be 0 to 2^63 - 1", "--seed 1")
-    return json.dumps({"synth": {"name": name, "scale": scale, "seed": seed}})
+    return TraceSource.synth(name, scale, seed)
 
 
 def synth_info(name: str, *, scale: float = 1.0, seed: int = 1) -> Described:
     """Statistics of a synthesized trace, as `info` gives them of a file."""
-    source = what(name, scale=scale, seed=seed)
-    with core_errors():
-        figures = json.loads(_core.synth_info(source))
-    requests = figures["reads"] + figures["writes"]
-    return Described(figures, Summary("synthesized", requests, ()))
+    return described(source(name, scale=scale, seed=seed))
 
 
 def synth(
@@ -71,7 +67,7 @@ def synth(
 
     Parameters
     ----------
-    name, scale, seed : as for `what`.
+    name, scale, seed : as for `source`.
     out : the file to make; it appears when it is complete.
     to : one of `KINDS`; None to go by the ending of `out`.
     force : replace `out` if it exists.
@@ -81,11 +77,9 @@ def synth(
     UserError, EnvironmentProblem
         As `convert`.
     """
-    source = what(name, scale=scale, seed=seed)
+    trace = source(name, scale=scale, seed=seed)
     kind = to or kind_by_name(out)
     if kind not in KINDS:
         raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
-    with whole_file(out, force=force, option="--out") as part, core_errors():
-        if kind == "parquet":
-            return parquet(_core.TraceBatches.synth(source), part).requests
-        return _core.synth_write(source, str(part), kind)
+    with whole_file(out, force=force, option="--out") as part:
+        return written(trace, part, kind).requests

@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from drivebay import _core
+from drivebay.definitions.suites.loads import Data, Requests, TraceLoad
 from drivebay.definitions.suites.parts import Content, Rounds, Score
 from drivebay.definitions.suites.steady import Steady
 
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
-BLOCK_BYTES_MAX = 64 * MIB
-QUEUE_DEPTH_MAX = 1024
-QUEUES_MAX = 128
 DURATION_S_MAX = 30 * 24 * 3600.0
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -56,12 +55,8 @@ TestKind = Literal[
 """What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class _Span(_Data):
-    """A stretch of the user's addresses: a share of the capacity, capped in bytes."""
+class _Span(Data):
+    """An extent of the user's addresses: a share of the capacity, capped in bytes."""
 
     span_percent: Annotated[float, Field(gt=0, le=100)] = 100.0
     span_bytes: Annotated[int, Field(ge=512)] | None = None
@@ -75,7 +70,7 @@ class _Span(_Data):
             )
         return self
 
-    def _stretch(self, capacity_bytes: int) -> tuple[int, int]:
+    def _extent(self, capacity_bytes: int) -> tuple[int, int]:
         start = _share(capacity_bytes, self.span_start_percent)
         end_percent = self.span_start_percent + self.span_percent
         end = capacity_bytes if end_percent == 100.0 else _share(capacity_bytes, end_percent)
@@ -83,7 +78,7 @@ class _Span(_Data):
         return start, length if self.span_bytes is None else min(length, self.span_bytes)
 
 
-class Stable(_Data):
+class Stable(Data):
     """When a phase is stable: the data rate of each of the last `window_s` seconds lies within
     `within_percent` ((highest - lowest) / mean), and at least `min_s` seconds have passed."""
 
@@ -92,56 +87,21 @@ class Stable(_Data):
     min_s: Annotated[int, Field(ge=1, le=86_400)]
 
 
-class Workload(_Span):
-    """One closed-loop load: `queue_depth` requests are outstanding at all times, in each of
-    `queues` submission queues (NVMe).
+class Workload(Requests, _Span):
+    """One closed-loop load on a span of the drive; see `Requests`.
 
-    Addresses are aligned to the block, or to 1 MiB if that is less. Random `offsets` are "uniform",
-    drawn with replacement as Iometer does; or a "permutation": each address once per pass over the
-    span, every pass in a new order, as fio does with its random map; or a "permutation-repeated":
-    all passes in the same order, as fio does with `random_generator=lfsr`. Sequential addresses
-    begin at the span's start and wrap at its end; of a mixed load reads and writes are a stream
-    "each", as fio has them, or one "shared" stream whose requests are reads or writes by chance, as
-    Iometer has it. `duration_s` is an upper bound where `until_stable` is given.
+    Addresses are aligned to the block, or to 1 MiB if that is less. `duration_s` is an upper bound
+    where `until_stable` is given.
     """
 
-    pattern: Literal["random", "sequential"]
-    offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
-    streams: Literal["each", "shared"] = "each"
-    read_percent: Annotated[int, Field(ge=0, le=100)]
-    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
-    queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
-    queues: Annotated[int, Field(ge=1, le=QUEUES_MAX)] = 1
     duration_s: Seconds
     until_stable: Stable | None = None
-    block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
-    content: Content = Content()
     until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
     @model_validator(mode="after")
-    def _sizes_and_end_have_a_meaning(self) -> Workload:
-        most = self.block_bytes_max
-        if most is not None and (self.pattern, self.offsets) != ("random", "uniform"):
-            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
-        if most is not None and (most <= self.block_bytes or most % self.block_bytes):
-            raise ValueError(
-                f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
-                f"({self.block_bytes}), and more"
-            )
+    def _only_writes_end_by_amount(self) -> Workload:
         if self.until_written_percent is not None and self.read_percent:
             raise ValueError("'until_written_percent' needs read_percent = 0")
-        return self
-
-    @model_validator(mode="after")
-    def _fields_have_a_meaning(self) -> Workload:
-        if self.offsets != "uniform" and self.pattern != "random":
-            raise ValueError("'offsets' has no meaning for a sequential load")
-        mixed = self.pattern == "sequential" and 0 < self.read_percent < 100
-        if self.streams != "each" and not mixed:
-            raise ValueError("'streams' has a meaning for mixed sequential loads only")
-        # Of several queues each would go its own way on a real drive, and they share one here.
-        if self.queues > 1 and (self.pattern, self.offsets) != ("random", "uniform"):
-            raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
         return self
 
     @model_validator(mode="after")
@@ -162,7 +122,7 @@ class Workload(_Span):
         >>> half.span(8 * 2**20 + 512)
         (4194304, 4194304)
         """
-        start, length = self._stretch(capacity_bytes)
+        start, length = self._extent(capacity_bytes)
         if length < (self.block_bytes_max or 0):
             return start, 0
         return start, length // self.block_bytes * self.block_bytes
@@ -171,6 +131,18 @@ class Workload(_Span):
         """How much is written at most, in bytes, where the load says so."""
         percent = self.until_written_percent
         return None if percent is None else capacity_bytes * percent // 100
+
+    def core(self, capacity_bytes: int) -> _core.Workload:
+        """The load as the core runs it on a drive of this capacity."""
+        stable = self.until_stable
+        return self.on_span(
+            *self.span(capacity_bytes),
+            duration_s=self.duration_s,
+            bytes_max=self.bytes_max(capacity_bytes),
+            until_stable=None
+            if stable is None
+            else (stable.window_s, stable.within_percent, stable.min_s),
+        )
 
 
 class Prepare(_Span):
@@ -234,43 +206,18 @@ class Prepare(_Span):
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
-        return self._stretch(capacity_bytes)
+        return self._extent(capacity_bytes)
 
 
-class Replay(_Data):
-    """A trace, issued again: what docs/concepts/replay.md defines, as data.
+class Replay(TraceLoad):
+    """A trace, issued again; `seed` is of a synthesized one, `drive_s` about how long it takes, for
+    estimates."""
 
-    `trace` is the name of a synthesized trace, or a file's path. Requests are due at their
-    recorded times, idle stretches cut to `idle_ms_max`, or ("dependencies") as soon as what they
-    waited for in the recording has completed. `scale` and `seed` are for synthesized ones.
-    `drive_s` is about how long it takes, for estimates.
-    """
-
-    trace: Annotated[str, Field(min_length=1, max_length=4096)]
-    scale: Annotated[float, Field(ge=1e-4, le=10)] = 1.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    mode: Literal["recorded", "dependencies"] = "recorded"
-    idle_ms_max: Annotated[float, Field(ge=0, le=3.6e6)] | None = 25.0
-    time_percent: Annotated[int, Field(ge=1, le=10_000)] = 100
-    rule: Literal["fold", "scale"] = "fold"
-    trim: bool = False
     drive_s: Seconds
 
-    def words(self) -> str:
-        """What is done, in a line.
 
-        >>> Replay(trace="light", drive_s=1000, scale=0.5).words()
-        'light, 0.5 of its I/Os, as recorded, idle time cut to 25 ms'
-        """
-        part = "" if self.scale == 1 else f", {self.scale:g} of its I/Os"
-        if self.mode == "dependencies":
-            return f"{self.trace}{part}, as fast as the recorded dependencies allow"
-        speed = "" if self.time_percent == 100 else f" in {self.time_percent} % of the time"
-        cut = "" if self.idle_ms_max is None else f", idle time cut to {self.idle_ms_max:g} ms"
-        return f"{self.trace}{part}, as recorded{speed}{cut}"
-
-
-class Trim(_Data):
+class Trim(Data):
     """One half of a TRIM validation, as docs/concepts/real-drives.md defines it: a pattern is
     written to three stretches, and every 4 KiB of their middle halves is read `reads` times; or,
     with `discard`, the middle halves are discarded before, and nothing is written."""
@@ -302,7 +249,7 @@ def _a_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class Phase(_Data):
+class Phase(Data):
     """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
 
     Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
@@ -341,7 +288,7 @@ class Phase(_Data):
         return values
 
 
-class Quick(_Data):
+class Quick(Data):
     """How a test is shortened by `Suite.shortened`: seconds of each phase, of the metric, and of
     rests where somebody has to wait for them. A trace is not cut; it has `scale` times the I/Os.
     Of rounds until steady there are at most `rounds_max`, which is then also their window.
@@ -359,7 +306,7 @@ class Quick(_Data):
     keep_state: bool = False
 
 
-class Test(_Data):
+class Test(Data):
     """One test: prepared, then its phases one after the other without a pause.
 
     `what_if` names how the drive differs from the one under review, in the words of `--set`, such
@@ -570,7 +517,7 @@ class Test(_Data):
         return self if self.quick is None else self._shortened(self.quick)
 
 
-class Suite(_Data):
+class Suite(Data):
     """Tests in the order of the review."""
 
     schema_version: Literal[1] = SCHEMA_VERSION

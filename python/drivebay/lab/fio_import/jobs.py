@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
-from drivebay.definitions.suites.model import BLOCK_BYTES_MAX, QUEUE_DEPTH_MAX
+from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, QUEUE_DEPTH_MAX
 from drivebay.results.records import HISTOGRAM_SCHEMA
 from drivebay.targets.fio.parse import bin_bounds
 

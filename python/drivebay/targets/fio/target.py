@@ -21,7 +21,6 @@ from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.fio.tool import Tool, working_tool
-from drivebay.targets.replay import source as replay
 from drivebay.targets.safety import locks, target_device
 from drivebay.targets.safety.in_use import drive_below, orphans
 from drivebay.targets.telemetry.environment import Environment
@@ -105,7 +104,7 @@ class FioTarget:
             self._check_spans(test)
             for phase in test.phases:
                 if phase.replay is not None:
-                    replay.check(phase.replay, where=test.id)
+                    phase.replay.check(where=test.id)
         self._tool = working_tool(self._target.path, shown=self._target.given)
 
     def estimate_s(self, test: Test) -> float:

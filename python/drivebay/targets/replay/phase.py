@@ -11,39 +11,18 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.errors import Cancelled, EnvironmentProblem
 from drivebay.definitions.suites import Phase, Replay
 from drivebay.results.records import PhaseResult
-from drivebay.targets.base import Cancelled, Progress
-from drivebay.targets.replay import source as replay
+from drivebay.targets.base import Progress
 from drivebay.targets.replay.figures import Replayed
-from drivebay.targets.replay.run import How, Job, What
+from drivebay.targets.replay.run import Job
 from drivebay.targets.safety.target_device import ExclusiveHandle
 
 LOOK_EVERY_S = 0.25
 LATE_SHARE = 0.01
 """From this share of late requests on the machine, not the drive, is part of what was measured."""
-
-
-def job_of(load: Replay, *, seed: int) -> Job:
-    """What the core is asked to play."""
-    source = replay.core_source(load)
-    if "synth" in source:
-        what = What(synth=load.trace, scale=load.scale, seed=load.seed)
-    else:
-        what = What(file=Path(load.trace))
-    idle = load.idle_ms_max
-    how = How(
-        mode=load.mode,
-        idle_max_s=None if idle is None else idle / 1000,
-        time_percent=load.time_percent,
-        rule=load.rule,
-        trim=load.trim,
-        seed=seed,
-    )
-    return Job(what, how)
 
 
 def play(
@@ -70,8 +49,8 @@ def play(
     UserError, EnvironmentProblem
         If the trace is damaged, or the replay cannot begin or ends early.
     """
-    job = job_of(load, seed=seed)
-    progress.on_cancel(job.watch.stop)
+    job = Job(load.source(load.seed), load.options(seed=seed))
+    progress.on_cancel(job.control.stop)
     job.survey()
     progress.check()
     with _told(job, at):
@@ -97,7 +76,7 @@ def play(
             write_bytes=figures["written_bytes"],
             series=done.series,
             histogram=done.histogram,
-            metrics=replay.metrics(done.columns),
+            metrics=done.metrics,
             artefacts={"replay.json": json.dumps(figures, indent=1).encode()},
         ),
         zero,
@@ -127,8 +106,8 @@ def _told(job: Job, at: Callable[..., None]) -> Iterator[None]:
     def tell() -> None:
         seconds_before, done_before, moved_before = 0.0, 0, 0
         while not over.wait(LOOK_EVERY_S):
-            elapsed_ns, done, moved, _late, _failed = job.watch.look()
-            seconds = elapsed_ns / 1e9
+            now = job.control.progress()
+            seconds, done, moved = now.elapsed_ns / 1e9, now.done, now.bytes
             if (passed := seconds - seconds_before) < LOOK_EVERY_S / 2:
                 continue
             rates = {

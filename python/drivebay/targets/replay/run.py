@@ -11,78 +11,35 @@ Leaves out: when requests are due and where they go (docs/concepts/replay.md), h
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-from drivebay import _core
-from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay._core import (
+    ReplayControl,
+    ReplayOptions,
+    Survey,
+    TraceSource,
+    replay_real,
+    replay_survey,
+)
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, TraceOrderError, UserError
 from drivebay.targets.replay.figures import Replayed, replayed
 from drivebay.targets.safety import in_use, locks, target_device
 from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission, TargetDevice
+
+__all__ = ["Job", "RealReplay", "ReplayOptions", "Survey", "TraceSource"]
 
 HOLES_SHARE = 0.95
 """A file with less of its size in blocks has holes, and reads of those never reach the drive."""
 
 
-@dataclass(frozen=True)
-class What:
-    """What is played: a trace's file, or one of "destroyer", "heavy", "light", synthesized.
-
-    `scale` times the published number of I/Os; `format` None to detect it.
-    """
-
-    file: Path | None = None
-    format: str | None = None
-    synth: str | None = None
-    scale: float = 1.0
-    seed: int = 1
-
-
-@dataclass(frozen=True)
-class How:
-    """How it is played; times in seconds, `spin_us` in microseconds.
-
-    `idle_max_s` cuts idle stretches of the recording; `time_percent` of its length is taken. Both
-    are for mode "recorded".
-    """
-
-    mode: Literal["recorded", "dependencies"] = "recorded"
-    idle_max_s: float | None = None
-    time_percent: int = 100
-    rule: Literal["fold", "scale"] = "fold"
-    only_reads: bool = False
-    trim: bool = False
-    zeros: bool = False
-    seed: int = 1
-    depth: int = 1024
-    spin_us: int = 80
-    length_max_s: float | None = None
-    failures_max: int | None = None
-    buffered: bool = False
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What a look through the trace found; `length_s` is None where only the drive can say."""
-
-    requests: int
-    reads: int
-    writes: int
-    recorded_bytes: int
-    length_s: float | None
-
-
 class Job:
     """What is to be played and how; the same for one command and for a suite's test."""
 
-    def __init__(self, what: What, how: How) -> None:
-        self.what, self.how = what, how
-        self.watch = _core.ReplayWatch()
-        self._sort = False
+    def __init__(self, source: TraceSource, options: ReplayOptions) -> None:
+        self.source, self.options = source, options
+        self.control = ReplayControl()
         self._found: Survey | None = None
 
     def survey(self) -> Survey:
@@ -91,31 +48,22 @@ class Job:
         Raises
         ------
         UserError, EnvironmentProblem
-            What is wrong with it, with its place.
+            What is wrong with it, with its position.
         """
         if self._found is None:
-            with _core_errors():
-                try:
-                    raw = json.loads(_core.replay_survey(self._plan(only_reads=False)))
-                except _core.TraceOrderError:
-                    self._sort = True
-                    raw = json.loads(_core.replay_survey(self._plan(only_reads=False)))
-            length = raw["length_ns"]
-            self._found = Survey(
-                requests=raw["requests"],
-                reads=raw["reads"],
-                writes=raw["writes"],
-                recorded_bytes=raw["recorded_bytes"],
-                length_s=None if length is None else length / 1e9,
-            )
+            try:
+                self._found = replay_survey(self.source, self.options)
+            except TraceOrderError:
+                self.source = self.source.sorted()
+                self._found = replay_survey(self.source, self.options)
         return self._found
 
     @property
     def writes(self) -> bool:
         """Whether the target's content will be changed."""
-        if self.how.only_reads:
+        if self.options.only_reads:
             return False
-        return self.how.trim or self.survey().writes > 0
+        return self.options.trim or self.survey().writes > 0
 
     def play(self, target: TargetDevice, fd: int) -> Replayed:
         """Play it through a descriptor of the target; what is out when it is stopped is waited for.
@@ -126,39 +74,23 @@ class Job:
             If it cannot begin. Whatever happens later is in the result.
         """
         found = self.survey()
-        sizes = (target.size_bytes, target.logical_block_bytes, found.recorded_bytes)
-        # Of a trace without writes the target is opened for reading alone.
-        plan = self._plan(only_reads=not self.writes)
         path = f"/proc/self/fd/{fd}"
-        with _core_errors(path=path, shown=target.given):
-            return replayed(_core.replay_real(plan, path, sizes, self.watch))
-
-    def _plan(self, *, only_reads: bool) -> str:
-        what, how = self.what, self.how
-        if what.file is not None:
-            play: dict[str, Any] = {
-                "file": {"path": str(what.file), "format": what.format, "sort": self._sort}
-            }
-        else:
-            play = {"synth": {"name": what.synth, "scale": what.scale, "seed": what.seed}}
-        pace: dict[str, Any] = {"mode": how.mode}
-        if how.mode == "recorded":
-            pace |= {"idle_max_ns": _ns(how.idle_max_s), "time_percent": how.time_percent}
-        plan = {
-            "what": play,
-            "pace": pace,
-            "rule": how.rule,
-            "only_reads": only_reads,
-            "trim": how.trim,
-            "zeros": how.zeros,
-            "seed": how.seed,
-            "depth": how.depth,
-            "spin_us": how.spin_us,
-            "length_max_ns": _ns(how.length_max_s),
-            "failures_max": how.failures_max,
-            "buffered": how.buffered,
-        }
-        return json.dumps(plan)
+        try:
+            result = replay_real(
+                self.source,
+                self.options,
+                path,
+                capacity_bytes=target.size_bytes,
+                block_bytes=target.logical_block_bytes,
+                recorded_bytes=found.recorded_bytes,
+                # Of a trace without writes the target is opened for reading alone.
+                only_reads=not self.writes,
+                control=self.control,
+            )
+        except DrivebayError as problem:  # in messages the target has the name that was given
+            message = problem.message.replace(path, target.given)
+            raise type(problem)(message, problem.hint) from None
+        return replayed(result)
 
 
 class RealReplay:
@@ -170,12 +102,19 @@ class RealReplay:
         If there is nothing at `path` that could be played on.
     """
 
-    def __init__(self, what: What, how: How, path: str, *, permission: OverwritePermission) -> None:
+    def __init__(
+        self,
+        source: TraceSource,
+        options: ReplayOptions,
+        path: str,
+        *,
+        permission: OverwritePermission,
+    ) -> None:
         self.target = target_device.find(path)
-        self.job = Job(what, how)
+        self.job = Job(source, options)
         self._permission = permission
-        if what.file is not None:
-            _refuse_own_trace(what.file, self.target)
+        if source.path is not None:
+            _refuse_own_trace(source.path, self.target)
 
     def check(self) -> list[str]:
         """Whether it may and can be played there; what else to know of it, in sentences. Writes
@@ -186,10 +125,10 @@ class RealReplay:
         UserError, EnvironmentProblem
             With what speaks against it.
         """
-        permission, target, how = self._permission, self.target, self.job.how
+        permission, target, options = self._permission, self.target, self.job.options
         if self.job.writes:
             target_device.check(
-                target, permission=permission, will_write=True, direct=not how.buffered
+                target, permission=permission, will_write=True, direct=not options.buffered
             )
             notes = _note_on_holes(target)
         else:
@@ -198,7 +137,7 @@ class RealReplay:
                     "--destroy-data has no meaning for a replay that only reads", "leave it out"
                 )
             notes = _note_on_holes(target) + _notes_on_mounts(target)
-        if how.buffered:
+        if options.buffered:
             notes.append("through the page cache: memory is measured as much as the drive")
         return notes
 
@@ -244,10 +183,6 @@ class RealReplay:
             os.close(fd)
 
 
-def _ns(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1e9)
-
-
 def _refuse_own_trace(trace: Path, target: TargetDevice) -> None:
     with contextlib.suppress(OSError):
         status = os.stat(trace)
@@ -291,18 +226,3 @@ def _open_to_read(target: TargetDevice) -> int:
         os.close(fd)
         raise UserError(f"{target.given} is no longer what it was", "give the command again")
     return fd
-
-
-@contextlib.contextmanager
-def _core_errors(*, path: str = "", shown: str = "") -> Iterator[None]:
-    """The core's errors as ours, with the target's name for the descriptor's path."""
-    try:
-        yield
-    except _core.CoreError as problem:
-        text = str(problem).replace(path, shown) if path else str(problem)
-        message, _, hint = text.partition("\nhint: ")
-        machine = (_core.ReplayMachineError, _core.TraceFileError)
-        kind: type[DrivebayError] = (
-            EnvironmentProblem if isinstance(problem, machine) else UserError
-        )
-        raise kind(message, hint) from None

@@ -14,6 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from drivebay._core import Health
 from drivebay.targets.safety import erase
 
 TIMEOUT_S = 20
@@ -136,31 +137,31 @@ def smartctl_figures(table: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def virtual_figures(health: dict[str, Any]) -> dict[str, float]:
+def virtual_figures(health: Health) -> dict[str, float]:
     """A virtual drive's health log (`_core.VirtualDrive.health`) in the same names; times exact.
 
     Beyond the log: throttle_s in any stage, and waf, as vendors' own logs tell them.
     """
-    stages = dict(zip(("light", "heavy"), health["throttling"], strict=False))
+    stages = dict(zip(("light", "heavy"), health.throttling, strict=False))
     found = {
-        "temperature_c": health["temperature_c"],
-        "available_spare_percent": health["available_spare_percent"],
-        "percentage_used": health["percentage_used"],
-        "read_bytes": health["data_units_read"] * DATA_UNIT_BYTES,
-        "written_bytes": health["data_units_written"] * DATA_UNIT_BYTES,
-        "host_reads": health["host_reads"],
-        "host_writes": health["host_writes"],
-        "controller_busy_min": health["busy_s"] / 60,
-        "power_cycles": health["power_cycles"],
-        "power_on_h": health["power_on_s"] / 3600,
-        "unsafe_shutdowns": health["unsafe_shutdowns"],
-        "media_errors": health["media_errors"],
-        "warning_temperature_min": health["warning_temperature_s"] / 60,
-        "critical_temperature_min": health["critical_temperature_s"] / 60,
+        "temperature_c": health.temperature_c,
+        "available_spare_percent": health.available_spare_percent,
+        "percentage_used": health.percentage_used,
+        "read_bytes": health.data_units_read * DATA_UNIT_BYTES,
+        "written_bytes": health.data_units_written * DATA_UNIT_BYTES,
+        "host_reads": health.host_reads,
+        "host_writes": health.host_writes,
+        "controller_busy_min": health.busy_s / 60,
+        "power_cycles": health.power_cycles,
+        "power_on_h": health.power_on_s / 3600,
+        "unsafe_shutdowns": health.unsafe_shutdowns,
+        "media_errors": health.media_errors,
+        "warning_temperature_min": health.warning_temperature_s / 60,
+        "critical_temperature_min": health.critical_temperature_s / 60,
         **{f"throttle_{name}_count": count for name, (count, _) in stages.items()},
         **{f"throttle_{name}_s": seconds for name, (_, seconds) in stages.items()},
-        "throttle_s": sum(seconds for _, seconds in health["throttling"]),
-        "waf": health["waf"],
+        "throttle_s": sum(seconds for _, seconds in health.throttling),
+        "waf": health.waf,
     }
     return {name: float(value) for name, value in found.items() if value is not None}
 

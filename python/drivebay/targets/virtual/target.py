@@ -12,27 +12,27 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from drivebay import _core
-from drivebay.common.errors import UserError
+from drivebay.common.errors import TraceOrderError, UserError
 from drivebay.definitions.modifications import changed
-from drivebay.definitions.profiles import Profile, core_problem
+from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Content, Phase, Prepare, Test, Workload
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
 from drivebay.targets import rounds
-from drivebay.targets.base import Cancelled, Progress
+from drivebay.targets.base import Progress
 from drivebay.targets.replay import source as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
 from drivebay.targets.virtual.states import Prepared, States, key_of, seed_of
 
+T = TypeVar("T")
 FILL_BLOCK_BYTES = 128 * 1024
 FILL_QUEUE_DEPTH = 32
-Run = Callable[[_core.Control], dict[str, Any]]
 LOOK_EVERY_S = 0.1
 FIXED_BYTES = 32 * 2**20
 """Of a drive under test besides its maps: buffers, recorder, results; measured, rounded up."""
@@ -66,7 +66,7 @@ class VirtualTarget:
         self._rounds: dict[str, float] = {}
         self.name = profile.name
 
-    def become(self, profile: Profile) -> None:
+    def set_profile(self, profile: Profile) -> None:
         """Puts another drive under test, in this one's memory where that fits. The states stay
         those of the drive before: whoever shares them must begin them anew."""
         self._profile, self._changed = profile, {}
@@ -93,7 +93,7 @@ class VirtualTarget:
     @property
     def memory_bytes(self) -> int:
         """What a drive under test takes, with some room beside its maps."""
-        return _core.check_profile(self._profile.json())[1] * 11 // 10 + FIXED_BYTES
+        return self._profile.memory_bytes * 11 // 10 + FIXED_BYTES
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
         """Told before the first test: all that are to run, and how many states may be kept."""
@@ -123,25 +123,22 @@ class VirtualTarget:
             self._profile_for(test)
             for phase in test.phases:
                 if phase.replay is not None:
-                    replay.check(phase.replay, where=test.id)
+                    phase.replay.check(where=test.id)
                 else:
                     self._check_phase(test, phase)
 
     def _check_phase(self, test: Test, phase: Phase) -> None:
-        start, length = phase.workload.span(self.capacity_bytes)
-        if length == 0:
+        if phase.workload.span(self.capacity_bytes)[1] == 0:
             raise UserError(
                 f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
                 f"span of phase {phase.label} on {self.name}",
                 f"leave the test out: --skip {test.id}",
             )
-        workload = json.dumps(_core_workload(phase.workload, start, length))
         try:
-            _core.check_workload(self._profile_for(test).json(), workload)
-        except _core.CoreError as e:
-            problem = str(e).partition("\nhint: ")[0]
+            self._profile_for(test).core.check(phase.workload.core(self.capacity_bytes))
+        except UserError as problem:
             raise UserError(
-                f"test {test.id}, phase {phase.label}: workload.{problem} on {self.name}",
+                f"test {test.id}, phase {phase.label}: workload.{problem.message} on {self.name}",
                 f"leave the test out: --skip {test.id}",
             ) from None
 
@@ -169,21 +166,16 @@ class VirtualTarget:
         """Makes the drive as new, prepares it, runs the phases."""
         try:
             return self._run_test(test, seed, progress)
-        except _core.CancelledError:
-            raise Cancelled from None
-        except _core.TraceOrderError as e:
+        except TraceOrderError as problem:
             raise UserError(
-                str(e).partition("\nhint: ")[0],
-                "have it sorted first: drivebay trace convert TRACE sorted.csv",
+                problem.message, "have it sorted first: drivebay trace convert TRACE sorted.csv"
             ) from None
-        except _core.CoreError as e:
-            raise core_problem(e, where=f"{test.id} on {self.name}") from None
 
     def _new_drive(self, profile: Profile, seed: int) -> _core.VirtualDrive:
         if self._drive is None:
-            self._drive = _core.VirtualDrive(profile.json(), seed)
+            self._drive = _core.VirtualDrive(profile.core, seed)
         else:
-            self._drive.renew(profile.json(), seed)
+            self._drive.reset(profile.core, seed)
         return self._drive
 
     def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
@@ -222,11 +214,15 @@ class VirtualTarget:
                 self._prepare(step, seed, progress, done, planned, share)
                 done += share * step.passes if step.kind == "fill" else 0.0
             index = number * PHASES_MAX + indices[phase.label]
-            columns = self._phase(phase, seed + index, progress, partial(_place, done, planned))
+            outcome = self._phase(phase, seed + index, progress, partial(_place, done, planned))
             done += phase.workload.duration_s
+            if isinstance(outcome, _core.RunResult):
+                return _phase_result(phase, outcome, {})
+            if isinstance(outcome, _core.ReplayResult):
+                return _phase_result(phase, outcome.run, replay.metrics(outcome))
             if phase.trim is not None and phase.trim.discard:
-                found = {"trim": _trim_found(columns).record()}
-            return _phase_result(phase, columns)
+                found = {"trim": _trim_found(outcome).record()}
+            return _phase_result(phase, outcome.run, {})
 
         if test.rounds is not None:
             results = rounds.run(test, run)
@@ -242,7 +238,9 @@ class VirtualTarget:
         """The drive's own health log at this moment."""
         assert self._drive is not None
         health = self._drive.health()
-        return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(health).encode())
+        log = {name: getattr(health, name) for name in dir(health) if not name.startswith("_")}
+        log["node_temperatures_c"] = dict(health.node_temperatures_c)
+        return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(log).encode())
 
     def _phase(
         self,
@@ -250,35 +248,40 @@ class VirtualTarget:
         seed: int,
         progress: Progress,
         place: Callable[[float], tuple[float, float]],
-    ) -> dict[str, Any]:
+    ) -> _core.RunResult | _core.ReplayResult | _core.TrimCheckResult:
         assert self._drive is not None
         drive = self._drive
-        if phase.replay is not None:
-            what, plan = replay.core_plan(phase.replay)
-            return self._watched(
+        if (load := phase.replay) is not None:
+            source, options = load.source(load.seed), load.options()
+            return _watched(
                 phase.label,
-                lambda control: _core.replay(drive, what, plan, control),
+                lambda control: drive.replay(source, options, control),
                 progress,
                 place,
             )
-        if phase.trim is not None:
-            places = starts(self.capacity_bytes, phase.trim.extent_bytes)
-            half = json.dumps({"starts": places, **phase.trim.model_dump()})
-            return self._watched(
+        if (half := phase.trim) is not None:
+            places = starts(self.capacity_bytes, half.extent_bytes)
+            return _watched(
                 phase.label,
-                lambda control: drive.trim_check(half, control),
+                lambda control: drive.trim_check(places, **half.model_dump(), control=control),
                 progress,
                 place,
             )
-        start, length = phase.workload.span(self.capacity_bytes)
-        most = phase.workload.bytes_max(self.capacity_bytes)
-        workload = _core_workload(phase.workload, start, length, most)
-        return self._watched(phase.label, self._load(workload, seed), progress, place)
+        return self._run(
+            phase.label, phase.workload.core(self.capacity_bytes), seed, progress, place
+        )
 
-    def _load(self, workload: dict[str, Any], seed: int) -> Run:
+    def _run(
+        self,
+        what: str,
+        workload: _core.Workload,
+        seed: int,
+        progress: Progress,
+        place: Callable[[float], tuple[float, float]],
+    ) -> _core.RunResult:
         assert self._drive is not None
-        drive, text = self._drive, json.dumps(workload)
-        return lambda control: drive.run(text, seed & (2**64 - 1), control)
+        drive, masked = self._drive, seed & (2**64 - 1)
+        return _watched(what, lambda control: drive.run(workload, masked, control), progress, place)
 
     def _prepare(
         self,
@@ -297,11 +300,9 @@ class VirtualTarget:
         elif step.kind == "steady":
             self._steady(step, seed, progress, done, planned)
         elif step.load is not None:
-            start, length = step.load.span(self.capacity_bytes)
-            most = step.load.bytes_max(self.capacity_bytes)
-            workload = _core_workload(step.load, start, length, most)
+            workload = step.load.core(self.capacity_bytes)
             place = partial(_place, done, planned)
-            self._watched("load", self._load(workload, seed + ROUND_SEEDS), progress, place)
+            self._run("load", workload, seed + ROUND_SEEDS, progress, place)
         elif step.kind == "discard":
             self._drive.discard(*step.span(self.capacity_bytes))
         else:
@@ -311,72 +312,64 @@ class VirtualTarget:
             expected = length / 1e9
             for number in range(step.passes):
                 before = done + share * number
+                place = partial(_filling, before, share, expected, planned)
                 for workload in _fill_workloads(start, length, step.content):
-                    self._watched(
-                        "fill",
-                        self._load(workload, seed),
-                        progress,
-                        partial(_filling, before, share, expected, planned),
-                    )
+                    self._run("fill", workload, seed, progress, place)
 
     def _steady(
         self, step: Prepare, seed: int, progress: Progress, done: float, planned: float
     ) -> None:
         """Rounds until steady, each a run of its own that goes on with the drive as it is."""
         load, rule = step.rounds
-        start, length = load.span(self.capacity_bytes)
+        workload = load.core(self.capacity_bytes)
         rates: list[float] = []
         window = None
         while len(rates) < rule.rounds_max and not (window and window.steady):
             progress.check()
-            columns = self._watched(
-                "steady",
-                self._load(_core_workload(load, start, length), seed + ROUND_SEEDS + len(rates)),
-                progress,
-                partial(_place, done + len(rates) * load.duration_s, planned),
-            )
-            seconds = (columns["end_ns"] - columns["start_ns"]) / 1e9
-            rates.append(float((columns["reads"] + columns["writes"]).sum()) / seconds)
+            place = partial(_place, done + len(rates) * load.duration_s, planned)
+            run = self._run("steady", workload, seed + ROUND_SEEDS + len(rates), progress, place)
+            seconds = (run.end_ns - run.start_ns) / 1e9
+            rates.append(float((run.reads + run.writes).sum()) / seconds)
             window = rule.window(rates)
         self._rounds = {
             "steady_rounds": float(len(rates)),
             "steady_reached": float(bool(window and window.steady)),
         }
 
-    def _watched(
-        self,
-        what: str,
-        run: Run,
-        progress: Progress,
-        place: Callable[[float], tuple[float, float]],
-    ) -> dict[str, Any]:
-        """Runs a workload or a trace while another thread reports how far it is."""
-        control = _core.Control()
-        progress.on_cancel(control.cancel)
-        over = threading.Event()
-
-        def watch() -> None:
-            while not over.wait(LOOK_EVERY_S):
-                seconds, temperature_c, ios, bytes_per_s = control.look()
-                progress.report(
-                    what,
-                    *place(seconds),
-                    temperature_c=temperature_c,
-                    iops=float(ios),
-                    bytes_per_s=float(bytes_per_s),
-                )
-
-        watcher = threading.Thread(target=watch, name="drivebay-watch", daemon=True)
-        watcher.start()
-        try:
-            return run(control)
-        finally:
-            over.set()
-            watcher.join()
-
     def close(self) -> None:
         """Gives the drive's memory back."""
         self._drive = None
+
+
+def _watched(
+    what: str,
+    run: Callable[[_core.Control], T],
+    progress: Progress,
+    place: Callable[[float], tuple[float, float]],
+) -> T:
+    """Runs a workload or a trace while another thread reports how far it is."""
+    control = _core.Control()
+    progress.on_cancel(control.cancel)
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK_EVERY_S):
+            now = control.progress()
+            progress.report(
+                what,
+                *place(now.elapsed_s),
+                temperature_c=now.temperature_c,
+                iops=float(now.iops),
+                bytes_per_s=float(now.bytes_per_s),
+            )
+
+    watcher = threading.Thread(target=watch, name="drivebay-watch", daemon=True)
+    watcher.start()
+    try:
+        return run(control)
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _guessed_ios(load: Workload) -> float:
@@ -384,10 +377,10 @@ def _guessed_ios(load: Workload) -> float:
     return load.duration_s * min(GUESSED_IOPS, GUESSED_BYTES_PER_S / load.block_bytes)
 
 
-def _trim_found(columns: dict[str, Any]) -> Validation:
+def _trim_found(found: _core.TrimCheckResult) -> Validation:
     """What the map says: a mapped page gives what was written to it, an unmapped one zeros, and
     that at every read (docs/concepts/model.md)."""
-    blocks, old = columns["pages"], columns["mapped"]
+    blocks, old = found.pages, found.mapped
     return Validation(
         claims=Claims(True, "zeros", True, "the model"),
         offered=True,
@@ -396,7 +389,7 @@ def _trim_found(columns: dict[str, Any]) -> Validation:
         old_blocks=old,
         reads_after="zeros" if old == 0 else "old data" if old == blocks else "mixed",
         deterministic=True,
-        neighbours_intact=columns["outer_lost"] == 0,
+        neighbours_intact=found.outer_lost == 0,
     )
 
 
@@ -418,68 +411,45 @@ def _place(before: float, planned: float, seconds: float) -> tuple[float, float]
     return before + seconds, planned
 
 
-def _core_workload(
-    workload: Workload, start: int, length: int, bytes_max: int | None = None
-) -> dict[str, Any]:
-    stable = workload.until_stable
-    return {
-        "pattern": workload.pattern,
-        "offsets": workload.offsets,
-        "streams": workload.streams,
-        "read_percent": workload.read_percent,
-        "block_bytes": workload.block_bytes,
-        "block_bytes_max": workload.block_bytes_max,
-        "compressible_percent": workload.content.compressible_percent,
-        "queue_depth": workload.queue_depth,
-        "queues": workload.queues,
-        "span_start_bytes": start,
-        "span_bytes": length,
-        "stop": {
-            "duration_s": workload.duration_s,
-            "bytes": bytes_max,
-            "stable": None if stable is None else stable.model_dump(),
-        },
-    }
-
-
-def _fill_workloads(start: int, length: int, content: Content) -> list[dict[str, Any]]:
+def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Workload]:
     """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
     return [
-        {
-            "pattern": "sequential",
-            "read_percent": 0,
-            "block_bytes": block,
-            "compressible_percent": content.compressible_percent,
-            "queue_depth": FILL_QUEUE_DEPTH,
-            "span_start_bytes": first,
-            "span_bytes": size,
-            "stop": {"bytes": size},
-        }
+        _core.Workload(
+            pattern="sequential",
+            read_percent=0,
+            block_bytes=block,
+            compressible_percent=content.compressible_percent,
+            queue_depth=FILL_QUEUE_DEPTH,
+            span_start_bytes=first,
+            span_bytes=size,
+            bytes=size,
+        )
         for first, size, block in parts
         if size > 0
     ]
 
 
-def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
-    """Columns of the core as tables of the house."""
-    duration_s = (c["end_ns"] - c["start_ns"]) / 1e9
+def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> PhaseResult:
+    """Columns of the core as the tables of a result; `more` are metrics."""
+    duration_s = (c.end_ns - c.start_ns) / 1e9
     seconds = max(round(duration_s), 1)
-    count = c["reads"] + c["writes"]
+    count = c.reads + c.writes
 
     def row(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         """A column over all seconds of the phase, zero where nothing completed."""
-        full = np.zeros(max(seconds, len(c[name])), dtype=np.int64)
-        full[: len(c[name])] = c[name]
+        column = getattr(c, name)
+        full = np.zeros(max(seconds, len(column)), dtype=np.int64)
+        full[: len(column)] = column
         return full
 
     some = row("reads") + row("writes") > 0
-    mean = np.divide(c["latency_ns_sum"], count, where=count > 0, out=np.zeros(len(count)))
+    mean = np.divide(c.latency_ns_sum, count, where=count > 0, out=np.zeros(len(count)))
     rows = len(some)
 
     def sensor(name: str, kind: pa.DataType) -> pa.Array:
-        values = c[name][:rows].tolist()
+        values = getattr(c, name)[:rows].tolist()
         return pa.array(values + [None] * (rows - len(values)), kind)
 
     series = pa.Table.from_arrays(
@@ -497,15 +467,15 @@ def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
     histogram = pa.concat_tables(
         pa.Table.from_arrays(
             [
-                pa.array([direction] * len(c[f"{direction}_count"]), pa.string()),
+                pa.array([direction] * len(latency.count), pa.string()),
                 *(
-                    pa.array(c[f"{direction}_{part}"].astype(np.int64))
-                    for part in ("low_ns", "high_ns", "count")
+                    pa.array(part.astype(np.int64))
+                    for part in (latency.low_ns, latency.high_ns, latency.count)
                 ),
             ],
             schema=HISTOGRAM_SCHEMA,
         )
-        for direction in ("read", "write")
+        for direction, latency in (("read", c.read_latency), ("write", c.write_latency))
     )
     stages = pa.concat_tables(
         pa.Table.from_arrays(
@@ -516,35 +486,34 @@ def _phase_result(phase: Phase, c: dict[str, Any]) -> PhaseResult:
             ],
             schema=STAGES_SCHEMA,
         )
-        for stage, ns in c["stage_ns"].items()
+        for stage, ns in c.stage_ns.items()
         if ns.any()
     )
-    before, after = c["before"], c["after"]
-    host_pages = after["host_pages"] - before["host_pages"]
+    before, after = c.before, c.after
+    host_pages = after.host_pages - before.host_pages
     metrics = {
-        "energy_j": after["energy_j"] - before["energy_j"],
-        "throttled_s": after["throttled_s"] - before["throttled_s"],
-        "stable": float(c["stable"]),
+        "energy_j": after.energy_j - before.energy_j,
+        "throttled_s": after.throttled_s - before.throttled_s,
+        "stable": float(c.stable),
     }
-    if len(c["power_w"]):
+    if len(c.power_w):
         # Whole seconds only; the core's steps of 100 ms are its finest reading.
-        metrics["power_w_mean"] = float(c["power_w"].mean())
-        metrics["power_w_peak_1s"] = float(c["power_w"].max())
-        metrics["power_w_peak_100ms"] = float(c["power_w_peak"].max())
-    if phase.replay is not None:
-        metrics |= replay.metrics(c)
-    if c["media_errors"]:
-        metrics["media_errors"] = float(c["media_errors"])
+        metrics["power_w_mean"] = float(c.power_w.mean())
+        metrics["power_w_peak_1s"] = float(c.power_w.max())
+        metrics["power_w_peak_100ms"] = float(c.power_w_peak.max())
+    metrics |= more
+    if c.media_errors:
+        metrics["media_errors"] = float(c.media_errors)
     if host_pages:
-        metrics["waf"] = (after["placed_pages"] - before["placed_pages"]) / host_pages
+        metrics["waf"] = (after.placed_pages - before.placed_pages) / host_pages
     return PhaseResult(
         label=phase.label,
         workload=phase.workload,
         duration_s=duration_s,
-        reads=int(c["reads"].sum()),
-        writes=int(c["writes"].sum()),
-        read_bytes=int(c["read_bytes"].sum()),
-        write_bytes=int(c["write_bytes"].sum()),
+        reads=int(c.reads.sum()),
+        writes=int(c.writes.sum()),
+        read_bytes=int(c.read_bytes.sum()),
+        write_bytes=int(c.write_bytes.sum()),
         series=series,
         histogram=histogram,
         stages=stages,

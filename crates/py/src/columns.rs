@@ -1,0 +1,105 @@
+//! Columns: numpy arrays that take over the core's vectors without a copy.
+
+use std::convert::Infallible;
+
+use drivebay_units::Histogram;
+use numpy::{Element, IntoPyArray, PyArray1};
+use pyo3::inspect::PyStaticExpr;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::{type_hint_identifier, type_hint_subscript};
+
+/// An element of a column, with the type hint of its array.
+pub(crate) trait ColumnElement: Element {
+    const HINT: PyStaticExpr;
+}
+
+macro_rules! column_elements {
+    ($($rust:ty: $numpy:literal),*) => {$(
+        impl ColumnElement for $rust {
+            const HINT: PyStaticExpr = type_hint_subscript!(
+                type_hint_identifier!("numpy.typing", "NDArray"),
+                type_hint_identifier!("numpy", $numpy)
+            );
+        }
+    )*};
+}
+
+column_elements!(u64: "uint64", i64: "int64", u32: "uint32", u8: "uint8", f64: "float64", bool: "bool_");
+
+/// A numpy array of one dimension.
+pub(crate) struct Column<T: ColumnElement>(Py<PyArray1<T>>);
+
+impl<T: ColumnElement> Column<T> {
+    pub(crate) fn new(py: Python<'_>, values: impl IntoIterator<Item = T>) -> Column<T> {
+        let values: Vec<T> = values.into_iter().collect();
+        Column(values.into_pyarray(py).unbind())
+    }
+}
+
+impl<'py, T: ColumnElement> IntoPyObject<'py> for &Column<T> {
+    type Target = PyArray1<T>;
+    type Output = Bound<'py, PyArray1<T>>;
+    type Error = Infallible;
+    const OUTPUT_TYPE: PyStaticExpr = T::HINT;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0.bind(py).clone())
+    }
+}
+
+/// A dict of columns by name, in the order in which they were added.
+pub(crate) struct Columns(Py<PyDict>);
+
+impl Columns {
+    pub(crate) fn new<'a>(
+        py: Python<'_>,
+        columns: impl IntoIterator<Item = (&'a str, Column<u64>)>,
+    ) -> PyResult<Columns> {
+        let dict = PyDict::new(py);
+        for (name, column) in columns {
+            dict.set_item(name, &column)?;
+        }
+        Ok(Columns(dict.unbind()))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &Columns {
+    type Target = PyDict;
+    type Output = Bound<'py, PyDict>;
+    type Error = Infallible;
+    const OUTPUT_TYPE: PyStaticExpr = type_hint_subscript!(
+        type_hint_identifier!("builtins", "dict"),
+        type_hint_identifier!("builtins", "str"),
+        u64::HINT
+    );
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0.bind(py).clone())
+    }
+}
+
+/// Counts of latencies in bins at most 1/64 wide; arrays of shape (bins,), ascending.
+#[pyclass(module = "drivebay._core", frozen, get_all, name = "Histogram")]
+pub(crate) struct PyHistogram {
+    /// Least latency of each bin, in nanoseconds.
+    low_ns: Column<u64>,
+    /// End of each bin, exclusive.
+    high_ns: Column<u64>,
+    /// Latencies in each bin.
+    count: Column<u64>,
+}
+
+impl PyHistogram {
+    pub(crate) fn new(py: Python<'_>, histogram: &Histogram) -> PyResult<Py<PyHistogram>> {
+        let bins: Vec<_> = histogram.bins().collect();
+        Py::new(
+            py,
+            PyHistogram {
+                low_ns: Column::new(py, bins.iter().map(|bin| bin.low)),
+                high_ns: Column::new(py, bins.iter().map(|bin| bin.high)),
+                count: Column::new(py, bins.iter().map(|bin| bin.count)),
+            },
+        )
+    }
+}

@@ -1,0 +1,408 @@
+//! Virtual drives at the border: profiles, drives, the control of a run, the health log.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drivebay_drive::{Device, Health, Sanitize, Spec};
+use drivebay_run::{Control, TrimPlan, snapshot};
+use drivebay_units::Nanos;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+
+use crate::errors::{replay_error, run_error, trace_error, user_error};
+use crate::replay::ReplayOptions;
+use crate::run::{PyCounters, ReplayResult, RunResult, TrimCheckResult};
+use crate::threads::interruptible;
+use crate::trace::PySource;
+use crate::workload::PyWorkload;
+
+/// A drive profile that was checked: one resolved document, see docs/adr.
+#[pyclass(module = "drivebay._core", frozen, name = "Profile")]
+pub(crate) struct PyProfile {
+    document: Py<PyString>,
+    pub(crate) spec: Spec,
+}
+
+#[pymethods]
+impl PyProfile {
+    /// `document` is the whole profile as JSON; raises `UserError` naming the field that is wrong.
+    #[new]
+    fn new(document: Bound<'_, PyString>) -> PyResult<PyProfile> {
+        let spec = Spec::from_json(document.to_str()?).map_err(user_error)?;
+        Ok(PyProfile { document: document.unbind(), spec })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (Bound<'py, PyString>,)) {
+        (py.get_type::<PyProfile>(), (self.document.bind(py).clone(),))
+    }
+
+    /// User capacity.
+    #[getter]
+    fn capacity_bytes(&self) -> u64 {
+        self.spec.capacity_bytes()
+    }
+
+    /// Memory that a drive of this profile needs for its maps.
+    #[getter]
+    fn memory_bytes(&self) -> u64 {
+        let g = &self.spec.geometry;
+        let physical = u64::from(g.superblocks) * u64::from(g.superblock_slots);
+        (physical + u64::from(g.user_pages)) * 4
+    }
+
+    /// Raises `UserError` naming the field if a drive of this profile cannot run the workload.
+    fn check(&self, workload: &PyWorkload) -> PyResult<()> {
+        workload.0.check(&self.spec).map_err(user_error)
+    }
+}
+
+/// How far a run has come, as of its last full second.
+#[pyclass(module = "drivebay._core", frozen, get_all, name = "Progress")]
+pub(crate) struct PyProgress {
+    /// Virtual time since the start.
+    elapsed_s: f64,
+    /// Temperature of the drive, degrees Celsius.
+    temperature_c: f64,
+    /// I/Os of the last second.
+    iops: u64,
+    /// Bytes of the last second.
+    bytes_per_s: u64,
+    /// Requests of a trace that were replayed; 0 in other runs.
+    requests: u64,
+}
+
+/// Watches and stops a run from another thread.
+#[pyclass(module = "drivebay._core", frozen, name = "Control")]
+#[derive(Default)]
+pub(crate) struct PyControl(Arc<Control>);
+
+#[pymethods]
+impl PyControl {
+    #[new]
+    fn new() -> PyControl {
+        PyControl::default()
+    }
+
+    /// Stop the run at its next virtual second; it raises `Cancelled`.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// How far the run has come.
+    fn progress(&self) -> PyProgress {
+        let now = self.0.progress();
+        PyProgress {
+            elapsed_s: now.elapsed_ns as f64 / 1e9,
+            temperature_c: now.temperature_c,
+            iops: now.ios_last_second,
+            bytes_per_s: now.bytes_last_second,
+            requests: now.requests,
+        }
+    }
+}
+
+/// A virtual drive in memory; what it runs releases the interpreter lock, and Ctrl-C stops it.
+#[pyclass(module = "drivebay._core", frozen)]
+pub(crate) struct VirtualDrive(Mutex<Option<Device>>);
+
+impl VirtualDrive {
+    fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(guard.as_mut().ok_or_else(|| user_error("the drive is gone\nhint: make a new one"))?)
+    }
+
+    fn take(&self) -> Option<Device> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, device: Device) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+    }
+
+    /// Runs `work` on the drive until it ends, or Ctrl-C or `control` cancels it.
+    fn run_with<T: Send>(
+        &self,
+        py: Python<'_>,
+        control: Option<&PyControl>,
+        work: impl FnOnce(&mut Device, &Control) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
+        let (result, signal) =
+            interruptible(py, || control.cancel(), || self.with(|device| work(device, &control)));
+        signal.map_or(result, Err)
+    }
+}
+
+#[pymethods]
+impl VirtualDrive {
+    #[new]
+    fn new(py: Python<'_>, profile: &PyProfile, seed: u64) -> PyResult<VirtualDrive> {
+        let spec = profile.spec.clone();
+        let device = py.detach(|| Device::new(spec, seed)).map_err(user_error)?;
+        Ok(VirtualDrive(Mutex::new(Some(device))))
+    }
+
+    /// Make it a new drive of this profile, in its memory where that fits.
+    fn reset(&self, py: Python<'_>, profile: &PyProfile, seed: u64) -> PyResult<()> {
+        let spec = profile.spec.clone();
+        py.detach(|| {
+            let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = match guard.take() {
+                Some(device) => device.reset(spec, seed),
+                None => Device::new(spec, seed),
+            };
+            *guard = Some(fresh.map_err(user_error)?);
+            Ok(())
+        })
+    }
+
+    /// Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O.
+    #[pyo3(signature = (workload, seed, control = None, sample_every = 0))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        workload: &PyWorkload,
+        seed: u64,
+        control: Option<&PyControl>,
+        sample_every: u64,
+    ) -> PyResult<Py<RunResult>> {
+        let workload = &workload.0;
+        let (outcome, samples) = self.run_with(py, control, |device, control| {
+            drivebay_run::run_sampled(device, workload, seed, control, sample_every)
+                .map_err(run_error)
+        })?;
+        RunResult::new(py, &outcome, (sample_every > 0).then_some(&samples))
+    }
+
+    /// Replay a trace, from the drive's present state and time on.
+    #[pyo3(signature = (source, options, control = None))]
+    fn replay(
+        &self,
+        py: Python<'_>,
+        source: &PySource,
+        options: &ReplayOptions,
+        control: Option<&PyControl>,
+    ) -> PyResult<ReplayResult> {
+        let source = &source.0;
+        let mut virtual_options = options.for_virtual()?;
+        let replayed = self.run_with(py, control, |device, control| {
+            virtual_options.recorded_bytes = source
+                .recorded_bytes(virtual_options.rule, &mut || !control.cancelled())
+                .map_err(trace_error)?;
+            let mut requests = source.open().map_err(trace_error)?;
+            drivebay_run::replay(device, &mut *requests, &virtual_options, control)
+                .map_err(replay_error)
+        })?;
+        ReplayResult::new(py, &replayed)
+    }
+
+    /// Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
+    /// halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
+    #[pyo3(signature = (starts, *, extent_bytes, reads, discard, control = None))]
+    fn trim_check(
+        &self,
+        py: Python<'_>,
+        starts: Vec<u64>,
+        extent_bytes: u64,
+        reads: u32,
+        discard: bool,
+        control: Option<&PyControl>,
+    ) -> PyResult<TrimCheckResult> {
+        let plan = TrimPlan { starts, extent_bytes, reads, discard };
+        let checked = self.run_with(py, control, |device, control| {
+            drivebay_run::trim_check(device, &plan, control).map_err(run_error)
+        })?;
+        TrimCheckResult::new(py, &checked)
+    }
+
+    /// Cut the power now and turn it on again: the 4 KiB pages whose newest data is lost, and the
+    /// seconds until the drive answers again.
+    fn power_cut(&self, py: Python<'_>) -> PyResult<(u64, f64)> {
+        py.detach(|| {
+            self.with(|device| {
+                let at = device.now();
+                let recovery = device.power_cut(at);
+                Ok((recovery.lost_pages, recovery.ready.since(at).as_secs_f64()))
+            })
+        })
+    }
+
+    /// Leave the drive idle for some seconds of its time.
+    fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        if !(0.0..=1e8).contains(&seconds) {
+            return Err(user_error("rest: must be 0 to 1e8 seconds\nhint: rest(1800)"));
+        }
+        py.detach(|| {
+            self.with(|device| {
+                device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
+                Ok(())
+            })
+        })
+    }
+
+    /// Discard (TRIM, Deallocate) an extent.
+    fn discard(&self, py: Python<'_>, start_bytes: u64, length_bytes: u64) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                drivebay_run::discard(device, start_bytes, length_bytes).map_err(run_error)
+            })
+        })
+    }
+
+    /// Purge it in no time, as between tests: all data gone, all flash erased; wear stays.
+    fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                device.secure_erase();
+                Ok(())
+            })
+        })
+    }
+
+    /// Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds.
+    fn sanitize(&self, py: Python<'_>, method: &str) -> PyResult<f64> {
+        let method = match method {
+            "block" => Sanitize::Block,
+            "crypto" => Sanitize::Crypto,
+            other => {
+                let hint = "hint: sanitize(\"block\") or sanitize(\"crypto\")";
+                return Err(user_error(format!("sanitize: no such erase as {other:?}\n{hint}")));
+            }
+        };
+        py.detach(|| {
+            self.with(|device| {
+                let begin = device.now();
+                Ok(device.sanitize(begin, method).since(begin).as_secs_f64())
+            })
+        })
+    }
+
+    /// Another drive in the same state: both go on bit for bit the same.
+    fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
+        let copy = py.detach(|| self.with(|device| device.duplicate().map_err(user_error)))?;
+        Ok(VirtualDrive(Mutex::new(Some(copy))))
+    }
+
+    /// Make this drive a copy of another, in its memory where that fits.
+    fn copy_from(slf: &Bound<'_, Self>, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        if slf.is(other) {
+            return Ok(());
+        }
+        let (this, other) = (slf.get(), other.get());
+        py.detach(|| {
+            // Never both locks at once: two drives may be copied into each other at the same time.
+            let memory = this.take();
+            let copy = other.with(|device| {
+                let copy = match memory {
+                    Some(memory) => device.duplicate_into(memory),
+                    None => device.duplicate(),
+                };
+                copy.map_err(user_error)
+            })?;
+            this.put(copy);
+            Ok(())
+        })
+    }
+
+    /// Write the drive's whole state to a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(user_error)))
+    }
+
+    /// Make it a drive of this profile in a state that was saved, in its memory where that fits; after an
+    /// error the drive is gone until `reset`.
+    fn restore(&self, py: Python<'_>, profile: &PyProfile, path: PathBuf) -> PyResult<()> {
+        let spec = profile.spec.clone();
+        py.detach(|| {
+            self.put(snapshot::restore(spec, self.take(), &path).map_err(user_error)?);
+            Ok(())
+        })
+    }
+
+    /// What the drive has counted since it was made.
+    fn counters(&self) -> PyResult<PyCounters> {
+        self.with(|device| Ok(PyCounters::from(&device.counters())))
+    }
+
+    /// The health log at this moment.
+    fn health(&self) -> PyResult<PyHealth> {
+        self.with(|device| Ok(PyHealth::from(device.health())))
+    }
+
+    /// User capacity.
+    #[getter]
+    fn capacity_bytes(&self) -> PyResult<u64> {
+        self.with(|device| Ok(device.spec().capacity_bytes()))
+    }
+}
+
+/// A drive's health log; fields named as in NVMe's SMART page have its meaning.
+#[pyclass(module = "drivebay._core", frozen, get_all, eq, name = "Health")]
+#[derive(PartialEq)]
+pub(crate) struct PyHealth {
+    /// As the sensor reads it, whole degrees Celsius.
+    temperature_c: f64,
+    /// Exact temperature of each heat node, with its name.
+    node_temperatures_c: Vec<(&'static str, f64)>,
+    /// Flash left that may fail, per cent.
+    available_spare_percent: u8,
+    /// Wear against the rated cycles; None without a rating.
+    percentage_used: Option<u8>,
+    /// Units of 512,000 bytes that the host read.
+    data_units_read: u64,
+    /// Units of 512,000 bytes that the host wrote.
+    data_units_written: u64,
+    /// Read commands.
+    host_reads: u64,
+    /// Write commands.
+    host_writes: u64,
+    /// Seconds with a command outstanding.
+    busy_s: f64,
+    /// How often the drive was switched on.
+    power_cycles: u64,
+    /// Seconds switched on.
+    power_on_s: f64,
+    /// Power lost without warning.
+    unsafe_shutdowns: u64,
+    /// Reads that no error correction could save.
+    media_errors: u64,
+    /// Seconds at or above the warning temperature, below the critical one.
+    warning_temperature_s: f64,
+    /// Seconds at or above the critical temperature.
+    critical_temperature_s: f64,
+    /// By throttle stage, mildest first: times entered, and seconds.
+    throttling: Vec<(u64, f64)>,
+    /// How often drive or link were woken from sleep.
+    wakes: u64,
+    /// Seconds in which drive or link slept, or fell asleep.
+    asleep_s: f64,
+    /// 4 KiB pages programmed per page that the host wrote; None before the first.
+    waf: Option<f64>,
+}
+
+impl From<Health> for PyHealth {
+    fn from(h: Health) -> PyHealth {
+        let seconds = |len: Nanos| len.0 as f64 / 1e9;
+        PyHealth {
+            temperature_c: h.temperature_c,
+            node_temperatures_c: h.node_temperatures_c,
+            available_spare_percent: h.available_spare_percent,
+            percentage_used: h.percentage_used,
+            data_units_read: h.data_units_read,
+            data_units_written: h.data_units_written,
+            host_reads: h.host_reads,
+            host_writes: h.host_writes,
+            busy_s: seconds(h.busy),
+            power_cycles: h.power_cycles,
+            power_on_s: seconds(h.power_on),
+            unsafe_shutdowns: h.unsafe_shutdowns,
+            media_errors: h.media_errors,
+            warning_temperature_s: seconds(h.warning_time),
+            critical_temperature_s: seconds(h.critical_time),
+            throttling: h.throttling.iter().map(|&(n, len)| (n, seconds(len))).collect(),
+            wakes: h.wakes,
+            asleep_s: seconds(h.asleep),
+            waf: h.waf,
+        }
+    }
+}

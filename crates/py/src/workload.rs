@@ -1,0 +1,93 @@
+//! Workloads at the border, and enumerations by their names.
+
+use drivebay_run::{Arbitration, Stable, Stop, Weighted, Workload};
+use pyo3::prelude::*;
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+
+use crate::errors::user_error;
+
+/// The variant of that name.
+pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T> {
+    let name: StrDeserializer<'_, Error> = name.into_deserializer();
+    T::deserialize(name)
+        .map_err(|error| user_error(format!("{field}: {error}\nhint: see drivebay._core")))
+}
+
+/// A closed loop on a span of a drive: what suites and the library resolve their workloads to.
+///
+/// It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
+/// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
+/// `priorities` and `weights` (high, medium, low) are those of weighted round robin arbitration.
+#[pyclass(module = "drivebay._core", frozen, name = "Workload")]
+pub(crate) struct PyWorkload(pub(crate) Workload);
+
+#[pymethods]
+impl PyWorkload {
+    #[new]
+    #[pyo3(signature = (
+        *,
+        pattern: "typing.Literal['random', 'sequential']",
+        read_percent: "int",
+        block_bytes: "int",
+        queue_depth: "int",
+        span_start_bytes: "int",
+        span_bytes: "int",
+        duration_s: "float | None" = None,
+        bytes: "int | None" = None,
+        until_stable: "tuple[int, float, int] | None" = None,
+        block_bytes_max: "int | None" = None,
+        offsets: "typing.Literal['uniform', 'permutation', 'permutation-repeated']" = "uniform",
+        streams: "typing.Literal['each', 'shared']" = "each",
+        compressible_percent: "int" = 0,
+        queues: "int" = 1,
+        burst: "int" = 1,
+        priorities: "list[str] | None" = None,
+        weights: "tuple[int, int, int]" = [1, 1, 1],
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn new(
+        pattern: &str,
+        read_percent: u32,
+        block_bytes: u64,
+        queue_depth: u32,
+        span_start_bytes: u64,
+        span_bytes: u64,
+        duration_s: Option<f64>,
+        bytes: Option<u64>,
+        until_stable: Option<(u64, f64, u64)>,
+        block_bytes_max: Option<u64>,
+        offsets: &str,
+        streams: &str,
+        compressible_percent: u32,
+        queues: u32,
+        burst: u32,
+        priorities: Option<Vec<String>>,
+        weights: [u32; 3],
+    ) -> PyResult<PyWorkload> {
+        let stable = until_stable.map(|(window_s, within_percent, min_s)| Stable {
+            window_s,
+            within_percent,
+            min_s,
+        });
+        let weighted = priorities.map(|names| {
+            let priorities = names.iter().map(|name| named("priorities", name));
+            Ok::<_, PyErr>(Weighted { priorities: priorities.collect::<PyResult<_>>()?, weights })
+        });
+        Ok(PyWorkload(Workload {
+            pattern: named("pattern", pattern)?,
+            offsets: named("offsets", offsets)?,
+            streams: named("streams", streams)?,
+            read_percent,
+            block_bytes,
+            block_bytes_max,
+            compressible_percent,
+            queue_depth,
+            queues,
+            arbitration: Arbitration { burst, weighted: weighted.transpose()? },
+            span_start_bytes,
+            span_bytes,
+            stop: Stop { duration_s, bytes, stable },
+        }))
+    }
+}

@@ -1,0 +1,157 @@
+"""Loads: what is asked of a drive, wherever it is written; suites and the library add how it ends.
+
+What the fields mean is what fio and Iometer mean. The core checks a load against the drive that it
+is run on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from drivebay import _core
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites.parts import Content
+
+BLOCK_BYTES_MAX = 64 * 2**20
+QUEUE_DEPTH_MAX = 1024
+
+
+class Data(BaseModel):
+    """Checked when it is made, and never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Requests(Data):
+    """A closed loop: `queue_depth` requests are outstanding at all times, in each of `queues`
+    submission queues (NVMe).
+
+    Random `offsets` are "uniform", drawn with replacement as Iometer does; or a "permutation": each
+    address once per pass over the span, every pass in a new order, as fio does with its random map;
+    or a "permutation-repeated": all passes in the same order, as fio does with
+    `random_generator=lfsr`. Sequential addresses begin at the span's start and wrap at its end; of
+    a mixed load reads and writes are a stream "each", as fio has them, or one "shared" stream whose
+    requests are reads or writes by chance, as Iometer has it. With `block_bytes_max` sizes are
+    uniform multiples of `block_bytes` up to it.
+    """
+
+    pattern: Literal["random", "sequential"]
+    offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
+    streams: Literal["each", "shared"] = "each"
+    read_percent: Annotated[int, Field(ge=0, le=100)]
+    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
+    queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+    queues: Annotated[int, Field(ge=1, le=128)] = 1
+    block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
+    content: Content = Content()
+
+    @model_validator(mode="after")
+    def _fields_have_a_meaning(self) -> Requests:
+        uniform = (self.pattern, self.offsets) == ("random", "uniform")
+        most = self.block_bytes_max
+        if most is not None and not uniform:
+            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
+        if most is not None and (most <= self.block_bytes or most % self.block_bytes):
+            raise ValueError(
+                f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
+                f"({self.block_bytes}), and more"
+            )
+        if self.offsets != "uniform" and self.pattern != "random":
+            raise ValueError("'offsets' has no meaning for a sequential load")
+        mixed = self.pattern == "sequential" and 0 < self.read_percent < 100
+        if self.streams != "each" and not mixed:
+            raise ValueError("'streams' has a meaning for mixed sequential loads only")
+        # Of several queues each would go its own way on a real drive, and they share one here.
+        if self.queues > 1 and not uniform:
+            raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
+        return self
+
+    def on_span(
+        self,
+        start: int,
+        length: int,
+        *,
+        duration_s: float | None,
+        bytes_max: int | None,
+        until_stable: tuple[int, float, int] | None,
+    ) -> _core.Workload:
+        """As the core runs them: on a span in bytes, up to the first of these ends."""
+        return _core.Workload(
+            pattern=self.pattern,
+            offsets=self.offsets,
+            streams=self.streams,
+            read_percent=self.read_percent,
+            block_bytes=self.block_bytes,
+            block_bytes_max=self.block_bytes_max,
+            compressible_percent=self.content.compressible_percent,
+            queue_depth=self.queue_depth,
+            queues=self.queues,
+            span_start_bytes=start,
+            span_bytes=length,
+            duration_s=duration_s,
+            bytes=bytes_max,
+            until_stable=until_stable,
+        )
+
+
+class TraceLoad(Data):
+    """A trace, issued again (an open loop): what docs/concepts/replay.md defines, as data.
+
+    `trace` is the name of a synthesized trace ("destroyer", "heavy" or "light"), or a file's path.
+    Requests are due at their recorded times, idle time cut to `idle_ms_max`, or ("dependencies") as
+    soon as what they waited for in the recording has completed. `scale` is the share of a
+    synthesized trace's requests. `rule` brings addresses beyond the drive's end onto it: modulo its
+    size ("fold"), or in proportion. `trim`: trims and flushes as well.
+    """
+
+    trace: Annotated[str, Field(min_length=1, max_length=4096)]
+    scale: Annotated[float, Field(ge=1e-4, le=10)] = 1.0
+    mode: Literal["recorded", "dependencies"] = "recorded"
+    idle_ms_max: Annotated[float, Field(ge=0, le=3.6e6)] | None = 25.0
+    time_percent: Annotated[int, Field(ge=1, le=10_000)] = 100
+    rule: Literal["fold", "scale"] = "fold"
+    trim: bool = False
+
+    def words(self) -> str:
+        """What is done, in a line.
+
+        >>> TraceLoad(trace="light", scale=0.5).words()
+        'light, 0.5 of its I/Os, as recorded, idle time cut to 25 ms'
+        """
+        part = "" if self.scale == 1 else f", {self.scale:g} of its I/Os"
+        if self.mode == "dependencies":
+            return f"{self.trace}{part}, as fast as the recorded dependencies allow"
+        speed = "" if self.time_percent == 100 else f" in {self.time_percent} % of the time"
+        cut = "" if self.idle_ms_max is None else f", idle time cut to {self.idle_ms_max:g} ms"
+        return f"{self.trace}{part}, as recorded{speed}{cut}"
+
+    def check(self, *, where: str) -> None:
+        """Raises UserError if there is no such trace."""
+        path, names = Path(self.trace), _core.synth_names()
+        if self.trace not in names and (path.is_dir() or not path.exists()):
+            raise UserError(
+                f"{where}: there is no trace '{self.trace}': neither a file nor one of "
+                f"{', '.join(names)}",
+                "name a file that drivebay trace info can read",
+            )
+
+    def source(self, seed: int) -> _core.TraceSource:
+        """Where its requests come from; `seed` is of a synthesized one."""
+        if self.trace in _core.synth_names():
+            return _core.TraceSource.synth(self.trace, self.scale, seed)
+        return _core.TraceSource.file(self.trace)
+
+    def options(self, *, seed: int = 1) -> _core.ReplayOptions:
+        """How it is replayed; `seed` is of what is written to a real drive."""
+        idle = self.idle_ms_max
+        return _core.ReplayOptions(
+            mode=self.mode,
+            idle_max_s=None if idle is None else idle / 1000,
+            time_percent=self.time_percent,
+            rule=self.rule,
+            trim=self.trim,
+            seed=seed,
+        )
