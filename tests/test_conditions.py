@@ -10,7 +10,6 @@ import pyarrow as pa
 from fakes import FakeTarget, small_suite
 
 from drivebay import analysis, results, review
-from drivebay.analysis.conditions import telemetry
 from drivebay.definitions.suites import Test
 from drivebay.report.reference import conditions as conditions_of
 from drivebay.results.records import TELEMETRY_SCHEMA, PhaseResult
@@ -53,8 +52,12 @@ def test_conditions_of_a_review(tmp_path: Path) -> None:
     assert (found.seconds, found.missed_seconds) == (40, 1)
     assert found.host == {"kernel": "Linux 6.1"} and found.read == ("drive temperature",)
     step = result.step("random-read")
-    assert telemetry(step, "qd1") == {"drive.temperature_c": [(-0.5, 40.0), (0.5, 41.0)]}
-    assert telemetry(step, "qd2") == {}
+    table = step.telemetry("qd1")
+    assert table is not None and table.select(["name", "second", "value"]).to_pylist() == [
+        {"name": "drive.temperature_c", "second": second, "value": value}
+        for second, value in ((-0.5, 40.0), (0.5, 41.0))
+    ]
+    assert not (other := step.telemetry("qd2")) or other.num_rows == 0
 
 
 def test_the_report_says_them_as_text(tmp_path: Path) -> None:
@@ -72,4 +75,4 @@ def test_a_virtual_drive_has_none(tmp_path: Path) -> None:
     result = results.load(review.run(FakeTarget, small_suite(), out=tmp_path / "r"))
     found = analysis.conditions(result)
     assert found == analysis.Conditions((), {}, {}, (), 0, 0, None, {})
-    assert telemetry(result.steps[0], "run") == {} and result.steps[0].telemetry() is None
+    assert result.steps[0].telemetry() is None

@@ -1,7 +1,6 @@
 """Under which conditions a real drive's tests ran: validity warnings, interruptions, telemetry.
 
-Everything comes from the result's steps; a virtual drive has none of it. The series of telemetry
-are tidied for charts: one list of (second, value) per reading.
+Everything comes from the result's steps; a virtual drive has none of it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.results import Result, Step
+from drivebay.results import Result
 
 
 @dataclass(frozen=True)
@@ -71,17 +70,3 @@ def conditions(result: Result) -> Conditions:
         link=link,
         host=host,
     )
-
-
-def telemetry(step: Step, phase: str) -> dict[str, list[tuple[float, float]]]:
-    """Every reading of a phase over its seconds, by name ("drive.temperature_c"); {} if none.
-
-    Seconds before 0 are of what came before the phase. Units are the name's ending.
-    """
-    table = step.telemetry(phase)
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    if table is not None:
-        rows = zip(*(table[name].to_pylist() for name in ("name", "second", "value")), strict=True)
-        for name, second, value in rows:
-            found[name].append((second, value))
-    return dict(found)

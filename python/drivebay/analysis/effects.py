@@ -104,12 +104,6 @@ class Effect:
     chance_percent: float
     slope: float | None
 
-    @property
-    def span(self) -> float:
-        """From the lowest mean to the highest, in the figure's unit."""
-        means = [one.mean for one in self.levels if one.n]
-        return max(means) - min(means) if means else 0.0
-
 
 @dataclass(frozen=True)
 class Interaction:

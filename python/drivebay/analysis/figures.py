@@ -36,6 +36,8 @@ class Figure:
     """One number with what is needed to believe it.
 
     `spread` is in the figure's own unit, of the kind `spread_kind` says; `n` counts `n_kind`.
+    `place` says at which load an extreme was found ("at 128 KiB"), so that drives with different
+    places have one label.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Figure:
     n: int = 0
     n_kind: str = SAMPLES
     note: str = ""
+    place: str = ""
 
 
 def sampled(

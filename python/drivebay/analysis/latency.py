@@ -17,7 +17,6 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 PERCENTILES: tuple[float, ...] = (50.0, 99.0, 99.9, 99.99)
 BIN_ERROR_PERCENT = 1.6
@@ -46,16 +45,14 @@ def empty() -> Histogram:
     return Histogram(none, none, none)
 
 
-def from_table(table: pa.Table, direction: str | None = None) -> Histogram:
-    """Counts of one direction ("read" or "write"), or of both together.
+def from_table(table: pa.Table) -> Histogram:
+    """Counts of both directions together.
 
     Raises
     ------
     ValueError
         If bins overlap without being the same bin.
     """
-    if direction is not None:
-        table = table.filter(pc.equal(table.column("direction"), direction))
     columns = (table.column(name).to_numpy() for name in ("low_ns", "high_ns", "count"))
     low, high, count = (np.asarray(column, dtype=np.int64) for column in columns)
     return merge([Histogram(low, high, count)])

@@ -40,8 +40,8 @@ def mixes(test: Test, phases: Phases) -> Measured:
     for key, words, pick in (("lowest", "Lowest", min), ("highest", "Highest", max)):
         if phases:
             one = pick(phases, key=lambda phase: phase.step.rate_mb_s)
-            of = f"{words} of the mixes, {mix_words(one.workload)}"
-            rows.append(rate(f"rate_{key}", of, one.step))
+            row = rate(f"rate_{key}", f"{words} of the mixes", one.step)
+            rows.append(replace(row, place=f"at {mix_words(one.workload)}"))
     for phase in phases:
         percent, words = phase.workload.read_percent, mix_words(phase.workload)
         rows.append(rate(f"rate_r{percent}", f"Data rate at {words}", phase.step))
@@ -58,8 +58,8 @@ def sizes(test: Test, phases: Phases) -> Measured:
         if not some:
             continue
         best = max(some, key=lambda phase: phase.step.rate_mb_s)
-        size = binary_bytes(best.workload.block_bytes)
-        rows.append(rate(f"highest_{name}", f"Highest rate of {words}, at {size}", best.step))
+        row = rate(f"highest_{name}", f"Highest {name} rate", best.step)
+        rows.append(replace(row, place=f"at {binary_bytes(best.workload.block_bytes)}"))
         for phase in some:
             of = f"Data rate of {words} of {binary_bytes(phase.workload.block_bytes)}"
             rows.append(rate(f"rate_{name}_{phase.workload.block_bytes}", of, phase.step))

@@ -43,6 +43,8 @@ MARK = ".drivebay-bench"
 """In every Bench, from its first moment on: what has it may be written over."""
 NAME_WIDTH = 22
 """Where a drive's name is broken into lines beside a chart, in signs."""
+STEADINESS = ("sd_iops", "mean_over_sd")
+"""Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""
 PAIRS_MAX = 24
 """Up to so many reviews the Bench holds what sets every two of them apart, in sentences."""
 
@@ -173,9 +175,9 @@ def _review(one: Shown) -> Json:
 
 
 def _values(one: Shown, measured: Measured) -> dict[str, list[Any]]:
-    """By figure: value, spread, its words, samples in words, published value and words."""
+    """By figure: value, spread, its words, samples in words; published value, words, relation."""
     printed = {
-        row.key: (row.published, row.published_text)
+        row.key: (row.published, row.published_text, row.published_relation)
         for row in one.entry.review.headline
         if row.test_id == measured.test.id and row.published is not None
     }
@@ -184,9 +186,8 @@ def _values(one: Shown, measured: Measured) -> dict[str, list[Any]]:
         found = measured.figures.get(bar.key)
         if found is None:
             continue
-        detail = figures.spread_words(found.spread, found.spread_kind, found.n)
-        detail = detail or (f"n = {found.n:,}" if found.value is not None and found.n else "")
-        row: list[Any] = [found.value, found.spread, number(found.value), detail or found.note]
+        words = [number(found.value), figures.detail(found)]
+        row: list[Any] = [found.value, found.spread, *words]
         values[bar.key] = row + list(printed.get(bar.key, ()))
     return values
 
@@ -200,7 +201,9 @@ def _bars(way: Way, reviews: Sequence[Shown]) -> list[Json]:
             continue
         for bar in kinds.of(measured.test.kind).bars(measured):
             row = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
-            rows.setdefault(bar.key, row)
+            row = rows.setdefault(bar.key, row)
+            if bar.key in STEADINESS and one.entry.kind == "virtual":
+                row["better"] = ""
     return list(rows.values())
 
 

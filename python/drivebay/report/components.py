@@ -17,7 +17,8 @@ class Bar:
     """One bar; `spread` is drawn as a whisker of that length on both sides, `words` stand for the
     value where it is more than a number ("about 7,500").
 
-    `colour` is a theme name; published figures use "@published-fill" and are hatched.
+    `colour` is a theme name; published figures use "@published-fill" and are hatched. `bound` is
+    "gt" or "lt" where only one end of a published figure is known.
     """
 
     label: str
@@ -27,23 +28,29 @@ class Bar:
     detail: str = ""
     words: str = ""
     published: bool = False
+    bound: str = ""
 
 
 def bars(
-    title: str, unit: str, rows: Sequence[Bar], *, better: str = "higher", of: Html | None = None
+    title: str,
+    unit: str,
+    rows: Sequence[Bar],
+    *,
+    better: str = "higher",
+    of: tuple[str, str] | None = None,
 ) -> Html:
-    """Horizontal bars on one scale from zero; rows without a value say so. `of` stands before the
-    title."""
+    """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
+    the title and the anchor that they lead to."""
     top = max((abs(row.value) + (row.spread or 0) for row in rows if row.value), default=1.0)
     words = [word for word in (unit, f"{better} is better" if better else "") if word]
-    caption = el(
-        "caption",
-        [el("strong", of), el("span", title, class_="of")] if of else el("strong", title),
-        el("span", ", ".join(words), class_="unit"),
-    )
-    save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {title}")
+    name, heading = title, [el("strong", title)]
+    if of is not None:
+        name = f"{of[0]}: {title}"
+        heading = [el("strong", el("a", of[0], href=f"#{of[1]}")), el("span", title, class_="of")]
+    caption = el("caption", heading, el("span", ", ".join(words), class_="unit"))
+    save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {name}")
     body = el("tbody", [_bar(row, top) for row in rows])
-    table = el("table", caption, body, class_="bars", data_title=title, data_unit=unit)
+    table = el("table", caption, body, class_="bars", data_title=name, data_unit=unit)
     return el("div", table, el("p", save, class_="save"), class_="bars-box")
 
 
@@ -60,7 +67,7 @@ def _bar(row: Bar, top: float) -> Html:
         whisker = el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%")
     fill = el(
         "i",
-        class_="fill published" if row.published else "fill",
+        class_=f"fill published {row.bound}".rstrip() if row.published else "fill",
         style=f"width:{width:.2f}%;--bar:var(--{row.colour.removeprefix('@')})",
     )
     track = el("span", fill, whisker, class_="track", aria_hidden="true")

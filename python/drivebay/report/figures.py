@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drivebay.analysis import Measured, latency
-from drivebay.analysis.figures import SD
+from drivebay.analysis.figures import SD, Figure
 from drivebay.report.components import Bar, bars, details, facts, table
 from drivebay.report.markup import Child, Html
 from drivebay.report.runs import Run
@@ -24,6 +24,7 @@ def published_bars(run: Run, key: str) -> list[Bar]:
             + ("; not compared: shortened run" if row.verdict == "shortened" else ""),
             words=row.published_text.removesuffix(row.unit).strip(),
             published=True,
+            bound=row.published_relation if row.published_relation in ("gt", "lt") else "",
         )
         for row in run.entry.review.headline
         if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None
@@ -37,29 +38,31 @@ def figure_bars(
     key: str,
     *,
     better: str = "higher",
-    of: Html | None = None,
+    of: tuple[str, str] | None = None,
 ) -> Html:
-    """One figure of every run as bars, each published figure right under its own; `of` stands
-    before the title."""
+    """One figure of every run as bars, each published figure right under its own; `of` are
+    words before the title and the anchor that they lead to."""
     rows: list[Bar] = []
     for run in found:
         one = run.measured.figures.get(key)
         if one is None:
             rows.append(Bar(_bar_name(run), None, run.colour, detail="run too short for it"))
             continue
-        detail = spread_words(one.spread, one.spread_kind, one.n) or (
-            f"n{GAP}={GAP}{one.n:,}" if one.value is not None and one.n else one.note
-        )
-        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail))
+        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail(one)))
         rows += published_bars(run, key)
     return bars(title, unit, rows, better=better, of=of)
 
 
-def spread_words(spread: float | None, kind: str, n: int) -> str:
-    """ "± 48.9 sd, n = 400", empty where there is no spread."""
-    if spread is None:
-        return ""
-    return f"±{GAP}{number(spread)}{' sd' if kind == SD else ''}, n{GAP}={GAP}{n:,}"
+def detail(one: Figure) -> str:
+    """What stands beside a bar: where the figure was found, spread and samples, or why it is not
+    there: "± 48.9 sd, n = 400"."""
+    words = one.note
+    if one.spread is not None:
+        kind = " sd" if one.spread_kind == SD else ""
+        words = f"±{GAP}{number(one.spread)}{kind}, n{GAP}={GAP}{one.n:,}"
+    elif one.value is not None and one.n:
+        words = f"n{GAP}={GAP}{one.n:,}"
+    return ", ".join(filter(None, (one.place, words)))
 
 
 def _bar_name(run: Run) -> str:
@@ -161,7 +164,7 @@ def figures_table(runs: Sequence[Run]) -> Html:
                     quantity(figure.value, figure.unit),
                     spread_words,
                     f"{figure.n:,} {figure.n_kind}" if figure.n else "",
-                    figure.note,
+                    figure.place or figure.note,
                 ]
             )
     return details(

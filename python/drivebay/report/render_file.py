@@ -312,7 +312,8 @@ class _Drawing:
         elif axis.tick_step:
             own.set_major_locator(MultipleLocator(axis.tick_step))
         else:
-            own.set_major_locator(MaxNLocator(4 if axes is not self.panes[0] and not flat else 8))
+            few = axes is not self.panes[0] and not flat
+            own.set_major_locator(MaxNLocator(4 if few else 8, steps=[1, 2, 2.5, 5, 10]))
         if axis.limits is not None:
             limits(*axis.limits)
         elif axis.include is not None:

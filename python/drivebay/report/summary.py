@@ -190,8 +190,8 @@ def _key_bars(entries: Sequence[Entry]) -> list[Html]:
         if not found or not left.get(test.kind) or (test.kind == "ladder" and len(test.phases) < 2):
             continue
         bar = kinds.of(test.kind).bars(found[0].measured)[0]
-        title = el("a", test.title, href=f"#{test.id}")
-        shown.append(figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=title))
+        of = (test.title, test.id)
+        shown.append(figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of))
         left[test.kind] -= 1
     return shown
 
@@ -340,7 +340,8 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
         return el("td", el("span", DASH, class_="num"))
     if row.value is None:
         return el("td", el("span", DASH, class_="num"), el("small", row.note, class_="why"))
-    words = [f"±{GAP}{number(row.spread)}"] if row.spread is not None else []
+    words = [row.place] if row.place else []
+    words += [f"±{GAP}{number(row.spread)}"] if row.spread is not None else []
     words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
     below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")
     said_of = (

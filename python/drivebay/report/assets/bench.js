@@ -5,7 +5,7 @@
 // at. Nothing is computed here but order and places.
 "use strict";
 const DrivebayBench = (() => {
-  const { themeName, prefersDark, draw, merge, csv, picture, save, setPrinting } = DrivebayCharts;
+  const { draw, merge, csv, picture, save, follow } = DrivebayCharts;
   const CHOSEN_MAX = 12;
   const SHOWN_FIRST = 12;
   const FOLDED_ABOVE = 10;
@@ -196,7 +196,7 @@ const DrivebayBench = (() => {
   // --- bars in rank order -------------------------------------------------------------------------
 
   const barRow = (review, test, bar, top, place) => {
-    const [value, spread, words, detail, printed, said] = review.values[test.key][bar.key];
+    const [value, spread, words, detail, printed, said, relation] = review.values[test.key][bar.key];
     const on = state.drives.includes(review.key);
     const width = Math.max(0, Math.min(100, (100 * value) / top));
     const fill = el("i", { class: "fill", style: `width:${width.toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--muted)"}` });
@@ -209,7 +209,7 @@ const DrivebayBench = (() => {
     if (on && typeof printed === "number") {
       const share = Math.max(0, Math.min(100, (100 * printed) / top));
       rows.push(el("tr", {}, el("th", { scope: "row", class: "published" }, "published"),
-        el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, el("i", { class: "fill published", style: `width:${share.toFixed(2)}%;--bar:var(--published-fill)` })),
+        el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, el("i", { class: `fill published ${relation}`, style: `width:${share.toFixed(2)}%;--bar:var(--published-fill)` })),
           el("span", { class: "value" }, el("b", {}, said)))));
     }
     return rows;
@@ -234,7 +234,7 @@ const DrivebayBench = (() => {
     const box = el("div", { class: "rank" });
     const table = el("table", { class: "bars", "data-title": bar.title },
       el("caption", {}, el("strong", {}, bar.title), el("span", { class: "unit" }, [bar.unit, better].filter(Boolean).join(", "))),
-      el("tbody", {}, shown.flatMap((review) => barRow(review, test, bar, top, list.length > 1 ? places.get(review.key) : 0))));
+      el("tbody", {}, shown.flatMap((review) => barRow(review, test, bar, top, list.length > 1 && bar.better ? places.get(review.key) : 0))));
     box.append(table);
     if (shown.length < list.length && state.bars !== "chosen") {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
@@ -382,26 +382,7 @@ const DrivebayBench = (() => {
 
   // --- colours, width, paper ----------------------------------------------------------------------
 
-  const repaint = () => { for (const figure of live.keys()) if (figure.isConnected) paint(figure); };
-  const button = document.getElementById("theme");
-  const nameButton = () => { button.textContent = themeName() === "dark" ? "Light" : "Dark"; };
-  button.addEventListener("click", () => {
-    document.documentElement.dataset.theme = themeName() === "dark" ? "light" : "dark";
-    try { localStorage.setItem("drivebay-theme", themeName()); } catch (e) { /* no storage */ }
-    nameButton();
-    repaint();
-  });
-  prefersDark.addEventListener("change", () => { nameButton(); repaint(); });
-  let width = innerWidth;
-  let later = 0;
-  addEventListener("resize", () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
-    clearTimeout(later);
-    later = setTimeout(repaint, 120);
-  });
-  addEventListener("beforeprint", () => { setPrinting(true); document.body.classList.add("printing"); repaint(); });
-  addEventListener("afterprint", () => { setPrinting(false); document.body.classList.remove("printing"); repaint(); });
+  follow(() => { for (const figure of live.keys()) if (figure.isConnected) paint(figure); });
   addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); });
   // The address belongs to the choice: links within the page only move.
   document.querySelector("nav").addEventListener("click", (event) => {
@@ -413,7 +394,6 @@ const DrivebayBench = (() => {
     target.setAttribute("tabindex", "-1");
     target.focus({ preventScroll: true });
   });
-  nameButton();
 
   return {
     // Called by data/index.js.

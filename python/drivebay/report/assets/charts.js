@@ -218,7 +218,35 @@ const DrivebayCharts = ((themes) => {
     return Plotly.toImage({ data: traces, layout, config }, { format, width: layout.width, height: layout.height + 40, scale: format === "png" ? 2 : 1 });
   };
 
-  const setPrinting = (on) => { printing = on; };
+  // Draws again with the theme's button, the system's colours, the window's width, and on paper,
+  // where charts are light; `before` and `after` prepare the page for paper.
+  const follow = (redraw, before = redraw, after = () => {}) => {
+    const button = document.getElementById("theme");
+    const changed = () => { button.textContent = themeName() === "dark" ? "Light" : "Dark"; redraw(); };
+    button.addEventListener("click", () => {
+      root.dataset.theme = themeName() === "dark" ? "light" : "dark";
+      try { localStorage.setItem("drivebay-theme", root.dataset.theme); } catch (e) { /* no storage */ }
+      changed();
+    });
+    prefersDark.addEventListener("change", changed);
+    let width = innerWidth;
+    let later = 0;
+    addEventListener("resize", () => {
+      if (innerWidth === width || printing) return;
+      width = innerWidth;
+      clearTimeout(later);
+      later = setTimeout(redraw, 120);
+    });
+    const paper = (on) => {
+      printing = on;
+      document.body.classList.toggle("printing", on);
+      if (on) before();
+      else { after(); redraw(); }
+    };
+    addEventListener("beforeprint", () => paper(true));
+    addEventListener("afterprint", () => paper(false));
+    changed();
+  };
 
-  return { themes, themeName, prefersDark, build, draw, merge, csv, barsCsv, picture, save, setPrinting };
+  return { draw, merge, csv, barsCsv, picture, save, follow };
 })(DRIVEBAY_THEMES);

@@ -2,9 +2,8 @@
 // views. Charts are drawn when they come near the window, so that the text can be read at once.
 "use strict";
 (() => {
-  const { draw, themeName, prefersDark, csv, barsCsv, picture, save, setPrinting } = DrivebayCharts;
+  const { draw, csv, barsCsv, picture, save, follow } = DrivebayCharts;
   const charts = JSON.parse(document.getElementById("data").textContent);
-  const root = document.documentElement;
   const drawn = new Set();
 
   const boxes = new Map();
@@ -79,39 +78,12 @@
     else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
   });
 
-  const button = document.getElementById("theme");
-  const nameButton = () => { button.textContent = themeName() === "dark" ? "Light" : "Dark"; };
-  button.addEventListener("click", () => {
-    root.dataset.theme = themeName() === "dark" ? "light" : "dark";
-    try { localStorage.setItem("drivebay-theme", root.dataset.theme); } catch (e) { /* no storage */ }
-    nameButton();
-    redraw();
-  });
-  prefersDark.addEventListener("change", () => { nameButton(); redraw(); });
-
-  let width = innerWidth;
-  let waiting = 0;
-  addEventListener("resize", () => {
-    if (innerWidth === width || document.body.classList.contains("printing")) return;
-    width = innerWidth;
-    clearTimeout(waiting);
-    waiting = setTimeout(redraw, 120);
-  });
-
-  // On paper every chart is drawn, in light colours, and everything folded is open.
+  // On paper every chart is drawn and everything folded is open.
   const folded = [];
-  addEventListener("beforeprint", () => {
-    setPrinting(true);
+  follow(redraw, () => {
     for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; folded.push(one); }
-    document.body.classList.add("printing");
     for (const id of boxes.keys()) show(id);
-  });
-  addEventListener("afterprint", () => {
-    setPrinting(false);
-    document.body.classList.remove("printing");
-    for (const one of folded.splice(0)) one.open = false;
-    redraw();
-  });
+  }, () => { for (const one of folded.splice(0)) one.open = false; });
 
   // The section that is being read, in the bar on top.
   const links = new Map();
@@ -127,6 +99,5 @@
   for (const page of document.querySelectorAll(".page")) reading.observe(page);
 
   if (window.requestIdleCallback && boxes.size) requestIdleCallback(library, { timeout: 2000 });
-  nameButton();
   for (const [id, box] of boxes) { captions(id); near.observe(box); }
 })();

@@ -114,6 +114,8 @@ def _scatter(
     sensors: Sequence[str] = (),
 ) -> Panel:
     axis = Switch("axis", "Axis", scales)
+    if any(one.group.startswith("published") for one in chart.series):
+        lead += " Dashed: the published mean of the last seconds."
     virtual = any(run.entry.kind == "virtual" for run in found)
     return Panel(
         title,
@@ -330,7 +332,7 @@ def _mixed_say(measured: Measured) -> list[str]:
         return []
     return [
         f"{measured.test.title}: {quantity(mean.value, 'MB/s')}, {inside(mean.label)}; "
-        f"{inside(lowest.label)}, {quantity(lowest.value, 'MB/s')}."
+        f"{inside(lowest.label)}, {lowest.place}, {quantity(lowest.value, 'MB/s')}."
     ]
 
 
