@@ -96,21 +96,13 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
             for step in result.missing
         ]
         who = f"{entry.name}: " if len(all_entries) > 1 else ""
+        done = f"{who}{len(result.done)} of {len(result.steps)} tests are done."
+        resume = el("code", f"drivebay review --resume {result.folder.name}")
         notices.append(
             el(
                 "aside",
-                el(
-                    "p",
-                    el("strong", f"{who}{len(result.done)} of {len(result.steps)} tests are done."),
-                    " Without figures so far:",
-                ),
-                el("ul", rows),
-                el(
-                    "p",
-                    "To go on: ",
-                    el("code", f"drivebay review --resume {result.folder.name}"),
-                    " in the folder that holds it.",
-                ),
+                el("p", el("strong", done), " To go on: ", resume, " in the folder that holds it."),
+                details(f"{len(rows)} without figures so far", el("ul", rows)),
                 class_="notice",
             )
         )
