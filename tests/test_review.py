@@ -464,7 +464,7 @@ def test_a_real_drive_is_changed_by_a_person_and_the_review_goes_on_after(tmp_pa
     folder = review.run(lambda: target, suite, out=tmp_path / "r", sink=Ear())
     assert cooled.id not in target.ran and len(target.ran) == len(suite.tests) - 1
     assert cooled.id in told[0] and told[0].endswith("--modified heatsink")
-    review.run(lambda: target, suite, out=folder, resume=True, fitted=("heatsink",), sink=Ear())
+    review.run(lambda: target, suite, out=folder, resume=True, modified=("heatsink",), sink=Ear())
     assert target.ran[-1] == cooled.id and len(told) == 1
     assert len(results.load(folder).done) == len(suite.tests)
     whole = review.run(FakeTarget, suite, out=tmp_path / "virtual")

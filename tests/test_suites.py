@@ -129,8 +129,8 @@ def test_thermal_suite_has_every_test_twice() -> None:
             cooled.page,
         )
     suite = suites.load("thermal-2015")
-    assert [t.id for t in suite.with_fitted(("heatsink",))] == [t.id for t in tests[1::2]]
-    assert [t.id for t in suite.with_fitted(())] == [t.id for t in tests[::2]]
+    assert [t.id for t in suite.with_modified(("heatsink",))] == [t.id for t in tests[1::2]]
+    assert [t.id for t in suite.with_modified(())] == [t.id for t in tests[::2]]
 
 
 def test_every_load_of_the_2015_suite_meets_written_data_only() -> None:

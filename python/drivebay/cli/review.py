@@ -288,7 +288,7 @@ def _run(factory: Callable[[], Target], suite: Suite, given: Options, **more: An
     sink = ReviewProgress()
     try:
         return engine.run(
-            factory, suite, sink=sink, jobs=given.jobs, fitted=tuple(given.modified or ()), **more
+            factory, suite, sink=sink, jobs=given.jobs, modified=tuple(given.modified or ()), **more
         )
     finally:
         sink.end()
@@ -353,7 +353,7 @@ def _confirm(factory: Callable[[], Target], suite: Suite, given: Options) -> Non
 
 def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
     """The tests that a real drive with these changes can run now."""
-    tests = suite.with_fitted(modified)
+    tests = suite.with_modified(modified)
     if not tests:
         asked = sorted({word for test in suite.tests for word in test.what_if})
         state = f"a drive modified by {', '.join(modified)}" if modified else "an unmodified drive"

@@ -6,6 +6,7 @@ phase's label comes first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,25 @@ TELEMETRY_SCHEMA = pa.schema(
     [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
 )
 STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
+
+
+def measured_series(**columns: Any) -> pa.Table:
+    """A series of a real drive: the columns of I/Os and latency, one value for each second. Latency
+    is unknown where nothing completed; what sensors say is not in it yet."""
+    rows = len(columns["reads"])
+    idle = columns["reads"] + columns["writes"] == 0
+    columns["latency_ns_mean"] = pa.array(columns["latency_ns_mean"], pa.float64(), mask=idle)
+    unknown = idle | (columns["latency_ns_max"] == 0)
+    columns["latency_ns_max"] = pa.array(columns["latency_ns_max"], pa.int64(), mask=unknown)
+    sensors = dict.fromkeys(("temperature_c", "power_w", "throttle_stage"), [None] * rows)
+    return pa.table({"second": range(rows), **columns, **sensors}, schema=SERIES_SCHEMA)
+
+
+def histogram(rows: Iterable[tuple[str, int, int, int]]) -> pa.Table:
+    """The table of (direction, low_ns, high_ns, count)."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(HISTOGRAM_SCHEMA)
+    arrays = [pa.array(c, field.type) for c, field in zip(columns, HISTOGRAM_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=HISTOGRAM_SCHEMA)
 
 
 @dataclass(frozen=True)

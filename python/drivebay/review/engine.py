@@ -58,7 +58,7 @@ def run(
     drive: str = "",
     sink: Sink | None = None,
     jobs: int | None = None,
-    fitted: tuple[str, ...] = (),
+    modified: tuple[str, ...] = (),
 ) -> Path:
     """Runs a review, or goes on with one, and returns its result folder.
 
@@ -71,7 +71,7 @@ def run(
     seed : 0 to SEED_MAX; the same seed gives a virtual drive the same result bit for bit.
     drive : what the user gave for the target, kept in the manifest for `resume`.
     jobs : virtual tests to run side by side, default by processors and memory.
-    fitted : how a person has changed a real drive, in the words of the tests' `what_if`; tests that
+    modified : how a person has modified a real drive, as the tests' `what_if` has it; tests that
         need it otherwise stay pending, and are named.
 
     Raises
@@ -97,7 +97,7 @@ def run(
             )
         if target.kind != "virtual":
             suite = suite.in_real_time()
-        now = suite.tests if target.kind == "virtual" else suite.with_fitted(fitted)
+        now = suite.tests if target.kind == "virtual" else suite.with_modified(modified)
         if not resume:
             target.check(now)
         with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:
@@ -115,11 +115,11 @@ def run(
 
             sink.begin(plan, jobs=workers)
             try:
-                crew = _Crew(lambda: make(target_factory()), make(target), folder, plan, sink)
-                crew.work(workers)
+                pool = _Pool(lambda: make(target_factory()), make(target), folder, plan, sink)
+                pool.work(workers)
             finally:
                 sink.end()
-            for line in _to_be_fitted(folder, fitted):
+            for line in _waiting_for_modification(folder, modified):
                 sink.warn(line)
             folder.log("finished")
             return folder.path
@@ -180,7 +180,7 @@ def _open_folder(
     raise AssertionError("unreachable: numbers do not end")
 
 
-class _Crew:
+class _Pool:
     """The workers of one review and what they share."""
 
     def __init__(
@@ -336,12 +336,12 @@ def _with_interruptions(
     return replace(first, conditions={**first.conditions, **said})
 
 
-def _to_be_fitted(folder: Folder, fitted: tuple[str, ...]) -> list[str]:
+def _waiting_for_modification(folder: Folder, modified: tuple[str, ...]) -> list[str]:
     """Which tests wait for a person to change the drive, and how to go on."""
     waiting: dict[tuple[str, ...], list[str]] = {}
     left = {entry.id for entry in folder.manifest.steps if entry.state == "pending"}
     for test in folder.manifest.suite.tests:
-        if test.id in left and set(test.what_if) != set(fitted):
+        if test.id in left and set(test.what_if) != set(modified):
             waiting.setdefault(test.what_if, []).append(test.id)
     command = f"drivebay review --resume {shlex.quote(_short(folder.path))}"
     return [

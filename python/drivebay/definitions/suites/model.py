@@ -542,9 +542,9 @@ class Suite(Data):
         """The form for a real drive: no rest is longer than its `waiting_s`."""
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in self.tests)})
 
-    def with_fitted(self, fitted: tuple[str, ...]) -> tuple[Test, ...]:
+    def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:
         """The tests that a real drive can do which a person has changed so, and not otherwise."""
-        return tuple(test for test in self.tests if set(test.what_if) == set(fitted))
+        return tuple(test for test in self.tests if set(test.what_if) == set(modified))
 
     def selected(self, ids: tuple[str, ...]) -> Suite:
         """Only these tests, in the suite's order."""

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Stable
-from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+from drivebay.results.records import histogram, measured_series
 
 OLDEST = (3, 25)
 NEWEST = (3, 41)
@@ -302,22 +302,14 @@ class Recorder:
         reads, writes = self._differences("reads"), self._differences("writes")
         ios = reads + writes
         latency = np.diff(self._cumulative("latency_ns_sum"), prepend=0.0)
-        highest = self._highest_per_row(ends)
-        busy = ios > 0
-        unknown = [None] * len(ends)
-        columns = {
-            "second": np.arange(len(ends), dtype=np.int32),
-            "reads": reads,
-            "writes": writes,
-            "read_bytes": self._bytes(reads, "read"),
-            "write_bytes": self._bytes(writes, "write"),
-            "latency_ns_mean": pa.array(latency / np.maximum(ios, 1), mask=~busy),
-            "latency_ns_max": pa.array(highest, mask=~busy | (highest == 0)),
-            "temperature_c": unknown,
-            "power_w": unknown,
-            "throttle_stage": unknown,
-        }
-        return pa.table(columns, schema=SERIES_SCHEMA)
+        return measured_series(
+            reads=reads,
+            writes=writes,
+            read_bytes=self._bytes(reads, "read"),
+            write_bytes=self._bytes(writes, "write"),
+            latency_ns_mean=latency / np.maximum(ios, 1),
+            latency_ns_max=self._highest_per_row(ends),
+        )
 
     def _bytes(self, ios: npt.NDArray[np.int64], direction: Direction) -> npt.NDArray[np.int64]:
         """Bytes of each row: all I/Os have one size, so they follow the counts."""
@@ -344,8 +336,7 @@ class Recorder:
                 if middle == max(total.bins):  # fio's last bin holds all above 17 s
                     high = max(high, total.latency_ns_max + 1)
                 rows.append((direction, low, high, count))
-        named = [dict(zip(HISTOGRAM_SCHEMA.names, row, strict=True)) for row in rows]
-        return pa.Table.from_pylist(named, schema=HISTOGRAM_SCHEMA)
+        return histogram(rows)
 
 
 def _steps(cumulative: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

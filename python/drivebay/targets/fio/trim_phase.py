@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase
-from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, PhaseResult
+from drivebay.results.records import PhaseResult, histogram, measured_series
 from drivebay.targets.fio.trim import Check, Step, Timed
 from drivebay.targets.trim_verdict import BLOCK_BYTES
 
@@ -49,7 +49,10 @@ def read(phase: Phase, check: Check, step: Step) -> tuple[PhaseResult, float]:
         read_bytes=reads * BLOCK_BYTES,
         write_bytes=0,
         series=_series(timed, zero),
-        histogram=_histogram(timed),
+        histogram=histogram(
+            ("read", *one, count)
+            for one, count in sorted(Counter(map(bin_of, timed.took_ns)).items())
+        ),
     )
     return result, zero
 
@@ -62,33 +65,15 @@ def _series(timed: Timed, zero: float) -> pa.Table:
     total = np.bincount(seconds, weights=took, minlength=rows)
     highest = np.zeros(rows, dtype=np.int64)
     np.maximum.at(highest, seconds, took)
-    none, unknown = count == 0, [None] * rows
-    columns = {
-        "second": np.arange(rows),
-        "reads": count,
-        "writes": np.zeros(rows, dtype=np.int64),
-        "read_bytes": count * BLOCK_BYTES,
-        "write_bytes": np.zeros(rows, dtype=np.int64),
-        "latency_ns_mean": pa.array(total / np.maximum(count, 1), mask=none),
-        "latency_ns_max": pa.array(highest, mask=none),
-        "temperature_c": unknown,
-        "power_w": unknown,
-        "throttle_stage": unknown,
-    }
-    arrays = [pa.array(columns[field.name], field.type) for field in SERIES_SCHEMA]
-    return pa.Table.from_arrays(arrays, schema=SERIES_SCHEMA)
-
-
-def _histogram(timed: Timed) -> pa.Table:
-    counts = Counter(map(bin_of, timed.took_ns))
-    bins = sorted(counts)
-    columns = {
-        "direction": ["read"] * len(bins),
-        "low_ns": [low for low, _ in bins],
-        "high_ns": [high for _, high in bins],
-        "count": [counts[one] for one in bins],
-    }
-    return pa.table(columns, schema=HISTOGRAM_SCHEMA)
+    none = np.zeros(rows, dtype=np.int64)
+    return measured_series(
+        reads=count,
+        writes=none,
+        read_bytes=count * BLOCK_BYTES,
+        write_bytes=none,
+        latency_ns_mean=total / np.maximum(count, 1),
+        latency_ns_max=highest,
+    )
 
 
 def bin_of(ns: int) -> tuple[int, int]:
