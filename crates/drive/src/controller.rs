@@ -1,158 +1,161 @@
-//! The controller's cores: what firmware costs, and for whom it works.
+//! The controller: cores, data paths and, in a half-duplex one, the arbiter between reads and writes.
 //!
-//! Source of the split: SM951's controller has three ARM cores, one for the host and two for the flash
-//! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the two flash
-//! cores together; a command passes each in order. Collection runs on the flash core, so commands
-//! wait behind it; how much of a wait is collection's is remembered per command.
+//! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
+//! adds to a command is booked as throttling.
 
 use drivebay_units::Nanos;
 
-use crate::persist::{StateError, TIME_MAX, ensure, persist};
+use crate::arbiter::Arbiter;
+use crate::flash_core::FlashCore;
+use crate::persist::{StateError, persist};
+use crate::spec::{Costs, Spec, transfer};
+use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
 
-/// How many commands back the flash core remembers (a power of two): the deepest queue of a run.
-const REMEMBERED: usize = 1024;
-
-#[derive(Clone, Copy, Default)]
-struct Share {
-    end: Nanos,
-    collected: u64,
+/// Cores and data paths.
+pub struct Controller {
+    /// At the present clock.
+    costs: Costs,
+    /// At full clock.
+    nominal: Costs,
+    host_core: Fifo,
+    /// From the link into the write buffer.
+    write_path: Fifo,
+    /// From flash to the link, or the limit that heat sets.
+    read_path: Fifo,
+    flash_core: FlashCore,
+    arbiter: Option<Box<Arbiter>>,
 }
 
-persist!(Share: end, collected);
+persist!(Controller: host_core, write_path, read_path, flash_core, arbiter; given: costs, nominal);
 
-/// The flash core's timeline, with collection's share in it.
-#[repr(C)]
-pub struct FlashCore {
-    fifo: Fifo,
-    /// Nanoseconds given to anything so far. Between two fields that were just stored and are copied
-    /// together: one wide load of both would wait until the stores have left the processor.
-    busy: u64,
-    /// Nanoseconds given to collection so far.
-    collected: u64,
-    shares: Box<[Share; REMEMBERED]>,
-    head: usize,
-    tail: usize,
-}
-
-persist!(FlashCore: fifo, collected, busy, shares, head, tail);
-
-/// A host command's pass through the flash core.
-#[derive(Clone, Copy, Debug)]
-pub struct Pass {
-    /// When it was over.
-    pub end: Nanos,
-    /// Part of the wait that other host commands caused.
-    pub queued: Nanos,
-    /// Part of the wait that collection caused.
-    pub collection: Nanos,
-}
-
-impl FlashCore {
-    /// An idle core.
-    pub fn new() -> FlashCore {
-        FlashCore {
-            fifo: Fifo::default(),
-            collected: 0,
-            busy: 0,
-            shares: Box::new([Share::default(); REMEMBERED]),
-            head: 0,
-            tail: 0,
+impl Controller {
+    pub fn new(spec: &Spec) -> Controller {
+        let nominal = spec.throttle[0].costs;
+        Controller {
+            costs: nominal,
+            nominal,
+            host_core: Fifo::default(),
+            write_path: Fifo::default(),
+            read_path: Fifo::default(),
+            flash_core: FlashCore::new(),
+            arbiter: spec.turnaround.map(|turnaround| Box::new(Arbiter::new(turnaround))),
         }
     }
 
-    /// Whether what is remembered of commands can be.
+    /// Forgets all commands; work so far stays counted, and nothing is done before `ready`.
+    pub fn power_cut(&mut self, spec: &Spec, ready: Nanos) {
+        let mut flash_core = std::mem::replace(&mut self.flash_core, FlashCore::new());
+        flash_core.power_cut();
+        flash_core.wait_until(ready);
+        *self = Controller { costs: self.costs, flash_core, ..Controller::new(spec) };
+    }
+
     pub fn check(&self) -> Result<(), StateError> {
-        let remembered = self.tail <= self.head && self.head - self.tail < REMEMBERED;
-        let shares = self.shares.iter().all(|share| share.collected <= self.collected);
-        let counted = self.collected <= self.busy && self.busy <= TIME_MAX;
-        ensure(remembered && shares && counted, "the flash core's books")
+        self.flash_core.check()
     }
 
-    /// Serves a host command that arrives at `from` and costs `len`.
-    #[inline]
-    pub fn serve(&mut self, from: Nanos, len: Nanos) -> Pass {
-        while self.tail != self.head && self.shares[self.tail & (REMEMBERED - 1)].end <= from {
-            self.tail += 1;
+    /// What work costs at the present clock.
+    #[inline(always)]
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    pub fn set_costs(&mut self, costs: Costs) {
+        self.costs = costs;
+    }
+
+    #[inline(always)]
+    pub fn flash_core(&mut self) -> &mut FlashCore {
+        &mut self.flash_core
+    }
+
+    /// Nanoseconds that the flash core has worked so far, and until when it has work.
+    pub fn work(&self) -> (u64, Nanos) {
+        (self.flash_core.busy_ns(), self.flash_core.free_at())
+    }
+
+    /// When the host core can take another command.
+    #[inline(always)]
+    pub fn host_core_free_at(&self) -> Nanos {
+        self.host_core.free_at()
+    }
+
+    /// A command's pass through the host core.
+    #[inline(always)]
+    pub fn run_host_core(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
+        let (begin, end) = self.host_core.reserve(from, self.costs.host_core);
+        stages.add(Stage::Firmware, begin.since(from));
+        book_firmware(stages, self.costs.host_core, self.nominal.host_core);
+        end
+    }
+
+    /// A command's pass through the flash core, which takes what `cost` makes of the costs.
+    #[inline(always)]
+    pub fn run_flash_core(
+        &mut self,
+        from: Nanos,
+        cost: impl Fn(&Costs) -> Nanos,
+        stages: &mut Stages,
+    ) -> Nanos {
+        let (spent, nominal) = (cost(&self.costs), cost(&self.nominal));
+        let pass = self.flash_core.run(from, spent);
+        stages.add(Stage::Firmware, pass.queued);
+        stages.add(Stage::Gc, pass.gc);
+        book_firmware(stages, spent, nominal);
+        pass.end
+    }
+
+    /// `bytes` of a write pass the write path as they come over the link, the first at `first`, the last at
+    /// `arrived`; returns when all are in.
+    #[inline(always)]
+    pub fn receive(
+        &mut self,
+        first: Nanos,
+        arrived: Nanos,
+        bytes: u64,
+        stages: &mut Stages,
+    ) -> Nanos {
+        let len = transfer(bytes, self.costs.write_path_fs_per_byte);
+        let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
+        let accepted = self.write_path.reserve(first, len).1.max(arrived);
+        let wait = accepted.since(arrived);
+        let throttled =
+            if len > nominal_len { wait.since_or_zero(nominal_len) } else { Nanos::ZERO };
+        stages.add(Stage::Throttle, throttled);
+        stages.add(Stage::Buffer, wait.since(throttled));
+        accepted
+    }
+
+    /// When the data path to the link, or the limit that heat sets, lets a read go on.
+    #[inline(always)]
+    pub fn admit_read(&mut self, from: Nanos, bytes: u64, stages: &mut Stages) -> Nanos {
+        let (limit, nominal) =
+            (self.costs.read_limit_fs_per_byte, self.nominal.read_limit_fs_per_byte);
+        if limit == 0 {
+            return from;
         }
-        // Collection reserved in commands that end after `from`, the first of them included.
-        let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].collected;
-        let (begin, end) = self.fifo.reserve(from, len);
-        self.busy += len.0;
-        let wait = begin.since(from);
-        let collection = Nanos((self.collected - before).min(wait.0));
-        Pass { end, queued: wait.since(collection), collection }
+        let (begin, _) = self.read_path.reserve(from, transfer(bytes, limit));
+        let stage = if limit > nominal { Stage::Throttle } else { Stage::Firmware };
+        stages.add(stage, begin.since(from));
+        begin
     }
 
-    /// Gives `len` to collection, right behind what was served last.
-    #[inline]
-    pub fn collect(&mut self, len: Nanos) {
-        self.fifo.reserve(Nanos::ZERO, len);
-        self.collected += len.0;
-        self.busy += len.0;
+    /// The arbiter of a half-duplex controller.
+    #[inline(always)]
+    pub fn arbiter(&mut self) -> Option<&mut Arbiter> {
+        self.arbiter.as_deref_mut()
     }
 
-    /// Gives `len` to collection, not before `from`.
-    pub fn collect_from(&mut self, from: Nanos, len: Nanos) {
-        self.fifo.reserve(from, len);
-        self.collected += len.0;
-        self.busy += len.0;
-    }
-
-    /// Closes the books of the command served last, its collection included.
-    #[inline]
-    pub fn close_command(&mut self) {
-        if self.head - self.tail == REMEMBERED - 1 {
-            self.tail += 1;
-        }
-        self.shares[self.head & (REMEMBERED - 1)] =
-            Share { end: self.fifo.free_at(), collected: self.collected };
-        self.head += 1;
-    }
-
-    /// Forgets all commands; what it has worked so far stays counted.
-    pub fn power_cut(&mut self) {
-        *self = FlashCore { busy: self.busy, ..FlashCore::new() };
-    }
-
-    /// Serves nothing before `until`.
-    pub fn wait_until(&mut self, until: Nanos) {
-        self.fifo.reserve(until, Nanos::ZERO);
-    }
-
-    /// When all that was asked so far is done.
-    #[inline]
-    pub fn free_at(&self) -> Nanos {
-        self.fifo.free_at()
-    }
-
-    /// Nanoseconds of work so far.
-    pub fn busy_ns(&self) -> u64 {
-        self.busy
+    #[inline(always)]
+    pub fn is_half_duplex(&self) -> bool {
+        self.arbiter.is_some()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_split_between_commands_and_collection() {
-        let mut core = FlashCore::new();
-        core.serve(Nanos(0), Nanos(10));
-        core.collect(Nanos(80));
-        core.close_command();
-        let second = core.serve(Nanos(5), Nanos(10));
-        assert_eq!(
-            (second.queued, second.collection, second.end),
-            (Nanos(5), Nanos(80), Nanos(100))
-        );
-        core.close_command();
-        let third = core.serve(Nanos(95), Nanos(10));
-        assert_eq!((third.queued, third.collection, third.end), (Nanos(5), Nanos(0), Nanos(110)));
-        core.close_command();
-        let idle = core.serve(Nanos(500), Nanos(10));
-        assert_eq!((idle.queued, idle.collection), (Nanos(0), Nanos(0)));
-        assert_eq!(core.busy_ns(), 120);
-    }
+/// Books firmware work: the nominal part as firmware, what a slower clock adds as throttling.
+#[inline(always)]
+fn book_firmware(stages: &mut Stages, spent: Nanos, nominal: Nanos) {
+    stages.add(Stage::Firmware, nominal);
+    stages.add(Stage::Throttle, spent.since(nominal));
 }

@@ -1,62 +1,51 @@
 //! The drive: one I/O from the host's call to its completion.
 //!
-//! [`Device::accept`] takes a request through host software, interface, host core and, for a write, the
+//! [`Device::accept`] takes a request through host software, host interface, host core and, for a write, the
 //! link and the write path: resources that requests reach in the order of submission. There it waits
 //! for the flash core, which serves in the order of arrival: [`Device::serve`] takes the next one
 //! through map and flash (`device/read.rs`, `device/write.rs`) and back to the host. So a read passes a
 //! write whose data is still on its way in, and every resource behind the core is asked in time order.
 //! [`Device::submit`] does both for a host that waits for each request.
 //!
-//! The stages of a completion add up to its latency exactly. Collection is in `device/collect.rs`.
-//! Data content is known only as how far it can be compressed (`device/reduce.rs`).
+//! The device is a composition: each part owns its state, and this file says in which order an I/O passes
+//! them. The stages of a completion add up to its latency exactly.
+//! Data content is known only as how far it can be compressed (`compression.rs`).
 
-mod collect;
-mod fold;
-mod map;
-mod media;
 mod power_cut;
-mod programs;
 mod read;
-mod reduce;
 mod report;
 mod sanitize;
 mod state;
-mod superblocks;
 mod write;
 
-pub use power_cut::{Recovery, StreamPage};
+pub use power_cut::Recovery;
 pub use sanitize::Sanitize;
 pub use state::STATE_VERSION;
 
-use std::collections::VecDeque;
-
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
-use crate::arbiter::Arbiter;
-use crate::controller::FlashCore;
-use crate::ftl::{Ftl, STREAMS};
+use crate::command_queue::{CommandQueue, QueuedRequest};
+use crate::compression::Compressor;
+use crate::controller::Controller;
+use crate::flash::Flash;
+use crate::ftl::Ftl;
+use crate::gc::Gc;
 use crate::health::Log;
 use crate::host_interface::HostInterface;
 use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
-use crate::map_cache::{MapCache, MapTraffic};
-use crate::nand::Nand;
+use crate::link::Link;
+use crate::map_cache::MapTraffic;
 use crate::read_ahead::ReadAhead;
-use crate::reliability::{Errors, Reliability};
-use crate::spec::{Costs, PAGE_BYTES, Spec, transfer};
+use crate::reliability::Reliability;
+use crate::slc_cache::SlcCache;
+use crate::spec::{Costs, PAGE_BYTES, Spec};
 use crate::stage::{Stage, Stages};
 use crate::thermal::{Thermal, Work};
-use crate::timeline::Fifo;
-use crate::write_buffer::WriteBuffer;
-
-/// A time that never comes.
-const NEVER: Nanos = Nanos(u64::MAX);
+use crate::timeline::NEVER;
 
 /// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
 /// no time or energy of one command can overflow, whatever the profile.
 const SECTORS_MAX: u32 = 1 << 21;
-
-/// Room to count commands by [`Op`].
-const OPS_MAX: usize = 8;
 
 /// Sectors of a mapped page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -94,97 +83,21 @@ pub struct Counters {
     pub map: MapTraffic,
 }
 
-/// A request that waits for its turn at the flash core.
-#[derive(Clone, Copy)]
-struct QueuedRequest {
-    /// Since when.
-    arrival: Nanos,
-    tag: u32,
-    io: Io,
-    submitted: Nanos,
-    stages: Stages,
-}
-
-/// Requests on their way to the flash core, in the order of arrival: those that come straight from the
-/// host core, and those whose data passes the write path first.
-struct CoreQueue {
-    queues: [VecDeque<QueuedRequest>; 2],
-    /// When the first of each queue arrives.
-    arrivals: [Nanos; 2],
-}
-
-/// Requests that come straight from the host core.
-const DIRECT: usize = 0;
-/// Requests whose data passes the write path.
-const WITH_DATA: usize = 1;
-
-impl Default for CoreQueue {
-    fn default() -> CoreQueue {
-        CoreQueue { queues: Default::default(), arrivals: [NEVER; 2] }
-    }
-}
-
-impl CoreQueue {
-    /// When the next one arrives; the end of time if none is on its way.
-    #[inline(always)]
-    fn next_arrival(&self) -> Nanos {
-        self.arrivals[DIRECT].min(self.arrivals[WITH_DATA])
-    }
-
-    #[inline(always)]
-    fn push(&mut self, waiting: QueuedRequest) {
-        let way = if waiting.io.op.is_write() { WITH_DATA } else { DIRECT };
-        self.arrivals[way] = self.arrivals[way].min(waiting.arrival);
-        self.queues[way].push_back(waiting);
-    }
-
-    /// Takes the next one; of two that arrive together the one that came straight.
-    #[inline(always)]
-    fn take(&mut self) -> Option<QueuedRequest> {
-        let way = usize::from(self.arrivals[WITH_DATA] < self.arrivals[DIRECT]);
-        let waiting = self.queues[way].pop_front();
-        self.arrivals[way] = self.queues[way].front().map_or(NEVER, |next| next.arrival);
-        waiting
-    }
-}
-
 /// A virtual drive.
 pub struct Device {
     spec: Spec,
-    costs: Costs,
-    nominal: Costs,
-    throttle_stage: usize,
-    front: HostInterface,
-    host_core: Fifo,
-    write_path: Fifo,
-    queue: CoreQueue,
-    flash_core: FlashCore,
-    buffers: [WriteBuffer; STREAMS],
-    ftl: Ftl,
-    nand: Nand,
-    programs: programs::Programs,
-    thermal: Thermal,
-    collector: collect::Collector,
-    fold: Option<Box<fold::Fold>>,
-    errors: Option<Box<Errors>>,
-    map_cache: Option<Box<MapCache>>,
+    host_interface: HostInterface,
+    link: Link,
+    controller: Controller,
+    queue: CommandQueue,
+    flash: Flash,
+    gc: Gc,
+    slc_cache: Option<Box<SlcCache>>,
+    compressor: Compressor,
     read_ahead: Option<Box<ReadAhead>>,
-    /// Lets reads through at the rate that the controller moves them.
-    read_gate: Fifo,
-    /// Of a half-duplex controller.
-    turns: Option<Box<Arbiter>>,
-    reduction: reduce::Reduction,
-    /// Worn out.
-    read_only: bool,
-    /// The present command met data that could not be read.
-    media_error: bool,
-    now: Nanos,
-    /// Host commands by [`Op`].
-    commands: [u64; OPS_MAX],
-    host_pages: u64,
-    copied_pages: u64,
-    padded_pages: u64,
+    thermal: Thermal,
     log: Log,
+    host_pages: u64,
 }
 
 impl Device {
@@ -193,58 +106,34 @@ impl Device {
     /// # Errors
     /// [`DeviceError::Memory`].
     pub fn new(spec: Spec, seed: u64) -> Result<Device, DeviceError> {
-        let rng = Rng::new(seed).fork("drive");
-        let ftl = Ftl::new(&spec, &rng).map_err(|e| DeviceError::Memory(e.to_string()))?;
-        Ok(Self::around(spec, ftl, &rng))
+        Self::with_memory(spec, seed, None)
     }
 
-    /// The same drive, as new, keeping its memory: cheaper than making another.
+    /// A fresh drive in the memory of this one, where its tables fit: cheaper than making another.
     ///
     /// # Errors
     /// [`DeviceError::Memory`], when the new profile needs other tables.
     pub fn reset(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
-        let rng = Rng::new(seed).fork("drive");
-        match self.ftl.reset(&spec, &rng) {
-            Some(ftl) => Ok(Self::around(spec, ftl, &rng)),
-            None => Self::new(spec, seed),
-        }
+        Self::with_memory(spec, seed, Some(self.flash))
     }
 
-    fn around(spec: Spec, ftl: Ftl, rng: &Rng) -> Device {
-        let nominal = spec.throttle[0].costs;
-        let superblocks = spec.geometry.superblocks;
-        Device {
-            costs: nominal,
-            nominal,
-            throttle_stage: 0,
-            front: HostInterface::new(&spec),
-            host_core: Fifo::default(),
-            write_path: Fifo::default(),
-            queue: CoreQueue::default(),
-            flash_core: FlashCore::new(),
-            buffers: fresh_buffers(&spec),
-            nand: Nand::new(spec.nand, &spec.geometry, programs_pending_max(&spec)),
-            programs: programs::Programs::default(),
-            thermal: Thermal::new(&spec),
-            collector: collect::Collector::default(),
-            fold: spec.slc_cache.map(|_| Box::default()),
-            errors: spec.reliability.map(|r| Box::new(Errors::new(r, superblocks, rng))),
-            map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m))),
+    fn with_memory(spec: Spec, seed: u64, memory: Option<Flash>) -> Result<Device, DeviceError> {
+        let rng = Rng::new(seed).fork("drive");
+        Ok(Device {
+            host_interface: HostInterface::new(&spec),
+            link: Link::new(&spec),
+            controller: Controller::new(&spec),
+            queue: CommandQueue::default(),
+            flash: Flash::new(&spec, &rng, memory)?,
+            gc: Gc::new(&spec),
+            slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
+            compressor: Compressor::new(spec.compression),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
-            read_gate: Fifo::default(),
-            turns: Arbiter::of(&spec),
-            reduction: reduce::Reduction::default(),
-            read_only: false,
-            media_error: false,
-            now: Nanos::ZERO,
-            commands: [0; OPS_MAX],
+            thermal: Thermal::new(&spec),
+            log: Log::new(),
             host_pages: 0,
-            copied_pages: 0,
-            padded_pages: 0,
-            log: Log { power_cycles: 1, ..Log::default() },
-            ftl,
             spec,
-        }
+        })
     }
 
     /// The profile.
@@ -253,83 +142,81 @@ impl Device {
         &self.spec
     }
 
-    /// The map, for tests and prefetching.
+    /// The map and the superblocks, to look at.
     #[must_use]
     pub fn ftl(&self) -> &Ftl {
-        &self.ftl
+        self.flash.ftl()
     }
 
-    /// Time of the last submission, or the end of the last rest.
+    /// Time of the last submission, or the end of the last idle time.
+    #[inline(always)]
     #[must_use]
     pub fn now(&self) -> Nanos {
-        self.now
+        self.flash.now()
     }
 
     /// Everything counted so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
+        let work = self.work();
         Counters {
-            commands: self.commands.iter().sum(),
+            commands: work.commands,
             host_pages: self.host_pages,
-            placed_pages: self.placed_pages(),
-            copied_pages: self.copied_pages,
-            slc_pages: self.ftl.slc_pages(),
-            slc_erases: self.ftl.slc_erases(),
-            erases: self.nand.superblock_erases,
-            page_reads: self.nand.page_reads,
+            placed_pages: work.programmed,
+            copied_pages: self.gc.copied_pages(),
+            slc_pages: work.slc_programmed,
+            slc_erases: self.ftl().slc_erases(),
+            erases: work.erases,
+            page_reads: work.page_reads,
             energy_nj: self.thermal.energy_nj(),
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
-            throttle_stage: self.throttle_stage,
-            reliability: self.reliability(),
-            map: self.map_traffic(),
+            throttle_stage: self.thermal.stage(),
+            reliability: self.flash.reliability(),
+            map: self.flash.map_traffic(),
         }
     }
 
-    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, heat and wear stay.
-    ///
-    /// [`Device::sanitize`] is the command, with its time.
-    pub fn secure_erase(&mut self) {
-        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        self.settle();
-        self.ftl.erase_all();
-        self.forget_map();
-        self.forget_streams();
-        self.replace(0, self.spec.geometry.user_pages);
-        self.reduction.forget();
-        self.buffers = fresh_buffers(&self.spec);
-        self.collector = collect::Collector::default();
-        self.owe_no_folding();
+    /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
+    #[must_use]
+    pub fn cache_pages(&self) -> (u64, u64) {
+        self.ftl().cache_pages(self.flash.reserve())
     }
 
-    /// The surroundings have another temperature from now on, -40 to 100 degrees Celsius.
+    /// From now on data can be compressed by `percent` (0 random, 100 zeros); nothing changes on a drive
+    /// that does not compress.
+    pub fn set_compressible(&mut self, percent: u32) {
+        self.compressor.set_compressible(percent);
+    }
+
+    /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
     pub fn set_ambient_c(&mut self, ambient_c: f64) {
         assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
-        self.heat_up(self.now);
+        self.advance_thermal(self.now());
         self.thermal.set_ambient_c(ambient_c);
     }
 
-    /// Nothing is asked of the drive until `until`; it cools, and may collect.
+    /// Nothing is asked of the drive until `until`; it cools, and may collect garbage.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        if self.spec.idle_after.is_some() {
-            // Heat follows what is collected meanwhile, step by step.
+        if self.gc.works_when_idle() {
+            // Temperature follows what is collected meanwhile, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
-                self.collect_idle(step);
-                self.now = self.now.max(step);
-                self.heat_up(self.now);
+                self.work_until(step);
+                self.flash.advance(self.now().max(step));
+                self.advance_thermal(self.now());
             }
-            self.collect_idle(until);
+            self.work_until(until);
         }
-        self.now = self.now.max(until);
-        self.heat_up(self.now);
+        self.flash.advance(self.now().max(until));
+        self.advance_thermal(self.now());
     }
 
     /// Starts fetching what submitting an I/O at `lba` will need.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
-        self.ftl.prefetch(Lpn((lba / PAGE_SECTORS) as u32));
+        self.flash.ftl().prefetch(Lpn((lba / PAGE_SECTORS) as u32));
     }
 
     /// Serves one I/O that the host submits at `now`, which must not go back, and then waits for.
@@ -356,8 +243,8 @@ impl Device {
         self.accept_or_serve(now, io, tag, Nanos::ZERO).map(|_| ())
     }
 
-    /// As [`Device::accept`], for a host that submits nothing more before `until`: if the request has its
-    /// turn by then, and no other before it, it is served at once.
+    /// As [`Device::accept`], for a host that submits nothing more before `until`: if the request reaches
+    /// the flash core by then, and no other before it, it is served at once.
     ///
     /// # Errors
     /// As [`Device::accept`] and [`Device::serve`].
@@ -369,14 +256,14 @@ impl Device {
         tag: u32,
         until: Nanos,
     ) -> Result<Option<Completion>, DeviceError> {
-        debug_assert!(now >= self.now, "submissions come in time order");
+        debug_assert!(now >= self.now(), "submissions come in time order");
         self.check(io)?;
-        let ready = self.front.post(0, now);
-        let waiting = self.enter(now, Posted { at: now, ready }, io, tag);
-        if waiting.arrival <= until && self.next_arrival() == NEVER {
-            return self.serve_one(waiting).map(Some);
+        let ready = self.host_interface.post(0, now);
+        let request = self.enter(now, Posted { at: now, ready }, io, tag);
+        if request.arrival <= until && self.next_arrival() == NEVER {
+            return self.serve_request(request).map(Some);
         }
-        self.queue.push(waiting);
+        self.queue.push(request);
         Ok(None)
     }
 
@@ -384,55 +271,53 @@ impl Device {
     ///
     /// Posts must come in time order. `queue` is below the profile's `host_interface.queues_max`.
     pub fn post(&mut self, queue: usize, now: Nanos) -> Posted {
-        Posted { at: now, ready: self.front.post(queue, now) }
+        Posted { at: now, ready: self.host_interface.post(queue, now) }
     }
 
-    /// When the controller can take another command.
+    /// When the controller can fetch another command.
     #[must_use]
     pub fn fetch_free_at(&self) -> Nanos {
-        self.host_core.free_at()
+        self.controller.host_core_free_at()
     }
 
-    /// The controller takes a posted command, not before [`Device::fetch_free_at`]; to be served later.
+    /// The controller fetches a posted command, not before [`Device::fetch_free_at`]; to be served later.
     ///
     /// Commands of one queue come in the order of their posts; which queue comes next is the caller's
-    /// to decide. [`Device::accept`] is one post and one take.
+    /// to decide. [`Device::accept`] is one post and one fetch.
     ///
     /// # Errors
     /// As [`Device::accept`].
     pub fn fetch(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
         self.check(io)?;
-        let now = self.now.max(posted.ready.max(self.fetch_free_at()));
-        let waiting = self.enter(now, posted, io, tag);
-        self.queue.push(waiting);
+        let now = self.now().max(posted.ready.max(self.fetch_free_at()));
+        let request = self.enter(now, posted, io, tag);
+        self.queue.push(request);
         Ok(())
     }
 
     /// From a submission queue to the flash core.
     #[inline(always)]
     fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> QueuedRequest {
-        self.now = now;
+        self.flash.advance(now);
         let mut stages = Stages::default();
         let Posted { at, ready } = posted;
         stages.add(Stage::Host, ready.since(at));
-        let mut woken = ready;
-        if at > self.log.busy_until && self.next_arrival() == NEVER {
+        let mut awake = ready;
+        if at > self.log.busy_until() && self.next_arrival() == NEVER {
             let wake = self.end_idle(at);
             stages.add(Stage::Link, wake.link);
             stages.add(Stage::Firmware, wake.device);
-            woken = ready.after(wake.link).after(wake.device);
+            awake = ready.after(wake.link).after(wake.device);
         }
         if now >= self.thermal.next_step() {
-            self.heat_up(now);
+            self.advance_thermal(now);
         }
-        self.commands[io.op as usize] += 1;
-        let issued = self.front.fetch(now, woken);
-        stages.add(Stage::Link, issued.since(woken));
-        let (begin, fetched) = self.host_core.reserve(issued, self.costs.host_core);
-        stages.add(Stage::Firmware, begin.since(issued));
-        self.firmware(&mut stages, self.costs.host_core, self.nominal.host_core);
-        let moves = io.op.is_write() && self.turns.is_none();
-        let arrival = if moves { self.move_in(fetched, io, &mut stages) } else { fetched };
+        self.log.count_command(io.op);
+        let issued = self.host_interface.fetch(&mut self.link, now, awake);
+        stages.add(Stage::Link, issued.since(awake));
+        let fetched = self.controller.run_host_core(issued, &mut stages);
+        let moves_now = io.op.is_write() && !self.controller.is_half_duplex();
+        let arrival = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
         QueuedRequest { arrival, tag, io, submitted: at, stages }
     }
 
@@ -448,11 +333,7 @@ impl Device {
     /// The accepted request that reaches the flash core next.
     #[must_use]
     pub fn next_command(&self) -> Option<NextCommand> {
-        let at = self.next_arrival();
-        // What comes straight from the host core keeps its order; only what waits for data is passed.
-        let straight = self.queue.arrivals[DIRECT] <= self.queue.arrivals[WITH_DATA];
-        let next = self.queue.queues[usize::from(!straight)].front()?;
-        Some(NextCommand { tag: next.tag, at, settled: straight })
+        self.queue.next()
     }
 
     /// Serves the accepted request that reaches the flash core next.
@@ -464,33 +345,34 @@ impl Device {
     /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
     pub fn serve(&mut self) -> Result<Completion, DeviceError> {
-        let waiting = self.queue.take().expect("a request was accepted and not yet served");
-        self.serve_one(waiting)
+        let request = self.queue.pop().expect("a request was accepted and not yet served");
+        self.serve_request(request)
     }
 
     #[inline(always)]
-    fn serve_one(&mut self, waiting: QueuedRequest) -> Result<Completion, DeviceError> {
-        let QueuedRequest { arrival, tag, io, submitted, mut stages } = waiting;
+    fn serve_request(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
+        let QueuedRequest { arrival, tag, io, submitted, mut stages } = request;
         let ready = match io.op {
             Op::Flush => self.flush(arrival, &mut stages),
-            _ if self.read_only && io.op != Op::Read => return Err(self.worn_out()),
-            Op::Read | Op::Write | Op::WriteFua if self.turns.is_some() => {
-                self.serve_in_turn(arrival, io, &mut stages)?
+            _ if self.flash.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
+            Op::Read | Op::Write | Op::WriteFua if self.controller.is_half_duplex() => {
+                self.serve_half_duplex(arrival, io, &mut stages)?
             }
             Op::Read => self.read(arrival, io, &mut stages),
             Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
             Op::Trim => self.trim(arrival, io, &mut stages),
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
         };
-        let mut done = self.front.complete(self.now, ready);
+        let now = self.now();
+        let mut done = self.host_interface.complete(&mut self.link, now, ready);
         stages.add(Stage::Link, done.since(ready));
-        if let Some(longer) = self.front.pass_host(self.now, done, io.data_bytes()) {
+        if let Some(longer) = self.host_interface.pass_host(now, done, io.data_bytes()) {
             stages.add(Stage::Host, longer);
             done = done.after(longer);
         }
-        self.log.busy_until = self.log.busy_until.max(done);
+        self.log.complete(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
-        let media_error = std::mem::take(&mut self.media_error);
+        let media_error = self.flash.take_media_error();
         Ok(Completion { tag, io, submitted, done, stages, media_error })
     }
 
@@ -521,112 +403,93 @@ impl Device {
         Ok(())
     }
 
-    /// Books firmware work: the nominal part as firmware, what a slower clock adds as throttling.
-    #[inline(always)]
-    fn firmware(&self, stages: &mut Stages, spent: Nanos, nominal: Nanos) {
-        stages.add(Stage::Firmware, nominal);
-        stages.add(Stage::Throttle, spent.since(nominal));
-    }
-
     /// Serves a read or a write of a half-duplex controller.
     #[cold]
-    fn serve_in_turn(
+    fn serve_half_duplex(
         &mut self,
         from: Nanos,
         io: Io,
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
         let is_write = io.op.is_write();
-        let begin = self.turns.as_mut().map_or(from, |turns| turns.begin(is_write, from));
+        let begin = self.controller.arbiter().map_or(from, |arbiter| arbiter.grant(is_write, from));
         stages.add(Stage::Firmware, begin.since(from));
         let end = if is_write {
-            let arrived = self.move_in(begin, io, stages);
+            let arrived = self.receive(begin, io, stages);
             self.write(arrived, io, stages)?
         } else {
             self.read(begin, io, stages)
         };
-        if let Some(turns) = &mut self.turns {
-            turns.end(end);
+        if let Some(arbiter) = self.controller.arbiter() {
+            arbiter.release(end);
         }
         Ok(end)
     }
 
     /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.
     #[inline(always)]
-    fn move_in(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
+    fn receive(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let arrived = self.front.move_down(self.now, from, bytes);
+        let (first, arrived) = self.link.move_down(self.now(), from, bytes);
         stages.add(Stage::Link, arrived.since(from));
-        let first = arrived.since_or_zero(transfer(bytes, self.spec.link_fs_per_byte)).max(from);
-        let bytes = self.reduction.of(bytes);
-        let len = transfer(bytes, self.costs.write_path_fs_per_byte);
-        let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
-        let accepted = self.write_path.reserve(first, len).1.max(arrived);
-        let wait = accepted.since(arrived);
-        let throttled =
-            if len > nominal_len { wait.since_or_zero(nominal_len) } else { Nanos::ZERO };
-        stages.add(Stage::Throttle, throttled);
-        stages.add(Stage::Buffer, wait.since(throttled));
-        accepted
+        self.controller.receive(first, arrived, self.compressor.stored(bytes), stages)
     }
 
-    /// A command's pass through the flash core.
+    /// A command's pass through the flash core, after what that did for itself while idle.
     #[inline(always)]
-    fn flash_core(
+    fn run_flash_core(
         &mut self,
         from: Nanos,
-        cost: Nanos,
-        nominal: Nanos,
+        cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
-        if self.may_have_rested(from) {
-            self.collect_idle(from);
-            self.end_rest();
+        if self.gc.may_have_idled(from, &mut self.controller) {
+            self.work_until(from);
+            self.gc.end_idle();
         }
-        let pass = self.flash_core.serve(from, cost);
-        stages.add(Stage::Firmware, pass.queued);
-        stages.add(Stage::Gc, pass.collection);
-        self.firmware(stages, cost, nominal);
-        self.dies_until(pass.end);
-        pass.end
+        let end = self.controller.run_flash_core(from, cost, stages);
+        self.flash.dies_until(end);
+        end
     }
 
-    /// 4 KiB pages programmed so far.
-    fn placed_pages(&self) -> u64 {
-        let host = self.host_pages - self.reduction.ridden;
-        host + self.copied_pages + self.padded_pages + self.map_traffic().write_backs
+    /// What the drive does for itself while the flash core has no command until `until`.
+    #[inline(never)]
+    fn work_until(&mut self, until: Nanos) {
+        let (gc, flash, controller) = (&mut self.gc, &mut self.flash, &mut self.controller);
+        match &mut self.slc_cache {
+            Some(cache) => cache.work_until(until, gc, flash, controller),
+            None => gc.collect_until(until, flash, controller),
+        }
     }
 
-    /// Brings heat and throttling up to date.
+    /// Brings temperatures and throttling up to date.
     #[cold]
-    fn heat_up(&mut self, now: Nanos) {
-        let work = self.work();
-        let works_until = self.flash_core.free_at();
-        self.throttle_stage = self.thermal.advance(now, work, works_until, self.log.busy_until);
-        self.costs = self.spec.throttle[self.throttle_stage].costs;
+    fn advance_thermal(&mut self, now: Nanos) {
+        let (_, works_until) = self.controller.work();
+        let stage = self.thermal.advance(now, self.work(), works_until, self.log.busy_until());
+        self.controller.set_costs(self.spec.throttle[stage].costs);
     }
 
-    /// What has been done so far that makes heat.
+    /// What has been done so far that takes energy.
     fn work(&self) -> Work {
+        let packed = self.compressor.packed_pages();
+        let (bytes_up, bytes_down) = self.link.bytes();
         Work {
-            programmed: self.placed_pages(),
-            slc_programmed: self.ftl.slc_pages(),
-            page_reads: self.nand.page_reads,
-            erases: self.nand.superblock_erases,
-            link_bytes: self.front.bytes_up + self.front.bytes_down,
-            core_ns: self.flash_core.busy_ns(),
-            commands: self.commands.iter().sum(),
+            programmed: self.host_pages - packed
+                + self.gc.copied_pages()
+                + self.flash.overhead_pages(),
+            slc_programmed: self.ftl().slc_pages(),
+            page_reads: self.flash.nand().page_reads(),
+            erases: self.flash.nand().superblock_erases(),
+            link_bytes: bytes_up + bytes_down,
+            core_ns: self.controller.work().0,
+            commands: self.log.commands(),
         }
     }
-}
 
-/// How many programs of a die the buffers can hold, and some erases.
-fn programs_pending_max(spec: &Spec) -> u32 {
-    let g = &spec.geometry;
-    spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8
-}
-
-/// One buffer per write stream.
-fn fresh_buffers(spec: &Spec) -> [WriteBuffer; STREAMS] {
-    std::array::from_fn(|_| WriteBuffer::new(spec.buffer_pages))
+    /// Why a change is refused: a worn-out drive only reads.
+    #[cold]
+    fn worn_out(&self) -> DeviceError {
+        DeviceError::ReadOnly { failed_blocks: self.flash.reliability().failed_blocks }
+    }
 }

@@ -7,14 +7,15 @@
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
-use crate::persist::persist;
+use crate::io::Op;
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::NODES_MAX;
 
 /// Sectors of one data unit: 512,000 bytes.
 const UNIT_BYTES: u64 = 1000 * SECTOR_BYTES;
 
 /// The drive's health.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
     /// Composite temperature as the sensor reads it, whole degrees Celsius.
     pub temperature_c: f64,
@@ -56,24 +57,108 @@ pub struct Health {
     pub waf: Option<f64>,
 }
 
-/// Commands and times that only the health log needs.
-#[derive(Clone, Copy, Debug, Default)]
+/// Room to count commands by [`Op`].
+const OPS_MAX: usize = 8;
+
+/// Commands, idle times and power cycles so far.
+#[derive(Clone, Copy, Debug)]
 pub struct Log {
+    commands: [u64; OPS_MAX],
     /// Latest completion so far: the drive is idle from then on.
-    pub busy_until: Nanos,
+    busy_until: Nanos,
     /// Time without a command.
-    pub idle: Nanos,
-    /// Wake-ups.
-    pub wakes: u64,
-    /// Time asleep.
-    pub asleep: Nanos,
-    /// Switched on.
-    pub power_cycles: u64,
-    /// Switched off by surprise.
-    pub unsafe_shutdowns: u64,
+    idle: Nanos,
+    wakes: u64,
+    asleep: Nanos,
+    power_cycles: u64,
+    unsafe_shutdowns: u64,
 }
 
-persist!(Log: busy_until, idle, wakes, asleep, power_cycles, unsafe_shutdowns);
+persist!(Log: commands, busy_until, idle, wakes, asleep, power_cycles, unsafe_shutdowns);
+
+impl Log {
+    /// A drive that is switched on for the first time.
+    pub fn new() -> Log {
+        Log {
+            commands: [0; OPS_MAX],
+            busy_until: Nanos::ZERO,
+            idle: Nanos::ZERO,
+            wakes: 0,
+            asleep: Nanos::ZERO,
+            power_cycles: 1,
+            unsafe_shutdowns: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub fn count_command(&mut self, op: Op) {
+        self.commands[op as usize] += 1;
+    }
+
+    /// Host commands so far.
+    #[inline(always)]
+    pub fn commands(&self) -> u64 {
+        self.commands.iter().sum()
+    }
+
+    /// Latest completion so far.
+    #[inline(always)]
+    pub fn busy_until(&self) -> Nanos {
+        self.busy_until
+    }
+
+    /// A command completes at `done`.
+    #[inline(always)]
+    pub fn complete(&mut self, done: Nanos) {
+        self.busy_until = self.busy_until.max(done);
+    }
+
+    /// The power went at `at`: later completions never came.
+    pub fn cut(&mut self, at: Nanos) {
+        self.busy_until = self.busy_until.min(at);
+    }
+
+    /// A command that begins at `at` ends an idle time, which it returns.
+    pub fn end_idle(&mut self, at: Nanos) -> Nanos {
+        let idle = at.since(self.busy_until);
+        self.idle = self.idle.after(idle);
+        idle
+    }
+
+    /// Drive or link were woken that had slept for so long.
+    pub fn wake(&mut self, asleep: Nanos) {
+        self.wakes += 1;
+        self.asleep = self.asleep.after(asleep);
+    }
+
+    /// The drive was switched off and on again; `clean` if the host announced it.
+    pub fn count_power_cycle(&mut self, clean: bool) {
+        self.power_cycles += 1;
+        self.unsafe_shutdowns += u64::from(!clean);
+    }
+
+    pub fn check(&self, now: Nanos) -> Result<(), StateError> {
+        let few = self.commands.iter().all(|&count| count < 1 << 50);
+        ensure(few && self.idle <= now && self.asleep <= now, "the drive's counters")
+    }
+
+    /// The log's own share of the health at `now`; `asleep`: how much of an idle time is slept through.
+    pub fn report(&self, now: Nanos, asleep: impl Fn(Nanos) -> Option<Nanos>) -> Health {
+        let idle_now = now.since_or_zero(self.busy_until);
+        let idle = self.idle.after(idle_now);
+        Health {
+            host_reads: self.commands[Op::Read as usize],
+            host_writes: self.commands[Op::Write as usize] + self.commands[Op::WriteFua as usize],
+            busy: now.max(self.busy_until).since(idle),
+            power_cycles: self.power_cycles,
+            power_on: now,
+            unsafe_shutdowns: self.unsafe_shutdowns,
+            wakes: self.wakes,
+            asleep: self.asleep.after(asleep(idle_now).unwrap_or_default()),
+            ..Health::default()
+        }
+    }
+}
 
 /// So many bytes in the log's units.
 pub fn data_units(bytes: u64) -> u64 {

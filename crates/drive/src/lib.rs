@@ -7,15 +7,20 @@
 //! This crate must not know sockets, files, the wall clock, Python or statistics.
 
 mod arbiter;
+mod command_queue;
+mod compression;
 mod controller;
 mod device;
+mod flash;
+mod flash_core;
 mod ftl;
+mod gc;
 mod health;
 mod host_interface;
 mod io;
+mod link;
 mod map_cache;
 mod memory;
-mod modes;
 mod nand;
 mod network;
 mod persist;
@@ -24,14 +29,18 @@ mod power;
 mod raw;
 mod read_ahead;
 mod reliability;
+mod slc_cache;
 mod spec;
 mod stage;
+mod superblock;
 mod thermal;
 mod timeline;
+mod victim_policy;
 mod write_buffer;
 
-pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize, StreamPage};
-pub use ftl::{Candidate, Choice, Ftl, VictimPolicy};
+pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize};
+pub use flash::StreamPage;
+pub use ftl::Ftl;
 pub use health::Health;
 pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 pub use map_cache::MapTraffic;
@@ -41,3 +50,4 @@ pub use reliability::Reliability;
 pub use spec::{Identify, PowerState, Protocol, QUEUES_MAX, Spec, SpecError, whole_profile};
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use timeline::{Calendar, Fifo};
+pub use victim_policy::{Candidate, Choice, VictimPolicy};

@@ -10,8 +10,10 @@
 //! translation pages themselves (their write amplification is 1) and the space they take (0.1 %);
 //! writing all back at a flush or a power loss; the link's load by look-ups in the host's memory.
 
+use drivebay_units::Nanos;
+
 use crate::persist::{StateError, ensure, persist};
-use crate::spec::MapCacheSpec;
+use crate::spec::{Geometry, MapCacheSpec};
 
 /// What has been counted of the map's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +37,8 @@ persist!(MapTraffic: look_ups, sram_hits, host_hits, loads, write_backs);
 pub enum Found {
     /// In the controller, or never written: at once.
     Here,
-    /// In the host's memory.
-    Host,
+    /// In the host's memory, which takes so long to reach.
+    Host { access: Nanos },
     /// In flash.
     Flash,
 }
@@ -69,13 +71,15 @@ pub struct MapCache {
     flags: Vec<u8>,
     sram: Level,
     host: Level,
+    host_access: Nanos,
+    /// Translation pages that one program writes.
+    per_program: u32,
     /// Pages that wait until a program is full.
     waiting: u32,
-    /// Counted so far.
-    pub traffic: MapTraffic,
+    traffic: MapTraffic,
 }
 
-persist!(MapCache: place, owner, flags, sram, host, waiting, traffic);
+persist!(MapCache: place, owner, flags, sram, host, waiting, traffic; given: host_access, per_program);
 
 impl MapCache {
     /// Whether pages and frames agree on who is where.
@@ -95,7 +99,7 @@ impl MapCache {
     }
 
     /// Empty, in front of an empty map.
-    pub fn new(spec: &MapCacheSpec) -> MapCache {
+    pub fn new(spec: &MapCacheSpec, geometry: &Geometry) -> MapCache {
         // More frames than translation pages would never be used.
         let sram = spec.sram_pages.min(spec.map_pages);
         let host = spec.host_pages.min(spec.map_pages - sram);
@@ -106,6 +110,8 @@ impl MapCache {
             flags: vec![0; (sram + host) as usize],
             sram: level(0, sram),
             host: level(sram, host),
+            host_access: spec.host_access,
+            per_program: 1 << (geometry.page_shift + geometry.plane_shift),
             waiting: 0,
             traffic: MapTraffic::default(),
         }
@@ -119,31 +125,38 @@ impl MapCache {
         self.waiting = 0;
     }
 
-    /// A translation page is to be written; returns the number of the program that `per_program` fill.
-    pub fn write_back(&mut self, per_program: u32) -> Option<u64> {
-        self.traffic.write_backs += 1;
-        self.waiting += 1;
-        if self.waiting < per_program {
-            return None;
-        }
-        self.waiting = 0;
-        Some(self.traffic.write_backs / u64::from(per_program))
+    /// Traffic so far.
+    pub fn traffic(&self) -> MapTraffic {
+        self.traffic
     }
 
-    /// Brings a translation page into the controller; also says whether another must be written back.
+    /// Brings a translation page into the controller; also returns the number of the program, if one is full
+    /// of pages that had to leave for it.
     ///
     /// Cost: 1 place, 1 frame; on a miss the frames that the hands pass.
     #[inline]
-    pub fn look_up(&mut self, page: u32, change: bool) -> (Found, bool) {
+    pub fn look_up(&mut self, page: u32, change: bool) -> (Found, Option<u64>) {
         self.traffic.look_ups += 1;
         let place = self.place[page as usize];
         let dirty = if change { DIRTY } else { 0 };
         if place >= FIRST_FRAME && place - FIRST_FRAME < self.sram.len {
             self.flags[(place - FIRST_FRAME) as usize] |= REFERENCED | dirty;
             self.traffic.sram_hits += 1;
-            return (Found::Here, false);
+            return (Found::Here, None);
         }
-        self.miss(page, place, dirty, change)
+        let (found, writes_back) = self.miss(page, place, dirty, change);
+        (found, if writes_back { self.write_back() } else { None })
+    }
+
+    /// A translation page is to be written; returns the number of the program that it makes full.
+    fn write_back(&mut self) -> Option<u64> {
+        self.traffic.write_backs += 1;
+        self.waiting += 1;
+        if self.waiting < self.per_program {
+            return None;
+        }
+        self.waiting = 0;
+        Some(self.traffic.write_backs / u64::from(self.per_program))
     }
 
     fn miss(&mut self, page: u32, place: u32, dirty: u8, change: bool) -> (Found, bool) {
@@ -160,7 +173,7 @@ impl MapCache {
             self.place[self.owner[from as usize] as usize] = from + FIRST_FRAME;
             self.place[page as usize] = to + FIRST_FRAME;
             self.traffic.host_hits += 1;
-            return (Found::Host, false);
+            return (Found::Host { access: self.host_access }, false);
         }
         let (frame, writes_back) = self.take_frame();
         self.owner[frame as usize] = page;

@@ -172,6 +172,11 @@ impl Thermal {
         ensure(felt && timed && done && self.stage < self.turns.len(), "heat and throttling")
     }
 
+    /// The throttle stage that holds; 0 for none.
+    pub fn stage(&self) -> usize {
+        self.stage
+    }
+
     /// When the next step is due.
     #[inline(always)]
     pub fn next_step(&self) -> Nanos {

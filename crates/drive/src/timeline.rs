@@ -13,6 +13,9 @@ use drivebay_units::Nanos;
 
 use crate::persist::{StateError, TIME_MAX, ensure, persist};
 
+/// A time that never comes.
+pub const NEVER: Nanos = Nanos(u64::MAX);
+
 /// A resource served strictly in the order it is asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fifo {

@@ -155,12 +155,12 @@ mod tests {
     fn a_page_waits_for_the_one_a_full_ring_before_it() {
         let text = include_str!("../../../drives/sm951-ahci-512.toml");
         let spec = Spec::from_toml(text).expect("the catalog's profile is good");
-        let mut nand = Nand::new(spec.nand, &spec.geometry, 8);
+        let mut nand = Nand::new(&spec.nand, &spec.geometry, 8);
         let mut buffer = WriteBuffer::new(4);
         let mut ends = Vec::new();
         for page in 0..4 {
             buffer.take(buffer.next_free_at(&nand));
-            let program = nand.program(Nanos::ZERO, Nanos(100 * page), page as u32, 0);
+            let program = nand.program(Nanos::ZERO, Nanos(100 * page), page as u32);
             buffer.give_back(page, program);
             ends.push(nand.end_of(program));
         }
@@ -169,7 +169,7 @@ mod tests {
         assert!(!buffer.holds(0, ends[0], &nand));
         assert_eq!(buffer.next_free_at(&nand), ends[0]);
         // A read that suspends the program keeps its place longer.
-        nand.sense(Nanos(ends[0].0 - 200_000), 0);
+        nand.read_array(Nanos(ends[0].0 - 200_000), 0);
         let later = ends[0].after(spec.nand.read);
         assert_eq!(buffer.next_free_at(&nand), later);
         buffer.take(buffer.next_free_at(&nand));

@@ -32,7 +32,7 @@ fn assert_zeros(device: &mut Device) {
 fn a_block_erase_takes_an_erase_for_each_superblock_in_use() {
     let mut device = full();
     let at = device.now().after(Nanos::secs(1));
-    let used = device.ftl().superblocks_to_erase() as u64;
+    let used = device.ftl().superblocks_to_erase().count() as u64;
     assert_eq!(used, USER / 64, "the frontier's superblock is full");
     let before = erases(&device);
     let done = device.sanitize(at, Sanitize::Block);

@@ -1,18 +1,18 @@
-//! The plug is pulled: what is lost, and when the drive is back.
+//! The power fails: what is lost, and when the drive is back.
 //!
 //! Everything that has not been programmed by then is gone: the write buffer, and programs under way.
-//! Commands not yet answered are dropped. What was flushed, written with FUA, or copied by collection
-//! before its source was erased, is there.
+//! Commands not yet answered are dropped. What was flushed, written with FUA, or copied by garbage
+//! collection before its source was erased, is there.
 //! The time to come back is that of reading the open superblocks' spare bytes on all dies at once.
 //! guess: real firmware also reads its journal, and takes tenths of a second to start.
 
 use drivebay_units::{Lpn, Nanos};
 
-use super::{CoreQueue, Device, NEVER, collect, programs};
-use crate::arbiter::Arbiter;
-use crate::ftl::STREAMS;
+use super::Device;
+use crate::command_queue::CommandQueue;
+use crate::flash::StreamPage;
 use crate::host_interface::HostInterface;
-use crate::timeline::Fifo;
+use crate::timeline::NEVER;
 
 /// What a power cut did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,71 +23,50 @@ pub struct Recovery {
     pub ready: Nanos,
 }
 
-/// Where a version of a page was put: a flash page of a write stream's buffer, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamPage {
-    stream: u8,
-    page: u64,
-}
-
 impl Device {
     /// Where the newest version of a page was put; none if the page holds no data. Asked right after the
     /// write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
     pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
-        let (index, number) = self.ftl.locate(self.ftl.look_up(lpn)?);
-        let superblock = self.ftl.superblock(index);
-        let page = superblock.first_page + u64::from(number >> self.spec.geometry.page_shift);
-        Some(StreamPage { stream: superblock.stream, page })
+        self.flash.stream_page(lpn)
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        let buffer = &self.buffers[usize::from(place.stream)];
-        place.page < buffer.known().start || buffer.survives(place.page, at, &self.nand)
+        self.flash.is_programmed(place, at)
     }
 
     /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the dies
     /// have begun by then. To be followed by [`Device::power_cut`].
     pub fn before_power_cut(&mut self, at: Nanos) {
-        self.dies_until(at);
+        self.flash.dies_until(at);
     }
 
     /// Cuts the power at `at`, which must not lie before the last submission, and turns it on again.
     ///
     /// Requests without a completion, and those whose completion lies after `at`, were never answered.
     pub fn power_cut(&mut self, at: Nanos) -> Recovery {
-        debug_assert!(at >= self.now, "time does not go back");
-        self.dies_until(at);
-        let lost: [Vec<u64>; STREAMS] = std::array::from_fn(|stream| {
-            let buffer = &self.buffers[stream];
-            buffer.known().filter(|&page| !buffer.survives(page, at, &self.nand)).collect()
-        });
-        let lost_pages = self.ftl.lose(&lost);
-        for stream in 0..STREAMS {
-            self.buffers[stream].restart(self.ftl.next_page(stream));
-        }
-        self.nand.power_cut();
-        self.programs = programs::Programs::default();
-        self.queue = CoreQueue::default();
-        let (up, down) = (self.front.bytes_up, self.front.bytes_down);
-        self.front = HostInterface::new(&self.spec);
-        (self.front.bytes_up, self.front.bytes_down) = (up, down);
-        (self.host_core, self.write_path) = (Fifo::default(), Fifo::default());
-        self.flash_core.power_cut();
-        self.collector = collect::Collector::default();
-        self.forget_streams();
-        self.read_gate = Fifo::default();
-        self.turns = Arbiter::of(&self.spec);
-        self.owe_no_folding();
-        let pages = u64::from(self.spec.geometry.pages_per_die());
-        let ready = at.after(self.nand.read_time().times(u64::from(self.spec.streams()) * pages));
-        self.flash_core.wait_until(ready);
-        self.count_power_cycle(false);
-        self.log.busy_until = self.log.busy_until.min(at);
+        debug_assert!(at >= self.now(), "time does not go back");
+        let lost_pages = self.flash.power_cut(at);
+        self.queue = CommandQueue::default();
+        self.host_interface = HostInterface::new(&self.spec);
+        self.link.power_cut();
+        let pages = u64::from(self.spec.streams()) * u64::from(self.spec.geometry.pages_per_die());
+        let ready = at.after(self.flash.nand().read_time().times(pages));
+        self.controller.power_cut(&self.spec, ready);
+        self.forget_work_under_way();
+        self.log.count_power_cycle(false);
+        self.log.cut(at);
         self.idle_until(at);
         debug_assert_eq!(self.next_arrival(), NEVER);
         Recovery { lost_pages, ready }
+    }
+
+    /// Forgets what the drive was about to do for itself.
+    pub(super) fn forget_work_under_way(&mut self) {
+        self.gc.restart(&self.spec);
+        self.slc_cache.iter_mut().for_each(|cache| cache.restart());
+        self.read_ahead.iter_mut().for_each(|ahead| ahead.forget());
     }
 }

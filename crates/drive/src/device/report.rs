@@ -4,7 +4,6 @@ use drivebay_units::Nanos;
 
 use super::Device;
 use crate::health::{Health, data_units, named, percentage_used};
-use crate::io::Op;
 use crate::power::Wake;
 use crate::thermal::STEP;
 
@@ -12,15 +11,13 @@ impl Device {
     /// A command that the host begins at `at` ends an idle time: what it has to wake.
     #[cold]
     pub(super) fn end_idle(&mut self, at: Nanos) -> Wake {
-        let idle = at.since(self.log.busy_until);
-        self.log.idle = self.log.idle.after(idle);
+        let idle = self.log.end_idle(at);
         let Some(power) = &self.spec.power else { return Wake::default() };
         let wake = power.wake(idle);
         if let Some(asleep) = power.asleep(idle) {
-            self.log.wakes += 1;
-            self.log.asleep = self.log.asleep.after(asleep);
+            self.log.wake(asleep);
             // Account for the states while it is known when the idle time began.
-            self.heat_up(at);
+            self.advance_thermal(at);
         }
         wake
     }
@@ -28,47 +25,37 @@ impl Device {
     /// The health log at this moment.
     #[must_use]
     pub fn health(&self) -> Health {
-        let heat = self.thermal.log();
-        let now = self.now;
-        let rests = now.since_or_zero(self.log.busy_until);
-        let idle = self.log.idle.after(rests);
-        let sleeps = self.spec.power.as_ref().and_then(|power| power.asleep(rests));
+        let thermal = self.thermal.log();
+        let power = self.spec.power.as_ref();
         let g = &self.spec.geometry;
-        let slc_erases = self.ftl.slc_erases() as f64;
+        let slc_erases = self.ftl().slc_erases() as f64;
         let slc_weight =
             self.spec.slc_cache.map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0);
-        let erases = self.nand.superblock_erases as f64 - slc_erases * (1.0 - slc_weight);
+        let work = self.work();
+        let erases = work.erases as f64 - slc_erases * (1.0 - slc_weight);
         let cycles = erases / f64::from(g.superblocks - g.bad_superblocks);
         let stages = 1..self.spec.throttle.len();
-        let waf =
-            (self.host_pages > 0).then(|| self.placed_pages() as f64 / self.host_pages as f64);
+        let waf = (self.host_pages > 0).then(|| work.programmed as f64 / self.host_pages as f64);
+        let (bytes_up, bytes_down) = self.link.bytes();
         Health {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
-            available_spare_percent: self.available_spare_percent(),
+            available_spare_percent: self.flash.available_spare_percent(),
             percentage_used: self.spec.rated.cycles.map(|rated| percentage_used(cycles, rated)),
-            data_units_read: data_units(self.front.bytes_up),
-            data_units_written: data_units(self.front.bytes_down),
-            host_reads: self.commands[Op::Read as usize],
-            host_writes: self.commands[Op::Write as usize] + self.commands[Op::WriteFua as usize],
-            busy: now.max(self.log.busy_until).since(idle),
-            power_cycles: self.log.power_cycles,
-            power_on: now,
-            unsafe_shutdowns: self.log.unsafe_shutdowns,
-            media_errors: self.reliability().media_errors,
-            warning_time: heat.warning,
-            critical_time: heat.critical,
-            throttling: stages.map(|i| (heat.stage_entries[i], heat.stage_time[i])).collect(),
-            wakes: self.log.wakes,
-            asleep: self.log.asleep.after(sleeps.unwrap_or_default()),
+            data_units_read: data_units(bytes_up),
+            data_units_written: data_units(bytes_down),
+            media_errors: self.flash.reliability().media_errors,
+            warning_time: thermal.warning,
+            critical_time: thermal.critical,
+            throttling: stages.map(|i| (thermal.stage_entries[i], thermal.stage_time[i])).collect(),
             waf,
+            ..self.log.report(self.now(), |idle| power.and_then(|power| power.asleep(idle)))
         }
     }
 
     /// Counts that the drive was switched off and on again; `clean` if the host announced it.
     pub fn count_power_cycle(&mut self, clean: bool) {
-        self.log.power_cycles += 1;
-        self.log.unsafe_shutdowns += u64::from(!clean);
+        self.log.count_power_cycle(clean);
     }
 
     /// Highest mean power of a step of 100 ms since the last call, watt.

@@ -11,7 +11,8 @@
 
 use drivebay_units::Nanos;
 
-use super::{Device, NEVER, collect, fresh_buffers};
+use super::Device;
+use crate::timeline::NEVER;
 
 /// How everything is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,34 +40,34 @@ impl Device {
     ///
     /// No request may be under way: a host waits for its queues, and a drive refuses others meanwhile.
     pub fn sanitize(&mut self, at: Nanos, how: Sanitize) -> Nanos {
-        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         self.idle_until(at);
-        if at > self.log.busy_until {
+        if at > self.log.busy_until() {
             self.end_idle(at);
         }
-        self.settle();
-        let from = self.flash_core.free_at().max(at);
+        self.flash.settle();
+        let from = self.controller.work().1.max(at);
         let done = match how {
             Sanitize::Crypto => from.after(NEW_KEY),
-            Sanitize::Block => {
-                for _ in 0..self.ftl.superblocks_to_erase() {
-                    self.nand.erase_superblock(from);
-                }
-                self.nand.idle_at().max(from)
-            }
+            Sanitize::Block => self.flash.erase_blocks(from),
         };
-        self.ftl.forget_all(how == Sanitize::Block);
-        self.forget_map();
-        self.forget_streams();
-        self.reduction.forget();
-        self.replace(0, self.spec.geometry.user_pages);
-        self.buffers = fresh_buffers(&self.spec);
-        self.collector = collect::Collector::default();
-        self.owe_no_folding();
-        self.flash_core.wait_until(done);
-        self.log.busy_until = self.log.busy_until.max(done);
-        self.now = done;
-        self.heat_up(done);
+        self.forget_data(how == Sanitize::Block);
+        self.controller.flash_core().wait_until(done);
+        self.log.complete(done);
+        self.flash.advance(done);
+        self.advance_thermal(done);
         done
+    }
+
+    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, temperature and wear
+    /// stay. [`Device::sanitize`] is the command, with its time.
+    pub fn secure_erase(&mut self) {
+        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
+        self.forget_data(true);
+    }
+
+    fn forget_data(&mut self, erase: bool) {
+        self.flash.forget_all(erase);
+        self.compressor.forget();
+        self.forget_work_under_way();
     }
 }

@@ -3,8 +3,9 @@
 
 use drivebay_units::{Lpn, Ppa};
 
-use super::{Frontier, Ftl, STREAMS, State, Superblock};
+use super::{Frontier, Ftl};
 use crate::persist::{StateError, ensure};
+use crate::superblock::{STREAMS, State, Superblock};
 
 impl Ftl {
     /// Checks everything that must hold, at the cost of reading both tables.
@@ -55,7 +56,7 @@ impl Ftl {
         for (lpn, &entry) in (0u32..).zip(self.map.get()) {
             if let Some(slot) = entry.checked_sub(1) {
                 mapped += 1;
-                if entry & self.rides != 0 {
+                if entry & self.packed_flag != 0 {
                     continue;
                 }
                 ensure(back.get(slot as usize) == Some(&lpn), "map and reverse map disagree")?;
@@ -63,7 +64,7 @@ impl Ftl {
             }
         }
         ensure(valid == self.valid && mapped == self.mapped, "counts of valid pages")?;
-        let known = |entry: &u32| (*entry & !self.rides) as usize <= back.len();
+        let known = |entry: &u32| (*entry & !self.packed_flag) as usize <= back.len();
         ensure(self.replaced.iter().flatten().all(known), "slots that were replaced")
     }
 

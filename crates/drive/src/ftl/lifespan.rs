@@ -10,9 +10,10 @@
 
 use drivebay_units::Lpn;
 
-use super::{COLD, Ftl, HOST};
+use super::Ftl;
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::Spec;
+use crate::superblock::{COLD, HOST};
 
 /// Over how many superblocks the mean is taken.
 const MEAN_OF: u64 = 16;
@@ -38,8 +39,13 @@ pub(super) fn new(spec: &Spec) -> Option<Box<Lifespans>> {
 
 impl Ftl {
     /// The stream to which the host's `pages` pages from `lpn` on belong. Cost: 1 map entry.
-    #[inline(never)]
+    #[inline(always)]
     pub fn stream_of(&mut self, lpn: Lpn, pages: u32) -> usize {
+        if self.lifespans.is_some() { self.stream_by_lifespan(lpn, pages) } else { HOST }
+    }
+
+    #[inline(never)]
+    fn stream_by_lifespan(&mut self, lpn: Lpn, pages: u32) -> usize {
         let old = self.look_up(lpn).map(|slot| self.superblocks[self.locate(slot).0 as usize]);
         let collected = self.collect_stream;
         let Some(lifespans) = &mut self.lifespans else {

@@ -23,70 +23,19 @@ use std::collections::VecDeque;
 use drivebay_units::{Divider, Lpn, Ppa, Rng};
 
 use crate::memory::Table;
-use crate::persist::{persist, persist_sometimes, persist_words};
+use crate::persist::persist;
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
+use crate::superblock::{Mode, STREAMS, Source, State, Superblock, Victim};
 
-pub use slc::Mode;
-pub use victim::{Candidate, Choice, VictimPolicy};
-
-/// Write stream of the host.
-pub const HOST: usize = 0;
-/// Write stream of host data that is expected to live long, where the profile splits it off.
-pub const COLD: usize = 2;
-/// Most write streams: the host's two, and collection's unless it shares the host's.
-pub const STREAMS: usize = 3;
-
-/// Marks the map entry of a page that has no slot of its own: it rides along with the slot that the
-/// entry names, which is only where to look for it. Only on drives that compress.
-const RIDES: u32 = 1 << 31;
+/// Marks the map entry of a packed page: it has no address of its own, the entry's is only where to look
+/// for it. Only on drives that compress.
+const PACKED: u32 = 1 << 31;
 
 /// How far ahead of the scan of a victim the map is prefetched, in slots.
 const SCAN_AHEAD: usize = 64;
 
 /// How many entries are fetched at once (a power of two).
 const SCAN_GROUP: usize = 32;
-
-/// What a superblock is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Erased.
-    Free,
-    /// A frontier writes to it.
-    Open,
-    /// Full.
-    Sealed,
-    /// Being collected.
-    Victim,
-    /// Never used, or given up.
-    Bad,
-}
-
-persist_words!(State: Free, Open, Sealed, Victim, Bad);
-
-/// A superblock's record, apart from its count of valid pages.
-#[derive(Clone, Copy, Debug)]
-pub struct Superblock {
-    /// What it is doing.
-    pub state: State,
-    /// Which stream filled it.
-    pub stream: u8,
-    /// Nothing has been written since its last erase.
-    pub erased: bool,
-    /// Order of sealing; smaller is older.
-    pub sealed: u64,
-    /// Number of its first flash page in its stream's buffer.
-    pub first_page: u64,
-    /// Times erased.
-    pub erases: u32,
-    /// Pages that the host had written when it was opened, where lifespans are followed.
-    pub opened: u64,
-    /// Used with one bit per cell since it was last opened.
-    pub slc: bool,
-    /// How many of the erases followed such use.
-    pub slc_erases: u32,
-}
-
-persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, slc, slc_erases);
 
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,31 +48,6 @@ struct Frontier {
 }
 
 persist!(Frontier: superblock, next, end, offset);
-
-/// A superblock being collected.
-#[derive(Clone, Copy, Debug, Default)]
-struct Victim {
-    superblock: u32,
-    /// First slot not yet read.
-    next: u32,
-    end: u32,
-}
-
-persist!(Victim: superblock, next, end);
-persist_sometimes!(Victim);
-
-/// A flash page of the victim with valid data in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// First slot of the flash page.
-    pub first: Ppa,
-    /// Which of its slots are valid: bit i is slot `first + i`.
-    pub valid: u32,
-    /// How many are.
-    pub pages: u32,
-    /// How many runs of consecutive pages they make.
-    pub runs: u32,
-}
 
 /// How many of the lowest `BITS` bits are set, the others being zero: by fours from a table in one word,
 /// since not every processor that we build for has an instruction for it.
@@ -142,8 +66,8 @@ pub struct Ftl {
     leveled: bool,
     map: Table,
     back: Table,
-    /// [`RIDES`] on a drive that compresses, 0 on others.
-    rides: u32,
+    /// [`PACKED`] on a drive that compresses, 0 on others.
+    packed_flag: u32,
     by_superblock: Divider,
     valid: Vec<u32>,
     superblocks: Vec<Superblock>,
@@ -167,7 +91,7 @@ pub struct Ftl {
 
 persist!(Ftl: leveled, map, back, valid, superblocks, free, suggested, frontiers, replaced, given_back,
     victim, slc, lifespans, sealed, mapped, free_slots, rng;
-    given: geometry, policy, leveling, rides, by_superblock, collect_stream);
+    given: geometry, policy, leveling, packed_flag, by_superblock, collect_stream);
 
 impl Ftl {
     /// An erased drive.
@@ -184,7 +108,7 @@ impl Ftl {
             leveled: false,
             map: Table::new(geometry.user_pages as usize)?,
             back: Table::new(slots)?,
-            rides: if spec.compression.is_some() { RIDES } else { 0 },
+            packed_flag: if spec.compression.is_some() { PACKED } else { 0 },
             by_superblock: Divider::new(geometry.superblock_slots),
             valid: Vec::new(),
             superblocks: Vec::new(),
@@ -225,8 +149,14 @@ impl Ftl {
     }
 
     /// Superblocks that hold or held something since their last erase.
-    pub fn superblocks_to_erase(&self) -> usize {
-        self.superblocks.iter().filter(|s| !s.erased && s.state != State::Bad).count()
+    pub fn superblocks_to_erase(&self) -> impl Iterator<Item = u32> {
+        let all = (0u32..).zip(&self.superblocks);
+        all.filter(|(_, s)| !s.erased && s.state != State::Bad).map(|(index, _)| index)
+    }
+
+    /// Whether the host's writes go to two streams.
+    pub fn splits_host_writes(&self) -> bool {
+        self.lifespans.is_some()
     }
 
     /// These tables for a fresh drive, if they fit its profile.
@@ -240,7 +170,7 @@ impl Ftl {
             return None;
         }
         self.geometry = spec.geometry;
-        self.rides = if spec.compression.is_some() { RIDES } else { 0 };
+        self.packed_flag = if spec.compression.is_some() { PACKED } else { 0 };
         self.policy = spec.policy.clone();
         self.slc = slc::Slc::new(spec);
         self.lifespans = lifespan::new(spec);
@@ -288,7 +218,7 @@ impl Ftl {
     /// The slot of a page, if it is mapped. Cost: 1 map miss.
     #[inline(always)]
     pub fn look_up(&self, lpn: Lpn) -> Option<Ppa> {
-        (self.map.get()[lpn.0 as usize] & !self.rides).checked_sub(1).map(Ppa)
+        (self.map.get()[lpn.0 as usize] & !self.packed_flag).checked_sub(1).map(Ppa)
     }
 
     /// Starts fetching a page's map entry.
@@ -418,8 +348,8 @@ impl Ftl {
         Ppa(first)
     }
 
-    /// Lets a page ride along with the newest slot of a stream; false, and nothing done, if there is none.
-    pub fn ride(&mut self, stream: usize, lpn: Lpn) -> bool {
+    /// Packs a page with the newest address of a stream; false, and nothing done, if there is none.
+    pub fn pack(&mut self, stream: usize, lpn: Lpn) -> bool {
         let Frontier { superblock, next, .. } = self.frontiers[stream];
         if next <= superblock * self.geometry.superblock_slots {
             return false;
@@ -427,7 +357,7 @@ impl Ftl {
         let page = lpn.0 as usize;
         self.invalidate(page..page + 1);
         self.mapped += 1;
-        self.map.get_mut()[page] = self.rides | next;
+        self.map.get_mut()[page] = self.packed_flag | next;
         true
     }
 
@@ -507,7 +437,7 @@ impl Ftl {
             let entry = self.map.get()[range.start];
             if let Some(slot) = entry.checked_sub(1) {
                 self.mapped -= 1;
-                if entry & self.rides == 0 {
+                if entry & self.packed_flag == 0 {
                     self.valid[self.by_superblock.divide(slot) as usize] -= 1;
                 }
             }
@@ -519,7 +449,7 @@ impl Ftl {
             let Some(slot) = entry.checked_sub(1) else {
                 continue;
             };
-            if entry & self.rides != 0 {
+            if entry & self.packed_flag != 0 {
                 self.mapped -= 1;
                 continue;
             }
@@ -581,8 +511,8 @@ impl Ftl {
             }
             if valid != 0 {
                 let heads = valid & !(follows & (valid << 1));
-                let (pages, runs) = (ones::<SLOTS>(valid), ones::<SLOTS>(heads));
-                return Some(Source { first: Ppa(first), valid, pages, runs });
+                let (pages, extents) = (ones::<SLOTS>(valid), ones::<SLOTS>(heads));
+                return Some(Source { first: Ppa(first), valid, pages, extents });
             }
         }
         None

@@ -13,8 +13,9 @@ use std::ops::Range;
 
 use drivebay_units::Ppa;
 
-use super::{Ftl, STREAMS, State};
+use super::Ftl;
 use crate::spec::Spec;
+use crate::superblock::{STREAMS, State};
 use crate::write_buffer::WriteBuffer;
 
 /// Room for what the newest slots of a stream replaced: as many pages as a buffer's ring has places.
@@ -92,8 +93,8 @@ impl Ftl {
     fn fall_back(&mut self, lpn: usize, lost: Ppa, old: u32) {
         self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
         self.map.get_mut()[lpn] = old;
-        if old & self.rides != 0 {
-            return; // it rides along, wherever that is
+        if old & self.packed_flag != 0 {
+            return; // it is packed, wherever that is
         }
         let there = |&slot: &u32| self.back.get()[slot as usize] as usize == lpn;
         let old_slot = old.checked_sub(1);

@@ -1,6 +1,7 @@
 //! Superblocks out of turn: those that must be collected next, and those that are given up.
 
-use super::{Ftl, State, Victim};
+use super::Ftl;
+use crate::superblock::{STREAMS, State, Victim};
 
 impl Ftl {
     /// Puts a full superblock forward for collection, whatever it holds; others are passed over, and so is
@@ -39,7 +40,7 @@ impl Ftl {
     /// Gives up the victim, which must hold no valid page any more: it is never used again.
     pub fn discard_victim(&mut self) {
         let index = self.victim.expect("a victim is being collected").superblock;
-        self.finish_victim([0; super::STREAMS]);
+        self.finish_victim([0; STREAMS]);
         self.superblocks[index as usize].state = State::Bad;
         self.take_off_list(index);
     }

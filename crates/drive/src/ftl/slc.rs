@@ -10,20 +10,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Ftl, Source, State, Victim};
+use super::{Frontier, Ftl};
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::{SlcCacheSpec, Spec};
-
-/// For how many bits per cell a superblock is opened, and from which list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// All.
-    Native,
-    /// One: a free superblock of the static cache.
-    Static,
-    /// One: an ordinary free superblock.
-    Dynamic,
-}
+use crate::superblock::{Mode, Source, State, Superblock, Victim};
 
 /// The cache's share of the translation layer; empty if there is none.
 pub(super) struct Slc {
@@ -214,7 +204,7 @@ impl Ftl {
 
     /// Counts the cache's superblocks anew.
     pub(super) fn count_slc(&mut self) {
-        let in_use = |s: &super::Superblock| !matches!(s.state, State::Free | State::Bad);
+        let in_use = |s: &Superblock| !matches!(s.state, State::Free | State::Bad);
         let used = self.superblocks.iter().enumerate().filter(|(_, s)| s.slc && in_use(s));
         let (mut dynamic, mut sealed) = (0, 0);
         for (index, s) in used {
@@ -260,7 +250,7 @@ impl Ftl {
         let dynamic = u64::from(spec.dynamic_max).min(u64::from(self.slc.dynamic) + free);
         let fixed = self.superblocks[self.slc.native..].iter().filter(|s| s.state != State::Bad);
         let fixed = if self.slc.native < self.superblocks.len() { fixed.count() as u64 } else { 0 };
-        let in_use = |s: &super::Superblock| s.slc && s.state != State::Free;
+        let in_use = |s: &Superblock| s.slc && s.state != State::Free;
         let valid = self.superblocks.iter().zip(&self.valid).filter(|(s, _)| in_use(s));
         let held = valid.map(|(_, &valid)| u64::from(valid)).sum();
         ((fixed + dynamic) * u64::from(self.slc.superblock_slots), held)
@@ -268,7 +258,7 @@ impl Ftl {
 
     /// Pages placed in the cache so far, padding included.
     pub fn slc_pages(&self) -> u64 {
-        let unwritten = |frontier: &super::Frontier| {
+        let unwritten = |frontier: &Frontier| {
             let slc = frontier.end != 0 && self.superblocks[frontier.superblock as usize].slc;
             if slc { u64::from(frontier.end - frontier.next) } else { 0 }
         };

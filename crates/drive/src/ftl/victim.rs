@@ -3,77 +3,15 @@
 //! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012), d-choices as in Van Houdt (SIGMETRICS
 //! 2013), cost-benefit as in Rosenblum and Ousterhout (1992) with age counted in superblocks sealed.
 //! A linear scan: superblocks over all dies are few (about a thousand), and one is chosen per hundred
-//! thousand pages copied. So a policy from outside ([`VictimPolicy`]) costs one indirect call per victim,
+//! thousand pages copied. So a policy from outside (`victim_policy.rs`) costs one indirect call per victim,
 //! none per I/O, and its scan is compiled as ours is.
-
-use std::fmt::Debug;
-use std::sync::Arc;
 
 use drivebay_units::Rng;
 
-use super::{Ftl, State, Superblock};
-use crate::spec::{Policy, Spec};
-
-/// A rule that chooses the superblock to collect next, written outside this crate.
-///
-/// It is asked once per superblock collected. It keeps nothing between two questions: all it may go by is
-/// in the [`Choice`], and that is part of the drive's state. So copies and saved states go on bit for bit
-/// the same, and a drive with a rule of yours is as repeatable as any other. `examples/policy` has two.
-pub trait VictimPolicy: Debug + Send + Sync {
-    /// The index of one of [`Choice::candidates`]; none if there is none.
-    fn choose(&self, choice: Choice<'_>) -> Option<u32>;
-}
-
-/// What a [`VictimPolicy`] may go by.
-pub struct Choice<'a> {
-    /// Random numbers of the drive: the same from the same seed.
-    pub rng: &'a mut Rng,
-    /// 4 KiB pages that a superblock holds.
-    pub pages: u32,
-    blocks: &'a [Superblock],
-    valid: &'a [u32],
-    sealed: u64,
-}
-
-/// A superblock that can be collected with some gain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its number.
-    pub index: u32,
-    /// 4 KiB pages that must be copied before it can be erased; fewer than [`Choice::pages`].
-    pub valid: u32,
-    /// Superblocks sealed since it was, by host and collection, at least 0.
-    pub age: u64,
-    /// Times erased.
-    pub erases: u32,
-}
-
-impl<'a> Choice<'a> {
-    /// All superblocks that can be collected with some gain, in the order of their numbers.
-    pub fn candidates(&self) -> impl Iterator<Item = Candidate> + Clone + use<'a> {
-        let (pages, sealed) = (self.pages, self.sealed);
-        let all = (0u32..).zip(self.blocks.iter().zip(self.valid));
-        all.filter(move |&(_, (s, &valid))| s.state == State::Sealed && valid < pages).map(
-            move |(index, (s, &valid))| Candidate {
-                index,
-                valid,
-                age: sealed - s.sealed,
-                erases: s.erases,
-            },
-        )
-    }
-}
-
-impl Spec {
-    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`.
-    ///
-    /// The rule is no part of a saved state: restore it into a drive with the same rule.
-    #[must_use]
-    pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Spec {
-        self.policy = Policy::Custom(Arc::new(policy));
-        self
-    }
-}
+use super::Ftl;
+use crate::spec::Policy;
+use crate::superblock::{State, Superblock};
+use crate::victim_policy::Choice;
 
 impl Ftl {
     /// Chooses a victim among the sealed superblocks that have something to gain.

@@ -7,7 +7,8 @@
 //! the difference as in Chang (SAC 2007). Not modelled: a frontier of its own for what is moved; it mixes
 //! with the copies of hot data, which costs more than keeping it apart.
 
-use super::{Ftl, State};
+use super::Ftl;
+use crate::superblock::State;
 
 impl Ftl {
     /// Puts the least worn free superblock at the head of the list; of equals the one freed first.

@@ -18,16 +18,26 @@ pub struct Costs {
     pub write_command: Nanos,
     /// Flash core, per 4 KiB written.
     pub write_page: Nanos,
-    /// Flash core, per run copied.
+    /// Flash core, per extent copied.
     pub copy_extent: Nanos,
     /// Flash core, per page copied.
     pub copy_page: Nanos,
-    /// Full collection slot.
-    pub slot: Nanos,
+    /// A full quantum of garbage collection.
+    pub gc_quantum: Nanos,
     /// Write path, femtoseconds per byte.
     pub write_path_fs_per_byte: u64,
     /// Reads are let through no faster than this, femtoseconds per byte; 0 for no limit.
     pub read_limit_fs_per_byte: u64,
+}
+
+impl Costs {
+    /// Flash core, for `pages` copied that make so many extents.
+    #[inline(always)]
+    #[must_use]
+    pub fn copy(&self, extents: u32, pages: u32) -> Nanos {
+        let extents = self.copy_extent.times(u64::from(extents));
+        extents.after(self.copy_page.times(u64::from(pages)))
+    }
 }
 
 pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
@@ -40,7 +50,7 @@ pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
         write_page: Checker::micros("controller.write_page_us", &c.write_page_us)?,
         copy_extent: Checker::micros("gc.copy_extent_us", &g.copy_extent_us)?,
         copy_page: Checker::micros("gc.copy_page_us", &g.copy_page_us)?,
-        slot: Checker::micros("gc.quantum_us", &g.quantum_us)?,
+        gc_quantum: Checker::micros("gc.quantum_us", &g.quantum_us)?,
         write_path_fs_per_byte: fs_per_byte(Checker::float(
             "controller.write_path_mb_per_s",
             &c.write_path_mb_per_s,
@@ -74,7 +84,7 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         write_page: slow(c.write_page),
         copy_extent: slow(c.copy_extent),
         copy_page: slow(c.copy_page),
-        slot: slow(c.slot),
+        gc_quantum: slow(c.gc_quantum),
         write_path_fs_per_byte: c.write_path_fs_per_byte,
         read_limit_fs_per_byte: c.read_limit_fs_per_byte,
     }

@@ -55,6 +55,19 @@ impl Geometry {
         (reserve_superblocks + 3) * u64::from(self.superblock_slots)
     }
 
+    /// The plane of a flash page, given by its number.
+    #[inline(always)]
+    #[must_use]
+    pub fn plane_of(&self, page: u32) -> u32 {
+        (page >> self.die_shift) & ((1 << self.plane_shift) - 1)
+    }
+
+    /// Flash pages of a row over all dies and planes.
+    #[must_use]
+    pub fn row_pages(&self) -> u64 {
+        u64::from(self.dies()) << self.plane_shift
+    }
+
     /// Bytes of a flash page.
     #[must_use]
     pub fn flash_page_bytes(&self) -> u64 {

@@ -7,8 +7,8 @@ use drivebay_units::Nanos;
 use super::PAGE_BYTES;
 use super::checker::{Checker, SpecError, nanos, pages_of_mb};
 use super::flash::Geometry;
-use crate::ftl::VictimPolicy;
 use crate::raw::RawSpec;
+use crate::victim_policy::VictimPolicy;
 
 /// Victim choice.
 #[derive(Clone, Debug)]
@@ -25,9 +25,20 @@ pub enum Policy {
     Custom(Arc<dyn VictimPolicy>),
 }
 
+impl super::Spec {
+    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`.
+    ///
+    /// The rule is no part of a saved state: restore it into a drive with the same rule.
+    #[must_use]
+    pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
+        self.policy = Policy::Custom(Arc::new(policy));
+        self
+    }
+}
+
 /// Collection thresholds, in 4 KiB pages of free space.
 #[derive(Clone, Copy, Debug)]
-pub struct Pacing {
+pub struct PacingSpec {
     /// Collection starts below this.
     pub start_free: u64,
     /// The slot has its full length at and below this.
@@ -50,7 +61,7 @@ pub struct Burst {
     /// Commands with a full slot behind them, from one to the next, in 1/256.
     pub every_256: u64,
     /// Length, in full slots.
-    pub slots: u64,
+    pub quanta: u64,
 }
 
 /// How wear is spread.
@@ -104,7 +115,7 @@ pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
         Checker::integer("gc.burst.every_commands", &burst.every_commands, 1, 1_000_000_000)?;
     let ms = Checker::float("gc.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
     let quantum_us = raw.gc.quantum_us.value.max(0.001);
-    Ok(Some(Burst { every_256: every << 8, slots: (ms * 1000.0 / quantum_us).round() as u64 }))
+    Ok(Some(Burst { every_256: every << 8, quanta: (ms * 1000.0 / quantum_us).round() as u64 }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.
@@ -141,7 +152,7 @@ pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
     Ok((policy, shared))
 }
 
-pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<Pacing, SpecError> {
+pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<PacingSpec, SpecError> {
     let c = &raw.gc;
     let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
     let pool = pages_of_mb(Checker::float("gc.threshold_mb", &c.threshold_mb, 0.0, 1e9)?);
@@ -161,7 +172,7 @@ pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<Pacing,
     let start_free = spare.saturating_sub(pool);
     let quantum_pages = Checker::float("gc.quantum_pages", &c.quantum_pages, 0.0, 1e4)?;
     let low_factor = Checker::float("gc.low_factor", &c.low_factor, 1.0, 1e3)?;
-    Ok(Pacing {
+    Ok(PacingSpec {
         start_free,
         full_free: start_free.saturating_sub(ramp),
         low_free,

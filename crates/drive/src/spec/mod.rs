@@ -29,7 +29,7 @@ pub use compression::Compression;
 pub use controller::Costs;
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming};
-pub use gc::{Burst, Idle, Pacing, Policy, WearLeveling};
+pub use gc::{Burst, Idle, PacingSpec, Policy, WearLeveling};
 pub use host_interface::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
@@ -86,7 +86,7 @@ pub struct Spec {
     /// Free superblocks kept for foreground collection.
     pub reserve_superblocks: u32,
     /// Pacing of collection.
-    pub pacing: Pacing,
+    pub pacing: PacingSpec,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
     /// Bursts of collection.

@@ -619,7 +619,7 @@ impl Oracle {
     fn begin_slot(&mut self, pages: u64) {
         let p = &self.spec.pacing;
         let factor = self.factor_256();
-        let of = |slots: u64| (self.spec.throttle[0].costs.slot.0 * slots) >> 8;
+        let of = |slots: u64| (self.spec.throttle[0].costs.gc_quantum.0 * slots) >> 8;
         let (first, all) = (of(factor), of(factor * pages));
         if first == 0 {
             return self.idle();

@@ -9,15 +9,17 @@
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
 //! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 
+mod deferred;
+mod timing;
+
 use drivebay_units::Nanos;
 
-use crate::modes::Modes;
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
+use timing::Timing;
 
-/// Least common multiple of one to four page types: a constant divides without a division.
-pub(crate) const ROWS_REPEAT: u32 = 12;
+pub use deferred::{DeferredQueue, Program};
 
 /// A program or erase that was asked of a die. Reads asked later may still move its end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,11 +90,12 @@ pub struct ReadTimes {
 
 /// All dies and channels.
 pub struct Nand {
-    timing: NandTiming,
-    /// tPROG by row, repeated to a length that all counts of page types divide.
-    program: [Nanos; ROWS_REPEAT as usize],
-    /// What else times depend on, if they do.
-    modes: Option<Box<Modes>>,
+    timing: Timing,
+    /// Bound of a read's wait for a program.
+    suspend: Nanos,
+    channel_fs_per_byte: u64,
+    /// Data of the next program may move during this one.
+    cache_program: bool,
     dies: Vec<Die>,
     /// The rings of all dies.
     writes: Vec<Write>,
@@ -102,16 +105,12 @@ pub struct Nand {
     channel_mask: u32,
     /// Moving all planes' data to a die.
     load: Nanos,
-    /// Flash pages read so far.
-    pub page_reads: u64,
-    /// Die-wide programs so far.
-    pub programs: u64,
-    /// Superblocks erased so far.
-    pub superblock_erases: u64,
+    page_reads: u64,
+    superblock_erases: u64,
 }
 
-persist!(Nand: modes, dies, writes, channels, page_reads, programs, superblock_erases;
-    given: timing, program, ring_shift, die_mask, channel_mask, load);
+persist!(Nand: timing, dies, writes, channels, page_reads, superblock_erases;
+    given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load);
 
 impl Nand {
     /// Whether dies and channels are sound.
@@ -123,27 +122,35 @@ impl Nand {
     }
 
     /// All dies idle, each able to remember `remembered` programs that wait or are asked for.
-    pub fn new(timing: NandTiming, geometry: &Geometry, remembered: u32) -> Nand {
+    pub fn new(spec: &NandTiming, geometry: &Geometry, remembered: u32) -> Nand {
         let dies = geometry.dies();
         let ring_shift = remembered.next_power_of_two().ilog2();
+        let die_bytes = geometry.flash_page_bytes() << geometry.plane_shift;
         Nand {
-            timing,
-            program: std::array::from_fn(|row| timing.program[row % timing.page_types as usize]),
-            modes: Modes::new(&timing, geometry).map(Box::new),
+            timing: Timing::new(spec, geometry),
+            suspend: spec.suspend,
+            channel_fs_per_byte: spec.channel_fs_per_byte,
+            cache_program: spec.cache_program,
             dies: vec![Die { reads_until: Nanos::ZERO, first: 1, next: 1 }; dies as usize],
             writes: vec![Write::default(); (dies as usize) << ring_shift],
             ring_shift,
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
             die_mask: dies - 1,
             channel_mask: geometry.channel_mask,
-            load: transfer(
-                geometry.flash_page_bytes() << geometry.plane_shift,
-                timing.channel_fs_per_byte,
-            ),
+            load: transfer(die_bytes, spec.channel_fs_per_byte),
             page_reads: 0,
-            programs: 0,
             superblock_erases: 0,
         }
+    }
+
+    /// Flash pages read so far.
+    pub fn page_reads(&self) -> u64 {
+        self.page_reads
+    }
+
+    /// Superblocks erased so far.
+    pub fn superblock_erases(&self) -> u64 {
+        self.superblock_erases
     }
 
     /// Senses a flash page and moves `bytes` of it over the channel.
@@ -152,30 +159,24 @@ impl Nand {
     /// Cost: 1 die, 1 calendar.
     #[inline]
     pub fn read(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> ReadTimes {
-        let (begin, sensed) = self.sense(from, page);
+        let (begin, sensed) = self.read_array(from, page);
         let done = self.move_out(floor, sensed, page, bytes);
         ReadTimes { begin, sensed, done }
     }
 
     /// The array part of a read: (begin, end).
     #[inline]
-    pub fn sense(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
-        self.page_reads += 1;
-        let (mut len, suspend) = (self.timing.read, self.timing.suspend);
-        if let Some(modes) = &self.modes {
-            len = modes.read(page, len);
-        }
-        let (die, ring) = self.die(page & self.die_mask);
-        die.sense(ring, from, len, suspend)
+    pub fn read_array(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
+        self.read_array_in(from, page, self.timing.read(page))
     }
 
-    /// Senses a flash page once more, in a time of its own: (begin, end).
-    #[cold]
-    pub fn sense_again(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+    /// The array part of a read that takes `len`, as retries do: (begin, end).
+    #[inline]
+    pub fn read_array_in(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
         self.page_reads += 1;
-        let suspend = self.timing.suspend;
+        let suspend = self.suspend;
         let (die, ring) = self.die(page & self.die_mask);
-        die.sense(ring, from, len, suspend)
+        die.read(ring, from, len, suspend)
     }
 
     /// A die and its ring.
@@ -200,27 +201,32 @@ impl Nand {
     /// The channel part of a read.
     #[inline]
     pub fn move_out(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> Nanos {
-        let len = transfer(bytes, self.timing.channel_fs_per_byte);
+        let len = transfer(bytes, self.channel_fs_per_byte);
         self.channels[(page & self.channel_mask) as usize].reserve(floor, from, len)
     }
 
     /// Moves a die's pages in and programs all planes; `end_of` says when the data is safe.
     ///
-    /// `row` selects the page type. Cost: 1 die, 1 calendar, once per `planes` pages.
+    /// Cost: 1 die, 1 calendar, once per `planes` pages.
     #[inline]
-    pub fn program(&mut self, floor: Nanos, from: Nanos, page: u32, row: u32) -> Ticket {
-        self.programs += 1;
+    pub fn program(&mut self, floor: Nanos, from: Nanos, page: u32) -> Ticket {
+        self.program_in(floor, from, page, self.timing.program(page))
+    }
+
+    /// Programs a die with the firmware's own data.
+    pub fn program_metadata(&mut self, floor: Nanos, from: Nanos, page: u32) {
+        self.program_in(floor, from, page, self.timing.program_metadata(page));
+    }
+
+    #[inline(always)]
+    fn program_in(&mut self, floor: Nanos, from: Nanos, page: u32, time: Nanos) -> Ticket {
         let len = self.load;
-        let mut time = self.program[(row % ROWS_REPEAT) as usize];
-        if let Some(modes) = &self.modes {
-            time = modes.program(page, time);
-        }
         let index = page & self.die_mask;
         let begin = (index as usize) << self.ring_shift;
         let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
         let die = &mut self.dies[index as usize];
         let before = die.newest(ring);
-        let cached = self.timing.cache_program;
+        let cached = self.cache_program;
         let (register, gap) = if cached { (before.from, 0) } else { (before.until, len.0 as u32) };
         let channel = &mut self.channels[(page & self.channel_mask) as usize];
         let loaded = channel.reserve(floor, from.max(register), len);
@@ -240,9 +246,7 @@ impl Nand {
 
     /// A superblock is written from now on with one bit per cell, or with all.
     pub fn set_slc(&mut self, superblock: u32, slc: bool) {
-        if let Some(modes) = &mut self.modes {
-            modes.set(superblock, slc);
-        }
+        self.timing.set_slc(superblock, slc);
     }
 
     /// When all dies have done what they were asked so far.
@@ -253,16 +257,16 @@ impl Nand {
             .fold(Nanos::ZERO, Nanos::max)
     }
 
-    /// tR.
+    /// tR without regard to the page type.
     pub fn read_time(&self) -> Nanos {
-        self.timing.read
+        self.timing.read_nominal()
     }
 
     /// Erases one block on every plane of every die.
-    pub fn erase_superblock(&mut self, from: Nanos) {
+    pub fn erase_superblock(&mut self, from: Nanos, superblock: u32) {
         self.superblock_erases += 1;
-        let time = self.timing.erase;
         for index in 0..self.dies.len() as u32 {
+            let time = self.timing.erase(index, superblock);
             let (die, ring) = self.die(index);
             die.occupy(ring, from, time, 0);
         }
@@ -280,7 +284,7 @@ impl Die {
     ///
     /// Cost: one step per write that it delays.
     #[inline(always)]
-    fn sense(
+    fn read(
         &mut self,
         ring: &mut [Write],
         from: Nanos,

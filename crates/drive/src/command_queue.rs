@@ -1,0 +1,108 @@
+//! Requests on their way to the flash core, in the order of arrival.
+//!
+//! Those that come straight from the host core keep their order, and so do those whose data passes the
+//! write path first: two queues, merged by time.
+
+use std::collections::VecDeque;
+
+use drivebay_units::Nanos;
+
+use crate::io::{Io, NextCommand, Op};
+use crate::persist::{StateError, ensure, persist};
+use crate::stage::Stages;
+use crate::timeline::NEVER;
+
+/// A request that waits for the flash core.
+#[derive(Clone, Copy)]
+pub struct QueuedRequest {
+    /// When it reaches the flash core.
+    pub arrival: Nanos,
+    pub tag: u32,
+    pub io: Io,
+    pub submitted: Nanos,
+    pub stages: Stages,
+}
+
+persist!(QueuedRequest: arrival, tag, io, submitted, stages);
+
+impl Default for QueuedRequest {
+    fn default() -> QueuedRequest {
+        let io = Io { op: Op::Read, lba: 0, sectors: 0 };
+        let (arrival, submitted) = (NEVER, NEVER);
+        QueuedRequest { arrival, tag: 0, io, submitted, stages: Stages::default() }
+    }
+}
+
+/// Requests that come straight from the host core.
+const DIRECT: usize = 0;
+/// Requests whose data passes the write path.
+const WITH_DATA: usize = 1;
+
+/// Requests on their way.
+pub struct CommandQueue {
+    queues: [VecDeque<QueuedRequest>; 2],
+    /// When the first of each queue arrives.
+    arrivals: [Nanos; 2],
+}
+
+persist!(CommandQueue: queues; given: arrivals);
+
+impl Default for CommandQueue {
+    fn default() -> CommandQueue {
+        CommandQueue { queues: Default::default(), arrivals: [NEVER; 2] }
+    }
+}
+
+impl CommandQueue {
+    /// When the next one arrives; the end of time if none is on its way.
+    #[inline(always)]
+    pub fn next_arrival(&self) -> Nanos {
+        self.arrivals[DIRECT].min(self.arrivals[WITH_DATA])
+    }
+
+    /// The next one. It is settled if it comes straight: only what waits for data can be passed.
+    pub fn next(&self) -> Option<NextCommand> {
+        let settled = self.arrivals[DIRECT] <= self.arrivals[WITH_DATA];
+        let next = self.queues[usize::from(!settled)].front()?;
+        Some(NextCommand { tag: next.tag, at: self.next_arrival(), settled })
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, request: QueuedRequest) {
+        let queue = if request.io.op.is_write() { WITH_DATA } else { DIRECT };
+        self.arrivals[queue] = self.arrivals[queue].min(request.arrival);
+        self.queues[queue].push_back(request);
+    }
+
+    /// Takes the next one; of two that arrive together the one that came straight.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<QueuedRequest> {
+        let queue = usize::from(self.arrivals[WITH_DATA] < self.arrivals[DIRECT]);
+        let request = self.queues[queue].pop_front();
+        self.arrivals[queue] = self.queues[queue].front().map_or(NEVER, |next| next.arrival);
+        request
+    }
+
+    /// Works out what follows from queues that were read back.
+    pub fn derive(&mut self) {
+        for (arrival, queue) in self.arrivals.iter_mut().zip(&self.queues) {
+            *arrival = queue.front().map_or(NEVER, |request| request.arrival);
+        }
+    }
+
+    /// Whether all requests are `allowed`, their stages add up, and each queue is in order.
+    pub fn check(&self, allowed: impl Fn(Io) -> bool) -> Result<(), StateError> {
+        for queue in &self.queues {
+            for request in queue {
+                let fits = allowed(request.io) && request.submitted <= request.arrival;
+                let spent = request.stages.0.iter().try_fold(0u64, |sum, &ns| sum.checked_add(ns));
+                let since = request.arrival.since_or_zero(request.submitted);
+                ensure(fits && spent == Some(since.0), "a request on its way")?;
+            }
+            let pairs = queue.iter().zip(queue.iter().skip(1));
+            let ordered = pairs.into_iter().all(|(a, b)| a.arrival <= b.arrival);
+            ensure(ordered, "the order of requests")?;
+        }
+        Ok(())
+    }
+}

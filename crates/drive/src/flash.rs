@@ -1,0 +1,735 @@
+//! The flash back end: map, superblocks, write buffers and dies, and the orders that hold among them.
+//!
+//! Writes take an address at a frontier and a place in the write buffer; when all planes of a die are full,
+//! the die's program joins the deferred program queue. Erases run one superblock ahead: what took the place
+//! of a collected superblock's pages may still be in the write buffer, and a power cut would lose both, so a
+//! superblock is erased only once all that was placed before it was given back is safe. If none was free
+//! then, it is erased when it is opened. Real firmware orders erases behind its journal for the same reason.
+//! Errors and wear are decided in `reliability.rs` and carried out here.
+
+use std::ops::Range;
+
+use drivebay_units::{Lpn, Nanos, Ppa, Rng};
+
+use crate::ftl::Ftl;
+use crate::io::DeviceError;
+use crate::map_cache::{Found, MapCache, MapTraffic};
+use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
+use crate::persist::{StateError, ensure, persist};
+use crate::reliability::{Erased, Errors, Reliability};
+use crate::spec::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
+use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
+use crate::timeline::NEVER;
+use crate::write_buffer::WriteBuffer;
+
+/// Waits of a read of flash: for the die, in the array, for and on the channel.
+pub type ReadParts = [Nanos; 3];
+
+/// No wait.
+pub const NO_WAIT: ReadParts = [Nanos::ZERO; 3];
+
+/// A read of consecutive pages out of one flash page.
+pub struct PageRead {
+    /// When the pages are in the controller.
+    pub done: Nanos,
+    pub parts: ReadParts,
+    /// The array was read and its data decoded, which may have found a superblock that must be refreshed.
+    pub decoded: bool,
+}
+
+/// A flash page of a write stream's buffer, by its number: where a version of a page was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPage {
+    stream: u8,
+    page: u64,
+}
+
+/// The flash back end.
+pub struct Flash {
+    geometry: Geometry,
+    buffer_pages: u32,
+    reserve_superblocks: u32,
+    /// Spare blocks of a fresh drive; none where failing is not modelled.
+    spare_blocks: Option<u32>,
+    ftl: Ftl,
+    nand: Nand,
+    buffers: [WriteBuffer; STREAMS],
+    deferred: DeferredQueue,
+    errors: Option<Box<Errors>>,
+    map_cache: Option<Box<MapCache>>,
+    /// The drive's time: nothing earlier is asked of a channel.
+    now: Nanos,
+    /// Nothing earlier is asked of a die.
+    dies_floor: Nanos,
+    /// Worn out.
+    read_only: bool,
+    /// The present command met data that could not be read.
+    media_error: bool,
+    padded_pages: u64,
+}
+
+persist!(Flash: ftl, nand, buffers, deferred, errors, map_cache, now, dies_floor, read_only, media_error,
+    padded_pages; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
+
+impl Flash {
+    /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
+    ///
+    /// # Errors
+    /// [`DeviceError::Memory`].
+    pub fn new(spec: &Spec, rng: &Rng, memory: Option<Flash>) -> Result<Flash, DeviceError> {
+        let g = &spec.geometry;
+        let ftl = match memory.and_then(|flash| flash.ftl.reset(spec, rng)) {
+            Some(ftl) => ftl,
+            None => Ftl::new(spec, rng).map_err(|e| DeviceError::Memory(e.to_string()))?,
+        };
+        // As many programs of a die as the buffers can hold, and some erases.
+        let pending = spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8;
+        Ok(Flash {
+            geometry: *g,
+            buffer_pages: spec.buffer_pages,
+            reserve_superblocks: spec.reserve_superblocks,
+            spare_blocks: spec.reliability.map(|r| r.spare_blocks),
+            nand: Nand::new(&spec.nand, g, pending),
+            buffers: fresh_buffers(spec.buffer_pages),
+            deferred: DeferredQueue::default(),
+            errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
+            map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m, g))),
+            now: Nanos::ZERO,
+            dies_floor: Nanos::ZERO,
+            read_only: false,
+            media_error: false,
+            padded_pages: 0,
+            ftl,
+        })
+    }
+
+    /// The map and the superblocks.
+    #[inline(always)]
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    #[inline(always)]
+    pub fn ftl_mut(&mut self) -> &mut Ftl {
+        &mut self.ftl
+    }
+
+    #[inline(always)]
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// Time of the newest submission, or the end of the last idle time.
+    #[inline(always)]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Time goes on: no channel will be asked for an earlier one.
+    #[inline(always)]
+    pub fn advance(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// Padding and map pages programmed so far, in 4 KiB pages.
+    pub fn overhead_pages(&self) -> u64 {
+        self.padded_pages + self.map_traffic().write_backs
+    }
+
+    #[inline(always)]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether data since the last call could not be read.
+    #[inline(always)]
+    pub fn take_media_error(&mut self) -> bool {
+        std::mem::take(&mut self.media_error)
+    }
+
+    /// Brings the dies up to `until`: nothing will ask them for an earlier time.
+    #[inline(always)]
+    pub fn dies_until(&mut self, until: Nanos) {
+        while self.deferred.next_at() <= until {
+            self.start_next();
+        }
+        self.dies_floor = self.dies_floor.max(until);
+    }
+
+    /// Hands everything that waits to the dies, erases as well.
+    pub fn settle(&mut self) {
+        while self.deferred.next_at() < NEVER {
+            self.start_next();
+        }
+    }
+
+    /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
+    fn start_next(&mut self) {
+        if self.deferred.erase_is_next() {
+            self.erase_next();
+        } else {
+            self.program_next();
+        }
+    }
+
+    /// Asks a die for the program that is due first, even if an erase is due before.
+    #[inline]
+    fn program_next(&mut self) {
+        let (stream, program) = self.deferred.pop();
+        let end = self.nand.program(self.dies_floor, program.at, program.page);
+        for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
+            let number = program.number - (earlier << self.geometry.die_shift);
+            self.buffers[stream].give_back(number, end);
+        }
+    }
+
+    fn program_all(&mut self) {
+        while self.deferred.has_programs() {
+            self.program_next();
+        }
+    }
+
+    /// Erases the superblock that has waited longest, whenever it is due.
+    ///
+    /// What took the place of its pages counts as safe from now on: commands that are served already may
+    /// have their turn after a power cut that comes next, but their erases cannot be undone.
+    fn erase_next(&mut self) {
+        let (at, index) = self.deferred.pop_erase();
+        self.ftl.erased(index);
+        self.nand.erase_superblock(at, index);
+        self.promise(index, self.now);
+    }
+
+    // ---- Writing.
+
+    /// Places pages at a stream's frontier, which must have room; returns when the last is in the buffer.
+    #[inline(always)]
+    pub fn write(&mut self, stream: usize, lpn: Lpn, len: u32, from: Nanos) -> Nanos {
+        let first = self.ftl.place(stream, lpn, len);
+        self.fill(stream, first, len, from)
+    }
+
+    /// Lets `len` pages from `first` on pass through a stream's buffer and programs what is complete.
+    ///
+    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 queue entry
+    /// per die-wide program.
+    #[inline(always)]
+    fn fill(&mut self, stream: usize, first: Ppa, len: u32, from: Nanos) -> Nanos {
+        let g = self.geometry;
+        let last = (1u32 << g.page_shift) - 1;
+        let (mut at, end, mut clock) = (first.0, first.0 + len, from);
+        while at < end {
+            if at & last == 0 {
+                let free_at = self.buffer_free_at(stream);
+                self.buffers[stream].take(free_at);
+            }
+            clock = clock.max(self.buffers[stream].ready());
+            let page_end = (at | last) + 1;
+            if end < page_end {
+                break;
+            }
+            let page = at >> g.page_shift;
+            if g.plane_of(page) == (1u32 << g.plane_shift) - 1 {
+                let number = self.buffers[stream].taken() - 1;
+                self.program(stream, Program { at: clock, page, number });
+            }
+            at = page_end;
+        }
+        clock
+    }
+
+    #[inline(never)]
+    fn program(&mut self, stream: usize, program: Program) {
+        self.deferred.push(stream, program);
+    }
+
+    /// When a stream's next place in the buffer will be free.
+    #[inline(always)]
+    pub fn buffer_free_at(&mut self, stream: usize) -> Nanos {
+        loop {
+            let at = self.buffers[stream].next_free_at(&self.nand);
+            if at < NEVER {
+                return at;
+            }
+            self.program_next();
+        }
+    }
+
+    /// Whether the next copy would have to wait for the buffer or for a free superblock at `at`.
+    #[inline(always)]
+    pub fn copy_must_wait(&self, at: Nanos) -> bool {
+        self.no_room_to_copy()
+            || self.buffers[self.ftl.collect_stream()].next_free_at(&self.nand) > at
+    }
+
+    /// Whether a copy has neither room at its frontier nor a superblock to open.
+    #[inline(always)]
+    pub fn no_room_to_copy(&self) -> bool {
+        self.ftl.room(self.ftl.collect_stream()) == 0 && self.ftl.free_superblocks() == 0
+    }
+
+    /// Whether a flash page can be copied without touching the reserve.
+    pub fn may_copy_beside_reserve(&self) -> bool {
+        self.ftl.room(self.ftl.collect_stream()) >= 1 << self.geometry.page_shift
+            || self.ftl.free_superblocks() > self.reserve()
+    }
+
+    /// Free superblocks that only garbage collection may use.
+    pub fn reserve(&self) -> usize {
+        self.reserve_superblocks as usize
+    }
+
+    /// Programs all that a stream's buffer holds; returns when its newest `pages` flash pages (or all it
+    /// can hold) are safe, as far as is known now: reads asked later may still suspend the programs.
+    ///
+    /// Cost: 1 ring entry per page of the buffer.
+    pub fn make_durable(&mut self, stream: usize, at: Nanos, pages: u64) -> Nanos {
+        let g = self.geometry;
+        if let Some(padding) = self.ftl.pad(stream, (1 << g.page_shift) - 1) {
+            self.padded_pages += u64::from(padding.1);
+            self.fill(stream, padding.0, padding.1, at);
+        }
+        self.program_all();
+        let taken = self.buffers[stream].taken();
+        // Dies filled in part lie in the newest row, which lies in the open superblock.
+        for number in (taken.saturating_sub(g.row_pages())..taken).rev() {
+            if self.buffers[stream].waits(number) {
+                let page = self.ftl.frontier_page(stream, taken - 1 - number);
+                self.program(stream, Program { at, page, number });
+                self.program_all();
+            }
+        }
+        let oldest = taken.saturating_sub(pages).max(self.buffers[stream].known().start);
+        let ends = (oldest..taken).map(|n| self.buffers[stream].end_of(n, &self.nand));
+        let safe = ends.fold(at, Nanos::max);
+        self.buffers[stream].promise(oldest..taken, safe);
+        safe
+    }
+
+    /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were copied
+    /// from is not erased before they are safe.
+    pub fn flush(&mut self, at: Nanos) -> Nanos {
+        let pages = u64::from(self.buffer_pages);
+        let safe = self.make_durable(HOST, at, pages);
+        if self.ftl.splits_host_writes() {
+            return safe.max(self.make_durable(COLD, at, pages));
+        }
+        safe
+    }
+
+    /// Opens the next superblock for a stream at `at`, for as many bits per cell as `mode` says; false if
+    /// none is free.
+    pub fn open(&mut self, stream: usize, at: Nanos, mode: Mode) -> bool {
+        let Some(next) = self.ftl.next_free(mode) else {
+            return false;
+        };
+        if let Some(safe) = self.erase_free(next, at) {
+            self.buffers[stream].wait_until(safe);
+        }
+        while self.deferred.will_erase(next) {
+            self.erase_next();
+        }
+        let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
+        self.nand.set_slc(next, mode != Mode::Native);
+        if let Some(errors) = &mut self.errors {
+            errors.open(next, self.ftl.cycles(next), self.now);
+        }
+        if let Some(coming) = self.ftl.next_free(mode) {
+            self.erase_free(coming, at);
+        }
+        opened
+    }
+
+    /// Orders a free superblock's erase, unless that was done before; returns for when.
+    fn erase_free(&mut self, index: u32, at: Nanos) -> Option<Nanos> {
+        if self.ftl.superblock(index).erased || self.deferred.will_erase(index) {
+            return None;
+        }
+        let safe = self.make_safe(index, at);
+        self.promise(index, safe);
+        self.deferred.push_erase(index, safe);
+        Some(safe)
+    }
+
+    /// Of a stream's pages that the buffer knows: those placed before a superblock was given back.
+    fn placed_before(&self, stream: usize, index: u32) -> Range<u64> {
+        self.buffers[stream].known().start..self.ftl.given_back(index)[stream]
+    }
+
+    /// What was placed before a superblock was given back survives a power cut from `at` on.
+    fn promise(&mut self, index: u32, at: Nanos) {
+        for stream in 0..STREAMS {
+            let pages = self.placed_before(stream, index);
+            if !pages.is_empty() {
+                self.buffers[stream].promise(pages, at);
+            }
+        }
+    }
+
+    /// Brings all that was placed before a superblock was given back to flash; returns when it is there.
+    fn make_safe(&mut self, index: u32, at: Nanos) -> Nanos {
+        self.program_all();
+        let mut safe = at;
+        for stream in 0..STREAMS {
+            let pages = self.placed_before(stream, index);
+            let buffer = &self.buffers[stream];
+            let end = if pages.clone().any(|page| buffer.waits(page)) {
+                self.make_durable(stream, at, buffer.taken() - pages.start)
+            } else {
+                pages.map(|page| buffer.end_of(page, &self.nand)).fold(at, Nanos::max)
+            };
+            safe = safe.max(end);
+        }
+        safe
+    }
+
+    // ---- Reading.
+
+    /// Brings `len` consecutive 4 KiB pages out of one flash page, the buffer, or nowhere (unmapped).
+    ///
+    /// `bytes`: what they take on the channel. `from` must not go back from call to call.
+    #[inline(always)]
+    pub fn read(&mut self, from: Nanos, ppa: Option<Ppa>, len: u32, bytes: u64) -> PageRead {
+        let nowhere = PageRead { done: from, parts: NO_WAIT, decoded: false };
+        let Some(ppa) = ppa else {
+            return nowhere;
+        };
+        if let Some(errors) = &mut self.errors {
+            for at in ppa.0..ppa.0 + len {
+                self.media_error |= errors.was_lost(self.ftl.page_of(at));
+            }
+        }
+        if self.in_buffer(ppa, from) {
+            return nowhere;
+        }
+        let page = ppa.0 >> self.geometry.page_shift;
+        let ReadTimes { begin, sensed, done } = self.nand.read(self.now, from, page, bytes);
+        let parts = [begin.since(from), sensed.since(begin), done.since(sensed)];
+        if self.errors.is_some() {
+            // A flash page has at most 16 pages of 4 KiB. The parts one by one: who adds them up is not to
+            // wait for memory where no errors are modelled.
+            let (done, [die, array, channel], _) = self.retry(ppa, (1 << len) - 1, done, parts);
+            return PageRead { done, parts: [die, array, channel], decoded: true };
+        }
+        PageRead { done, parts, decoded: false }
+    }
+
+    /// Whether a page's data is still on its way to flash.
+    #[inline]
+    fn in_buffer(&self, ppa: Ppa, at: Nanos) -> bool {
+        let StreamPage { stream, page } = self.stream_page_at(ppa);
+        self.buffers[usize::from(stream)].holds(page, at, &self.nand)
+    }
+
+    #[inline(always)]
+    fn stream_page_at(&self, ppa: Ppa) -> StreamPage {
+        let (index, offset) = self.ftl.locate(ppa);
+        let superblock = self.ftl.superblock(index);
+        let page = superblock.first_page + u64::from(offset >> self.geometry.page_shift);
+        StreamPage { stream: superblock.stream, page }
+    }
+
+    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as it takes.
+    ///
+    /// Returns when they are good, or given up; the waits with the retries' added; and which are lost.
+    #[inline(never)]
+    fn retry(
+        &mut self,
+        ppa: Ppa,
+        which: u32,
+        from: Nanos,
+        mut parts: ReadParts,
+    ) -> (Nanos, ReadParts, u32) {
+        let index = self.ftl.locate(ppa).0;
+        // One bit per cell leaves margin enough: no errors there, and no disturbance worth counting.
+        if self.ftl.superblock(index).slc {
+            return (from, parts, 0);
+        }
+        let Some(errors) = &mut self.errors else {
+            return (from, parts, 0);
+        };
+        let verdict = errors.read(index, ppa, which, self.now);
+        let retry_read = errors.retry_read();
+        let page = ppa.0 >> self.geometry.page_shift;
+        let bytes = u64::from(which.count_ones()) * PAGE_BYTES;
+        let mut clock = from;
+        for _ in 0..verdict.retries {
+            let (begin, sensed) = self.nand.read_array_in(clock, page, retry_read);
+            // Copies made while idle were read before the command that has come now.
+            let done = self.nand.move_out(self.now.min(from), sensed, page, bytes);
+            let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
+            parts = std::array::from_fn(|i| parts[i].after(waits[i]));
+            clock = done;
+        }
+        self.media_error |= verdict.lost != 0;
+        if verdict.refresh {
+            self.ftl.suggest_victim(index);
+        }
+        (clock, parts, verdict.lost)
+    }
+
+    // ---- Copying, for garbage collection and folding.
+
+    /// Reads what is valid in a flash page of the victim at `at`; returns when it is in the controller.
+    ///
+    /// Cost: 1 die and 1 calendar.
+    #[inline(always)]
+    pub fn read_source(&mut self, source: &Source, at: Nanos) -> Nanos {
+        let page = source.first.0 >> self.geometry.page_shift;
+        self.dies_until(at);
+        let mut done = self.nand.read(at, at, page, u64::from(source.pages) * PAGE_BYTES).done;
+        if self.errors.is_some() {
+            done = self.decode_source(source, done);
+        }
+        if self.map_cache.is_some() {
+            done = done.max(self.translate_source(source, at));
+        }
+        done
+    }
+
+    /// Places what is valid in a flash page of the victim anew, from `from` on; at `at` the copying began.
+    ///
+    /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
+    #[inline(always)]
+    pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
+        let stream = self.ftl.collect_stream();
+        while source.valid != 0 {
+            if self.ftl.room(stream) == 0 {
+                let opened = self.open(stream, at, Mode::Native);
+                assert!(opened, "the reserve always has a superblock for garbage collection");
+            }
+            let (first, count) = self.ftl.relocate(&mut source);
+            self.fill(stream, first, count, from);
+        }
+    }
+
+    /// `retry` for a flash page that is being copied: an error there is not the command's, but the copies
+    /// are of nothing.
+    fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
+        let of_command = self.media_error;
+        let (done, _, mut lost) = self.retry(source.first, source.valid, from, NO_WAIT);
+        self.media_error = of_command;
+        while lost != 0 {
+            let page = self.ftl.page_of(source.first.0 + lost.trailing_zeros());
+            lost &= lost - 1;
+            self.errors.iter_mut().for_each(|errors| errors.lose(page));
+        }
+        done
+    }
+
+    /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
+    pub fn retire_victim(&mut self) {
+        if self.errors.is_some() && !self.victim_survives_erase() {
+            self.ftl.discard_victim();
+        } else {
+            self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        }
+    }
+
+    /// Whether the victim can be used again after its erase; the drive may become read-only.
+    fn victim_survives_erase(&mut self) -> bool {
+        let affordable = self.spendable(self.ftl.usable_slots()) > 0;
+        let Some(errors) = &mut self.errors else {
+            return true;
+        };
+        let (index, before, cycles) = self.ftl.victim_cycles();
+        if cycles == before {
+            // With one bit per cell several erases wear as much as one.
+            return true;
+        }
+        // Garbage collection must find a superblock to go on with.
+        let may_retire = affordable && self.ftl.free_superblocks() > 0;
+        let erased = errors.erase(index, cycles, may_retire);
+        self.read_only |= erased == Erased::Short && !affordable;
+        erased != Erased::Retired
+    }
+
+    /// How many superblocks a drive with so many usable page addresses can lose.
+    fn spendable(&self, usable: u64) -> u64 {
+        let g = &self.geometry;
+        let spare = g.spare_needed(u64::from(self.reserve_superblocks));
+        usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_slots)
+    }
+
+    // ---- Reliability.
+
+    /// Errors and wear so far.
+    pub fn reliability(&self) -> Reliability {
+        let counts = self.errors.as_ref().map_or_else(Reliability::default, |e| e.counts);
+        Reliability { read_only: self.read_only, ..counts }
+    }
+
+    /// Flash that may still fail before the drive is worn out, per cent of what a new one has: spare
+    /// blocks, and the blocks of superblocks that it can do without.
+    pub fn available_spare_percent(&self) -> u8 {
+        let Some(spare_blocks) = self.spare_blocks else { return 100 };
+        if self.read_only {
+            return 0;
+        }
+        let blocks_shift = self.geometry.die_shift + self.geometry.plane_shift;
+        let blocks = |spares: u64, slots: u64| spares + (self.spendable(slots) << blocks_shift);
+        let fresh = blocks(u64::from(spare_blocks), self.geometry.usable_slots());
+        let left = blocks(self.reliability().spare_blocks, self.ftl.usable_slots());
+        (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
+    }
+
+    /// Pages get new data, or none: what was lost of them does not matter any more.
+    #[inline(always)]
+    pub fn replace(&mut self, first: u32, count: u32) {
+        if let Some(errors) = &mut self.errors {
+            errors.replace(first..first + count);
+        }
+    }
+
+    // ---- The map's cache.
+
+    #[inline(always)]
+    pub fn has_map_cache(&self) -> bool {
+        self.map_cache.is_some()
+    }
+
+    /// Traffic of the map's cache so far.
+    pub fn map_traffic(&self) -> MapTraffic {
+        self.map_cache.as_ref().map_or_else(MapTraffic::default, |cache| cache.traffic())
+    }
+
+    /// When the map entries of all these pages are in the controller.
+    #[inline(never)]
+    pub fn translate(&mut self, from: Nanos, first: Lpn, last: Lpn, change: bool) -> Nanos {
+        let pages = first.0 >> MAP_ENTRIES_SHIFT..=last.0 >> MAP_ENTRIES_SHIFT;
+        pages.map(|page| self.load_map_page(from, page, change)).max().unwrap_or(from)
+    }
+
+    /// `translate` for a range that is unmapped: only its ends are in pages that keep other entries.
+    pub fn translate_edges(&mut self, from: Nanos, first: u32, last: u32) -> Nanos {
+        let ready = self.load_map_page(from, first >> MAP_ENTRIES_SHIFT, true);
+        ready.max(self.load_map_page(from, last >> MAP_ENTRIES_SHIFT, true))
+    }
+
+    /// `translate` for the pages copied out of a flash page.
+    #[inline(never)]
+    fn translate_source(&mut self, source: &Source, from: Nanos) -> Nanos {
+        let mut ready = from;
+        let mut valid = source.valid;
+        while valid != 0 {
+            let lpn = self.ftl.page_of(source.first.0 + valid.trailing_zeros());
+            valid &= valid - 1;
+            ready = ready.max(self.load_map_page(from, lpn >> MAP_ENTRIES_SHIFT, true));
+        }
+        ready
+    }
+
+    /// Brings one translation page into the controller, and writes back what must leave for it.
+    fn load_map_page(&mut self, from: Nanos, page: u32, change: bool) -> Nanos {
+        let Some(cache) = &mut self.map_cache else {
+            return from;
+        };
+        let (found, write_back) = cache.look_up(page, change);
+        if let Some(number) = write_back {
+            // Round the dies, always in the fastest page type, as firmware keeps its own data.
+            self.nand.program_metadata(self.now, from, number as u32);
+        }
+        match found {
+            Found::Here => from,
+            Found::Host { access } => from.after(access),
+            Found::Flash => {
+                // Written again and again, a translation page lies anywhere (Fibonacci hashing).
+                let anywhere = page.wrapping_mul(0x9E37_79B1) >> 16;
+                self.nand.read(self.now, from, anywhere, PAGE_BYTES).done
+            }
+        }
+    }
+
+    // ---- Erasing everything, power loss, state.
+
+    /// All data is gone in no time. `erase`: flash is erased as well, else when it is used again.
+    pub fn forget_all(&mut self, erase: bool) {
+        self.settle();
+        self.ftl.forget_all(erase);
+        if let Some(cache) = &mut self.map_cache {
+            cache.forget();
+        }
+        self.replace(0, self.geometry.user_pages);
+        self.buffers = fresh_buffers(self.buffer_pages);
+    }
+
+    /// Erases all that is not erased, from `from` on; returns when that is done.
+    pub fn erase_blocks(&mut self, from: Nanos) -> Nanos {
+        for index in self.ftl.superblocks_to_erase() {
+            self.nand.erase_superblock(from, index);
+        }
+        self.nand.idle_at().max(from)
+    }
+
+    /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map entry.
+    pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
+        Some(self.stream_page_at(self.ftl.look_up(lpn)?))
+    }
+
+    /// Whether what was put there since the last power cut or erase would outlive one at `at`.
+    pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
+        let buffer = &self.buffers[usize::from(place.stream)];
+        place.page < buffer.known().start || buffer.survives(place.page, at, &self.nand)
+    }
+
+    /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest data.
+    pub fn power_cut(&mut self, at: Nanos) -> u64 {
+        self.dies_until(at);
+        let lost: [Vec<u64>; STREAMS] = std::array::from_fn(|stream| {
+            let buffer = &self.buffers[stream];
+            buffer.known().filter(|&page| !buffer.survives(page, at, &self.nand)).collect()
+        });
+        let lost_pages = self.ftl.lose(&lost);
+        for stream in 0..STREAMS {
+            self.buffers[stream].restart(self.ftl.next_page(stream));
+        }
+        self.nand.power_cut();
+        self.deferred = DeferredQueue::default();
+        self.dies_floor = Nanos::ZERO;
+        lost_pages
+    }
+
+    /// Works out what follows from a state that was read back.
+    pub fn derive(&mut self) {
+        self.deferred.derive();
+    }
+
+    /// Checks that what was read is a state that this flash can be in.
+    pub fn check(&self) -> Result<(), StateError> {
+        self.nand.check()?;
+        self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
+        self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
+        self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
+        self.map_cache.iter().try_for_each(|cache| cache.check())?;
+        let counts = [self.padded_pages, self.nand.page_reads(), self.nand.superblock_erases()];
+        ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
+        self.check_deferred()
+    }
+
+    /// Programs and erases that are due: every page that waits has one, and none is of another drive.
+    fn check_deferred(&self) -> Result<(), StateError> {
+        let g = &self.geometry;
+        let pages = (g.superblocks * g.superblock_slots) >> g.page_shift;
+        for stream in 0..STREAMS {
+            let buffer = &self.buffers[stream];
+            let taken = buffer.taken();
+            let covered = self.deferred.check_programs(stream, g, pages, &buffer.known())?;
+            for page in buffer.known().filter(|&page| buffer.waits(page)) {
+                // Its die's planes are not yet full: their last page will program all of them.
+                let coming = || {
+                    let plane = g.plane_of(self.ftl.frontier_page(stream, taken - 1 - page));
+                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.die_shift;
+                    page + left >= self.ftl.filled(stream, taken)
+                };
+                let newest = page + g.row_pages() >= taken;
+                ensure(covered.contains(&page) || newest && coming(), "a page nobody programs")?;
+            }
+        }
+        self.deferred.check_erases(|index| self.ftl.is_free_and_used(index))
+    }
+}
+
+/// One buffer per write stream.
+fn fresh_buffers(pages: u32) -> [WriteBuffer; STREAMS] {
+    std::array::from_fn(|_| WriteBuffer::new(pages))
+}

@@ -1,0 +1,155 @@
+//! The flash core: firmware that works for commands and for garbage collection, and how each waits for the other.
+//!
+//! Source of the split: SM951's controller has three ARM cores, one for the host and two for the flash
+//! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the two flash
+//! cores together; a command passes each in order. Garbage collection runs on the flash core, so commands
+//! wait behind it; how much of a wait is collection's is remembered per command.
+
+use drivebay_units::Nanos;
+
+use crate::persist::{StateError, TIME_MAX, ensure, persist};
+use crate::timeline::Fifo;
+
+/// How many commands back the flash core remembers (a power of two): the deepest queue of a run.
+const REMEMBERED: usize = 1024;
+
+#[derive(Clone, Copy, Default)]
+struct Share {
+    end: Nanos,
+    collected: u64,
+}
+
+persist!(Share: end, collected);
+
+/// The flash core's timeline, with collection's share in it.
+#[repr(C)]
+pub struct FlashCore {
+    fifo: Fifo,
+    /// Nanoseconds given to anything so far. Between two fields that were just stored and are copied
+    /// together: one wide load of both would wait until the stores have left the processor.
+    busy: u64,
+    /// Nanoseconds given to collection so far.
+    collected: u64,
+    shares: Box<[Share; REMEMBERED]>,
+    head: usize,
+    tail: usize,
+}
+
+persist!(FlashCore: fifo, collected, busy, shares, head, tail);
+
+/// A host command's pass through the flash core.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// When it was over.
+    pub end: Nanos,
+    /// Part of the wait that other host commands caused.
+    pub queued: Nanos,
+    /// Part of the wait that collection caused.
+    pub gc: Nanos,
+}
+
+impl FlashCore {
+    /// An idle core.
+    pub fn new() -> FlashCore {
+        FlashCore {
+            fifo: Fifo::default(),
+            collected: 0,
+            busy: 0,
+            shares: Box::new([Share::default(); REMEMBERED]),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    /// Whether what is remembered of commands can be.
+    pub fn check(&self) -> Result<(), StateError> {
+        let remembered = self.tail <= self.head && self.head - self.tail < REMEMBERED;
+        let shares = self.shares.iter().all(|share| share.collected <= self.collected);
+        let counted = self.collected <= self.busy && self.busy <= TIME_MAX;
+        ensure(remembered && shares && counted, "the flash core's record")
+    }
+
+    /// Serves a host command that arrives at `from` and costs `len`.
+    #[inline]
+    pub fn run(&mut self, from: Nanos, len: Nanos) -> Pass {
+        while self.tail != self.head && self.shares[self.tail & (REMEMBERED - 1)].end <= from {
+            self.tail += 1;
+        }
+        // Collection reserved in commands that end after `from`, the first of them included.
+        let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].collected;
+        let (begin, end) = self.fifo.reserve(from, len);
+        self.busy += len.0;
+        let wait = begin.since(from);
+        let gc = Nanos((self.collected - before).min(wait.0));
+        Pass { end, queued: wait.since(gc), gc }
+    }
+
+    /// Gives `len` to collection, right behind what was served last.
+    #[inline]
+    pub fn collect(&mut self, len: Nanos) {
+        self.fifo.reserve(Nanos::ZERO, len);
+        self.collected += len.0;
+        self.busy += len.0;
+    }
+
+    /// Gives `len` to collection, not before `from`.
+    pub fn collect_from(&mut self, from: Nanos, len: Nanos) {
+        self.fifo.reserve(from, len);
+        self.collected += len.0;
+        self.busy += len.0;
+    }
+
+    /// Closes the books of the command served last, its collection included.
+    #[inline]
+    pub fn close_command(&mut self) {
+        if self.head - self.tail == REMEMBERED - 1 {
+            self.tail += 1;
+        }
+        self.shares[self.head & (REMEMBERED - 1)] =
+            Share { end: self.fifo.free_at(), collected: self.collected };
+        self.head += 1;
+    }
+
+    /// Forgets all commands; what it has worked so far stays counted.
+    pub fn power_cut(&mut self) {
+        *self = FlashCore { busy: self.busy, ..FlashCore::new() };
+    }
+
+    /// Serves nothing before `until`.
+    pub fn wait_until(&mut self, until: Nanos) {
+        self.fifo.reserve(until, Nanos::ZERO);
+    }
+
+    /// When all that was asked so far is done.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
+        self.fifo.free_at()
+    }
+
+    /// Nanoseconds of work so far.
+    pub fn busy_ns(&self) -> u64 {
+        self.busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_split_between_commands_and_collection() {
+        let mut core = FlashCore::new();
+        core.run(Nanos(0), Nanos(10));
+        core.collect(Nanos(80));
+        core.close_command();
+        let second = core.run(Nanos(5), Nanos(10));
+        assert_eq!((second.queued, second.gc, second.end), (Nanos(5), Nanos(80), Nanos(100)));
+        core.close_command();
+        let third = core.run(Nanos(95), Nanos(10));
+        assert_eq!((third.queued, third.gc, third.end), (Nanos(5), Nanos(0), Nanos(110)));
+        core.close_command();
+        let idle = core.run(Nanos(500), Nanos(10));
+        assert_eq!((idle.queued, idle.gc), (Nanos(0), Nanos(0)));
+        assert_eq!(core.busy_ns(), 120);
+    }
+}

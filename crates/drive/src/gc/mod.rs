@@ -1,0 +1,223 @@
+//! Garbage collection: copying valid pages out of a victim, behind host commands, in idle time, or in the
+//! foreground while only the reserve is left.
+//!
+//! How much runs behind a command is `pacing.rs`'s decision; which superblock is emptied, the victim
+//! policy's (`ftl/victim.rs`). Copies use the flash core, dies, channels and the write buffer like any other
+//! work, so what they cost is what they occupy.
+
+mod pacing;
+
+use drivebay_units::Nanos;
+
+use crate::controller::Controller;
+use crate::flash::Flash;
+use crate::io::DeviceError;
+use crate::persist::persist;
+use crate::spec::{Idle, Spec};
+use crate::superblock::Source;
+use pacing::{Demand, Pacing};
+
+/// Garbage collection's pace and progress.
+#[derive(Debug)]
+pub struct Gc {
+    pacing: Pacing,
+    idle: Option<Idle>,
+    /// How long the flash core has no command until it works for itself; none if it never does.
+    idle_after: Option<Nanos>,
+    /// When the data copied so far is in the controller.
+    data_ready: Nanos,
+    /// Since when the flash core has had no command, if it is known to have none.
+    idle_since: Option<Nanos>,
+    copied_pages: u64,
+}
+
+persist!(Gc: pacing, data_ready, idle_since, copied_pages; given: idle, idle_after);
+
+impl Gc {
+    pub fn new(spec: &Spec) -> Gc {
+        Gc {
+            pacing: Pacing::new(spec.pacing, spec.burst),
+            idle: spec.idle,
+            idle_after: spec.idle_after,
+            data_ready: Nanos::ZERO,
+            idle_since: None,
+            copied_pages: 0,
+        }
+    }
+
+    /// Forgets what is under way, as after a power cut.
+    pub fn restart(&mut self, spec: &Spec) {
+        *self = Gc { copied_pages: self.copied_pages, ..Gc::new(spec) };
+    }
+
+    /// 4 KiB pages copied so far, by folding as well.
+    pub fn copied_pages(&self) -> u64 {
+        self.copied_pages
+    }
+
+    /// Runs behind a host command that wrote `pages`, if free space is low enough.
+    #[inline(always)]
+    pub fn follow_write(&mut self, pages: u64, flash: &mut Flash, controller: &mut Controller) {
+        if self.pacing.starts_at(flash.ftl().free_slots()) {
+            self.run(pages, flash, controller);
+        }
+    }
+
+    /// Likewise behind a read, if the profile says so.
+    #[inline(always)]
+    pub fn follow_read(&mut self, flash: &mut Flash, controller: &mut Controller) {
+        if self.pacing.follows_reads() {
+            self.follow_write(1, flash, controller);
+        }
+    }
+
+    /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
+    pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
+        let paced = self.pacing.follows_reads() && self.pacing.starts_at(flash.ftl().free_slots());
+        if flash.ftl().must_collect() && !paced {
+            self.run(1, flash, controller);
+        }
+    }
+
+    #[inline(never)]
+    fn run(&mut self, host_pages: u64, flash: &mut Flash, controller: &mut Controller) {
+        if flash.is_read_only() {
+            return;
+        }
+        let (free, must_collect) = (flash.ftl().free_slots(), flash.ftl().must_collect());
+        let demand = Demand { free, must_collect, host_pages };
+        let Some(mut budget) = self.pacing.budget(demand, controller.costs().gc_quantum) else {
+            return;
+        };
+        let begin = controller.flash_core().free_at();
+        while budget.is_left() {
+            let at = begin.after(budget.elapsed());
+            // A copy that would wait for flash ends the quantum.
+            if flash.copy_must_wait(at) {
+                break;
+            }
+            match flash.ftl_mut().next_source() {
+                Some(source) => {
+                    budget.spend(source.pages, self.copy(source, at, flash, controller));
+                }
+                None if flash.ftl().victim_is_done() => flash.retire_victim(),
+                None => break,
+            }
+        }
+        controller.flash_core().collect(self.pacing.settle(budget));
+    }
+
+    /// Copies what is valid in a flash page; returns what it costs the core.
+    #[inline(always)]
+    pub fn copy(
+        &mut self,
+        source: Source,
+        at: Nanos,
+        flash: &mut Flash,
+        controller: &Controller,
+    ) -> Nanos {
+        // Pages are programmed in order: none before the data of all before it has come.
+        self.data_ready = self.data_ready.max(flash.read_source(&source, at));
+        flash.relocate(source, at, at.max(self.data_ready));
+        self.copied_pages += u64::from(source.pages);
+        controller.costs().copy(source.extents, source.pages)
+    }
+
+    /// Collects the rest of the victim, or a new one, without a pause.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`] if there is nothing to collect.
+    pub fn collect_superblock(
+        &mut self,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Result<(), DeviceError> {
+        let stream = flash.ftl().collect_stream();
+        loop {
+            match flash.ftl_mut().next_source() {
+                Some(source) => {
+                    let begin = controller.flash_core().free_at();
+                    let wait = flash.buffer_free_at(stream).since_or_zero(begin);
+                    let cost = self.copy(source, begin.after(wait), flash, controller);
+                    controller.flash_core().collect(wait.after(cost));
+                }
+                None if flash.ftl().victim_is_done() => {
+                    flash.retire_victim();
+                    return Ok(());
+                }
+                None => return Err(DeviceError::NoSpace),
+            }
+        }
+    }
+
+    /// Collects in the foreground until more than the reserve is free; returns when the host may go on.
+    ///
+    /// # Errors
+    /// As [`Gc::collect_superblock`].
+    pub fn collect_to_reserve(
+        &mut self,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Result<Nanos, DeviceError> {
+        let mut end = Nanos::ZERO;
+        while flash.ftl().free_superblocks() <= flash.reserve() {
+            self.collect_superblock(flash, controller)?;
+            end = controller.flash_core().free_at();
+        }
+        Ok(end)
+    }
+
+    /// Whether the drive works while nothing is asked of it.
+    pub fn works_when_idle(&self) -> bool {
+        self.idle_after.is_some()
+    }
+
+    /// Whether the flash core may have been idle for so long until `at` that it worked for itself.
+    #[inline(always)]
+    pub fn may_have_idled(&self, at: Nanos, controller: &mut Controller) -> bool {
+        self.idle_after.is_some_and(|after| {
+            self.idle_since.is_some() || controller.flash_core().free_at().after(after) <= at
+        })
+    }
+
+    /// A command reaches the flash core.
+    pub fn end_idle(&mut self) {
+        self.idle_since = None;
+    }
+
+    /// Since when the flash core has had no command.
+    pub fn idle_since(&mut self, controller: &mut Controller) -> Nanos {
+        *self.idle_since.get_or_insert(controller.flash_core().free_at())
+    }
+
+    /// Collects while the flash core has no command until `until`, as the profile allows.
+    ///
+    /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks for what
+    /// has been done by then. A copy that has begun is finished, and a command that comes waits for it.
+    pub fn collect_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+        let Some(idle) = self.idle else {
+            return;
+        };
+        let from = self.idle_since(controller).after(idle.after);
+        let mut at = from.max(controller.flash_core().free_at());
+        let stream = flash.ftl().collect_stream();
+        while at < until && flash.ftl().free_slots() < idle.free {
+            if flash.no_room_to_copy() {
+                return;
+            }
+            at = at.max(flash.buffer_free_at(stream));
+            if at >= until {
+                return;
+            }
+            match flash.ftl_mut().next_source() {
+                Some(source) => {
+                    let cost = self.copy(source, at, flash, controller);
+                    controller.flash_core().collect_from(at, cost);
+                    at = at.after(cost);
+                }
+                None if flash.ftl().victim_is_done() => flash.retire_victim(),
+                None => return,
+            }
+        }
+    }
+}

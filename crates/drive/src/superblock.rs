@@ -1,0 +1,89 @@
+//! A superblock's record: the unit that is filled, emptied and erased as one.
+
+use drivebay_units::Ppa;
+
+use crate::persist::{persist, persist_sometimes, persist_words};
+
+/// Write stream of the host.
+pub const HOST: usize = 0;
+/// Write stream of host data that is expected to live long, where the profile splits it off.
+pub const COLD: usize = 2;
+/// Most write streams: the host's two, and garbage collection's unless it shares the host's.
+pub const STREAMS: usize = 3;
+
+/// What a superblock is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Empty; perhaps not yet erased.
+    Free,
+    /// A frontier writes to it.
+    Open,
+    /// Full.
+    Sealed,
+    /// Being emptied by garbage collection or folding.
+    Victim,
+    /// Never used, or given up.
+    Bad,
+}
+
+persist_words!(State: Free, Open, Sealed, Victim, Bad);
+
+/// A superblock's record, apart from its count of valid pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Superblock {
+    pub state: State,
+    /// Which stream filled it.
+    pub stream: u8,
+    /// Nothing has been written since its last erase.
+    pub erased: bool,
+    /// Order of sealing; smaller is older.
+    pub sealed: u64,
+    /// Number of its first flash page in its stream's buffer.
+    pub first_page: u64,
+    /// Times erased.
+    pub erases: u32,
+    /// Pages that the host had written when it was opened, where lifespans are followed.
+    pub opened: u64,
+    /// Used with one bit per cell since it was last opened.
+    pub slc: bool,
+    /// How many of the erases followed such use.
+    pub slc_erases: u32,
+}
+
+persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, slc, slc_erases);
+
+/// For how many bits per cell a superblock is opened, and from which list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All bits.
+    Native,
+    /// One: a free superblock of the static SLC cache.
+    Static,
+    /// One: an ordinary free superblock.
+    Dynamic,
+}
+
+/// A superblock being emptied.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Victim {
+    pub superblock: u32,
+    /// First page address not yet read.
+    pub next: u32,
+    pub end: u32,
+}
+
+persist!(Victim: superblock, next, end);
+persist_sometimes!(Victim);
+
+/// A flash page of the victim with valid data in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// First address in the flash page.
+    pub first: Ppa,
+    /// Which of its 4 KiB pages are valid: bit i is `first + i`.
+    pub valid: u32,
+    /// How many are.
+    pub pages: u32,
+    /// How many extents of consecutive logical pages they make.
+    pub extents: u32,
+}
