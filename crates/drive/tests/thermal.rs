@@ -265,8 +265,8 @@ fn impossible_networks_are_refused_by_name() {
         assert!(error.to_string().starts_with(says), "{error}");
         assert!(error.to_string().contains("\nhint: "), "{error}");
     };
-    refused(network().with("thermal.capacity_j_per_k", 8.0), "heat: this mixture");
-    refused(Profile::sm951().without("thermal.resistance_k_per_w"), "heat: this mixture");
+    refused(network().with("thermal.capacity_j_per_k", 8.0), "thermal: this mixture");
+    refused(Profile::sm951().without("thermal.resistance_k_per_w"), "thermal: this mixture");
     refused(network().with("thermal.network.nand_j_per_k", 0.0), "thermal.network.nand_j_per_k: 0");
     refused(
         network().with("thermal.air.speed_m_per_s", -1.0).with("thermal.air.gain", 1.0),

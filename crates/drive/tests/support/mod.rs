@@ -147,7 +147,7 @@ impl Profile {
 
     /// Without throttling.
     pub fn cool(mut self) -> Profile {
-        self.0["heat"].as_table_mut().expect("a section").remove("throttle");
+        self.0["thermal"].as_table_mut().expect("a section").remove("throttle");
         self
     }
 
