@@ -11,16 +11,12 @@
 //! them. The stages of a completion add up to its latency exactly.
 //! Data content is known only as how far it can be compressed (`compression.rs`).
 
-mod power_cut;
+pub mod power_cut;
 mod read;
 mod report;
-mod sanitize;
-mod state;
+pub mod sanitize;
+pub mod state;
 mod write;
-
-pub use power_cut::Recovery;
-pub use sanitize::Sanitize;
-pub use state::STATE_VERSION;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 

@@ -1,8 +1,10 @@
 //! The virtual drive: answers "when is this I/O done, and why then?"
 //!
-//! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and the
-//! link (`host_interface.rs`) to the firmware cores (`controller.rs`); [`Device::serve`] on through the map
-//! (`ftl/`), the write buffer (`write_buffer.rs`) and the flash (`nand.rs`), and back. Resources are timelines (`timeline.rs`), not events: each hands out time once.
+//! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and the link
+//! (`host_interface.rs`, `link.rs`) to the controller's cores (`controller.rs`); [`Device::serve`] on through
+//! map, write buffer and dies (`flash.rs`), and back. Resources are timelines (`timeline.rs`), not events:
+//! each hands out time once. A [`Device`] is composed of parts that own their state; an optional one is an
+//! `Option<Box<_>>`, so that a profile without it pays one comparison at most.
 //!
 //! This crate must not know sockets, files, the wall clock, Python or statistics.
 
@@ -38,7 +40,10 @@ mod timeline;
 mod victim_policy;
 mod write_buffer;
 
-pub use device::{Counters, Device, Recovery, STATE_VERSION, Sanitize};
+pub use device::power_cut::Recovery;
+pub use device::sanitize::Sanitize;
+pub use device::state::STATE_VERSION;
+pub use device::{Counters, Device};
 pub use flash::StreamPage;
 pub use ftl::Ftl;
 pub use health::Health;

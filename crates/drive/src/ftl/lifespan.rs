@@ -11,31 +11,9 @@
 use drivebay_units::Lpn;
 
 use super::Ftl;
-use crate::persist::{StateError, ensure, persist};
-use crate::spec::Spec;
+use super::lifespans::MEAN_OF;
+use crate::persist::{StateError, ensure};
 use crate::superblock::{COLD, HOST};
-
-/// Over how many superblocks the mean is taken.
-const MEAN_OF: u64 = 16;
-
-/// What is known of lifespans, in pages that the host has written.
-#[derive(Debug)]
-pub(super) struct Lifespans {
-    /// Now.
-    clock: u64,
-    /// Less than this is short.
-    short: u64,
-    sum: u64,
-    count: u64,
-}
-
-persist!(Lifespans: clock, short, sum, count);
-
-/// Nothing, unless the profile splits the host's writes.
-pub(super) fn new(spec: &Spec) -> Option<Box<Lifespans>> {
-    let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0 };
-    spec.by_lifespan.then(|| Box::new(none))
-}
 
 impl Ftl {
     /// The stream to which the host's `pages` pages from `lpn` on belong. Cost: 1 map entry.

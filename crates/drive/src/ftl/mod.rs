@@ -12,9 +12,11 @@
 
 mod check;
 mod lifespan;
+mod lifespans;
 mod recovery;
 mod retire;
 mod slc;
+mod slc_list;
 mod victim;
 mod wear;
 
@@ -26,6 +28,9 @@ use crate::memory::Table;
 use crate::persist::persist;
 use crate::spec::{Geometry, Policy, Spec, WearLeveling};
 use crate::superblock::{Mode, STREAMS, Source, State, Superblock, Victim};
+use crate::write_buffer::WriteBuffer;
+use lifespans::Lifespans;
+use slc_list::Slc;
 
 /// Marks the map entry of a packed page: it has no address of its own, the entry's is only where to look
 /// for it. Only on drives that compress.
@@ -57,6 +62,11 @@ fn ones<const BITS: usize>(bits: u32) -> u32 {
     (0..BITS as u32).step_by(4).map(|at| (OF_FOUR >> (((bits >> at) & 15) * 4)) as u32 & 15).sum()
 }
 
+/// Room for what the newest slots of a stream replaced: as many pages as a buffer's ring has places.
+fn replaced(spec: &Spec) -> Vec<u32> {
+    vec![0; WriteBuffer::places(spec.buffer_pages) << spec.geometry.page_shift]
+}
+
 /// The map and the state of all superblocks.
 pub struct Ftl {
     geometry: Geometry,
@@ -81,8 +91,8 @@ pub struct Ftl {
     given_back: Vec<[u64; STREAMS]>,
     collect_stream: usize,
     victim: Option<Victim>,
-    slc: slc::Slc,
-    lifespans: Option<Box<lifespan::Lifespans>>,
+    slc: Slc,
+    lifespans: Option<Box<Lifespans>>,
     sealed: u64,
     mapped: u64,
     free_slots: u64,
@@ -115,12 +125,12 @@ impl Ftl {
             free: VecDeque::new(),
             suggested: VecDeque::new(),
             frontiers: [Frontier::default(); STREAMS],
-            replaced: std::array::from_fn(|_| recovery::replaced(spec)),
+            replaced: std::array::from_fn(|_| replaced(spec)),
             given_back: Vec::new(),
             collect_stream: usize::from(!spec.shared_frontier),
             victim: None,
-            slc: slc::Slc::new(spec),
-            lifespans: lifespan::new(spec),
+            slc: Slc::new(spec),
+            lifespans: lifespans::new(spec),
             sealed: 0,
             mapped: 0,
             free_slots: 0,
@@ -172,8 +182,8 @@ impl Ftl {
         self.geometry = spec.geometry;
         self.packed_flag = if spec.compression.is_some() { PACKED } else { 0 };
         self.policy = spec.policy.clone();
-        self.slc = slc::Slc::new(spec);
-        self.lifespans = lifespan::new(spec);
+        self.slc = Slc::new(spec);
+        self.lifespans = lifespans::new(spec);
         self.frontiers = [Frontier::default(); STREAMS];
         (self.leveling, self.leveled) = (spec.wear_leveling, false);
         self.collect_stream = usize::from(!spec.shared_frontier);

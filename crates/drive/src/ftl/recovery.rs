@@ -14,14 +14,7 @@ use std::ops::Range;
 use drivebay_units::Ppa;
 
 use super::Ftl;
-use crate::spec::Spec;
 use crate::superblock::{STREAMS, State};
-use crate::write_buffer::WriteBuffer;
-
-/// Room for what the newest slots of a stream replaced: as many pages as a buffer's ring has places.
-pub(super) fn replaced(spec: &Spec) -> Vec<u32> {
-    vec![0; WriteBuffer::places(spec.buffer_pages) << spec.geometry.page_shift]
-}
 
 impl Ftl {
     /// Keeps the map entries of pages that are about to be placed from slot `first` on.

@@ -1,7 +1,7 @@
 //! Superblocks of the SLC cache: one bit per cell, so 1/2, 1/3 or 1/4 of the pages.
 //!
 //! Static ones are always used this way and have a free list of their own; dynamic ones are ordinary free
-//! superblocks, used this way until they have been folded. Folding is collection with a victim of its own,
+//! superblocks, used this way until they have been folded. Folding is garbage collection with a victim of its own,
 //! so that neither waits for the other to finish a superblock.
 //! A superblock counts among the free slots with all its bits while it is free, with its own pages while it
 //! is written or read out; static ones count only then.
@@ -11,90 +11,8 @@
 use std::collections::VecDeque;
 
 use super::{Frontier, Ftl};
-use crate::persist::{StateError, ensure, persist};
-use crate::spec::{SlcCacheSpec, Spec};
-use crate::superblock::{Mode, Source, State, Superblock, Victim};
-
-/// The cache's share of the translation layer; empty if there is none.
-pub(super) struct Slc {
-    spec: Option<SlcCacheSpec>,
-    /// Index of the first static superblock; how many superblocks there are if there is no cache.
-    native: usize,
-    superblock_slots: u32,
-    free: VecDeque<u32>,
-    /// Ordinary superblocks that are used with one bit per cell now.
-    dynamic: u32,
-    /// Full ones, static and dynamic.
-    sealed: u32,
-    /// The superblock being folded.
-    victim: Option<Victim>,
-    /// Pages placed in the cache's superblocks that have been left for another.
-    written: u64,
-    /// Erases that followed use with one bit per cell.
-    pub erases: u64,
-}
-
-persist!(Slc: free, dynamic, sealed, victim, written, erases; given: spec, native, superblock_slots);
-
-impl Slc {
-    pub fn new(spec: &Spec) -> Slc {
-        let g = &spec.geometry;
-        let unused = if g.slc_superblocks > 0 { g.bad_superblocks + g.slc_superblocks } else { 0 };
-        Slc {
-            spec: spec.slc_cache,
-            native: (g.superblocks - unused) as usize,
-            superblock_slots: spec.slc_cache.map_or(0, |slc| slc.superblock_slots),
-            free: VecDeque::new(),
-            dynamic: 0,
-            sealed: 0,
-            victim: None,
-            written: 0,
-            erases: 0,
-        }
-    }
-
-    /// Ordinary superblocks have the indices below this.
-    #[inline(always)]
-    pub fn native(&self) -> usize {
-        self.native
-    }
-
-    /// Whether a drive of this profile has the same static superblocks.
-    pub fn fits(&self, spec: &Spec) -> bool {
-        self.native == Slc::new(spec).native
-    }
-
-    /// All of these are free.
-    pub fn forget(&mut self, fixed: impl Iterator<Item = u32>) {
-        self.free = fixed.collect();
-        (self.dynamic, self.sealed, self.victim) = (0, 0, None);
-    }
-
-    pub fn note_sealed(&mut self, slc: bool) {
-        self.sealed += u32::from(slc);
-    }
-
-    pub fn note_victim(&mut self, slc: bool) {
-        self.sealed -= u32::from(slc);
-    }
-
-    pub fn victim(&self) -> Option<&Victim> {
-        self.victim.as_ref()
-    }
-
-    pub fn free(&self) -> &VecDeque<u32> {
-        &self.free
-    }
-
-    /// After a power cut: those in which old data lies are in use again.
-    pub fn retain_empty(&mut self, valid: &[u32]) {
-        self.free.retain(|&index| valid[index as usize] == 0);
-    }
-
-    pub fn is_static(&self, index: u32) -> bool {
-        self.spec.is_some() && index as usize >= self.native
-    }
-}
+use crate::persist::{StateError, ensure};
+use crate::superblock::{Mode, Source, State, Superblock};
 
 impl Ftl {
     /// Pages of a superblock as it is used now.

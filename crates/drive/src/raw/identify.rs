@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Number, Sourced, Word};
+use super::sourced::{Number, Sourced, Word};
 
 /// The drive's own identify data.
 #[derive(Clone, Debug, Deserialize, Serialize)]

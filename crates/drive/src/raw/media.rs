@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Number, Sourced};
+use super::sourced::{Number, Sourced};
 
 /// Errors, read retry, growing bad blocks: `[reliability]`. Absent: none of them.
 ///

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Number, Word};
+use super::sourced::{Number, Word};
 
 /// Superblocks used with one bit per cell, for what the host has just written.
 #[derive(Clone, Debug, Deserialize, Serialize)]

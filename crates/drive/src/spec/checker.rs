@@ -2,7 +2,7 @@
 
 use drivebay_units::Nanos;
 
-use super::PAGE_BYTES;
+use super::constants::PAGE_BYTES;
 use crate::raw::{Number, Sourced};
 
 /// Why a profile was refused. Shown as `error:`; what follows the line break as `hint:`.

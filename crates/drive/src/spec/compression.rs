@@ -1,7 +1,8 @@
 //! A controller that reduces data before it is stored: `[compression]`, optional.
 
 use super::checker::{Checker, SpecError};
-use super::{Geometry, PAGE_BYTES};
+use super::constants::PAGE_BYTES;
+use super::flash::Geometry;
 use crate::raw::RawCompression;
 
 /// How far data is reduced.

@@ -3,7 +3,7 @@
 use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError, fs_per_byte, nanos};
-use super::{PAGE_BYTES, PAGE_TYPES_MAX};
+use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
 use crate::raw::{RawSpec, Sourced};
 
 /// Geometry, counted in 4 KiB pages ("slots") where not said otherwise.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drivebay_units::Nanos;
 
-use super::PAGE_BYTES;
 use super::checker::{Checker, SpecError, nanos, pages_of_mb};
+use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
 use crate::raw::RawSpec;
 use crate::victim_policy::VictimPolicy;
@@ -23,17 +23,6 @@ pub enum Policy {
     CostBenefit,
     /// A rule from outside: [`Spec::with_policy`](super::Spec::with_policy).
     Custom(Arc<dyn VictimPolicy>),
-}
-
-impl super::Spec {
-    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`.
-    ///
-    /// The rule is no part of a saved state: restore it into a drive with the same rule.
-    #[must_use]
-    pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
-        self.policy = Policy::Custom(Arc::new(policy));
-        self
-    }
 }
 
 /// Collection thresholds, in 4 KiB pages of free space.

@@ -3,7 +3,8 @@
 use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError};
-use super::{Geometry, PAGE_BYTES};
+use super::constants::PAGE_BYTES;
+use super::flash::Geometry;
 use crate::raw::RawMapCache;
 
 /// Map entries of a translation page: 4 KiB of 4 bytes each.

@@ -6,6 +6,7 @@
 
 mod checker;
 mod compression;
+mod constants;
 mod controller;
 mod family;
 mod flash;
@@ -19,13 +20,17 @@ mod reliability;
 mod slc_cache;
 mod thermal;
 
+use std::sync::Arc;
+
 use drivebay_units::Nanos;
 
 use crate::raw::RawSpec;
+use crate::victim_policy::VictimPolicy;
 use checker::Checker;
 
 pub use checker::SpecError;
 pub use compression::Compression;
+pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::Costs;
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming};
@@ -38,13 +43,6 @@ pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
 pub use slc_cache::{SlcCacheSpec, WhenFull};
 pub use thermal::{Energy, NODES_MAX, ThermalSpec, ThrottleStage};
-
-/// Bytes of a mapped page.
-pub const PAGE_BYTES: u64 = 4096;
-/// Most throttle stages of a profile; stage 0 is "none".
-pub const THROTTLE_STAGES_MAX: usize = 4;
-/// Most page types of a flash cell (QLC has four).
-pub const PAGE_TYPES_MAX: usize = 4;
 
 /// A checked profile.
 #[derive(Clone, Debug)]
@@ -118,13 +116,6 @@ pub struct Spec {
     pub idle_after: Option<Nanos>,
     /// How data is compressed, if it is.
     pub compression: Option<Compression>,
-}
-
-/// `len` bytes at `fs_per_byte`, rounded to the nearest nanosecond.
-#[inline(always)]
-#[must_use]
-pub fn transfer(bytes: u64, fs_per_byte: u64) -> Nanos {
-    Nanos((bytes * fs_per_byte + 500_000) / 1_000_000)
 }
 
 impl Spec {
@@ -233,6 +224,15 @@ impl Spec {
             by_lifespan,
             raw,
         })
+    }
+
+    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`.
+    ///
+    /// The rule is no part of a saved state: restore it into a drive with the same rule.
+    #[must_use]
+    pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
+        self.policy = Policy::Custom(Arc::new(policy));
+        self
     }
 
     /// Write streams in use: the host's one or two, and collection's.

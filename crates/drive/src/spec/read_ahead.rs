@@ -1,7 +1,7 @@
 //! Reading ahead: `[read_ahead]`, optional.
 
-use super::PAGE_BYTES;
 use super::checker::{Checker, SpecError};
+use super::constants::PAGE_BYTES;
 use crate::raw::RawReadAhead;
 
 /// How far and for how many streams.

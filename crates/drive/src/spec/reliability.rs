@@ -7,7 +7,8 @@
 use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError};
-use super::{Geometry, PAGE_BYTES};
+use super::constants::PAGE_BYTES;
+use super::flash::Geometry;
 use crate::raw::RawReliability;
 
 /// Most retries of a profile: real tables have some dozens of entries.

@@ -6,7 +6,8 @@
 use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError, nanos, pages_of_mb};
-use super::{Geometry, NandTiming, PAGE_BYTES};
+use super::constants::PAGE_BYTES;
+use super::flash::{Geometry, NandTiming};
 use crate::raw::RawSlcCache;
 
 /// What becomes of writes while the cache is full.

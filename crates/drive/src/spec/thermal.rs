@@ -4,8 +4,9 @@
 //! boundary layer, any heat transfer textbook), on top of what still air and radiation carry.
 
 use super::checker::{Checker, SpecError, fs_per_byte};
+use super::constants::THROTTLE_STAGES_MAX;
 use super::controller::{Costs, slowed};
-use super::{Geometry, THROTTLE_STAGES_MAX};
+use super::flash::Geometry;
 use crate::raw::{Number, RawNetwork, RawSpec, RawThermal, Word};
 
 /// Energy per operation, in nanojoule; powers in nanojoule per millisecond, that is in microwatt.
