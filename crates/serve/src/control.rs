@@ -4,15 +4,15 @@
 //! it connected.
 
 use std::io::{self, Read, Write};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use serde_json::{Value, json};
+use socket2::Socket;
 
 use crate::buffers::Output;
 use crate::drive::{ControlCommand, ControlReply, Drive};
 use crate::request::Completion;
 use crate::session::{Next, Session};
-use crate::socket::Socket;
 
 /// Longest line.
 const LINE_MAX: usize = 4096;
@@ -80,7 +80,7 @@ fn answer(line: &str, drive: &mut dyn Drive) -> Value {
 
 impl Session for Control {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.fd())
+        Some(self.socket.as_fd())
     }
 
     fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {

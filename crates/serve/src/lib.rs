@@ -33,7 +33,6 @@ mod report;
 mod request;
 mod server;
 mod session;
-mod socket;
 mod store;
 mod waker;
 
@@ -52,6 +51,6 @@ pub use report::Report;
 pub use request::{Completion, Op, Request, SessionId, Status};
 pub use server::{Options, ServeError, Server};
 pub use session::{Listen, Next, Session};
-pub use socket::Socket;
+pub use socket2::Socket;
 pub use store::{Extent, PowerCutLoss, Store, StoreError};
 pub use waker::Waker;

@@ -1,15 +1,16 @@
 //! Sockets on which clients arrive, `unix:PATH` or `HOST:PORT`, for any transport.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use socket2::Socket;
+
 use crate::session::{Listen, Session};
-use crate::socket::Socket;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,17 +72,14 @@ impl FromStr for Address {
     }
 }
 
-enum ListeningSocket {
-    Unix(UnixListener, PathBuf),
-    Tcp(TcpListener),
-}
-
 /// Makes a session of each client; a client is dropped where that fails.
 type OpenSession = Box<dyn FnMut(Socket) -> io::Result<Box<dyn Session>> + Send>;
 
 /// Listens for clients of one transport.
 pub struct Listener {
-    socket: ListeningSocket,
+    socket: Socket,
+    /// Of a unix socket.
+    path: Option<PathBuf>,
     open_session: OpenSession,
 }
 
@@ -92,40 +90,33 @@ impl Listener {
             io::ErrorKind::AddrInUse => AddressError::InUse(address.clone()),
             _ => AddressError::Machine(address.clone(), why),
         };
-        let listening = match address {
+        let (socket, path) = match address {
             Address::Unix(path) => {
                 remove_stale(path, address)?;
-                let listener = UnixListener::bind(path).map_err(machine)?;
-                listener.set_nonblocking(true).map_err(machine)?;
-                ListeningSocket::Unix(listener, path.clone())
+                (UnixListener::bind(path).map(Socket::from), Some(path.clone()))
             }
             Address::Tcp(host, port) => {
-                let addresses: Vec<SocketAddr> =
-                    (host.as_str(), *port).to_socket_addrs().map_err(machine)?.collect();
-                let listener = TcpListener::bind(&addresses[..]).map_err(machine)?;
-                listener.set_nonblocking(true).map_err(machine)?;
-                ListeningSocket::Tcp(listener)
+                (TcpListener::bind((host.as_str(), *port)).map(Socket::from), None)
             }
         };
-        Ok(Listener { socket: listening, open_session })
+        let socket = socket.map_err(machine)?;
+        socket.set_nonblocking(true).map_err(machine)?;
+        Ok(Listener { socket, path, open_session })
     }
 
     /// Restricts a unix socket to its owner.
     pub fn restrict_to_owner(&self) -> io::Result<()> {
-        match &self.socket {
-            ListeningSocket::Unix(_, path) => {
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-            }
-            ListeningSocket::Tcp(_) => Ok(()),
-        }
+        let Some(path) = &self.path else { return Ok(()) };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
     }
 
     /// Where clients find it; the port is the real one when 0 was asked for.
     pub fn address(&self) -> String {
-        match &self.socket {
-            ListeningSocket::Unix(_, path) => format!("unix:{}", path.display()),
-            ListeningSocket::Tcp(listener) => {
-                listener.local_addr().map_or_else(|_| String::new(), |found| found.to_string())
+        match &self.path {
+            Some(path) => format!("unix:{}", path.display()),
+            None => {
+                let address = self.socket.local_addr().ok().and_then(|found| found.as_socket());
+                address.map_or_else(String::new, |found| found.to_string())
             }
         }
     }
@@ -147,7 +138,7 @@ fn remove_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let ListeningSocket::Unix(_, path) = &self.socket {
+        if let Some(path) = &self.path {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -155,24 +146,17 @@ impl Drop for Listener {
 
 impl Listen for Listener {
     fn fd(&self) -> BorrowedFd<'_> {
-        match &self.socket {
-            ListeningSocket::Unix(listener, _) => listener.as_fd(),
-            ListeningSocket::Tcp(listener) => listener.as_fd(),
-        }
+        self.socket.as_fd()
     }
 
     fn accept(&mut self) -> io::Result<Option<Box<dyn Session>>> {
-        let accepted = match &self.socket {
-            ListeningSocket::Unix(listener, _) => listener.accept().and_then(|(socket, _)| {
-                socket.set_nonblocking(true)?;
-                Ok(Socket::Unix(socket))
-            }),
-            ListeningSocket::Tcp(listener) => listener.accept().and_then(|(socket, _)| {
-                socket.set_nonblocking(true)?;
-                socket.set_nodelay(true)?;
-                Ok(Socket::Tcp(socket))
-            }),
-        };
+        let accepted = self.socket.accept().and_then(|(socket, _)| {
+            socket.set_nonblocking(true)?;
+            if self.path.is_none() {
+                socket.set_tcp_nodelay(true)?;
+            }
+            Ok(socket)
+        });
         match accepted {
             Ok(socket) => Ok((self.open_session)(socket).ok()),
             Err(why) => match why.kind() {

@@ -1,12 +1,11 @@
 //! The bytes of a connection, plain or inside TLS. Never blocks.
 
 use std::io::{self, Read, Write};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-
-use crate::socket::Socket;
+use socket2::Socket;
 
 /// What a connection speaks through.
 pub enum Stream {
@@ -20,8 +19,8 @@ impl Stream {
     /// The socket.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
-            Stream::Plain(socket) => socket.fd(),
-            Stream::Tls(stream) => stream.sock.fd(),
+            Stream::Plain(socket) => socket.as_fd(),
+            Stream::Tls(stream) => stream.sock.as_fd(),
         }
     }
 

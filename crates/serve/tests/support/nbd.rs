@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::nbd::{Connection, Export, Stream};
-use drivebay_serve::{Engine, Next, Pace, Session, SessionId, Socket, Store};
+use drivebay_serve::{Engine, Next, Pace, Session, SessionId, Store};
 
 /// A connection and its other side.
 pub struct NbdClient {
@@ -26,7 +26,7 @@ impl NbdClient {
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");
         let export = Arc::new(Export { tls: None, name: "drive".into(), bytes });
-        let connection = Connection::new(Stream::Plain(Socket::Unix(theirs)), export);
+        let connection = Connection::new(Stream::Plain(theirs.into()), export);
         let engine = Engine::new(device, store, Pace::None, 1);
         let mut this = NbdClient { engine, connection, client, alive: true };
         this.turn();

@@ -7,12 +7,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use drivebay_wire::nvme::{
     Decoder, Digests, FLAG_LAST, Fault, FaultKind, HEADER_BYTES, InitPdu, Pdu, TermPdu, encode,
 };
+use socket2::Socket;
 
 use super::output::Output;
 use super::queue::{DATA_MAX, Queue};
@@ -22,7 +23,6 @@ use crate::nvme::identity::CAPSULE_DATA_MAX;
 use crate::nvme::subsystem::Shared;
 use crate::request::Completion;
 use crate::session::{Next, Session};
-use crate::socket::Socket;
 
 /// How long a connection may take to connect to a queue.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +37,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub fn new(socket: Socket, subsystem: Shared) -> io::Result<Connection> {
-        let protocol = Protocol::new(subsystem, socket.local_addr()?);
+        let address = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
+        let protocol = Protocol::new(subsystem, address);
         Ok(Connection { socket, protocol, input: Input::default(), is_closed_by_host: false })
     }
 
@@ -51,7 +52,7 @@ impl Connection {
 
 impl Session for Connection {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.fd())
+        Some(self.socket.as_fd())
     }
 
     fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
