@@ -294,7 +294,7 @@ impl Engine {
             PowerCutLoss::All | PowerCutLoss::Random => 4 * buffer + UNSERVED_MAX,
         };
         self.store.keep_undo(loss, bytes_max);
-        self.power_cuts.plan(plan);
+        self.power_cuts.set_plan(plan);
     }
 
     /// Bytes that a power cut would take now, at most.

@@ -63,7 +63,11 @@ pub struct PowerCut {
 
 /// The power cuts that are planned, and those that have been.
 pub(crate) struct PowerCuts {
-    schedule: Option<Schedule>,
+    plan: Option<PowerCutPlan>,
+    /// Draws the times of random cuts.
+    times: Rng,
+    /// The next cut by time, since the server started.
+    next: Option<Nanos>,
     /// Decides what a cut takes.
     pub rng: Rng,
     pub count: u64,
@@ -72,59 +76,40 @@ pub(crate) struct PowerCuts {
 
 impl PowerCuts {
     pub fn new(rng: Rng) -> PowerCuts {
-        PowerCuts { schedule: None, rng, count: 0, last: None }
+        PowerCuts { plan: None, times: rng.fork("cuts"), next: None, rng, count: 0, last: None }
     }
 
-    pub fn plan(&mut self, plan: Option<PowerCutPlan>) {
-        self.schedule = plan.map(|plan| Schedule::new(plan, self.rng.fork("cuts")));
+    pub fn set_plan(&mut self, plan: Option<PowerCutPlan>) {
+        self.plan = plan;
+        self.draw(Nanos::ZERO);
+    }
+
+    fn draw(&mut self, now: Nanos) {
+        self.next = match self.plan {
+            None | Some(PowerCutPlan::Requests(_)) => None,
+            Some(PowerCutPlan::After(time)) => Some(time),
+            Some(PowerCutPlan::Random(mean)) => {
+                Some(now.after(Nanos(self.times.below(2 * mean.0))))
+            }
+        };
     }
 
     /// Whether the plan cuts the power now, `elapsed` after the start and after `requests`.
     pub fn is_due(&mut self, elapsed: Nanos, requests: u64) -> bool {
-        self.schedule.as_mut().is_some_and(|schedule| schedule.is_due(elapsed, requests))
+        let is_due = match self.plan {
+            Some(PowerCutPlan::Requests(count)) => requests >= count,
+            _ => self.next.is_some_and(|next| next <= elapsed),
+        };
+        if is_due {
+            self.plan = self.plan.filter(|plan| matches!(plan, PowerCutPlan::Random(_)));
+            self.draw(elapsed);
+        }
+        is_due
     }
 
     pub fn record(&mut self, cut: PowerCut) {
         self.count += 1;
         self.last = Some(cut);
-    }
-}
-
-/// A plan that is being carried out.
-struct Schedule {
-    plan: PowerCutPlan,
-    rng: Rng,
-    /// The next cut by time, since the server started.
-    next: Option<Nanos>,
-    is_over: bool,
-}
-
-impl Schedule {
-    fn new(plan: PowerCutPlan, rng: Rng) -> Schedule {
-        let mut schedule = Schedule { plan, rng, next: None, is_over: false };
-        schedule.draw(Nanos::ZERO);
-        schedule
-    }
-
-    fn draw(&mut self, now: Nanos) {
-        self.next = match self.plan {
-            PowerCutPlan::After(time) => Some(time),
-            PowerCutPlan::Requests(_) => None,
-            PowerCutPlan::Random(mean) => Some(now.after(Nanos(self.rng.below(2 * mean.0)))),
-        };
-    }
-
-    fn is_due(&mut self, elapsed: Nanos, requests: u64) -> bool {
-        let is_due = !self.is_over
-            && match self.plan {
-                PowerCutPlan::Requests(count) => requests >= count,
-                _ => self.next.is_some_and(|next| next <= elapsed),
-            };
-        if is_due {
-            self.is_over = !matches!(self.plan, PowerCutPlan::Random(_));
-            self.draw(elapsed);
-        }
-        is_due
     }
 }
 
@@ -143,12 +128,18 @@ mod tests {
         }
     }
 
+    fn planned(plan: PowerCutPlan) -> PowerCuts {
+        let mut cuts = PowerCuts::new(Rng::new(1));
+        cuts.set_plan(Some(plan));
+        cuts
+    }
+
     #[test]
     fn one_cut_or_many() {
-        let mut once = Schedule::new(PowerCutPlan::Requests(3), Rng::new(1));
+        let mut once = planned(PowerCutPlan::Requests(3));
         let due: Vec<bool> = (1..6).map(|n| once.is_due(Nanos::ZERO, n)).collect();
         assert_eq!(due, [false, false, true, false, false]);
-        let mut often = Schedule::new(PowerCutPlan::Random(Nanos::secs(1)), Rng::new(1));
+        let mut often = planned(PowerCutPlan::Random(Nanos::secs(1)));
         let seconds = (0..10_000).map(|n| Nanos::millis(10 * n));
         let cuts = seconds.filter(|&at| often.is_due(at, 0)).count();
         assert!((70..130).contains(&cuts), "{cuts} cuts in 100 s");

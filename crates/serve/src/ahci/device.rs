@@ -4,7 +4,7 @@
 //! command, at most 32 MiB.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use drivebay_units::SECTOR_BYTES;
@@ -18,6 +18,7 @@ use super::list::{self, Regions};
 use crate::drive::Drive;
 use crate::lock::lock;
 use crate::pci::memory::GuestMemory;
+use crate::pci::vfio::signal;
 use crate::request::{Completion, Op, Request, Status};
 use crate::session::{Next, Session};
 
@@ -58,10 +59,7 @@ impl Shared {
     }
 
     pub(super) fn interrupt(&self) {
-        if let Some(file) = lock(&self.vector).as_mut() {
-            // A full counter means that the interrupt is pending already.
-            let _ = file.write(&1_u64.to_ne_bytes());
-        }
+        signal(lock(&self.vector).as_mut());
     }
 }
 

@@ -99,7 +99,7 @@ impl Subsystem {
         }
         let kelvin = kelvin(drive.health().temperature_c);
         let is_beyond = controller.features.is_beyond(kelvin);
-        let is_enabled = controller.features.events & 1 << 1 != 0;
+        let is_enabled = controller.features[Feature::AsyncEvents] & 1 << 1 != 0;
         controller.events.temperature(is_beyond, is_enabled);
     }
 

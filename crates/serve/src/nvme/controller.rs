@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use drivebay_wire::nvme::Feature;
+
 use super::events::Events;
 use super::features::Features;
 use super::identity::{Identity, Kind};
@@ -114,7 +116,7 @@ impl Controller {
             self.queues = 0;
             self.flags.epoch.fetch_add(1, Ordering::Relaxed);
             let mut features = Features::new(identity);
-            features.keep_alive_ms = self.features.keep_alive_ms;
+            features[Feature::KeepAliveTimer] = self.features[Feature::KeepAliveTimer];
             features.host_id = self.features.host_id;
             self.features = features;
             self.publish_features();
@@ -138,7 +140,8 @@ impl Controller {
 
     /// Makes changed features known to the I/O queues.
     pub fn publish_features(&self) {
-        self.flags.write_cache.store(self.features.write_cache, Ordering::Relaxed);
+        let is_on = self.features[Feature::VolatileWriteCache] != 0;
+        self.flags.write_cache.store(is_on, Ordering::Relaxed);
     }
 
     /// Whether the host has been silent for too long; to be asked now and then.
@@ -146,7 +149,7 @@ impl Controller {
         if self.flags.is_alive.swap(false, Ordering::Relaxed) {
             self.last_heard = Instant::now();
         }
-        let allowed = Duration::from_millis(u64::from(self.features.keep_alive_ms));
+        let allowed = Duration::from_millis(self.features[Feature::KeepAliveTimer].into());
         !allowed.is_zero() && self.last_heard.elapsed() > allowed
     }
 }

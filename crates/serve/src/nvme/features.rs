@@ -4,12 +4,12 @@
 //! Management and Arbitration are kept and given back; the model does not act on them: what the states
 //! PS1 and PS2 do to a drive's speed is not known, and it sleeps by its profile.
 
+use std::ops::{Index, IndexMut};
+
 use drivebay_wire::nvme::{Feature, Select, Sqe, Status};
 
 use super::identity::Identity;
 
-/// Temperatures with thresholds: the composite one.
-const SENSORS: usize = 1;
 /// The threshold that is never passed.
 const NEVER_OVER: u16 = 0xffff;
 /// Get Features, capabilities: it can be changed.
@@ -18,53 +18,48 @@ const CHANGEABLE: u32 = 1 << 2;
 /// Present values.
 #[derive(Clone, Debug)]
 pub(super) struct Features {
-    arbitration: u32,
-    power_state: u32,
-    /// Over and under, kelvin.
-    thresholds: [[u16; 2]; SENSORS],
-    error_recovery: u32,
-    pub write_cache: bool,
-    queues: u32,
-    coalescing: u32,
-    vectors: u32,
-    atomicity: u32,
-    pub events: u32,
-    pub keep_alive_ms: u32,
+    /// By identifier, of those that are plain numbers.
+    values: [u32; 16],
+    /// Over and under, kelvin, of the composite temperature.
+    thresholds: [u16; 2],
     pub host_id: [u8; 16],
     queues_max: u32,
     power_states: u32,
 }
 
+impl Index<Feature> for Features {
+    type Output = u32;
+
+    fn index(&self, feature: Feature) -> &u32 {
+        &self.values[feature as usize]
+    }
+}
+
+impl IndexMut<Feature> for Features {
+    fn index_mut(&mut self, feature: Feature) -> &mut u32 {
+        &mut self.values[feature as usize]
+    }
+}
+
 impl Features {
     pub fn new(identity: &Identity) -> Features {
         let queues_max = u32::from(identity.io_queues_max) - 1;
-        let warning = match identity.warning_k() {
+        let over = match identity.warning_k() {
             0 => NEVER_OVER,
             kelvin => kelvin,
         };
-        let mut thresholds = [[NEVER_OVER, 0]; SENSORS];
-        thresholds[0][0] = warning;
-        Features {
-            arbitration: u32::from(identity.own.arbitration_burst_log2),
-            power_state: 0,
-            thresholds,
-            error_recovery: 0,
-            write_cache: true,
-            queues: queues_max | queues_max << 16,
-            coalescing: 0,
-            vectors: 0,
-            atomicity: 0,
-            events: 0,
-            keep_alive_ms: 0,
-            host_id: [0; 16],
-            queues_max,
-            power_states: identity.own.power_states.len().max(1) as u32,
-        }
+        let power_states = identity.own.power_states.len().max(1) as u32;
+        let (values, thresholds, host_id) = ([0; 16], [over, 0], [0; 16]);
+        let mut features = Features { values, thresholds, host_id, queues_max, power_states };
+        features[Feature::Arbitration] = u32::from(identity.own.arbitration_burst_log2);
+        features[Feature::VolatileWriteCache] = 1;
+        features[Feature::NumberOfQueues] = queues_max | queues_max << 16;
+        features
     }
 
     /// Whether the composite temperature is beyond a threshold.
     pub fn is_beyond(&self, kelvin: u16) -> bool {
-        let [over, under] = self.thresholds[0];
+        let [over, under] = self.thresholds;
         (kelvin >= over && over != NEVER_OVER) || kelvin <= under
     }
 
@@ -86,65 +81,50 @@ impl Features {
     fn value(&self, feature: Feature, sqe: &Sqe) -> Result<(u32, Vec<u8>), Status> {
         let cdw11 = sqe.cdw11.get();
         let number = match feature {
-            Feature::Arbitration => self.arbitration,
-            Feature::PowerManagement => self.power_state,
-            Feature::TemperatureThreshold => {
-                let (sensor, which) = threshold_of(cdw11)?;
-                u32::from(self.thresholds[sensor][which])
-            }
-            Feature::ErrorRecovery => self.error_recovery,
-            Feature::VolatileWriteCache => u32::from(self.write_cache),
-            Feature::NumberOfQueues => self.queues,
-            Feature::InterruptCoalescing => self.coalescing,
-            Feature::InterruptVector => self.vectors | cdw11 & 0xffff,
-            Feature::WriteAtomicity => self.atomicity,
-            Feature::AsyncEvents => self.events,
-            Feature::KeepAliveTimer => self.keep_alive_ms,
+            Feature::TemperatureThreshold => self.thresholds[threshold_of(cdw11)?].into(),
+            Feature::InterruptVector => self[feature] | cdw11 & 0xffff,
             Feature::HostIdentifier => {
-                let wide = cdw11 & 1 != 0;
-                return Ok((0, self.host_id[..if wide { 16 } else { 8 }].to_vec()));
+                let is_wide = cdw11 & 1 != 0;
+                return Ok((0, self.host_id[..if is_wide { 16 } else { 8 }].to_vec()));
             }
+            _ => self[feature],
         };
         Ok((number, Vec::new()))
     }
 
-    /// Set Features; gives back what the completion carries.
+    /// Set Features; returns dword 0 of the completion.
     pub fn set(&mut self, sqe: &Sqe) -> Result<u32, Status> {
         let feature = feature_of(sqe)?;
         if sqe.cdw10.get() >> 31 != 0 {
             return Err(Status::FEATURE_NOT_SAVEABLE.dnr());
         }
         let value = sqe.cdw11.get();
-        match feature {
-            Feature::Arbitration => self.arbitration = value & 0xffff_ff07,
-            Feature::PowerManagement => {
-                if value & 0x1f >= self.power_states {
-                    return Err(Status::INVALID_FIELD.dnr());
-                }
-                self.power_state = value & 0xff;
+        let mask = match feature {
+            Feature::Arbitration => 0xffff_ff07,
+            Feature::PowerManagement if value & 0x1f >= self.power_states => {
+                return Err(Status::INVALID_FIELD.dnr());
             }
+            Feature::PowerManagement => 0xff,
             Feature::TemperatureThreshold => {
-                let (sensor, which) = threshold_of(value)?;
-                self.thresholds[sensor][which] = value as u16;
+                self.thresholds[threshold_of(value)?] = value as u16;
+                return Ok(0);
             }
-            Feature::ErrorRecovery => self.error_recovery = value & 0xffff,
-            Feature::VolatileWriteCache => self.write_cache = value & 1 != 0,
             Feature::NumberOfQueues => {
                 let (submission, completion) = (value & 0xffff, value >> 16);
                 if submission == 0xffff || completion == 0xffff {
                     return Err(Status::INVALID_FIELD.dnr());
                 }
                 let max = self.queues_max;
-                self.queues = submission.min(max) | completion.min(max) << 16;
-                return Ok(self.queues);
+                self[feature] = submission.min(max) | completion.min(max) << 16;
+                return Ok(self[feature]);
             }
-            Feature::InterruptCoalescing => self.coalescing = value & 0xffff,
-            Feature::InterruptVector => self.vectors = value & 1 << 16,
-            Feature::WriteAtomicity => self.atomicity = value & 1,
-            Feature::AsyncEvents => self.events = value,
-            Feature::KeepAliveTimer => self.keep_alive_ms = value,
+            Feature::ErrorRecovery | Feature::InterruptCoalescing => 0xffff,
+            Feature::InterruptVector => 1 << 16,
+            Feature::VolatileWriteCache | Feature::WriteAtomicity => 1,
+            Feature::AsyncEvents | Feature::KeepAliveTimer => u32::MAX,
             Feature::HostIdentifier => return Err(Status::COMMAND_SEQUENCE.dnr()),
-        }
+        };
+        self[feature] = value & mask;
         Ok(0)
     }
 }
@@ -153,10 +133,13 @@ fn feature_of(sqe: &Sqe) -> Result<Feature, Status> {
     Feature::of(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())
 }
 
-/// Sensor and kind of threshold that a temperature feature names.
-fn threshold_of(cdw11: u32) -> Result<(usize, usize), Status> {
-    let (sensor, which) = ((cdw11 >> 16 & 0xf) as usize, (cdw11 >> 20 & 3) as usize);
-    // All sensors at once: the composite temperature is the one there is.
-    let sensor = if sensor == 0xf { 0 } else { sensor };
-    if sensor == 0 && which < 2 { Ok((sensor, which)) } else { Err(Status::INVALID_FIELD.dnr()) }
+/// Which threshold a temperature feature names: 0 for over, 1 for under.
+fn threshold_of(cdw11: u32) -> Result<usize, Status> {
+    let (sensor, which) = (cdw11 >> 16 & 0xf, (cdw11 >> 20 & 3) as usize);
+    // 0xf stands for all sensors: the composite temperature is the only one.
+    if matches!(sensor, 0 | 0xf) && which < 2 {
+        Ok(which)
+    } else {
+        Err(Status::INVALID_FIELD.dnr())
+    }
 }

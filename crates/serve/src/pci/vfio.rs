@@ -4,7 +4,7 @@
 //! and panics on some malformed messages: hence the thread, which then starts again.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -40,8 +40,8 @@ pub enum VfioError {
 
 /// A device model behind the vfio-user server; all calls come from the server's thread.
 pub(crate) trait Device: Send + 'static {
-    /// Reads registers; the range lies in the BAR.
-    fn read(&mut self, offset: u64, into: &mut [u8]);
+    /// The values of all registers; what lies behind them in the BAR reads as zeros.
+    fn registers(&self) -> impl AsRef<[u8]>;
 
     /// Writes four bytes of registers.
     fn write(&mut self, offset: u64, value: u32);
@@ -132,6 +132,20 @@ fn region_bytes(layout: &Layout, region: u32) -> u64 {
     }
 }
 
+/// Reads registers.
+fn copy(registers: &[u8], offset: u64, into: &mut [u8]) {
+    for (i, byte) in into.iter_mut().enumerate() {
+        *byte = registers.get(offset as usize + i).copied().unwrap_or(0);
+    }
+}
+
+/// Raises an interrupt; a full counter means that it is pending already.
+pub(crate) fn signal(vector: Option<&mut File>) {
+    if let Some(file) = vector {
+        let _ = file.write(&1_u64.to_ne_bytes());
+    }
+}
+
 struct Backend<D> {
     layout: Layout,
     config: Config,
@@ -156,9 +170,9 @@ impl<D: Device> ServerBackend for Backend<D> {
     fn region_read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> io::Result<()> {
         self.check(region, offset, data.len())?;
         if region == VFIO_PCI_CONFIG_REGION_INDEX {
-            self.config.read(offset, data);
+            copy(self.config.bytes(), offset, data);
         } else {
-            self.device.read(offset, data);
+            copy(self.device.registers().as_ref(), offset, data);
         }
         Ok(())
     }

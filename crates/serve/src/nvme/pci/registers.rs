@@ -69,11 +69,12 @@ impl RegisterAccess {
         let _ = self.sender.send(message);
         handle.send(channel::Message::Notify(*device));
     }
+}
 
-    /// The registers as bytes.
-    fn image(&self) -> [u8; 64] {
+impl vfio::Device for RegisterAccess {
+    fn registers(&self) -> impl AsRef<[u8]> {
         let Registers { configuration, admin_entries, admin_sq, admin_cq } = self.registers;
-        let mut image = [0; 64];
+        let mut image = [0_u8; 64];
         let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
         put(0x00, &self.capabilities.to_le_bytes());
         put(0x08, &VERSION.to_le_bytes());
@@ -83,15 +84,6 @@ impl RegisterAccess {
         put(0x28, &admin_sq.to_le_bytes());
         put(0x30, &admin_cq.to_le_bytes());
         image
-    }
-}
-
-impl vfio::Device for RegisterAccess {
-    fn read(&mut self, offset: u64, into: &mut [u8]) {
-        let image = self.image();
-        for (i, byte) in into.iter_mut().enumerate() {
-            *byte = image.get(offset as usize + i).copied().unwrap_or(0);
-        }
     }
 
     fn write(&mut self, offset: u64, value: u32) {

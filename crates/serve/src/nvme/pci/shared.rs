@@ -1,12 +1,12 @@
 //! What the vfio-user thread and the event loop share.
 
 use std::fs::File;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 use crate::pci::memory::GuestMemory;
+use crate::pci::vfio::signal;
 
 /// Registers that only the host writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,10 +71,7 @@ impl Shared {
 
     /// Raises an interrupt.
     pub fn interrupt(&self, vector: u16) {
-        if let Some(Some(file)) = lock(&self.vectors).get_mut(usize::from(vector)) {
-            // A full counter means that the interrupt is pending already.
-            let _ = file.write(&1_u64.to_ne_bytes());
-        }
+        signal(lock(&self.vectors).get_mut(usize::from(vector)).and_then(Option::as_mut));
     }
 
     /// The doorbell at a place; 0 where there is none.

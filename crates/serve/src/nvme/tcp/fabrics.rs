@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use drivebay_wire::nvme::{
     CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
-    Property, SUBSYSTEM_NVM, Sqe, Status, TRANSPORT_TCP, nqn_of, padded, padded_nqn,
+    Feature, Property, SUBSYSTEM_NVM, Sqe, Status, TRANSPORT_TCP, nqn_of, padded, padded_nqn,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -159,7 +159,7 @@ fn connect(
         let controller = subsystem.get_mut(id).ok_or(busy)?;
         controller.host_nqn = host.to_owned();
         controller.features.host_id = data.host_id;
-        controller.features.keep_alive_ms = keep_alive_ms;
+        controller.features[Feature::KeepAliveTimer] = keep_alive_ms;
         return Ok(Connected::new(id, 0, entries, flow_control, &controller.flags));
     }
     let queues_max = subsystem.identity.io_queues_max;
