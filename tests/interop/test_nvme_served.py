@@ -52,7 +52,7 @@ def check(said: dict[str, str]) -> None:
 def test_linux_over_tcp(tmp_path: Path) -> None:
     disk = tmp_path / "disk.img"
     has_nbd = nvme_guest.program_of("nbd-client") is not None
-    addresses = ("--nbd", "127.0.0.1:0", "--nvme-tcp", "127.0.0.1:0")
+    addresses = ("--nbd", "127.0.0.1:0", "--nvme-tcp", "127.0.0.1:0", "--nqn", served_guest.NQN)
     with served_guest.server(*addresses, "--data", str(disk)) as lines:
         ports = [line.split("127.0.0.1:")[1].split()[0] for line in lines if "127.0.0.1:" in line]
         nbd_job = served_guest.NBD_JOB.replace("PORT", ports[0]) if has_nbd else ""

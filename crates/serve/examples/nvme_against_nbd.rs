@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Options, Pace, PowerCutLoss, Server};
+use drivebay_serve::{IdentityOptions, Options, Pace, PowerCutLoss, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, PduType, Sgl,
@@ -306,6 +306,7 @@ fn main() {
         power_cut: None,
         loss: PowerCutLoss::All,
         faults: Vec::new(),
+        identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let addresses = server.addresses().to_vec();

@@ -16,6 +16,7 @@ use crate::control::Control;
 use crate::engine::Engine;
 use crate::event_loop::EventLoop;
 use crate::faults::{Fault, FaultError};
+use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
 use crate::listener::{Address, AddressError, Listener};
 use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Export, Stream};
@@ -58,6 +59,9 @@ pub struct Options {
     pub loss: PowerCutLoss,
     /// Faults to inject.
     pub faults: Vec<Fault>,
+    /// The drive's identity, as far as it is given.
+    #[serde(default)]
+    pub identity: IdentityOptions,
 }
 
 /// Why a server cannot start.
@@ -82,6 +86,9 @@ pub enum ServeError {
     /// A fault.
     #[error(transparent)]
     Fault(#[from] FaultError),
+    /// The identity.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The control socket is for this machine alone.
     #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
     Control(String),
@@ -122,6 +129,7 @@ impl ServeError {
             ServeError::State(error) => {
                 matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
             }
+            ServeError::Identity(error) => matches!(error, IdentityError::File { .. }),
             ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::PowerCutPlan(_)
@@ -156,10 +164,12 @@ impl Server {
             Some(path) => Store::open(path, sectors, handle.waker())?,
             None => Store::memory(sectors, options.memory_max_bytes),
         };
-        let serial = format!("DRIVEBAY{seed:012X}");
-        let nvme_identity = nvme::Identity::new(&spec, &serial);
+        let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
+        let identity =
+            DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
+        let ata_identity = ahci::Identity::new(&spec, &identity.serial);
+        let nvme_identity = nvme::Identity::new(&spec, identity);
         let is_nvme = spec.protocol == Protocol::Nvme;
-        let ata_identity = ahci::Identity::new(&spec, &serial);
         let known = options.state.as_ref().filter(|path| path.exists());
         let device = match known {
             Some(path) => snapshot::restore(spec, None, path)?,
@@ -196,7 +206,7 @@ impl Server {
                 Ok(Box::new(nvme::tcp::Connection::new(socket, shared.clone())?))
             };
             let listener = Listener::new(&address, Box::new(open))?;
-            let nqn = subsystem.lock().identity().nqn.clone();
+            let nqn = subsystem.lock().identity().drive.nqn.clone();
             addresses.push(format!("nvme-tcp:{} {nqn}", listener.address()));
             event_loop.listen(Box::new(listener))?;
         }

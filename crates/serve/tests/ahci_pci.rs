@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use drivebay_drive::Spec;
-use drivebay_serve::{Handle, Options, Pace, PowerCutLoss, Server};
+use drivebay_serve::{Handle, IdentityOptions, Options, Pace, PowerCutLoss, Server};
 use drivebay_wire::ata::{Command, Opcode};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -206,6 +206,7 @@ fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
         power_cut: None,
         loss: PowerCutLoss::All,
         faults: Vec::new(),
+        identity: IdentityOptions::default(),
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let handle = server.handle();

@@ -19,7 +19,7 @@ from drivebay.common.errors import UserError
 if TYPE_CHECKING:
     from drivebay import serving
 
-ADDRESSES, FAULTS = "Addresses", "Power cuts and faults"
+ADDRESSES, IDENTITY, FAULTS = "Addresses", "Identity", "Power cuts and faults"
 
 app = options.Verb()
 
@@ -116,6 +116,24 @@ def serve(
     changes: options.Set = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
+    serial: Annotated[
+        str | None,
+        option(
+            "TEXT",
+            "Serial number. [default: as beside --state, or random]",
+            panel=IDENTITY,
+        ),
+    ] = None,
+    nqn: Annotated[
+        str | None,
+        option(
+            "NQN", "Name of the NVMe subsystem. [default: by the serial number]", panel=IDENTITY
+        ),
+    ] = None,
+    eui64: Annotated[
+        str | None,
+        option("HEX", "EUI-64 of the namespace. [default: by the serial number]", panel=IDENTITY),
+    ] = None,
     power_cut: Annotated[
         str | None,
         option(
@@ -167,6 +185,9 @@ def serve(
         power_cut=power_cut,
         loss=loss,
         faults=faults,
+        serial=serial,
+        nqn=nqn,
+        eui64=eui64,
     )
     profile = modified_profile(drive, changes)
     server = serving.Server(profile, given, seed=seed)

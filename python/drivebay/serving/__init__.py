@@ -37,8 +37,9 @@ class Options:
     tls : certificate and private key, PEM files; with them TLS is required.
     control : address of the control socket, `unix:PATH`.
     power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
-    loss : what a power cut takes of the data that is not safe.
+    loss : what a power cut takes of the data that is not durable.
     faults : a script of faults, TOML with `[[fault]]` tables.
+    serial, nqn, eui64 : the drive's identity; None keeps that of `state`, or is random.
     """
 
     nbd: tuple[str, ...] = ()
@@ -53,6 +54,9 @@ class Options:
     power_cut: str | None = None
     loss: Loss = "all"
     faults: Path | None = None
+    serial: str | None = None
+    nqn: str | None = None
+    eui64: str | None = None
 
 
 class Server:
@@ -82,6 +86,11 @@ class Server:
             "power_cut": options.power_cut,
             "loss": options.loss,
             "faults": [] if options.faults is None else _script(options.faults),
+            "identity": {
+                "serial": options.serial,
+                "nqn": options.nqn,
+                "eui64": options.eui64,
+            },
         }
         self._core = _core.Server(profile.core, seed, json.dumps(given))
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)

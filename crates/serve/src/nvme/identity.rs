@@ -12,6 +12,8 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
+use crate::identity::DriveIdentity;
+
 /// Version of the specification that controllers report: 1.4.
 pub(super) const VERSION: u32 = 0x0001_0400;
 /// The one namespace.
@@ -45,10 +47,8 @@ pub(super) enum Kind {
 /// The drive's names and constants.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Serial number, at most 20 ASCII characters.
-    pub serial: String,
-    /// The subsystem's name.
-    pub nqn: String,
+    /// The served drive.
+    pub drive: DriveIdentity,
     /// The profile's data.
     pub own: Identify,
     /// Commands of a queue, at most.
@@ -61,10 +61,9 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of a drive.
-    pub fn new(spec: &Spec, serial: &str) -> Identity {
+    pub fn new(spec: &Spec, drive: DriveIdentity) -> Identity {
         Identity {
-            serial: serial.to_owned(),
-            nqn: format!("nqn.2026-11.localhost.drivebay:{}", spec.raw.drive.name),
+            drive,
             own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
@@ -88,7 +87,7 @@ impl Identity {
         let mut id = IdentifyController {
             vid: self.own.pci[0].into(),
             ssvid: self.own.pci[0].into(),
-            sn: padded(&self.serial),
+            sn: padded(&self.drive.serial),
             mn: padded(&self.own.model),
             fr: padded(&self.own.firmware),
             mdts: self.own.transfer_max_log2,
@@ -110,12 +109,12 @@ impl Identity {
                 id.cntrltype = 2;
                 id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
             }
-            Kind::Tcp | Kind::Pci => self.drive(&mut id, kind),
+            Kind::Tcp | Kind::Pci => self.drive_fields(&mut id, kind),
         }
         id.as_bytes().to_vec()
     }
 
-    fn drive(&self, id: &mut IdentifyController, kind: Kind) {
+    fn drive_fields(&self, id: &mut IdentifyController, kind: Kind) {
         let own = &self.own;
         id.cntrltype = 1;
         id.rab = own.arbitration_burst_log2;
@@ -137,7 +136,7 @@ impl Identity {
         // A cache that a flush of all namespaces reaches.
         id.vwc = 7;
         [id.awun, id.awupf] = own.atomic_write.map(Into::into);
-        id.subnqn = padded_nqn(&self.nqn);
+        id.subnqn = padded_nqn(&self.drive.nqn);
         let states = own.power_states.iter().zip(&mut id.psd);
         for (state, psd) in states {
             let s = state;
@@ -164,7 +163,7 @@ impl Identity {
             nmic: 1,
             // Deallocated blocks read as zeros; Write Zeroes may deallocate.
             dlfeat: 1 | 1 << 3,
-            eui64: self.eui64(),
+            eui64: self.drive.eui64_bytes(),
             ..IdentifyNamespace::default()
         };
         id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
@@ -176,19 +175,8 @@ impl Identity {
         let mut list = vec![0; 4096];
         list[0] = NID_EUI64;
         list[1] = 8;
-        list[4..12].copy_from_slice(&self.eui64());
+        list[4..12].copy_from_slice(&self.drive.eui64_bytes());
         list
-    }
-
-    /// The maker's part, then a digest of the serial number.
-    fn eui64(&self) -> [u8; 8] {
-        let digest = self.serial.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-            (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-        let mut name = (u64::from(self.own.oui) << 40 | digest >> 24).to_be_bytes();
-        // Never all zeros, which would mean none.
-        name[7] |= 1;
-        name
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem};
-use drivebay_serve::{Engine, Pace, SessionId, Store};
+use drivebay_serve::{DriveIdentity, Engine, Pace, SessionId, Store};
 use drivebay_wire::nvme::{
     Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
     Sgl, SglKind, Sqe, Status, encode, padded_nqn,
@@ -16,7 +16,7 @@ use drivebay_wire::nvme::{
 use zerocopy::IntoBytes;
 
 /// The subsystem of the catalog's drive.
-pub const NQN: &str = "nqn.2026-11.localhost.drivebay:sm951-nvme-256";
+pub const NQN: &str = "nqn.2026-11.localhost.drivebay:sm951-nvme-256:test0001";
 /// Entries of a test's queue.
 pub const ENTRIES: u16 = 32;
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
@@ -101,7 +101,8 @@ impl Rig {
         static SPEC: OnceLock<Spec> = OnceLock::new();
         let spec = SPEC.get_or_init(small_drive).clone();
         let sectors = spec.capacity_bytes() / 512;
-        let subsystem = Subsystem::shared(Identity::new(&spec, "TEST0001"));
+        let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
+        let subsystem = Subsystem::shared(Identity::new(&spec, drive));
         let store = Store::memory(sectors, 1 << 30);
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }

@@ -140,7 +140,7 @@ fn connect(
     let name = nqn_of(&data.subsystem_nqn).ok_or(wrong(256, true))?;
     let kind = match name {
         DISCOVERY_NQN => Kind::Discovery,
-        name if name == subsystem.identity.nqn => Kind::Tcp,
+        name if name == subsystem.identity.drive.nqn => Kind::Tcp,
         _ => return Err(wrong(256, true)),
     };
     let max = if queue == 0 { ADMIN_ENTRIES_MAX } else { subsystem.identity.queue_entries_max };
@@ -199,7 +199,7 @@ pub(super) fn discovery_log(
         controller: CONNECT_CNTLID_ANY.into(),
         admin_entries_max: ADMIN_ENTRIES_MAX.into(),
         service: padded(&address.port().to_string()),
-        subsystem_nqn: padded_nqn(&subsystem.identity.nqn),
+        subsystem_nqn: padded_nqn(&subsystem.identity.drive.nqn),
         address: padded(&address.ip().to_string()),
         ..DiscoveryEntry::default()
     };

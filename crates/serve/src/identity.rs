@@ -1,0 +1,202 @@
+//! The identity of one served drive: serial number, NQN and EUI-64.
+//!
+//! Hosts take controllers with the same NQN and serial, and namespaces with the same EUI-64, for paths to
+//! one drive: Linux's multipath merges them, and writes to one go to the other. So each served drive has
+//! an identity of its own: the user's, that of its state, or a random one. It is kept beside the state,
+//! in `STATE.identity`, from the first start on, as a server that is killed writes no state.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Names the NQNs of served drives.
+const NQN_PREFIX: &str = "nqn.2026-11.localhost.drivebay";
+
+/// The identity of one served drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveIdentity {
+    /// Serial number, 1 to 20 printable ASCII characters.
+    pub serial: String,
+    /// NVMe Qualified Name of the subsystem.
+    pub nqn: String,
+    /// EUI-64 of the namespace, 16 hexadecimal digits.
+    pub eui64: String,
+}
+
+/// What of it the user gives.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdentityOptions {
+    /// Serial number.
+    pub serial: Option<String>,
+    /// NQN of the subsystem.
+    pub nqn: Option<String>,
+    /// EUI-64 of the namespace.
+    pub eui64: Option<String>,
+}
+
+/// Why an identity is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// Not a serial number.
+    #[error("--serial {0}: must be 1 to 20 printable ASCII characters\nhint: --serial DB0001")]
+    Serial(String),
+    /// Not an NQN.
+    #[error(
+        "--nqn {0}: must begin with nqn. and have at most 223 characters\nhint: --nqn {NQN_PREFIX}:db0001"
+    )]
+    Nqn(String),
+    /// Not an EUI-64.
+    #[error(
+        "--eui64 {0}: must be 16 hexadecimal digits, not all 0\nhint: --eui64 0025385b71b00001"
+    )]
+    Eui64(String),
+    /// The file beside the state.
+    #[error("the identity in {path}: {why}\nhint: to give the drive a new one: rm {path}", path = .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: io::Error,
+    },
+}
+
+impl DriveIdentity {
+    /// The identity that follows from a serial number, for a drive of this profile and maker (OUI).
+    pub fn of_serial(serial: &str, profile: &str, oui: u32) -> DriveIdentity {
+        // FNV-1a, 64 bits.
+        let digest = serial.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        // Never all zeros, which would mean none.
+        let eui64 = u64::from(oui) << 40 | digest >> 24 | 1;
+        let nqn = format!("{NQN_PREFIX}:{profile}:{}", serial.to_ascii_lowercase());
+        DriveIdentity { serial: serial.to_owned(), nqn, eui64: format!("{eui64:016x}") }
+    }
+
+    /// The identity by the user's options, what is kept beside `state`, or chance.
+    pub fn choose(
+        options: &IdentityOptions,
+        state: Option<&Path>,
+        profile: &str,
+        oui: u32,
+    ) -> Result<DriveIdentity, IdentityError> {
+        let path = state.map(|state| {
+            let mut name = state.as_os_str().to_owned();
+            name.push(".identity");
+            PathBuf::from(name)
+        });
+        let error = |why| IdentityError::File { path: path.clone().unwrap_or_default(), why };
+        let kept = match &path {
+            Some(path) if path.exists() => {
+                let text = fs::read_to_string(path).map_err(error)?;
+                Some(serde_json::from_str(&text).map_err(|why| error(why.into()))?)
+            }
+            _ => None,
+        };
+        let before: Option<DriveIdentity> = kept;
+        let mut identity = match (&before, &options.serial) {
+            (Some(kept), _) => kept.clone(),
+            (None, Some(serial)) => DriveIdentity::of_serial(serial, profile, oui),
+            (None, None) => {
+                let serial = random_serial().map_err(error)?;
+                DriveIdentity::of_serial(&serial, profile, oui)
+            }
+        };
+        let given = [&options.serial, &options.nqn, &options.eui64];
+        let fields = [&mut identity.serial, &mut identity.nqn, &mut identity.eui64];
+        for (field, given) in fields.into_iter().zip(given) {
+            if let Some(given) = given {
+                field.clone_from(given);
+            }
+        }
+        identity.check()?;
+        if let Some(path) = path.as_ref().filter(|_| before.as_ref() != Some(&identity)) {
+            let text = serde_json::to_string(&identity).expect("three strings");
+            fs::write(path, text).map_err(error)?;
+        }
+        Ok(identity)
+    }
+
+    fn check(&self) -> Result<(), IdentityError> {
+        let DriveIdentity { serial, nqn, eui64 } = self;
+        if !(1..=20).contains(&serial.len()) || !serial.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(IdentityError::Serial(serial.clone()));
+        }
+        if !nqn.starts_with("nqn.") || nqn.len() > 223 {
+            return Err(IdentityError::Nqn(nqn.clone()));
+        }
+        let is_hex = eui64.len() == 16 && eui64.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_hex || self.eui64_bytes() == [0; 8] {
+            return Err(IdentityError::Eui64(eui64.clone()));
+        }
+        Ok(())
+    }
+
+    /// The EUI-64 as bytes; zeros, which mean none, if it is not one.
+    pub(crate) fn eui64_bytes(&self) -> [u8; 8] {
+        u64::from_str_radix(&self.eui64, 16).unwrap_or(0).to_be_bytes()
+    }
+}
+
+fn random_serial() -> io::Result<String> {
+    let mut bytes = [0; 8];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes[2..])?;
+    Ok(format!("DRIVEBAY{:012X}", u64::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(options: &IdentityOptions, state: Option<&Path>) -> DriveIdentity {
+        DriveIdentity::choose(options, state, "profile", 0x2538).expect("possible")
+    }
+
+    #[test]
+    fn two_drives_of_a_profile_share_nothing() {
+        let [one, two] = [(); 2].map(|()| choose(&IdentityOptions::default(), None));
+        assert!(one.serial != two.serial && one.nqn != two.nqn && one.eui64 != two.eui64);
+        assert!(one.eui64.starts_with("002538") && one.serial.len() == 20);
+    }
+
+    #[test]
+    fn a_state_keeps_the_identity_and_options_change_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = folder.path().join("state");
+        let none = IdentityOptions::default();
+        let first = choose(&none, Some(&state));
+        assert_eq!(choose(&none, Some(&state)), first);
+        let serial = IdentityOptions { serial: Some("DB1".into()), ..IdentityOptions::default() };
+        let second = choose(&serial, Some(&state));
+        assert_eq!(second, DriveIdentity { serial: "DB1".into(), ..first });
+        assert_eq!(choose(&none, Some(&state)), second);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let options = |serial: &str, nqn: &str, eui64: &str| IdentityOptions {
+            serial: Some(serial.into()),
+            nqn: Some(nqn.into()),
+            eui64: Some(eui64.into()),
+        };
+        let result = |options| DriveIdentity::choose(&options, None, "profile", 0);
+        assert!(result(options("S1", "nqn.x", "0123456789abcdef")).is_ok());
+        for (serial, nqn, eui64) in [
+            ("", "nqn.x", "0123456789abcdef"),
+            ("123456789012345678901", "nqn.x", "0123456789abcdef"),
+            ("S 1", "nqn.x", "0123456789abcdef"),
+            ("S1", "iqn.x", "0123456789abcdef"),
+            ("S1", "nqn.x", "0123456789abcde"),
+            ("S1", "nqn.x", "0000000000000000"),
+            ("S1", "nqn.x", "+123456789abcdef"),
+        ] {
+            assert!(result(options(serial, nqn, eui64)).is_err(), "{serial} {nqn} {eui64}");
+        }
+    }
+}
