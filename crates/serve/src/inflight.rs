@@ -49,6 +49,7 @@ impl InflightCommand {
 }
 
 /// All commands in flight, by their tag.
+#[derive(Default)]
 pub(crate) struct InflightCommands {
     commands: Slab<InflightCommand>,
     /// When due, in which order they were scheduled, tag.
@@ -65,15 +66,7 @@ pub(crate) struct InflightCommands {
 impl InflightCommands {
     /// For a drive that carries at most `on_drive_max` commands.
     pub fn new(on_drive_max: u32) -> InflightCommands {
-        InflightCommands {
-            commands: Slab::new(),
-            due: BinaryHeap::new(),
-            scheduled: 0,
-            unsynced: Vec::new(),
-            backlog: VecDeque::new(),
-            on_drive: 0,
-            on_drive_max,
-        }
+        InflightCommands { on_drive_max, ..InflightCommands::default() }
     }
 
     pub fn len(&self) -> usize {

@@ -51,6 +51,7 @@ pub(super) struct WriteEffect {
 }
 
 /// The registers, and what the controller keeps beside them.
+#[derive(Default)]
 pub(super) struct Hba {
     interrupts: bool,
     pending: bool,
@@ -84,26 +85,12 @@ impl Hba {
     /// As it is switched on.
     pub fn new() -> Hba {
         Hba {
-            interrupts: false,
-            pending: false,
-            list: 0,
-            frames: 0,
-            status: 0,
-            enabled: 0,
-            command: 0,
             task_file: 0x7f,
             signature: u32::MAX,
             link: LINK_UP,
-            control: 0,
-            errors: 0,
-            active: 0,
-            issued: 0,
-            taken: 0,
-            busy: None,
             last: SLOTS - 1,
-            halted: false,
             owes_signature: true,
-            epoch: 0,
+            ..Hba::default()
         }
     }
 

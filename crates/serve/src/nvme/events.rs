@@ -35,6 +35,7 @@ impl Event {
 }
 
 /// Requests and events of a controller.
+#[derive(Default)]
 pub(super) struct Events {
     requests: VecDeque<u16>,
     requests_max: usize,
@@ -47,14 +48,7 @@ pub(super) struct Events {
 impl Events {
     /// `limit`: requests outstanding, less one.
     pub fn new(limit: u8) -> Events {
-        Events {
-            requests: VecDeque::new(),
-            requests_max: usize::from(limit) + 1,
-            waiting: [false; 2],
-            held: [false; 2],
-            was_beyond: false,
-            ready: VecDeque::new(),
-        }
+        Events { requests_max: usize::from(limit) + 1, ..Events::default() }
     }
 
     /// An Asynchronous Event Request.
