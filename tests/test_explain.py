@@ -32,20 +32,20 @@ def test_shares_over_time_are_weighted_by_ios() -> None:
         schema=STAGES_SCHEMA,
     )
     over = stages.over_time(table, np.array([10.0, 30.0, 5.0]))
-    assert over is not None and over.stretch_s == 1
+    assert over is not None and over.interval_s == 1
     assert over.mean_us["nand"].tolist() == [1.0, 3.0, 1.0]
     assert over.mean_us["die"].tolist() == [3.0, 0.0, 0.0]
     assert over.share_percent("nand").tolist() == [25.0, 100.0, 100.0]
 
 
-def test_a_long_run_is_cut_into_few_stretches_and_loses_no_time() -> None:
+def test_a_long_run_is_cut_into_few_intervals_and_loses_no_time() -> None:
     n = 3_600
     ns = np.arange(n) * 1000
     table = pa.table(
         {"second": np.arange(n), "stage": ["nand"] * n, "ns": ns}, schema=STAGES_SCHEMA
     )
     over = stages.over_time(table, np.full(n, 7.0))
-    assert over is not None and len(over.second) <= stages.STRETCHES_MAX
+    assert over is not None and len(over.second) <= stages.INTERVALS_MAX
     assert (over.mean_us["nand"] * over.ios).sum() * 1e3 == pytest.approx(ns.sum())
     assert stages.over_time(None, np.ones(3)) is None
     assert stages.over_time(table, np.zeros(0)) is None

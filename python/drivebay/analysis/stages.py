@@ -28,8 +28,8 @@ STAGES: dict[str, tuple[str, str]] = {
     "throttle": ("Throttling", "thermal throttling"),
 }
 """Title and meaning of each stage, in the order an I/O passes them."""
-STRETCHES_MAX = 120
-"""Into how many stretches a phase is cut to be looked at over time."""
+INTERVALS_MAX = 120
+"""Into how many intervals a phase is cut to be looked at over time."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class StageShare:
 
 @dataclass(frozen=True)
 class OverTime:
-    """The stages of a phase in stretches of equal length.
+    """The stages of a phase in intervals of equal length.
 
-    `second`: float array, shape (n,), where each stretch begins. `ios`: I/Os completed in it.
-    `mean_us`: stage to float array, shape (n,): mean per I/O of the stretch, NaN where none ended.
+    `second`: float array, shape (n,), where each interval begins. `ios`: I/Os completed in it.
+    `mean_us`: stage to float array, shape (n,): mean per I/O of the interval, NaN where none ended.
     """
 
     second: Floats
     ios: Floats
     mean_us: dict[str, Floats]
-    stretch_s: int
+    interval_s: int
 
     def share_percent(self, stage: str) -> Floats:
-        """A stage's share of each stretch's latency, in percent; NaN where no I/O ended."""
+        """A stage's share of each interval's latency, in percent; NaN where no I/O ended."""
         whole = np.sum(list(self.mean_us.values()), axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(100 * self.mean_us[stage] / whole)
@@ -107,7 +107,7 @@ def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]
 
 
 def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
-    """Mean time per I/O of each stage in at most `STRETCHES_MAX` stretches; None where unknown.
+    """Mean time per I/O of each stage in at most `INTERVALS_MAX` intervals; None where unknown.
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
     n = len(ios)
     if stages is None or stages.num_rows == 0 or n == 0:
         return None
-    stretch_s = -(-n // STRETCHES_MAX)
-    starts = np.arange(0, n, stretch_s)
+    interval_s = -(-n // INTERVALS_MAX)
+    starts = np.arange(0, n, interval_s)
     second = np.asarray(stages.column("second").to_numpy(), dtype=np.int64)
     ns = np.asarray(stages.column("ns").to_numpy(), dtype=float)
     names = np.asarray(stages.column("stage").to_pylist())
@@ -134,4 +134,4 @@ def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
                 mean[name] = np.where(
                     counts > 0, np.add.reduceat(sums, starts) / counts / 1e3, np.nan
                 )
-    return OverTime(starts.astype(float), counts, mean, stretch_s) if mean else None
+    return OverTime(starts.astype(float), counts, mean, interval_s) if mean else None

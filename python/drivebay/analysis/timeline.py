@@ -173,9 +173,9 @@ def fall_second(samples: Floats, *, start_s: int, stay_s: int) -> int | None:
 
 
 def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int]]:
-    """Stretches [start, end) of seconds in which the drive says that it throttles.
+    """Intervals [start, end) of seconds in which the drive says that it throttles.
 
-    Stretches less than `gap_s` apart are one: a drive at its limit toggles every few seconds.
+    Intervals less than `gap_s` apart are one: a drive at its limit toggles every few seconds.
     """
     spans: list[tuple[int, int]] = []
     for second in np.flatnonzero(timeline.throttle_stage > 0).tolist():
@@ -187,7 +187,7 @@ def throttle_spans(timeline: Timeline, *, gap_s: int = 3) -> list[tuple[int, int
 
 
 def thinned(samples: Floats, seconds: int, *, highest: bool = False) -> Floats:
-    """One value for each stretch of so many seconds (the last may be shorter).
+    """One value for each interval of so many seconds (the last may be shorter).
 
     The mean of its known samples, or the highest; NaN where none is known.
 
@@ -207,9 +207,9 @@ def thinned(samples: Floats, seconds: int, *, highest: bool = False) -> Floats:
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """Stretches of equal length; arrays of shape (n,): their ends, what all seconds so far had
-    moved, the mean of the IOPS, and the mean latency over the stretch's I/Os."""
+class Intervals:
+    """Intervals of equal length; arrays of shape (n,): their ends, what all seconds so far had
+    moved, the mean of the IOPS, and the mean latency over the interval's I/Os."""
 
     end_s: Floats
     written_gb: Floats
@@ -217,15 +217,15 @@ class Stretches:
     latency_ms_mean: Floats
 
 
-def stretches(line: Timeline, seconds: int) -> Stretches:
-    """The run in stretches of so many seconds; the last one may be shorter."""
+def intervals(line: Timeline, seconds: int) -> Intervals:
+    """The run in intervals of so many seconds; the last one may be shorter."""
     starts = np.arange(0, line.n, seconds)
     ends = np.minimum(starts + seconds, line.n)
     known = np.where(np.isnan(line.latency_ms_mean), 0.0, line.latency_ms_mean) * line.ios
     ios = np.add.reduceat(line.ios, starts) if line.n else np.zeros(0)
     sums = np.add.reduceat(known, starts) if line.n else np.zeros(0)
     moved = np.cumsum(line.rate_mb_s) / 1e3
-    return Stretches(
+    return Intervals(
         end_s=ends.astype(float),
         written_gb=moved[ends - 1] if line.n else np.zeros(0),
         ios=ios / np.maximum(ends - starts, 1),

@@ -7,8 +7,8 @@
     reviews/REVIEW.html        each review's own report
 
 Data are scripts and not JSON files, because a page opened from a file may load scripts beside it
-and nothing else. A test that two reviews ran in different ways, by another suite or shortened, is
-two tests here, so that nothing is compared in silence that must not be.
+and nothing else. A test that two reviews ran differently, by another suite or shortened, is two
+tests here, so that nothing is compared in silence that must not be.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PAIRS_MAX = 24
 
 
 @dataclass(frozen=True)
-class Way:
+class Variant:
     """A test as some reviews ran it; `key` is its name on the Bench."""
 
     key: str
@@ -65,12 +65,12 @@ class Shown:
 
     key: str
     entry: Entry
-    ways: dict[str, str]
+    variants: dict[str, str]
 
 
-def shown(entries: Sequence[Entry], folders: Sequence[str]) -> tuple[list[Shown], list[Way]]:
-    """Gives every review a key that may stand in an address, and every way of a test one."""
-    ways: dict[tuple[str, str], Way] = {}
+def shown(entries: Sequence[Entry], folders: Sequence[str]) -> tuple[list[Shown], list[Variant]]:
+    """Gives every review a key that may stand in an address, and every variant of a test one."""
+    variants: dict[tuple[str, str], Variant] = {}
     found = []
     taken: set[str] = set()
     for entry, folder in zip(entries, folders, strict=True):
@@ -80,33 +80,39 @@ def shown(entries: Sequence[Entry], folders: Sequence[str]) -> tuple[list[Shown]
             if not measured.phases:
                 continue
             how = _how(measured.test)
-            if (test_id, how) not in ways:
-                count = sum(1 for known, _ in ways if known == test_id)
+            if (test_id, how) not in variants:
+                count = sum(1 for known, _ in variants if known == test_id)
                 key = test_id if not count else f"{test_id}.{count + 1}"
-                ways[test_id, how] = Way(key, measured.test, result.suite.title, result.quick)
-            own[test_id] = ways[test_id, how].key
+                variants[test_id, how] = Variant(
+                    key, measured.test, result.suite.title, result.quick
+                )
+            own[test_id] = variants[test_id, how].key
         key = _key(folder, taken)
         taken.add(key)
         found.append(Shown(key, entry, own))
-    return found, list(ways.values())
+    return found, list(variants.values())
 
 
-def index(reviews: Sequence[Shown], ways: Sequence[Way]) -> Json:
+def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
     """What the page reads at once."""
-    twice = {way.test.id for way in ways if sum(w.test.id == way.test.id for w in ways) > 1}
-    order = {page: place for place, page in enumerate(in_order({w.test.page for w in ways}))}
+    twice = {
+        variant.test.id
+        for variant in variants
+        if sum(w.test.id == variant.test.id for w in variants) > 1
+    }
+    order = {page: place for place, page in enumerate(in_order({w.test.page for w in variants}))}
     known = list(PAGES)
     tests = [
         {
-            "key": way.key,
-            "page": page_title(way.test.page),
-            "title": _title(way, several=way.test.id in twice),
-            "method": " ".join(way.test.method.split()),
-            "source": way.test.source,
-            "bars": _bars(way, reviews),
+            "key": variant.key,
+            "page": page_title(variant.test.page),
+            "title": _title(variant, several=variant.test.id in twice),
+            "method": " ".join(variant.test.method.split()),
+            "source": variant.test.source,
+            "bars": _bars(variant, reviews),
         }
-        for way in sorted(
-            ways,
+        for variant in sorted(
+            variants,
             key=lambda w: (
                 known.index(w.test.page) if w.test.page in known else len(known),
                 order[w.test.page],
@@ -133,11 +139,11 @@ def part(one: Shown, test_id: str) -> Json:
 
 
 def against(one: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
-    """Sentences on the gap between this review and each later one that ran the test this way."""
+    """Sentences on the gap between this review and each later one that ran this variant."""
     mine = one.entry.review.tests[test_id]
     lines = {}
     for other in others:
-        if other.ways.get(test_id) != one.ways[test_id]:
+        if other.variants.get(test_id) != one.variants[test_id]:
             continue
         found = explain.compared(
             explain.explain(mine),
@@ -169,8 +175,10 @@ def _review(one: Shown) -> Json:
         "bytes": int(result.target["capacity_bytes"]),
         "labels": labels,
         "met": f"{met} of {compared} published figures met" if compared else "",
-        "tests": list(one.ways.values()),
-        "values": {one.ways[m.test.id]: _values(one, m) for m in review.tests.values() if m.phases},
+        "tests": list(one.variants.values()),
+        "values": {
+            one.variants[m.test.id]: _values(one, m) for m in review.tests.values() if m.phases
+        },
     }
 
 
@@ -192,12 +200,12 @@ def _values(one: Shown, measured: Measured) -> dict[str, list[Any]]:
     return values
 
 
-def _bars(way: Way, reviews: Sequence[Shown]) -> list[Json]:
+def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
     """The figures of a test as bars, in the order of the first review that has them."""
     rows: dict[str, Json] = {}
     for one in reviews:
-        measured = one.entry.review.tests.get(way.test.id)
-        if measured is None or one.ways.get(way.test.id) != way.key:
+        measured = one.entry.review.tests.get(variant.test.id)
+        if measured is None or one.variants.get(variant.test.id) != variant.key:
             continue
         for bar in kinds.of(measured.test.kind).bars(measured):
             row = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
@@ -207,10 +215,10 @@ def _bars(way: Way, reviews: Sequence[Shown]) -> list[Json]:
     return list(rows.values())
 
 
-def _title(way: Way, *, several: bool) -> str:
+def _title(variant: Variant, *, several: bool) -> str:
     if not several:
-        return way.test.title
-    return f"{way.test.title} ({way.suite}{', shortened' if way.shortened else ''})"
+        return variant.test.title
+    return f"{variant.test.title} ({variant.suite}{', shortened' if variant.shortened else ''})"
 
 
 def _how(test: Test) -> str:
@@ -252,24 +260,24 @@ def write(
             shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).touch()
-    reviews, ways = shown(entries, folders)
+    reviews, variants = shown(entries, folders)
     for name in OWNED:
         (out / name).mkdir(parents=True, exist_ok=True)
     (out / LIBRARY).write_text(page.plotly(), encoding="utf-8")
     few = len(reviews) <= PAIRS_MAX
     for place, one in enumerate(reviews):
         (out / "data" / one.key).mkdir(exist_ok=True)
-        for test_id, way in one.ways.items():
+        for test_id, variant in one.variants.items():
             data = part(one, test_id)
             if few:
                 data["against"] = against(one, reviews[place + 1 :], test_id)
-            call = f"DrivebayBench.part({script_json([one.key, way, data])});\n"
-            (out / "data" / one.key / f"{way}.js").write_text(call, encoding="ascii")
+            call = f"DrivebayBench.part({script_json([one.key, variant, data])});\n"
+            (out / "data" / one.key / f"{variant}.js").write_text(call, encoding="ascii")
         alone = Entry(one.key, one.entry.full_name, one.entry.full_name, "@c1", one.entry.review)
         html = page.render([alone], library=f"../{LIBRARY}", bench=f"../{INDEX}")
         (out / "reviews" / f"{one.key}.html").write_text(html, encoding="utf-8")
         progress(place + 1)
-    listing = script_json(index(reviews, ways))
+    listing = script_json(index(reviews, variants))
     files.replace(out / LISTING, f"DrivebayBench.index({listing});\n".encode("ascii"))
     files.replace(out / INDEX, _index(len(reviews)).encode())
     return out / INDEX

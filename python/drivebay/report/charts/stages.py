@@ -100,7 +100,7 @@ def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
     longest = max((sum(p.timeline.n for p in run.measured.phases) for run in known), default=0)
     panels = []
     for run in known:
-        lengths = [p.stages_over_time.stretch_s for p in run.measured.phases if p.stages_over_time]
+        lengths = [p.stages_over_time.interval_s for p in run.measured.phases if p.stages_over_time]
         place = found.index(run)
         panels.append(
             Panel(

@@ -258,7 +258,7 @@ def _course(chart_id: str, found: Sequence[Run], title: str, unit: str, across: 
     short = all(run.measured.phases[0].timeline.n < SHORT_S for run in found)
 
     def of(run: Run) -> list[Group]:
-        some = timeline.stretches(run.measured.phases[0].timeline, 1 if short else MINUTE_S)
+        some = timeline.intervals(run.measured.phases[0].timeline, 1 if short else MINUTE_S)
         x = some.written_gb if across == "GB written" else some.end_s / 3600
         y = some.ios if unit == "IOPS" else some.latency_ms_mean
         return [Group("", [round(float(one), 4) for one in x], y.tolist(), marks=len(x) < 100)]
