@@ -37,9 +37,11 @@ def a_test(*phases: tuple[str, Workload], prepare: tuple[Prepare, ...] = ()) -> 
     )
 
 
-def results(path: Path, test: Test, *, seed: int = 1) -> list[PhaseResult]:
-    """The test's phases on this file, checked first, let go of after."""
-    target = FioTarget(path)
+def results(
+    path: Path, test: Test, *, seed: int = 1, destroy_data: str | None = None
+) -> list[PhaseResult]:
+    """The test's phases on this file, checked first, released after."""
+    target = FioTarget(path, destroy_data=destroy_data)
     try:
         target.check((test,))
         return target.run_test(test, seed=seed, progress=Progress())
