@@ -295,7 +295,7 @@ def test_a_journal_of_another_fit_is_not_gone_on_with(
         fit(twin.out, resume=True)
     out = tmp_path / "a.toml"
     Journal.beside(out).write_text("{}\n")
-    with pytest.raises(UserError, match="was begun before"):
+    with pytest.raises(UserError, match="was started before"):
         fit(out, resume=False)
     with pytest.raises(UserError, match="no journal of a fit"):
         fit(out, resume=True)

@@ -257,7 +257,7 @@ def _resume(given: Options, folder: Path) -> Path:
     made = results.read_manifest(folder)
     drive = given.drive or _present_name(made.target)
     left = tuple(entry.id for entry in made.steps if entry.state != "done")
-    if made.target["kind"] != "virtual":  # as it was begun, unless something else is given now
+    if made.target["kind"] != "virtual":  # as it was started, unless something else is given now
         power, purge = made.target.get("power"), made.target.get("purge")
         given = replace(given, power=given.power or power, purge=given.purge or purge)
     factory = given.factory(drive)
@@ -348,7 +348,7 @@ def _confirm(factory: Callable[[], Target], suite: Suite, given: Options) -> Non
         say("")
         raise
     if not agreed:
-        raise UserError("not begun", "--quick is the short form; --only TEST runs one test")
+        raise UserError("not started", "--quick is the short form; --only TEST runs one test")
 
 
 def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:

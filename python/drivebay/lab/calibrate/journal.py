@@ -53,8 +53,8 @@ class Journal:
             if path.exists():
                 if not resume:
                     raise UserError(
-                        f"{path} is there: a fit to the same --out was begun before",
-                        f"go on with it: --resume; or begin anew: rm {path}",
+                        f"{path} exists: a fit to the same --out was started before",
+                        f"resume it: --resume; or start again: rm {path}",
                     )
                 self._read(path, whole)
                 self._file = path.open("a", encoding="utf-8")
@@ -78,12 +78,12 @@ class Journal:
                 self._known[job, bool(line["full"]), values] = line["figures"]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
-                f"{path} is no journal of a fit, or damaged", f"begin anew: rm {path}"
+                f"{path} is no journal of a fit, or damaged", f"start again: rm {path}"
             ) from None
         if differ := [key for key in head if lines[0].get(key) != head[key]]:
             raise UserError(
                 f"{path} is of another fit: its {', '.join(differ)} differ",
-                f"give the same command as before and --resume; or begin anew: rm {path}",
+                f"give the same command as before and --resume; or start again: rm {path}",
             )
         if end < len(content):
             with path.open("r+b") as file:

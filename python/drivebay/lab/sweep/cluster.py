@@ -56,7 +56,7 @@ class Cluster:
 
     def threads(self) -> dict[str, int]:
         """How many runs each worker can do at once, by its address; here, what workers are lost
-        are begun anew."""
+        are started again."""
         self.restart_lost()
         return dict(self.client.nthreads())
 
@@ -96,7 +96,7 @@ def _local(jobs: int) -> Iterator[Cluster]:
         # A death of a worker is told at once; whether to try again is the engine's to decide.
         "distributed.scheduler.allowed-failures": 0,
         "distributed.comm.timeouts.connect": "60s",
-        # On a busy machine a worker that is begun anew takes longer than Dask's 15 s, after which
+        # On a busy machine a restarted worker takes longer than Dask's 15 s, after which
         # its place would be given up.
         "distributed.deploy.lost-worker-timeout": "300s",
         # The engine bounds memory; Dask's own limit would kill what is just about to fit.
@@ -156,7 +156,7 @@ def _announced(client: Any) -> list[dict[str, float]]:
 
 @contextlib.contextmanager
 def sigint_ignored() -> Iterator[None]:
-    """Ctrl-C goes to a terminal's whole group; processes begun inside inherit that it is ignored,
+    """Ctrl-C goes to a terminal's whole group; processes started inside inherit that it is ignored,
     so that it is the sweep alone that ends them. Those that replace them later ignore it by
     themselves (`preload`). For the moment that this takes we do not hear it either."""
     before = None

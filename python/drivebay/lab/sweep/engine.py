@@ -98,7 +98,7 @@ def run(
 
     Parameters
     ----------
-    scheduler : a Dask scheduler's address; without one, workers are begun on this machine.
+    scheduler : a Dask scheduler's address; without one, workers are started on this machine.
     jobs : how many of them; by default as many as there are processors.
     retries : how often a run that was lost is tried again.
     resume : go on with what is in the store.
@@ -326,7 +326,7 @@ class _Dispatcher:
                 self._store.forget_failure(attempt.index, self._plan.fingerprint)
             self._sink.ended(attempt.index, None)
         elif answer.get("again") and attempt.number < self._retries:
-            self._sink.warn(f"run {attempt.index}: {error}; it is begun anew")
+            self._sink.warn(f"run {attempt.index}: {error}; it is started again")
             state.waiting.appendleft(
                 _Attempt(attempt.index, attempt.number + 1, attempt.memory_bytes)
             )

@@ -2,7 +2,7 @@
 
 A run depends on the plan and its number alone: the same as `drivebay review DRIVE --only TEST` with
 the run's seed and changes. Only wall time, memory and host differ from time to time.
-Peak memory (proc(5): VmHWM, begun anew by clear_refs) and processor time are those of the process,
+Peak memory (proc(5): VmHWM, reset by clear_refs) and processor time are those of the process,
 interpreter and libraries with it; with several runs in one process they are those of all of them.
 """
 
