@@ -15,7 +15,8 @@ import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,15 @@ WHAT_IF = "what-if, given by the user"
 class Profile:
     """A checked profile of a virtual drive.
 
-    `raw` is the profile as written, with all changes applied; treat it as read-only. `core` is the
-    same, resolved by the core.
+    `raw` is the profile as written, with all changes applied; treat it as read-only.
     """
 
     raw: Mapping[str, Any]
-    core: _core.Profile = field(compare=False, repr=False)
+
+    @cached_property
+    def core(self) -> _core.Profile:
+        """The profile resolved by the core; raises UserError naming the field that is wrong."""
+        return _core.Profile(json.dumps(self.raw, sort_keys=True, allow_nan=True))
 
     @property
     def name(self) -> str:
@@ -221,7 +225,9 @@ def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
 
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
     try:
-        return Profile(raw, _core.Profile(json.dumps(raw, sort_keys=True, allow_nan=True)))
+        profile = Profile(raw)
+        profile.core  # noqa: B018  # resolved now, so that what is wrong is said here
+        return profile
     except TypeError as e:  # TOML's dates and times
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
     except UserError as problem:

@@ -104,7 +104,7 @@ class Drive(Profile):
             raise UserError(message, hint) from None
 
     def _plain(self) -> Profile:
-        return Profile(self.raw, self.core)
+        return Profile(self.raw)
 
     def value(self, name: str) -> Any:
         """A single value by its dotted name, "thermal.ambient_c".
@@ -223,7 +223,7 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
 
 
 def _drive(profile: Profile) -> Drive:
-    return Drive(profile.raw, profile.core)
+    return Drive(profile.raw)
 
 
 def _note(leaf: dict[str, Any], value: Any, share: Fraction) -> None:
