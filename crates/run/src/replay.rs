@@ -287,10 +287,10 @@ impl<'a> OpenLoop<'a> {
             }
             self.serve(device)?;
         };
-        if now >= self.recorder.next_second() {
-            if !self.recorder.on_second(device, self.control, now, self.served) {
-                return Err(ReplayError::Cancelled);
-            }
+        if now >= self.recorder.next_second()
+            && !self.recorder.on_second(device, self.control, now, self.served)
+        {
+            return Err(ReplayError::Cancelled);
         }
         let (slot, _) = self.slots.first();
         if counts(io.op) {
