@@ -239,7 +239,7 @@ def test_an_interruption_leaves_what_was_played(
     process.send_signal(number)
     stdout, stderr = process.communicate()
     assert process.returncode == 130, stderr
-    assert "error: interrupted; the figures are of what was played" in stderr
+    assert "error: interrupted; the figures are of what was replayed" in stderr
     figures = json.loads(stdout)
     assert figures["ended"] == "stopped" and figures["unanswered"] == 0
     assert 0 < figures["reads"] == figures["issued"] < 60_000
