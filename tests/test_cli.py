@@ -273,11 +273,12 @@ def on_terminal(
 ) -> tuple[int, str]:
     """Runs the faked program on a terminal of its own; returns exit code and what it showed."""
     ours, theirs = pty.openpty()
+    size = dict.fromkeys(("COLUMNS", "LINES"), "")  # a test runner's own; the terminal's counts
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     child = subprocess.Popen(
         [*FAKED, *arguments],
         cwd=cwd,
-        env={**environment(**more), "TERM": "xterm"},
+        env={**environment(**more), **size, "TERM": "xterm"},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

@@ -265,7 +265,8 @@ def test_rounds_on_a_file(file: Path) -> None:
         rounds={"tracked": ("w",), "window_rounds": 2, "rounds_max": 2},
     )
     (found,) = results(file, test)
-    assert found.metrics["steady_rounds"] == 2.0 and found.duration_s == pytest.approx(0.8, rel=0.2)
+    assert found.metrics["steady_rounds"] == 2.0
+    assert found.duration_s >= 0.79, "two rounds of 0.4 s; a busy disk ends its last I/Os later"
     total = found.metrics["round_1_iops"] + found.metrics["round_2_iops"]
     assert found.writes == pytest.approx(total * found.duration_s / 2, rel=0.02)
     seeds = [job for name, job in found.artefacts.items() if name.endswith("w.fio")]

@@ -96,6 +96,7 @@ def test_fio_writes_what_the_content_says(file: Path) -> None:
             load(
                 pattern="sequential",
                 block_bytes=65_536,
+                duration_s=2,  # a busy disk needs it to write the span once
                 span_bytes=4 * MIB,
                 span_start_percent=25.0 * place,
                 span_percent=25,

@@ -118,7 +118,8 @@ def test_progress_rises_to_what_was_planned(file: Path) -> None:
     assert done == sorted(done)
     assert all(0 <= seconds <= planned for _, seconds, planned, _ in seen)
     figures = [figures for what, *_, figures in seen if what == "qd4" and figures]
-    assert figures and all(each["iops"] > 0 for each in figures)
+    assert figures and all(each["iops"] >= 0 for each in figures)
+    assert any(each["iops"] > 0 for each in figures), "a busy disk may do nothing for a second"
 
 
 @pytest.mark.parametrize("step", ["fill", "rest", "phase"])

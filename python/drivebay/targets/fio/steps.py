@@ -106,6 +106,7 @@ class Parts:
         self._seconds = seconds
         self._index = -1
         self._what = ""
+        self._done_s = 0.0
 
     def begin(self, what: str) -> None:
         """The next part begins."""
@@ -114,10 +115,12 @@ class Parts:
         self.at(0.0)
 
     def at(self, seconds: float, **figures: float) -> None:
-        """So many seconds of the part are done; raises `Cancelled` when asked to stop."""
+        """So many seconds of the part are done; raises `Cancelled` when asked to stop. Never goes
+        back, as fio's last status can be older than the one before it."""
         self.progress.check()
-        done = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
-        self.progress.report(self._what, done, sum(self._seconds), **figures)
+        done_s = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
+        self._done_s = max(self._done_s, done_s)
+        self.progress.report(self._what, self._done_s, sum(self._seconds), **figures)
 
     def share(self, share: float, **figures: float) -> None:
         """This share of the part (0 to 1) is done."""
