@@ -34,7 +34,7 @@ fn profile() -> Profile {
         .set("gc.duty_growth", 2.0)
         // Cuts take space: rows that are begun and not gone on with.
         .set("gc.gain_min", 1.0)
-        .set("gc.gain_max", 10.0)
+        .set("gc.gain_max", 40.0)
         .set("gc.duty_limit_us", 250.0)
 }
 
@@ -186,8 +186,7 @@ fn nothing_flushed_is_lost_while_the_slc_cache_is_folded() {
 /// The same with the host's writes in two streams.
 #[test]
 fn nothing_flushed_is_lost_out_of_two_streams() {
-    let two = profile().with("gc.host_frontiers", "by-lifespan").set("gc.gain_max", 40.0);
-    cut_often(two, CUTS / 4, 7);
+    cut_often(profile().with("gc.host_frontiers", "by-lifespan"), CUTS / 4, 7);
 }
 
 /// The same on small drives of many kinds, with as little in reserve as a profile may have.
