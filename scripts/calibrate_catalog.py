@@ -89,7 +89,7 @@ PLAN = (
     ),
     Stage(
         "steady",
-        ("gc.copy_page_us",),
+        ("gc.quantum_us",),
         ("S183",),
         "10,873 IOPS in steady state with a heatsink",
     ),
