@@ -115,8 +115,8 @@ class Parts:
         self.at(0.0)
 
     def at(self, seconds: float, **figures: float) -> None:
-        """So many seconds of the part are done; raises `Cancelled` when asked to stop. Never goes
-        back, as fio's last status can be older than the one before it."""
+        """So many seconds of the part are done; raises `Cancelled` when asked to stop. What is
+        reported never goes back."""
         self.progress.check()
         done_s = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
         self._done_s = max(self._done_s, done_s)
