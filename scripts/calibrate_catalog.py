@@ -89,7 +89,7 @@ PLAN = (
     ),
     Stage(
         "steady",
-        ("gc.quantum_us",),
+        ("gc.copy_page_us",),
         ("S183",),
         "10,873 IOPS in steady state with a heatsink",
     ),

@@ -94,7 +94,7 @@ queue_depth = 3
 duration_s = 1
 """
 HIDDEN = {
-    "gc.quantum_us": 97.0,
+    "gc.copy_page_us": 5.6,
     "controller.write_command_us": 7.2,
     "nand.read_us": 72.0,
 }
@@ -112,8 +112,7 @@ def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         nand__bad_superblocks=0,
         drive__capacity_sectors=14_600_000,
         gc__threshold_mb=300,
-        gc__low_mb=450,
-        gc__critical_mb=300,
+        gc__target_mb=300,
         gc__idle__free_mb=600,
     )
     path = tmp_path_factory.mktemp("base") / "small.toml"
@@ -163,7 +162,7 @@ def test_a_hidden_drive_is_recovered_and_what_was_held_out_predicted(
     assert max(map(abs, errors.values())) < 10
     assert max(abs(one.error_before_percent or 0) for one in twin.figures) > 8
     found = {one.name: one.value for one in twin.parameters}
-    for name in ("gc.quantum_us", "nand.read_us"):  # what these figures do determine
+    for name in ("gc.copy_page_us", "nand.read_us"):  # what these figures do determine
         assert found[name] == pytest.approx(HIDDEN[name], rel=0.06)
 
 

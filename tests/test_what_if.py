@@ -51,7 +51,7 @@ def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Prof
         ("nand.program_us=[500, 900]", ("nand", "program_us"), [500, 900]),
         ("cache_program=false", ("nand", "cache_program"), False),
         ("gc.victim_policy=fifo", ("gc", "victim_policy"), "fifo"),
-        ("low_factor = 10", ("gc", "low_factor"), 10),
+        ("duty_growth = 10", ("gc", "duty_growth"), 10),
     ],
 )
 def test_any_value_by_its_name(

@@ -14,6 +14,7 @@ use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 use crate::ftl::Ftl;
 use crate::io::DeviceError;
 use crate::map_cache::{Found, MapCache, MapTraffic};
+use crate::map_journal::MapJournal;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::persist::{StateError, ensure, persist};
 use crate::reliability::{Erased, Errors, Reliability};
@@ -66,10 +67,13 @@ pub struct Flash {
     /// The present command met data that could not be read.
     media_error: bool,
     padded_pages: u64,
+    /// Of these, those that garbage collection has not made up for.
+    padding: u64,
+    journal: Option<Box<MapJournal>>,
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map_cache, now, dies_floor, read_only, media_error,
-    padded_pages; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
+    padded_pages, padding, journal; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -89,7 +93,7 @@ impl Flash {
             buffer_pages: spec.buffer_pages,
             reserve_superblocks: spec.reserve_superblocks,
             spare_blocks: spec.reliability.map(|r| r.spare_blocks),
-            nand: Nand::new(&spec.nand, g, pending),
+            nand: Nand::new(&spec.nand, g, pending, rng),
             buffers: fresh_buffers(spec.buffer_pages),
             deferred: DeferredQueue::default(),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
@@ -99,6 +103,8 @@ impl Flash {
             read_only: false,
             media_error: false,
             padded_pages: 0,
+            padding: 0,
+            journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
             ftl,
         })
     }
@@ -206,6 +212,7 @@ impl Flash {
     #[inline(always)]
     pub fn write(&mut self, stream: usize, lpn: Lpn, len: u32, from: Nanos) -> Nanos {
         let first = self.ftl.place(stream, lpn, len);
+        self.note_changes(len);
         self.fill(stream, first, len, from)
     }
 
@@ -255,17 +262,19 @@ impl Flash {
         }
     }
 
-    /// Whether the next copy would have to wait for the buffer or for a free superblock at `at`.
-    #[inline(always)]
-    pub fn copy_must_wait(&self, at: Nanos) -> bool {
-        self.no_room_to_copy()
-            || self.buffers[self.ftl.collect_stream()].next_free_at(&self.nand) > at
-    }
-
-    /// Whether a copy has neither room at its frontier nor a superblock to open.
+    /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host shares the
+    /// frontier, the reserve is for the foreground alone, which finishes the victims that it begins: else
+    /// the host could take the room that the rest of one needs.
     #[inline(always)]
     pub fn no_room_to_copy(&self) -> bool {
-        self.ftl.room(self.ftl.collect_stream()) == 0 && self.ftl.free_superblocks() == 0
+        let stream = self.ftl.collect_stream();
+        let kept = if stream == HOST { self.reserve() } else { 0 };
+        self.ftl.room(stream) == 0 && self.ftl.free_superblocks() <= kept
+    }
+
+    /// Pages filled with nothing since the last call.
+    pub fn take_padding(&mut self) -> u64 {
+        std::mem::take(&mut self.padding)
     }
 
     /// Whether a flash page can be copied without touching the reserve.
@@ -287,6 +296,7 @@ impl Flash {
         let g = self.geometry;
         if let Some(padding) = self.ftl.pad(stream, (1 << g.page_shift) - 1) {
             self.padded_pages += u64::from(padding.1);
+            self.padding += u64::from(padding.1);
             self.fill(stream, padding.0, padding.1, at);
         }
         self.program_all();
@@ -331,6 +341,7 @@ impl Flash {
         }
         let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
         self.nand.set_slc(next, mode != Mode::Native);
+        self.journal.iter_mut().for_each(|journal| journal.note_sealed());
         if let Some(errors) = &mut self.errors {
             errors.open(next, self.ftl.cycles(next), self.now);
         }
@@ -499,6 +510,7 @@ impl Flash {
                 assert!(opened, "the reserve always has a superblock for garbage collection");
             }
             let (first, count) = self.ftl.relocate(&mut source);
+            self.note_changes(count);
             self.fill(stream, first, count, from);
         }
     }
@@ -638,6 +650,38 @@ impl Flash {
                 self.nand.read(self.now, from, anywhere, PAGE_BYTES).done
             }
         }
+    }
+
+    // ---- The map's journal.
+
+    /// So many entries of the map changed.
+    #[inline(always)]
+    fn note_changes(&mut self, entries: u32) {
+        if let Some(journal) = &mut self.journal {
+            journal.note_changes(entries);
+        }
+    }
+
+    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs that takes.
+    #[inline(always)]
+    pub fn write_journal(&mut self, at: Nanos) -> u64 {
+        match &self.journal {
+            Some(journal) if journal.is_due() => self.program_journal(at),
+            _ => 0,
+        }
+    }
+
+    #[cold]
+    fn program_journal(&mut self, at: Nanos) -> u64 {
+        let Some(journal) = &mut self.journal else { return 0 };
+        let programs = journal.take();
+        for number in programs.clone() {
+            // Round the dies, always in the fastest page type, as firmware keeps its own data.
+            self.nand.program_metadata(self.now, at, number & (self.geometry.dies() - 1));
+        }
+        let count = programs.count() as u64;
+        self.padded_pages += count << (self.geometry.page_shift + self.geometry.plane_shift);
+        count
     }
 
     // ---- Erasing everything, power loss, state.

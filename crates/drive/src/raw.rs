@@ -35,6 +35,9 @@ pub struct RawSpec {
     pub nand: RawNand,
     /// Garbage collection.
     pub gc: RawGc,
+    /// The map's journal; none if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_journal: Option<RawMapJournal>,
     /// Energy per operation.
     pub energy: RawEnergy,
     /// Heat and throttling.
@@ -238,6 +241,21 @@ pub struct RawNand {
     pub channel_mb_per_s: Number,
     /// Whether data for the next program may be moved during a program.
     pub cache_program: Sourced<bool>,
+    /// How places differ in their times; not at all if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<RawVariation>,
+}
+
+/// How blocks and pages differ in their times: standard deviations in percent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawVariation {
+    /// Of blocks, in reads and programs.
+    pub block_percent: Number,
+    /// Of the pages of a block, in reads and programs.
+    pub page_percent: Number,
+    /// Of blocks, in erases.
+    pub erase_percent: Number,
 }
 
 /// Garbage collection.
@@ -259,38 +277,44 @@ pub struct RawGc {
     pub copy_page_us: Number,
     /// Spare space that may be used before collection starts.
     pub threshold_mb: Number,
-    /// Over how much further use of spare space the time slot grows to its full length.
-    pub ramp_mb: Number,
-    /// Full length of the time slot after each command.
-    pub quantum_us: Number,
-    /// Most pages copied in a full slot.
-    pub quantum_pages: Number,
-    /// Whether reads are followed by a slot as well.
-    pub quantum_after_reads: Sourced<bool>,
-    /// Free space under which the slot grows beyond its full length.
-    pub low_mb: Number,
-    /// Free space at which the slot has grown to `low_factor` times.
-    pub critical_mb: Number,
-    /// How many times the full slot at `critical_mb`.
-    pub low_factor: Number,
+    /// Free space that the control loop holds in the long run.
+    pub target_mb: Number,
+    /// Gain of the control loop where collection starts, with the most space free.
+    pub gain_min: Number,
+    /// Gain with nothing free; it is one at `target_mb`.
+    pub gain_max: Number,
+    /// Most that collection takes of the flash core per page that the host writes.
+    pub duty_limit_us: Number,
+    /// How many times as much it may take with nothing free; as much at `target_mb`.
+    pub duty_growth: Number,
     /// Free superblocks that only foreground collection may use.
     pub reserve_superblocks: Sourced<u64>,
-    /// Bursts of collection between the slots; none if it is left out.
+    /// Collection in the foreground between two marks of free space; only by the reserve if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<RawBurst>,
+    pub foreground: Option<RawForeground>,
     /// Collection while nothing is asked of the drive; none if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<RawIdle>,
 }
 
-/// Bursts of collection: every so often a slot is this much longer, and nothing is served meanwhile.
+/// The map's journal, on a drive that holds its map in memory.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawBurst {
-    /// Commands with a full slot behind them, from one burst to the next.
-    pub every_commands: Sourced<u64>,
-    /// How long it is.
-    pub length_ms: Number,
+pub struct RawMapJournal {
+    /// Bytes of the record of one changed entry.
+    pub entry_bytes: Sourced<u64>,
+    /// Flash core, per program of journal or summary.
+    pub program_us: Number,
+}
+
+/// Collection in the foreground: the host waits from one mark of free space to the other.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawForeground {
+    /// Free space below which it begins.
+    pub start_mb: Number,
+    /// Free space at which it ends.
+    pub stop_mb: Number,
 }
 
 /// Wear levelling.

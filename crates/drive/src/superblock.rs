@@ -70,9 +70,14 @@ pub struct Victim {
     /// First page address not yet read.
     pub next: u32,
     pub end: u32,
+    /// Pages that it gives per page copied, in 1/65536, by what it held when it was chosen.
+    pub given_per_copy: u64,
 }
 
-persist!(Victim: superblock, next, end);
+/// [`Victim::given_per_copy`] of a victim without valid pages: no copy gives so much.
+pub const EMPTY: u64 = u64::MAX;
+
+persist!(Victim: superblock, next, end, given_per_copy);
 persist_sometimes!(Victim);
 
 /// A flash page of the victim with valid data in it.

@@ -150,12 +150,13 @@ impl WriteBuffer {
 mod tests {
     use super::*;
     use crate::spec::Spec;
+    use drivebay_units::Rng;
 
     #[test]
     fn a_page_waits_for_the_one_a_full_ring_before_it() {
         let text = include_str!("../../../drives/sm951-ahci-512.toml");
         let spec = Spec::from_toml(text).expect("the catalog's profile is good");
-        let mut nand = Nand::new(&spec.nand, &spec.geometry, 8);
+        let mut nand = Nand::new(&spec.nand, &spec.geometry, 8, &Rng::new(1));
         let mut buffer = WriteBuffer::new(4);
         let mut ends = Vec::new();
         for page in 0..4 {

@@ -18,6 +18,7 @@ mod reliability;
 mod sanitize;
 mod slc_cache;
 mod state;
+mod steady_state;
 mod support;
 mod thermal;
 mod tlc_drive;

@@ -18,12 +18,12 @@ fn lambert_w(x: f64) -> f64 {
 }
 
 /// A = alpha / (alpha + W(-alpha e^-alpha)).
-fn fifo_formula(alpha: f64) -> f64 {
+pub fn fifo_formula(alpha: f64) -> f64 {
     alpha / (alpha + lambert_w(-alpha * (-alpha).exp()))
 }
 
 /// Desnoyers: X0 = 1/2 - (b/alpha) W(-k alpha e^(-k alpha)), k = 1 + 1/(2b); A = b / (b - (X0 - 1)).
-fn greedy_formula(alpha: f64, b: f64) -> f64 {
+pub fn greedy_formula(alpha: f64, b: f64) -> f64 {
     let k = (1.0 + 1.0 / (2.0 * b)) * alpha;
     let x0 = 0.5 - b / alpha * lambert_w(-k * (-k).exp());
     b / (b - (x0 - 1.0))
@@ -55,7 +55,7 @@ fn simulated(policy: (&str, i64), alpha: f64, blocks: u32, b: u32, warm_up: u64)
 }
 
 #[track_caller]
-fn assert_within(got: f64, expected: f64, percent: f64) {
+pub fn assert_within(got: f64, expected: f64, percent: f64) {
     let error = (got / expected - 1.0) * 100.0;
     assert!(error.abs() <= percent, "{got} against {expected}: {error:.2} %, allowed {percent} %");
 }

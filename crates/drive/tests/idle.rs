@@ -18,9 +18,7 @@ fn profile() -> Profile {
         .set("drive.capacity_sectors", USER as i64 * 8)
         .set("write_buffer.size_kib", 512)
         .set("gc.threshold_mb", 6.0)
-        .set("gc.ramp_mb", 1.0)
-        .set("gc.low_mb", 4.0)
-        .set("gc.critical_mb", 2.0)
+        .set("gc.target_mb", 4.0)
 }
 
 fn with_idle(after_ms: f64, free_mb: f64) -> Profile {
@@ -99,7 +97,7 @@ fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
     };
     let spec: Spec = profile().spec();
     let (rested, tired) = (burst(worn(&with_idle(10.0, 15.0))), burst(worn(&profile())));
-    assert!(tired < 10, "a worn drive collects behind every command: {tired}");
+    assert!(tired < 100, "a worn drive collects behind its writes: {tired}");
     let expected = slots(15.0) - spec.pacing.start_free;
     assert!(rested >= expected && rested < expected + 600, "{rested} of {expected}");
 }

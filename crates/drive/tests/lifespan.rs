@@ -42,7 +42,7 @@ fn profile(policy: &str, host_frontiers: &str) -> Profile {
     Profile::sm951()
         .one_die(BLOCKS, PAGES, user() as u32)
         .timeless()
-        .set("gc.quantum_us", 0.0)
+        .set("gc.duty_limit_us", 0.0)
         .set("gc.victim_policy", policy)
         .with("gc.host_frontiers", host_frontiers)
 }

@@ -28,12 +28,14 @@ fn profile() -> Profile {
         .set("write_buffer.size_kib", 512)
         .set("gc.reserve_superblocks", 4)
         .set("gc.threshold_mb", 2.0)
-        .set("gc.ramp_mb", 0.5)
-        .set("gc.low_mb", 2.5)
-        .set("gc.critical_mb", 1.5)
+        // Padding and lost copies take space: collection keeps as much free as it can.
+        .set("gc.target_mb", 100.0)
         // No page is copied twice behind one command: the test would not see the first copy.
-        .set("gc.low_factor", 2.0)
-        .set("gc.quantum_pages", 24.0)
+        .set("gc.duty_growth", 2.0)
+        // Cuts take space: rows that are begun and not gone on with.
+        .set("gc.gain_min", 1.0)
+        .set("gc.gain_max", 40.0)
+        .set("gc.duty_limit_us", 250.0)
 }
 
 /// What the drive's slots hold, and what its pages may read as.
@@ -210,10 +212,9 @@ fn any_small_drive(rng: &mut Rng) -> Profile {
         .with("gc.frontiers", if shared { "shared" } else { "separate" })
         .set("gc.victim_policy", policy)
         .set("gc.reserve_superblocks", one_of(&[1, 2, 3, 4]))
-        .set("gc.low_factor", one_of(&[2, 8, 20]) as f64)
+        .set("gc.duty_growth", one_of(&[2, 8, 20]) as f64)
         .set("gc.threshold_mb", 1.5)
-        .set("gc.low_mb", 1.2)
-        .set("gc.critical_mb", 0.8)
+        .set("gc.target_mb", 100.0)
         .set("nand.planes", planes)
         .set("nand.page_kib", page_kib)
         .set("nand.blocks_per_plane", 24 * 2 / planes * 16 / page_kib)

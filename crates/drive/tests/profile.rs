@@ -55,7 +55,8 @@ fn values_out_of_range_are_refused_by_name() {
     assert_refused("host_interface.protocol", "scsi", "one of ahci, nvme");
     assert_refused("host_interface.queue_depth_max", 33, "1 to 32");
     assert_refused("gc.victim_policy", "lifo", "one of greedy, fifo");
-    assert_refused("gc.critical_mb", 5000, "at most gc.low_mb");
+    assert_refused("gc.gain_min", 2, "from 0 to 1");
+    assert_refused("gc.duty_growth", 0, "from 1 to 100");
     assert_refused("write_buffer.size_kib", 64, "two rows");
     assert_refused("drive.capacity_sectors", 1_073_741_824_i64, "less than the flash holds");
     assert_refused("drive.capacity_sectors", 1_068_000_000_i64, "superblocks");

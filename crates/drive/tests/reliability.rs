@@ -384,12 +384,10 @@ proptest! {
             .set("reliability.refresh_reads", refresh);
         if paced {
             profile = profile
-                .set("gc.quantum_us", 50)
+                .set("gc.duty_limit_us", 50)
                 .set("gc.copy_page_us", 10)
                 .set("gc.threshold_mb", 0)
-                .set("gc.ramp_mb", 0)
-                .set("gc.low_mb", 0.3)
-                .set("gc.critical_mb", 0.1);
+                .set("gc.target_mb", 0.3);
         }
         let mut device = profile.device();
         let pages = device.spec().capacity_bytes() / 4096;

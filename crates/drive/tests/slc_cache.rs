@@ -37,10 +37,8 @@ fn profile() -> Profile {
         .set("gc.copy_extent_us", 0.1)
         .set("gc.copy_page_us", 0.1)
         .set("gc.threshold_mb", 450.0)
-        .set("gc.low_mb", 40.0)
-        .set("gc.critical_mb", 30.0)
+        .set("gc.target_mb", 40.0)
         .set("nand.erase_us", 100.0)
-        .set("gc.ramp_mb", 1.0)
         .set("drive.capacity_sectors", USER as i64 * 8)
         .set("write_buffer.size_kib", 2048)
 }

@@ -23,9 +23,7 @@ fn base() -> Profile {
         .set("write_buffer.size_kib", 512)
         .set("gc.reserve_superblocks", 8)
         .set("gc.threshold_mb", 2.0)
-        .set("gc.ramp_mb", 0.5)
-        .set("gc.low_mb", 2.5)
-        .set("gc.critical_mb", 1.5)
+        .set("gc.target_mb", 2.5)
 }
 
 /// Drives with every part that a profile can have.
@@ -223,6 +221,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (6, vec![46679, 48677, 46748, 46679, 48640, 48264])
+        (7, vec![46679, 48677, 46748, 46679, 48640, 48264])
     );
 }

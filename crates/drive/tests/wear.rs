@@ -12,7 +12,7 @@ fn profile(dynamic: bool, spread_max: u32) -> Profile {
     Profile::sm951()
         .one_die(BLOCKS, PAGES, USER as u32)
         .timeless()
-        .set("gc.quantum_us", 0.0)
+        .set("gc.duty_limit_us", 0.0)
         .with("wear_leveling.dynamic", dynamic)
         .with("wear_leveling.spread_max", i64::from(spread_max))
 }

@@ -19,9 +19,7 @@ fn main() {
             "threshold_mb = { value = 4900, range = [1000, 36000]",
             "threshold_mb = { value = 77",
         )
-        .replace("ramp_mb = { value = 200", "ramp_mb = { value = 3")
-        .replace("low_mb = { value = 3000, range = [1000, 6000]", "low_mb = { value = 47")
-        .replace("critical_mb = { value = 1600, range = [500, 3000]", "critical_mb = { value = 25")
+        .replace("target_mb = { value = 3000, range = [1000, 6000]", "target_mb = { value = 47")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 5")
         .replace("program_us = { value = [420, 1244]", "program_us = { value = [13]")
         .replace("read_us = { value = 61.7, range = [40, 90]", "read_us = { value = 1")

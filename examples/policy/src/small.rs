@@ -25,9 +25,7 @@ pub fn spec(policy: &str) -> Spec {
     set("nand", "dies_per_channel", 2.into());
     set("nand", "blocks_per_plane", 256.into());
     set("drive", "capacity_sectors", 7_000_000.into());
-    let thresholds =
-        [("threshold_mb", 550.0), ("ramp_mb", 10.0), ("low_mb", 70.0), ("critical_mb", 35.0)];
-    for (key, mb) in thresholds {
+    for (key, mb) in [("threshold_mb", 550.0), ("target_mb", 70.0)] {
         set("gc", key, mb.into());
     }
     set("gc", "victim_policy", policy.into());

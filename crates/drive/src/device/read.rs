@@ -45,7 +45,6 @@ impl Device {
         } else {
             self.read_many(known, None, first, last, bytes, stages)
         };
-        self.gc.follow_read(&mut self.flash, &mut self.controller);
         self.controller.flash_core().close_command();
         ready
     }

@@ -55,6 +55,11 @@ impl Device {
             cache.follow_write(pages, gc, flash, controller)?;
         }
         gc.follow_write(pages, flash, controller);
+        let programs = flash.write_journal(controller.flash_core().free_at());
+        if programs > 0 {
+            let cost = controller.costs().journal.times(programs);
+            controller.flash_core().collect(cost);
+        }
         Ok(())
     }
 

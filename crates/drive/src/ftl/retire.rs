@@ -1,7 +1,7 @@
 //! Superblocks out of turn: those that must be collected next, and those that are given up.
 
 use super::Ftl;
-use crate::superblock::{STREAMS, State, Victim};
+use crate::superblock::{EMPTY, STREAMS, State, Victim};
 
 impl Ftl {
     /// Puts a full superblock forward for collection, whatever it holds; others are passed over, and so is
@@ -28,7 +28,11 @@ impl Ftl {
         self.slc.note_victim(s.slc);
         let begin = index * self.geometry.superblock_slots;
         let end = begin + self.slots_of(index);
-        self.victim = Some(Victim { superblock: index, next: begin, end });
+        let (valid, pages) = (self.valid[index as usize], self.slots_of(index));
+        // A full one, moved for its wear or its errors, gives nothing: the duty limit bounds it.
+        let given = (u64::from(pages - valid) << 16).checked_div(u64::from(valid));
+        let given_per_copy = given.unwrap_or(EMPTY);
+        self.victim = Some(Victim { superblock: index, next: begin, end, given_per_copy });
     }
 
     /// The superblock being collected, its wear now, and after its next erase.

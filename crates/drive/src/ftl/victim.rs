@@ -10,10 +10,23 @@ use drivebay_units::Rng;
 
 use super::Ftl;
 use crate::spec::Policy;
-use crate::superblock::{State, Superblock};
+use crate::superblock::{EMPTY, State, Superblock};
 use crate::victim_policy::Choice;
 
 impl Ftl {
+    /// Pages that the victim in hand gives per page copied, in 1/65536, by what it held when it was chosen.
+    #[inline(always)]
+    pub fn given_per_copy(&self) -> u64 {
+        // An empty one that a power cut has given pages back to has nothing to give for them.
+        self.victim.filter(|v| v.given_per_copy != EMPTY).map_or(0, |v| v.given_per_copy)
+    }
+
+    /// Pages that it gives without a copy, likewise: all, if it was empty.
+    pub fn given_by_empty(&self) -> u64 {
+        let empty = self.victim.filter(|victim| victim.given_per_copy == EMPTY);
+        empty.map_or(0, |victim| u64::from(self.slots_of(victim.superblock)) << 16)
+    }
+
     /// Chooses a victim among the sealed superblocks that have something to gain.
     pub(super) fn choose_victim(&mut self) -> Option<()> {
         if self.free.is_empty() {

@@ -1,7 +1,7 @@
-//! Garbage collection: copying valid pages out of a victim, behind host commands, in idle time, or in the
-//! foreground while only the reserve is left.
+//! Garbage collection: copying valid pages out of a victim, behind writes, in idle time, or in the
+//! foreground: between two marks of free space, where the profile has them, and while only the reserve is left.
 //!
-//! How much runs behind a command is `pacing.rs`'s decision; which superblock is emptied, the victim
+//! How much runs behind a write is `pacing.rs`'s decision; which superblock is emptied, the victim
 //! policy's (`ftl/victim.rs`). Copies use the flash core, dies, channels and the write buffer like any other
 //! work, so what they cost is what they occupy.
 
@@ -13,14 +13,15 @@ use crate::controller::Controller;
 use crate::flash::Flash;
 use crate::io::DeviceError;
 use crate::persist::persist;
-use crate::spec::{Idle, Spec};
+use crate::spec::{Foreground, Idle, Spec};
 use crate::superblock::Source;
-use pacing::{Demand, Pacing};
+use pacing::Pacing;
 
 /// Garbage collection's pace and progress.
 #[derive(Debug)]
 pub struct Gc {
     pacing: Pacing,
+    foreground: Option<Foreground>,
     idle: Option<Idle>,
     /// How long the flash core has no command until it works for itself; none if it never does.
     idle_after: Option<Nanos>,
@@ -31,12 +32,13 @@ pub struct Gc {
     copied_pages: u64,
 }
 
-persist!(Gc: pacing, data_ready, idle_since, copied_pages; given: idle, idle_after);
+persist!(Gc: pacing, data_ready, idle_since, copied_pages; given: foreground, idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
         Gc {
-            pacing: Pacing::new(spec.pacing, spec.burst),
+            pacing: Pacing::new(spec.pacing),
+            foreground: spec.foreground,
             idle: spec.idle,
             idle_after: spec.idle_after,
             data_ready: Nanos::ZERO,
@@ -63,18 +65,9 @@ impl Gc {
         }
     }
 
-    /// Likewise behind a read, if the profile says so.
-    #[inline(always)]
-    pub fn follow_read(&mut self, flash: &mut Flash, controller: &mut Controller) {
-        if self.pacing.follows_reads() {
-            self.follow_write(1, flash, controller);
-        }
-    }
-
     /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
     pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
-        let paced = self.pacing.follows_reads() && self.pacing.starts_at(flash.ftl().free_slots());
-        if flash.ftl().must_collect() && !paced {
+        if flash.ftl().must_collect() {
             self.run(1, flash, controller);
         }
     }
@@ -84,27 +77,65 @@ impl Gc {
         if flash.is_read_only() {
             return;
         }
-        let (free, must_collect) = (flash.ftl().free_slots(), flash.ftl().must_collect());
-        let demand = Demand { free, must_collect, host_pages };
-        let Some(mut budget) = self.pacing.budget(demand, controller.costs().gc_quantum) else {
-            return;
-        };
+        let free = flash.ftl().free_slots();
+        if let Some(marks) = self.foreground.filter(|marks| free < marks.start_free) {
+            return self.run_in_foreground(marks.stop_free, flash, controller);
+        }
+        // Padding takes space as the host's pages do.
+        let pages = host_pages + flash.take_padding();
+        let mut budget = self.pacing.budget(free, pages, controller.costs().gc_duty);
         let begin = controller.flash_core().free_at();
+        let mut at = begin;
         while budget.is_left() {
-            let at = begin.after(budget.elapsed());
-            // A copy that would wait for flash ends the quantum.
-            if flash.copy_must_wait(at) {
-                break;
-            }
+            let Some((given, end)) = self.copy_next(at, flash, controller) else { break };
+            budget.spend(end.since(at), given);
+            at = end;
+        }
+        self.pacing.settle(budget);
+        controller.flash_core().collect(at.since(begin));
+    }
+
+    /// Collects without a pause until so much is free; the host waits.
+    #[cold]
+    fn run_in_foreground(&mut self, until: u64, flash: &mut Flash, controller: &mut Controller) {
+        let begin = controller.flash_core().free_at();
+        let mut at = begin;
+        while flash.ftl().free_slots() < until {
+            let Some((_, end)) = self.copy_next(at, flash, controller) else { break };
+            at = end;
+        }
+        controller.flash_core().collect(at.since(begin));
+    }
+
+    /// Copies the victim's next flash page, not before `at`, as soon as the buffer has room: when flash is
+    /// the limit, the core waits, and the host behind it. Returns how much that gives, in 1/65536 pages, and
+    /// when the core is done; none if there is nothing to collect.
+    #[inline(always)]
+    fn copy_next(
+        &mut self,
+        at: Nanos,
+        flash: &mut Flash,
+        controller: &Controller,
+    ) -> Option<(u64, Nanos)> {
+        if flash.no_room_to_copy() {
+            return None;
+        }
+        let mut given = 0;
+        loop {
             match flash.ftl_mut().next_source() {
                 Some(source) => {
-                    budget.spend(source.pages, self.copy(source, at, flash, controller));
+                    given += u64::from(source.pages) * flash.ftl().given_per_copy();
+                    let begin = at.max(flash.buffer_free_at(flash.ftl().collect_stream()));
+                    let cost = self.copy(source, begin, flash, controller);
+                    return Some((given, begin.after(cost)));
                 }
-                None if flash.ftl().victim_is_done() => flash.retire_victim(),
-                None => break,
+                None if flash.ftl().victim_is_done() => {
+                    given += flash.ftl().given_by_empty();
+                    flash.retire_victim();
+                }
+                None => return None,
             }
         }
-        controller.flash_core().collect(self.pacing.settle(budget));
     }
 
     /// Copies what is valid in a flash page; returns what it costs the core.

@@ -11,8 +11,9 @@
 
 mod deferred;
 mod timing;
+mod variation;
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, Rng};
 
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Geometry, NandTiming, transfer};
@@ -20,6 +21,7 @@ use crate::timeline::Calendar;
 use timing::Timing;
 
 pub use deferred::{DeferredQueue, Program};
+pub use variation::Variation;
 
 /// A program or erase that was asked of a die. Reads asked later may still move its end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,12 +124,12 @@ impl Nand {
     }
 
     /// All dies idle, each able to remember `remembered` programs that wait or are asked for.
-    pub fn new(spec: &NandTiming, geometry: &Geometry, remembered: u32) -> Nand {
+    pub fn new(spec: &NandTiming, geometry: &Geometry, remembered: u32, rng: &Rng) -> Nand {
         let dies = geometry.dies();
         let ring_shift = remembered.next_power_of_two().ilog2();
         let die_bytes = geometry.flash_page_bytes() << geometry.plane_shift;
         Nand {
-            timing: Timing::new(spec, geometry),
+            timing: Timing::new(spec, geometry, rng),
             suspend: spec.suspend,
             channel_fs_per_byte: spec.channel_fs_per_byte,
             cache_program: spec.cache_program,

@@ -4,9 +4,10 @@
 //! change of this file alone. Sources: the profile's `[nand]` and `[slc_cache]`.
 //! Model: tPROG by page type; tR likewise where the profile says so; both are those of one bit per cell in
 //! superblocks of the SLC cache.
-//! Not modelled: variation within a page type, and with wear. Effect: latencies are too regular.
+//! Places differ as `variation.rs` has it. Not modelled: change with wear.
 
-use drivebay_units::{Divider, Nanos};
+use super::variation::Variation;
+use drivebay_units::{Divider, Nanos, Rng};
 
 use crate::persist::persist;
 use crate::spec::{Geometry, NandTiming, PAGE_TYPES_MAX, SlcTiming};
@@ -26,6 +27,7 @@ pub struct Timing {
     row_shift: u32,
     /// What one tR does not describe; absent where it does, so that such drives pay nothing for it.
     by_page: Option<Box<ByPage>>,
+    variation: Option<Box<Variation>>,
 }
 
 /// Times that depend on more than the row of a program.
@@ -37,11 +39,11 @@ struct ByPage {
     by_superblock: Divider,
 }
 
-persist!(Timing: by_page; given: read, program_by_row, erase, row_shift);
+persist!(Timing: by_page, variation; given: read, program_by_row, erase, row_shift);
 persist!(ByPage: is_slc; given: read_by_row, slc, by_superblock);
 
 impl Timing {
-    pub fn new(timing: &NandTiming, geometry: &Geometry) -> Timing {
+    pub fn new(timing: &NandTiming, geometry: &Geometry, rng: &Rng) -> Timing {
         let by_row = |types: [Nanos; PAGE_TYPES_MAX]| -> ByRow {
             std::array::from_fn(|row| types[row % timing.page_types as usize])
         };
@@ -58,6 +60,7 @@ impl Timing {
             program_by_row: by_row(timing.program),
             erase: timing.erase,
             row_shift: geometry.die_shift + geometry.plane_shift,
+            variation: timing.spread.map(|s| Box::new(Variation::new(s, geometry, rng))),
             by_page: differs.then(|| Box::new(by_page)),
         }
     }
@@ -65,6 +68,12 @@ impl Timing {
     /// tR of a flash page. Cost: with page types or an SLC cache, 1 entry.
     #[inline(always)]
     pub fn read(&self, page: u32) -> Nanos {
+        self.varied(page, self.usual_read(page))
+    }
+
+    /// As the page type has it.
+    #[inline(always)]
+    fn usual_read(&self, page: u32) -> Nanos {
         let Some(by_page) = &self.by_page else { return self.read };
         if let Some(slc) = by_page.slc(page) {
             return slc.read;
@@ -85,8 +94,9 @@ impl Timing {
 
     /// tBERS of a superblock's blocks on one die.
     #[inline]
-    pub fn erase(&self, _die: u32, _superblock: u32) -> Nanos {
-        self.erase
+    pub fn erase(&self, die: u32, superblock: u32) -> Nanos {
+        let variation = self.variation.as_ref();
+        variation.map_or(self.erase, |v| v.of_erase(superblock, die, self.erase))
     }
 
     /// Mean tR, for what reads many pages of all types.
@@ -105,7 +115,13 @@ impl Timing {
     #[inline(always)]
     fn program_as(&self, page: u32, row: usize) -> Nanos {
         let slc = self.by_page.as_ref().and_then(|by_page| by_page.slc(page));
-        slc.map_or(self.program_by_row[row], |slc| slc.program)
+        self.varied(page, slc.map_or(self.program_by_row[row], |slc| slc.program))
+    }
+
+    /// A flash page's own time, where places differ.
+    #[inline(always)]
+    fn varied(&self, page: u32, usual: Nanos) -> Nanos {
+        self.variation.as_ref().map_or(usual, |v| v.of_page(page, usual))
     }
 
     #[inline(always)]

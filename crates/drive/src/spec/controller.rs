@@ -2,7 +2,7 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, fs_per_byte};
+use super::checker::{Checker, SpecError, fs_per_byte, nanos};
 use crate::raw::RawSpec;
 
 /// What the cores and the write path cost at one throttle stage.
@@ -22,8 +22,10 @@ pub struct Costs {
     pub copy_extent: Nanos,
     /// Flash core, per page copied.
     pub copy_page: Nanos,
-    /// A full quantum of garbage collection.
-    pub gc_quantum: Nanos,
+    /// Flash core: most that garbage collection takes per page that the host writes.
+    pub gc_duty: Nanos,
+    /// Flash core, per program of the map's journal.
+    pub journal: Nanos,
     /// Write path, femtoseconds per byte.
     pub write_path_fs_per_byte: u64,
     /// Reads are let through no faster than this, femtoseconds per byte; 0 for no limit.
@@ -50,7 +52,11 @@ pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
         write_page: Checker::micros("controller.write_page_us", &c.write_page_us)?,
         copy_extent: Checker::micros("gc.copy_extent_us", &g.copy_extent_us)?,
         copy_page: Checker::micros("gc.copy_page_us", &g.copy_page_us)?,
-        gc_quantum: Checker::micros("gc.quantum_us", &g.quantum_us)?,
+        gc_duty: nanos(Checker::float("gc.duty_limit_us", &g.duty_limit_us, 0.0, 10_000.0)?),
+        journal: match &raw.map_journal {
+            Some(journal) => Checker::micros("map_journal.program_us", &journal.program_us)?,
+            None => Nanos::ZERO,
+        },
         write_path_fs_per_byte: fs_per_byte(Checker::float(
             "controller.write_path_mb_per_s",
             &c.write_path_mb_per_s,
@@ -84,7 +90,8 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         write_page: slow(c.write_page),
         copy_extent: slow(c.copy_extent),
         copy_page: slow(c.copy_page),
-        gc_quantum: slow(c.gc_quantum),
+        gc_duty: slow(c.gc_duty),
+        journal: slow(c.journal),
         write_path_fs_per_byte: c.write_path_fs_per_byte,
         read_limit_fs_per_byte: c.read_limit_fs_per_byte,
     }

@@ -4,7 +4,7 @@ use drivebay_units::Nanos;
 
 use super::checker::{Checker, SpecError, fs_per_byte, nanos};
 use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
-use crate::raw::{RawSpec, Sourced};
+use crate::raw::{RawSpec, RawVariation, Sourced};
 
 /// Geometry, counted in 4 KiB pages ("slots") where not said otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +105,28 @@ pub struct NandTiming {
     pub channel_fs_per_byte: u64,
     /// Data of the next program moves during this one.
     pub cache_program: bool,
+    /// How places differ in their times, if they do.
+    pub spread: Option<Spread>,
+}
+
+/// Standard deviations, in 2^-24 per unit of a draw.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// Of blocks.
+    pub block: i64,
+    /// Of the pages of a block.
+    pub page: i64,
+    /// Of blocks, in erases.
+    pub erase: i64,
+}
+
+impl Spread {
+    /// Standard deviations in percent: of blocks, of pages in a block, and of blocks in their erase time.
+    fn new(block: f64, page: f64, erase: f64) -> Spread {
+        // Four uniform bytes have a variance of 4 (256^2 - 1) / 12.
+        let units = |percent: f64| (percent / 100.0 * 2f64.powi(24) / 147.801).round() as i64;
+        Spread { block: units(block), page: units(page), erase: units(erase) }
+    }
 }
 
 pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
@@ -227,7 +249,18 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             10_000.0,
         )?),
         cache_program: n.cache_program.value,
+        spread: n.variation.as_ref().map(check_variation).transpose()?,
     })
+}
+
+/// Three times the largest allowed deviations together stay below the time itself.
+fn check_variation(raw: &RawVariation) -> Result<Spread, SpecError> {
+    let percent = |name: &str, n| Checker::float(&format!("nand.variation.{name}"), n, 0.0, 14.0);
+    Ok(Spread::new(
+        percent("block_percent", &raw.block_percent)?,
+        percent("page_percent", &raw.page_percent)?,
+        percent("erase_percent", &raw.erase_percent)?,
+    ))
 }
 
 pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, SpecError> {

@@ -1,4 +1,4 @@
-//! Garbage collection: victim choice and pacing.
+//! Garbage collection: victim choice, and the numbers of the control loop that paces it (`gc/pacing.rs`).
 
 use std::sync::Arc;
 
@@ -25,32 +25,66 @@ pub enum Policy {
     Custom(Arc<dyn VictimPolicy>),
 }
 
-/// Collection thresholds, in 4 KiB pages of free space.
+/// The control loop's numbers; space in mapped pages, gains in 1/256.
 #[derive(Clone, Copy, Debug)]
 pub struct PacingSpec {
-    /// Collection starts below this.
+    /// Collection runs below this much free space.
     pub start_free: u64,
-    /// The slot has its full length at and below this.
-    pub full_free: u64,
-    /// The slot grows beyond its full length below this.
-    pub low_free: u64,
-    /// The slot has grown to `low_factor_256` here.
-    pub critical_free: u64,
-    /// Ppa length there, in 1/256 of the full slot.
-    pub low_factor_256: u64,
-    /// Page credit of a full slot, in 1/256 pages.
-    pub quantum_pages_256: u64,
-    /// Whether reads are followed by a slot.
-    pub after_reads: bool,
+    /// Free space at which the gain is one.
+    pub target_free: u64,
+    /// Gain lost per page above the target, won per page below it, in 2^-32 of 1/256: no division per write.
+    above: u64,
+    below: u64,
+    /// What the duty limit grows by per page below the target, likewise.
+    duty_below: u64,
 }
 
-/// Bursts of collection between the slots.
+/// Gain of one.
+const ONE: u64 = 256;
+
+impl PacingSpec {
+    /// `gain`: at `start_free` and with nothing free, `duty_growth`: of the duty limit with nothing free.
+    pub fn new(
+        start_free: u64,
+        target_free: u64,
+        gain: (f64, f64),
+        duty_growth: f64,
+    ) -> PacingSpec {
+        let slope = |by: f64, pages: u64| (by * 256.0 * 2f64.powi(32) / pages.max(1) as f64) as u64;
+        PacingSpec {
+            start_free,
+            target_free,
+            above: slope(1.0 - gain.0, start_free.saturating_sub(target_free)),
+            below: slope(gain.1 - 1.0, target_free),
+            duty_below: slope(duty_growth - 1.0, target_free),
+        }
+    }
+
+    /// Copies per page that the host writes, as a multiple of what keeps free space as it is, in 1/256.
+    #[inline]
+    pub fn gain_256(&self, free: u64) -> u64 {
+        if free >= self.target_free {
+            let above = free.min(self.start_free) - self.target_free;
+            ONE - ((above * self.above) >> 32)
+        } else {
+            ONE + (((self.target_free - free) * self.below) >> 32)
+        }
+    }
+
+    /// The duty limit at this much free space, in 1/256 of what it is at the target.
+    #[inline]
+    pub fn duty_256(&self, free: u64) -> u64 {
+        ONE + ((self.target_free.saturating_sub(free) * self.duty_below) >> 32)
+    }
+}
+
+/// Garbage collection in the foreground: the host waits from one mark of free space to the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Burst {
-    /// Commands with a full slot behind them, from one to the next, in 1/256.
-    pub every_256: u64,
-    /// Length, in full slots.
-    pub quanta: u64,
+pub struct Foreground {
+    /// It begins below this.
+    pub start_free: u64,
+    /// It ends here.
+    pub stop_free: u64,
 }
 
 /// How wear is spread.
@@ -96,15 +130,19 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
 }
 
-pub(super) fn check_burst(raw: &RawSpec) -> Result<Option<Burst>, SpecError> {
-    let Some(burst) = &raw.gc.burst else {
+pub(super) fn check_foreground(raw: &RawSpec) -> Result<Option<Foreground>, SpecError> {
+    let Some(marks) = &raw.gc.foreground else {
         return Ok(None);
     };
-    let every =
-        Checker::integer("gc.burst.every_commands", &burst.every_commands, 1, 1_000_000_000)?;
-    let ms = Checker::float("gc.burst.length_ms", &burst.length_ms, 0.0, 1e5)?;
-    let quantum_us = raw.gc.quantum_us.value.max(0.001);
-    Ok(Some(Burst { every_256: every << 8, quanta: (ms * 1000.0 / quantum_us).round() as u64 }))
+    let start = Checker::float("gc.foreground.start_mb", &marks.start_mb, 0.0, 1e9)?;
+    let stop = Checker::float("gc.foreground.stop_mb", &marks.stop_mb, 0.0, 1e9)?;
+    let target = raw.gc.target_mb.value;
+    if !(start < stop && stop <= target) {
+        let allowed = format!("above start_mb = {start}, at most gc.target_mb = {target}");
+        let hint = "the foreground stops before the control loop's target is reached";
+        return Err(Checker::out("gc.foreground.stop_mb", stop, allowed, hint));
+    }
+    Ok(Some(Foreground { start_free: pages_of_mb(start), stop_free: pages_of_mb(stop) }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.
@@ -145,29 +183,25 @@ pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<PacingS
     let c = &raw.gc;
     let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
     let pool = pages_of_mb(Checker::float("gc.threshold_mb", &c.threshold_mb, 0.0, 1e9)?);
-    let ramp = pages_of_mb(Checker::float("gc.ramp_mb", &c.ramp_mb, 0.0, 1e9)?);
-    let low_free = pages_of_mb(Checker::float("gc.low_mb", &c.low_mb, 0.0, 1e9)?);
-    let critical_free = pages_of_mb(Checker::float("gc.critical_mb", &c.critical_mb, 0.0, 1e9)?);
-    if critical_free > low_free {
-        let hint = "the slot grows from low_mb down to critical_mb";
-        return Err(Checker::out(
-            "gc.critical_mb",
-            c.critical_mb.value,
-            format!("at most gc.low_mb = {}", c.low_mb.value),
-            hint,
-        ));
-    }
-    Checker::source("gc.quantum_after_reads", &c.quantum_after_reads)?;
+    let target = pages_of_mb(Checker::float("gc.target_mb", &c.target_mb, 0.0, 1e9)?);
+    let gain_min = Checker::float("gc.gain_min", &c.gain_min, 0.0, 1.0)?;
+    let gain_max = Checker::float("gc.gain_max", &c.gain_max, 1.0, 100.0)?;
+    let growth = Checker::float("gc.duty_growth", &c.duty_growth, 1.0, 100.0)?;
     let start_free = spare.saturating_sub(pool);
-    let quantum_pages = Checker::float("gc.quantum_pages", &c.quantum_pages, 0.0, 1e4)?;
-    let low_factor = Checker::float("gc.low_factor", &c.low_factor, 1.0, 1e3)?;
-    Ok(PacingSpec {
-        start_free,
-        full_free: start_free.saturating_sub(ramp),
-        low_free,
-        critical_free,
-        low_factor_256: (low_factor * 256.0).round() as u64,
-        quantum_pages_256: (quantum_pages * 256.0).round() as u64,
-        after_reads: c.quantum_after_reads.value,
-    })
+    // With less than the target to begin with, the loop only knows what is below it.
+    Ok(PacingSpec::new(start_free, target.min(start_free), (gain_min, gain_max), growth))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gain_and_duty_limit_grow_as_space_shrinks() {
+        let pacing = PacingSpec::new(1000, 200, (0.5, 3.0), 20.0);
+        let gains = [2000, 1000, 600, 200, 100, 0].map(|free| pacing.gain_256(free));
+        assert_eq!(gains, [128, 128, 192, 256, 512, 768]);
+        let limits = [1000, 200, 100, 0].map(|free| pacing.duty_256(free));
+        assert_eq!(limits, [256, 256, 2688, 5120]);
+    }
 }

@@ -14,6 +14,7 @@ mod gc;
 mod host_interface;
 mod identify;
 mod map_cache;
+mod map_journal;
 mod power;
 mod read_ahead;
 mod reliability;
@@ -33,11 +34,12 @@ pub use compression::Compression;
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::Costs;
 pub use family::whole_profile;
-pub use flash::{Geometry, NandTiming, SlcTiming};
-pub use gc::{Burst, Idle, PacingSpec, Policy, WearLeveling};
+pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
+pub use gc::{Foreground, Idle, PacingSpec, Policy, WearLeveling};
 pub use host_interface::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use identify::{Identify, PowerState};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
+pub use map_journal::MapJournalSpec;
 pub use power::{Power, Rated, Sleep};
 pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
@@ -87,8 +89,8 @@ pub struct Spec {
     pub pacing: PacingSpec,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
-    /// Bursts of collection.
-    pub burst: Option<Burst>,
+    /// Garbage collection in the foreground, between marks of free space.
+    pub foreground: Option<Foreground>,
     /// Collection in idle time.
     pub idle: Option<Idle>,
     /// Energy.
@@ -107,6 +109,8 @@ pub struct Spec {
     pub reliability: Option<ReliabilitySpec>,
     /// The map's cache, if the map does not fit the drive's memory.
     pub map_cache: Option<MapCacheSpec>,
+    /// The map's journal, if it has one.
+    pub map_journal: Option<MapJournalSpec>,
     /// Reading ahead, if the drive does.
     pub read_ahead: Option<ReadAheadSpec>,
     /// The SLC cache, if there is one.
@@ -197,7 +201,7 @@ impl Spec {
             link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
             turnaround: controller::check_turnaround(&raw)?,
             pacing: gc::check_pacing(&raw, &geometry)?,
-            burst: gc::check_burst(&raw)?,
+            foreground: gc::check_foreground(&raw)?,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
             wear_leveling: gc::check_wear_leveling(&raw)?,
@@ -212,6 +216,7 @@ impl Spec {
             reserve_superblocks: reserve as u32,
             ignore_flush: flash::check_ignore_flush(&raw)?,
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
+            map_journal: optional(&raw.map_journal, &geometry, map_journal::check_map_journal)?,
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,
             slc_cache,

@@ -41,10 +41,9 @@ pub enum Wish<J> {
 
 /// One die. `J` names a read.
 pub struct Die<J> {
-    read_len: u64,
     suspend: u64,
     cached: bool,
-    reads: VecDeque<J>,
+    reads: VecDeque<(u64, J)>,
     reading: bool,
     writes: VecDeque<Write>,
     running: Option<Running>,
@@ -55,9 +54,8 @@ pub struct Die<J> {
 }
 
 impl<J: Copy> Die<J> {
-    pub fn new(read_len: u64, suspend: u64, cached: bool) -> Die<J> {
+    pub fn new(suspend: u64, cached: bool) -> Die<J> {
         Die {
-            read_len,
             suspend,
             cached,
             reads: VecDeque::new(),
@@ -70,8 +68,8 @@ impl<J: Copy> Die<J> {
         }
     }
 
-    pub fn read(&mut self, now: u64, job: J, wishes: &mut Vec<Wish<J>>) {
-        self.reads.push_back(job);
+    pub fn read(&mut self, now: u64, len: u64, job: J, wishes: &mut Vec<Wish<J>>) {
+        self.reads.push_back((len, job));
         self.go_on(now, wishes);
     }
 
@@ -100,7 +98,8 @@ impl<J: Copy> Die<J> {
         }
         if self.reading {
             self.reading = false;
-            wishes.push(Wish::Sensed(self.reads.pop_front().expect("it was being read")));
+            let (_, job) = self.reads.pop_front().expect("it was being read");
+            wishes.push(Wish::Sensed(job));
         } else {
             let running = self.running.as_mut().expect("timers are for reads, ends and suspends");
             let since = running.since.expect("it runs");
@@ -136,9 +135,9 @@ impl<J: Copy> Die<J> {
                 self.suspending = true;
                 self.set_timer((now + self.suspend).min(since + left), wishes);
             }
-        } else if !self.reads.is_empty() {
+        } else if let Some(&(len, _)) = self.reads.front() {
             self.reading = true;
-            self.set_timer(now + self.read_len, wishes);
+            self.set_timer(now + len, wishes);
         } else {
             self.run(now, wishes);
         }

@@ -44,6 +44,8 @@ pub struct Map {
     /// Superblock and slots used of it, by stream.
     open: [Option<(u32, u32)>; 2],
     victim: Option<(u32, u32)>,
+    /// Valid pages of the victim when it was chosen.
+    held: u64,
     seals: u64,
     slots: u32,
     page_slots: u32,
@@ -66,6 +68,7 @@ impl Map {
             free: (0..good).collect(),
             open: [None; 2],
             victim: None,
+            held: 0,
             seals: 0,
             slots: g.superblock_slots,
             page_slots: 1 << g.page_shift,
@@ -140,8 +143,20 @@ impl Map {
         };
         let best = (0..self.superblocks.len() as u32).filter_map(rank).min();
         if let Some((_, _, index)) = best {
+            let valid = self.superblocks[index as usize].valid;
+            self.held = u64::from(valid);
             self.superblocks[index as usize].state = State::Victim;
             self.victim = Some((index, 0));
+        }
+    }
+
+    /// What copying so many pages of the victim gives, in 1/65536 pages.
+    pub fn given(&self, copied: u64) -> u64 {
+        let all = u64::from(self.slots) << 16;
+        if copied == 0 && self.held == 0 {
+            all
+        } else {
+            copied * ((all - (self.held << 16)) / self.held.max(1))
         }
     }
 
@@ -170,8 +185,9 @@ impl Map {
 
     /// The superblock that is opened next, if it is not erased: what each stream had begun when it was
     /// given back.
-    pub fn next_to_erase(&self) -> Option<[u64; 2]> {
-        self.free.front().and_then(|&index| self.superblocks[index as usize].given_back)
+    pub fn next_to_erase(&self) -> Option<(u32, [u64; 2])> {
+        let &index = self.free.front()?;
+        Some((index, self.superblocks[index as usize].given_back?))
     }
 
     /// The superblock that is opened next is erased.

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use drivebay_drive::{Io, Op, Spec};
+use drivebay_drive::{Io, Op, Spec, Variation};
+use drivebay_units::{Nanos, Rng};
 
 use super::flash::{Die, Wish};
 use super::map::{HOST, Map};
@@ -75,7 +76,7 @@ struct Stream {
     /// By number: whether a die has been given the page.
     given: Vec<bool>,
     /// Its superblock is erased once so many pages of each stream are safe; nothing is stored before.
-    erase_after: Option<[u64; 2]>,
+    erase_after: Option<(u32, [u64; 2])>,
 }
 
 /// A half-duplex controller: requests wait in order until it is their way's turn.
@@ -97,8 +98,8 @@ enum Task {
     Command(Id),
     /// Collecting in the foreground for a write of which so many pages are placed.
     Foreground(Id, u32),
-    /// The slots behind a command: when the first ends, and when the last.
-    Slot(u64, u64),
+    /// Collecting behind a write.
+    Collect,
 }
 
 /// The simulated drive.
@@ -119,12 +120,14 @@ pub struct Oracle {
     task: Task,
     /// A source whose copy waits for a place.
     held: Option<BTreeMap<u32, u32>>,
-    overdrawn: u64,
-    pages_256: i64,
-    slot_time: i64,
+    owed: i64,
+    collect_time: i64,
+    /// Up to when the core time of collection is booked.
+    collect_since: u64,
+    variation: Option<Variation>,
     done: Vec<(Id, u64)>,
     /// What must be safe before superblocks are erased ahead.
-    erase_later: Vec<[u64; 2]>,
+    erase_later: Vec<(u32, [u64; 2])>,
 }
 
 /// An event in the heap; events of one time go in the order in which they were set.
@@ -155,7 +158,7 @@ fn transfer(bytes: u64, fs_per_byte: u64) -> u64 {
 impl Oracle {
     pub fn new(spec: Spec) -> Oracle {
         let (n, g) = (spec.nand, spec.geometry);
-        let die = || Die::new(n.read.0, n.suspend.0, n.cache_program);
+        let die = || Die::new(n.suspend.0, n.cache_program);
         Oracle {
             now: 0,
             events: BinaryHeap::new(),
@@ -170,9 +173,12 @@ impl Oracle {
             core_queue: VecDeque::new(),
             task: Task::Idle,
             held: None,
-            overdrawn: 0,
-            pages_256: 0,
-            slot_time: 0,
+            owed: 0,
+            collect_time: 0,
+            collect_since: 0,
+            variation: n
+                .spread
+                .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
             done: Vec::new(),
             erase_later: Vec::new(),
             spec,
@@ -441,9 +447,19 @@ impl Oracle {
             given[(number - plane * u64::from(dies)) as usize] = true;
         }
         let types = self.spec.nand.page_types;
-        let len = self.spec.nand.program[(page / dies / planes % types) as usize].0;
+        let len =
+            self.of_page(page, self.spec.nand.program[(page / dies / planes % types) as usize]);
         let die = (page % dies) as usize;
         self.with_die(die, |d, now, w| d.program(now, len, (stream, number), w));
+    }
+
+    /// Time of a read or program of a flash page that usually takes `len`.
+    fn of_page(&self, page: u32, len: Nanos) -> u64 {
+        self.variation.as_ref().map_or(len, |v| v.of_page(page, len)).0
+    }
+
+    fn read_time(&self, slot: u32) -> u64 {
+        self.of_page(slot >> self.spec.geometry.page_shift, self.spec.nand.read)
     }
 
     fn programmed(&mut self, stream: usize, newest: u64) {
@@ -457,17 +473,21 @@ impl Oracle {
         }
         self.store(stream);
         for blocked in 0..2 {
-            if self.streams[blocked].erase_after.is_some_and(|before| self.is_safe(before)) {
+            if let Some((index, before)) = self.streams[blocked].erase_after
+                && self.is_safe(before)
+            {
                 self.streams[blocked].erase_after = None;
-                self.erase_dies();
+                self.erase_dies(index);
                 self.store(blocked);
             }
         }
-        if self.erase_later.first().is_some_and(|&before| self.is_safe(before)) {
+        if let Some(&(index, before)) = self.erase_later.first()
+            && self.is_safe(before)
+        {
             self.erase_later.remove(0);
-            self.erase_dies();
+            self.erase_dies(index);
         }
-        if self.held.is_some() && matches!(self.task, Task::Foreground(..)) {
+        if self.held.is_some() && matches!(self.task, Task::Foreground(..) | Task::Collect) {
             self.core();
         }
     }
@@ -501,14 +521,10 @@ impl Oracle {
             }
             Task::Command(id) => {
                 self.read(id);
-                if self.spec.pacing.after_reads {
-                    self.begin_slot(1);
-                } else {
-                    self.idle();
-                }
+                self.idle();
             }
             Task::Foreground(id, placed) => self.foreground(id, placed),
-            Task::Slot(first, last) => self.slot(first, last),
+            Task::Collect => self.collect(),
             Task::Idle => unreachable!("an idle core expects nothing"),
         }
     }
@@ -541,7 +557,8 @@ impl Oracle {
             match slot.filter(|&s| self.is_programmed(s)) {
                 Some(slot) => {
                     let die = self.die_of(slot);
-                    self.with_die(die, |d, now, w| d.read(now, Job::Part(id, bytes), w));
+                    let len = self.read_time(slot);
+                    self.with_die(die, |d, now, w| d.read(now, len, Job::Part(id, bytes), w));
                 }
                 None => self.move_up(id, bytes),
             }
@@ -568,7 +585,7 @@ impl Oracle {
             placed += len;
         }
         self.part_done(id);
-        self.begin_slot(u64::from(count));
+        self.begin_collecting(u64::from(count));
     }
 
     // Collection.
@@ -593,76 +610,48 @@ impl Oracle {
         self.write(id, placed);
     }
 
-    /// Length of the slot at this much free space, as a part of the full slot in 1/256.
-    fn factor_256(&self) -> u64 {
-        let (p, free) = (&self.spec.pacing, self.map.free_slots());
-        // Points of a polygon from much free space to little.
-        let points = [
-            (p.start_free, 0),
-            (p.full_free, 256),
-            (p.low_free.min(p.full_free), 256),
-            (p.critical_free, p.low_factor_256),
-        ];
+    /// Collection behind a write of so many pages: what is granted of pages and core time.
+    fn begin_collecting(&mut self, pages: u64) {
+        let (p, free) = (self.spec.pacing, self.map.free_slots());
         if free >= p.start_free {
-            return 0;
-        }
-        for pair in points.windows(2) {
-            let [(high, less), (low, more)] = [pair[0], pair[1]];
-            if free > low && high > low {
-                return less + (more - less) * (high - free) / (high - low);
-            }
-        }
-        p.low_factor_256
-    }
-
-    /// The slots behind a command, one for each of `pages`.
-    fn begin_slot(&mut self, pages: u64) {
-        let p = &self.spec.pacing;
-        let factor = self.factor_256();
-        let of = |slots: u64| (self.spec.throttle[0].costs.gc_quantum.0 * slots) >> 8;
-        let (first, all) = (of(factor), of(factor * pages));
-        if first == 0 {
             return self.idle();
         }
-        let credit = ((p.quantum_pages_256 * factor * pages) >> 8) as i64;
-        self.pages_256 = (self.pages_256 + credit).min(credit.max(p.quantum_pages_256 as i64));
-        self.slot_time = all as i64 - self.overdrawn as i64;
-        self.task = Task::Slot(self.now + first, self.now + all);
-        let begin = self.now + self.overdrawn.min(all);
-        self.set(begin, Event::Core);
+        self.owed += ((pages * p.gain_256(free)) << 8) as i64;
+        let duty = self.spec.throttle[0].costs.gc_duty.0;
+        self.collect_time += ((duty * pages * p.duty_256(free)) >> 8) as i64;
+        self.task = Task::Collect;
+        self.collect_since = self.now;
+        self.collect();
     }
 
-    /// The next copy of the slots, if time, credit and flash allow one. They end when nothing is copied any
-    /// more, but not before the end of the first.
-    fn slot(&mut self, first: u64, last: u64) {
-        if self.now == last && self.slot_time == i64::MIN {
-            return self.idle();
-        }
+    /// The next copy, if time and pages allow one; it waits for its place, and the core with it.
+    fn collect(&mut self) {
+        self.collect_time -= (self.now - self.collect_since) as i64;
+        self.collect_since = self.now;
         let stream = self.map.copy_stream;
-        while self.slot_time > 0 && self.pages_256 > 0 {
-            let no_space = self.map.room(stream) == 0 && self.map.free_superblocks() == 0;
-            if no_space || !self.has_place(stream, self.streams[stream].begun) {
+        while self.held.is_some() || (self.collect_time > 0 && self.owed > 0) {
+            if self.map.room(stream) == 0 && self.map.free_superblocks() == 0 {
                 break;
             }
-            if let Some(source) = self.map.next_source() {
-                let (pages, cost) = self.copy(source);
-                self.pages_256 -= pages as i64 * 256;
-                self.slot_time -= cost as i64;
-                if self.slot_time > 0 && cost > 0 {
-                    return self.set(self.now + cost, Event::Core);
+            if let Some(source) = self.held.take().or_else(|| self.map.next_source()) {
+                if !self.has_place(stream, self.streams[stream].begun) {
+                    self.held = Some(source);
+                    return;
                 }
+                let given = self.map.given(source.len() as u64);
+                let (_, cost) = self.copy(source);
+                self.owed -= given as i64;
+                return self.set(self.now + cost, Event::Core);
             } else if self.map.victim_is_done() {
+                self.owed -= self.map.given(0) as i64;
                 self.retire();
             } else {
                 break;
             }
         }
-        let end = first.max(last - self.slot_time.max(0) as u64);
-        self.pages_256 = self.pages_256.min(self.spec.pacing.quantum_pages_256 as i64);
-        self.overdrawn = self.slot_time.min(0).unsigned_abs();
-        self.slot_time = i64::MIN;
-        self.task = Task::Slot(end, end);
-        self.set(end, Event::Core);
+        self.collect_time = self.collect_time.min(0);
+        self.owed = self.owed.min(0);
+        self.idle();
     }
 
     /// Copies a source's pages; returns how many, and what they cost the core.
@@ -674,7 +663,7 @@ impl Oracle {
             slot.checked_sub(1).and_then(|s| source.get(&s)).is_some_and(|p| p + 1 == *page)
         };
         let runs = source.iter().filter(|(slot, page)| !follows(slot, page)).count() as u64;
-        let die = self.die_of(first);
+        let (die, first_source) = (self.die_of(first), first);
         let mut pages: VecDeque<u32> = source.into_values().collect();
         while !pages.is_empty() {
             if self.map.room(stream) == 0 {
@@ -690,7 +679,8 @@ impl Oracle {
             self.fill(stream, slots[0], left, !last, None);
             if last {
                 let job = Job::Copy(stream, number, count * 4096);
-                self.with_die(die, |d, now, w| d.read(now, job, w));
+                let len = self.read_time(first_source);
+                self.with_die(die, |d, now, w| d.read(now, len, job, w));
             }
         }
         let costs = self.spec.throttle[0].costs;
@@ -713,15 +703,15 @@ impl Oracle {
     }
 
     /// Erases the superblock that is opened next, if it is not; or returns what must be safe before.
-    fn erase_next(&mut self) -> Option<[u64; 2]> {
-        let before = self.map.next_to_erase()?;
+    fn erase_next(&mut self) -> Option<(u32, [u64; 2])> {
+        let (index, before) = self.map.next_to_erase()?;
         self.map.erased();
         self.flush(before);
         if self.is_safe(before) {
-            self.erase_dies();
+            self.erase_dies(index);
             return None;
         }
-        Some(before)
+        Some((index, before))
     }
 
     /// What no die has yet been given is safe for nothing: the model's rare flush costs a program.
@@ -743,9 +733,14 @@ impl Oracle {
         (0..2).all(|stream| (0..before[stream]).rev().take(4096).all(|page| safe(stream, page)))
     }
 
-    fn erase_dies(&mut self) {
-        let len = self.spec.nand.erase.0;
+    fn erase_dies(&mut self, superblock: u32) {
         for die in 0..self.dies.len() {
+            let usual = self.spec.nand.erase;
+            let len = self
+                .variation
+                .as_ref()
+                .map_or(usual, |v| v.of_erase(superblock, die as u32, usual))
+                .0;
             self.with_die(die, |d, now, w| d.erase(now, len, w));
         }
     }

@@ -20,10 +20,16 @@ pub struct Profile(pub toml::Table);
 
 impl Profile {
     /// The SM951 as it is in the catalog, but that it neither reads ahead nor collects in idle time, and
-    /// that nothing but link and channels limits reads: tests add what they are about.
+    /// that nothing but link and channels limits reads, that all places take the same time, and that the
+    /// map keeps no journal: tests add what they are about.
     pub fn sm951() -> Profile {
         let whole = Profile(PROFILE.parse().expect("the catalog's profile is TOML"));
-        whole.without("read_ahead").without("gc.idle").without("controller.read_path_mb_per_s")
+        whole
+            .without("read_ahead")
+            .without("gc.idle")
+            .without("controller.read_path_mb_per_s")
+            .without("nand.variation")
+            .without("map_journal")
     }
 
     /// The SM951 with 256 GB and NVMe firmware, likewise.
@@ -156,11 +162,11 @@ impl Profile {
         ["controller.host_core_us", "controller.read_command_us", "controller.read_page_us"]
             .into_iter()
             .chain(["controller.write_command_us", "controller.write_page_us"])
-            .chain(["gc.copy_extent_us", "gc.copy_page_us", "gc.quantum_us"])
+            .chain(["gc.copy_extent_us", "gc.copy_page_us", "gc.duty_limit_us"])
             .chain(["nand.read_us", "nand.erase_us", "nand.suspend_us"])
             .fold(self, |profile, name| profile.set(name, 0.0))
             .set("nand.program_us", vec![1.0])
-            .set("gc.low_factor", 1.0)
+            .set("gc.duty_growth", 1.0)
             .cool()
     }
 

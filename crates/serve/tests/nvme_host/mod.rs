@@ -77,8 +77,7 @@ fn small_drive() -> Spec {
             "threshold_mb = { value = 2450, range = [500, 18000]",
             "threshold_mb = { value = 300",
         )
-        .replace("low_mb = { value = 1500, range = [500, 3000]", "low_mb = { value = 200")
-        .replace("critical_mb = { value = 800, range = [250, 1500]", "critical_mb = { value = 150");
+        .replace("target_mb = { value = 1500, range = [500, 3000]", "target_mb = { value = 200");
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))

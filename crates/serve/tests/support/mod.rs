@@ -23,9 +23,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
         ("write_buffer.size_kib", Value::from(512)),
         ("gc.reserve_superblocks", Value::from(4)),
         ("gc.threshold_mb", Value::from(2.0)),
-        ("gc.ramp_mb", Value::from(0.5)),
-        ("gc.low_mb", Value::from(2.5)),
-        ("gc.critical_mb", Value::from(1.5)),
+        ("gc.target_mb", Value::from(2.5)),
     ] {
         let (section, key) = name.split_once('.').expect("section.key");
         let leaf = raw[section][key].as_table_mut().expect("a leaf with value and source");

@@ -1,0 +1,55 @@
+//! The map's own writes on a drive that holds its map in memory: journal and superblock summaries.
+//!
+//! Model: every changed entry goes to a journal, and each time that this fills a program of a die, it is
+//! written. When a superblock is sealed, a summary of it follows: which page each of its addresses holds.
+//! Both take the flash core's time, and commands wait behind them.
+//! Sources: journal and summaries as in NAND file systems and open firmware (OpenSSD); what they cost is
+//! the profile's. Not modelled: the journal's blocks are erased and collected. Effect: a little too fast.
+
+use std::ops::Range;
+
+use crate::persist::persist;
+use crate::spec::MapJournalSpec;
+
+/// What is to be written.
+pub struct MapJournal {
+    spec: MapJournalSpec,
+    /// Entries changed since the last write.
+    changes: u32,
+    /// Superblocks sealed whose summaries are not written.
+    sealed: u32,
+    /// Programs so far.
+    programs: u32,
+}
+
+persist!(MapJournal: changes, sealed, programs; given: spec);
+
+impl MapJournal {
+    pub fn new(spec: MapJournalSpec) -> MapJournal {
+        MapJournal { spec, changes: 0, sealed: 0, programs: 0 }
+    }
+
+    #[inline(always)]
+    pub fn note_changes(&mut self, entries: u32) {
+        self.changes += entries;
+    }
+
+    pub fn note_sealed(&mut self) {
+        self.sealed += 1;
+    }
+
+    #[inline(always)]
+    pub fn is_due(&self) -> bool {
+        self.changes >= self.spec.changes || self.sealed > 0
+    }
+
+    /// The numbers of the programs that write what has been gathered.
+    pub fn take(&mut self) -> Range<u32> {
+        let count = self.changes / self.spec.changes + self.sealed * self.spec.summary_programs;
+        (self.changes, self.sealed) = (self.changes % self.spec.changes, 0);
+        let first = self.programs;
+        // Only the place in the round of dies matters, of which there is a power of two.
+        self.programs = (first + count) & 0xffff;
+        first..first + count
+    }
+}
