@@ -8,7 +8,7 @@
 //! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
 //! when victims are nearly full; then free space falls until they are not.
 //! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
-//! is a hypothesis: docs/adr/0023-garbage-collection-as-a-control-loop.md.
+//! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md.
 
 use drivebay_units::Nanos;
 
