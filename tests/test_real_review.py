@@ -1,6 +1,6 @@
-"""Whole reviews of real storage from the command line: a 4 GiB file and a loop device.
+"""Whole reviews of real storage from the command line: a file and a loop device.
 
-Both run the quick suite through fio at the same time. The file's review is interrupted by Ctrl-C
+They are small, as all of them is written: 2.5 GiB of the disk while the tests run. Both run the quick suite through fio at the same time. The file's review is interrupted by Ctrl-C
 and the device's killed outright, each after its first test; both must go on and end whole.
 """
 
@@ -29,6 +29,7 @@ from drivebay.results import Result
 from drivebay.targets.safety.locks import DIRECTORY_VARIABLE
 
 GIB = 2**30
+SIZE_OF_FILE = 3 * GIB // 2
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 FIRST = "sequential-read"
@@ -146,8 +147,8 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     folder = tmp_path_factory.mktemp("real")
-    file = sparse(folder / "drive.img", 4 * GIB)
-    backing = sparse(folder / "disk.img", 2 * GIB)
+    file = sparse(folder / "drive.img", SIZE_OF_FILE)
+    backing = sparse(folder / "disk.img", GIB)
     of_file = Review(signal.SIGINT, folder / "of-file", str(file))
     of_file.start()
     of_loop, refused, untouched = None, None, False
@@ -174,8 +175,8 @@ def test_a_file(ran: Ran) -> None:
     assert error == "error: interrupted"
     assert hint.startswith("hint: go on with: drivebay review --resume")
     must_have_gone_on(review)
-    must_be_whole(review.out, "file", 4 * GIB)
-    assert ran.file.stat().st_size == 4 * GIB
+    must_be_whole(review.out, "file", SIZE_OF_FILE)
+    assert ran.file.stat().st_size == SIZE_OF_FILE
 
 
 @needs_root
@@ -190,9 +191,9 @@ def test_a_loop_device(ran: Ran) -> None:
     assert "ALL DATA ON IT WILL BE LOST" in review.stderr
     assert str(ran.backing) in review.stderr
     must_have_gone_on(review)
-    result = must_be_whole(review.out, "block", 2 * GIB)
+    result = must_be_whole(review.out, "block", GIB)
     assert result.target["serial"] == str(ran.backing)
-    assert ran.backing.stat().st_size == 2 * GIB
+    assert ran.backing.stat().st_size == GIB
 
 
 def must_have_gone_on(review: Review) -> None:
