@@ -1,9 +1,9 @@
 """The profile's reference page: what the core's own types say of each value, what the core allows,
 and what the catalog has, with its source.
 
-The types are read from the doc comments of `crates/drive/src/raw*`, whose form is narrow: structs
-of `pub name: Type,`. What is allowed is asked of the core: a value that cannot be right is put
-in, and the core's refusal says what it must be.
+The types are read from `crates/drive/src/spec/schema.rs`, whose form is narrow: sections of
+`name: Type = rule,` with doc comments. What is allowed is asked of the core: a value that cannot
+be right is put in, and the core's refusal says what it must be.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 
 TOP = Path(__file__).resolve().parent.parent.parent
+SCHEMA = TOP / "crates/drive/src/spec/schema.rs"
 EXAMPLE = "sm951-ahci-512"
 
 # The end of a name is its unit, longest first.
@@ -72,31 +73,26 @@ profile may also have `base = "NAME"`, a drive of the catalog from which it diff
 
 
 def _structs() -> dict[str, tuple[str, list[Field]]]:
-    """Words and fields of each struct by its name."""
-    sources = [
-        TOP / "crates/drive/src/raw.rs",
-        *sorted((TOP / "crates/drive/src/raw").glob("*.rs")),
-    ]
+    """Words and fields of each section by its type's name."""
     found: dict[str, tuple[str, list[Field]]] = {}
-    for source in sources:
-        words: list[str] = []
-        optional, struct = False, None
-        for line in source.read_text(encoding="utf-8").splitlines():
-            text = line.strip()
-            if text.startswith("///"):
-                words.append(text[3:].strip())
-            elif match := re.match(r"pub struct (\w+)", text):
-                struct = match[1]
-                found[struct] = (" ".join(words), [])
-                words = []
-            elif struct and (match := re.match(r"pub (?:r#)?(\w+): (.+),$", text)):
-                optional = optional or match[2].startswith("Option<")
-                found[struct][1].append(Field(match[1], match[2], " ".join(words), optional))
-                words, optional = [], False
-            elif text.startswith("#[serde(default"):
-                optional = True
-            elif not text.startswith("#["):
-                words = []
+    words: list[str] = []
+    optional, section = False, ""
+    for line in SCHEMA.read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        if text.startswith("///"):
+            words.append(text[3:].strip())
+        elif match := re.match(r"(Raw\w+) \{", text):
+            section = match[1]
+            found[section] = (" ".join(words), [])
+            words = []
+        elif section and (match := re.match(r"(\w+): ([^=]+?)(?: = .+)?,$", text)):
+            optional = optional or match[2].startswith("Option<")
+            found[section][1].append(Field(match[1], match[2], " ".join(words), optional))
+            words, optional = [], False
+        elif text.startswith("#[serde(default"):
+            optional = True
+        else:
+            words = []
     return found
 
 
@@ -111,7 +107,7 @@ def _sections(
         listed = inner.startswith("Vec<")
         inner = re.sub(r"^Vec<(.*)>$", r"\1", inner)
         dotted = f"{path}.{field.name}".lstrip(".")
-        if inner in structs and inner != "Sourced":
+        if inner in structs:
             below.append((inner, dotted + (".0" if listed else ""), listed, field.optional))
         else:
             rows.append(_row(field, dotted, inner))

@@ -29,7 +29,6 @@ mod network;
 mod persist;
 mod portable;
 mod power;
-mod raw;
 mod read_ahead;
 mod reliability;
 mod slc_cache;
@@ -52,9 +51,10 @@ pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 pub use map_cache::MapTraffic;
 pub use nand::Variation;
 pub use persist::StateError;
-pub use raw::RawSpec;
 pub use reliability::Reliability;
-pub use spec::{Identify, PowerState, Protocol, QUEUES_MAX, Spec, SpecError, whole_profile};
+pub use spec::{
+    Identify, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, whole_profile,
+};
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use timeline::{Calendar, Fifo};
 pub use victim_policy::{Candidate, Choice, VictimPolicy};

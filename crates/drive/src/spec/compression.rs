@@ -1,9 +1,9 @@
 //! A controller that reduces data before it is stored: `[compression]`, optional.
 
-use super::checker::{Checker, SpecError};
 use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
-use crate::raw::RawCompression;
+use super::key::SpecError;
+use super::schema::RawCompression;
 
 /// How far data is reduced.
 #[derive(Clone, Copy, Debug)]
@@ -26,15 +26,15 @@ pub(super) fn check_compression(
     geometry: &Geometry,
 ) -> Result<Compression, SpecError> {
     let field = "compression.unit_bytes";
-    let unit = Checker::integer(field, &raw.unit_bytes, 64, PAGE_BYTES)?;
+    let unit = raw.unit_bytes.value;
     if !unit.is_power_of_two() {
         let hint = format!("use {}", unit.next_power_of_two());
-        return Err(Checker::out(field, unit, "a power of two", &hint));
+        return Err(SpecError::out(field, unit, "a power of two", &hint));
     }
     let slots = u64::from(geometry.superblocks) * u64::from(geometry.superblock_slots);
     if slots >= 1 << 31 {
         let hint = "use smaller flash, or leave out [compression]";
-        return Err(Checker::out(field, unit, "left out on a drive of 8 TiB of flash", hint));
+        return Err(SpecError::out(field, unit, "left out on a drive of 8 TiB of flash", hint));
     }
     Ok(Compression { unit_bytes: unit as u32 })
 }

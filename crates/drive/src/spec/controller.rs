@@ -2,8 +2,8 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, fs_per_byte, nanos};
-use crate::raw::RawSpec;
+use super::key::Number;
+use super::schema::RawSpec;
 
 /// What the cores and the write path cost at one throttle stage.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,41 +42,22 @@ impl Costs {
     }
 }
 
-pub(super) fn check_costs(raw: &RawSpec) -> Result<Costs, SpecError> {
+/// What they cost without throttling.
+pub(super) fn costs(raw: &RawSpec) -> Costs {
     let (c, g) = (&raw.controller, &raw.gc);
-    Ok(Costs {
-        host_core: Checker::micros("controller.host_core_us", &c.host_core_us)?,
-        read_command: Checker::micros("controller.read_command_us", &c.read_command_us)?,
-        read_page: Checker::micros("controller.read_page_us", &c.read_page_us)?,
-        write_command: Checker::micros("controller.write_command_us", &c.write_command_us)?,
-        write_page: Checker::micros("controller.write_page_us", &c.write_page_us)?,
-        copy_extent: Checker::micros("gc.copy_extent_us", &g.copy_extent_us)?,
-        copy_page: Checker::micros("gc.copy_page_us", &g.copy_page_us)?,
-        gc_duty: nanos(Checker::float("gc.duty_limit_us", &g.duty_limit_us, 0.0, 10_000.0)?),
-        journal: match &raw.map_journal {
-            Some(journal) => Checker::micros("map_journal.program_us", &journal.program_us)?,
-            None => Nanos::ZERO,
-        },
-        write_path_fs_per_byte: fs_per_byte(Checker::float(
-            "controller.write_path_mb_per_s",
-            &c.write_path_mb_per_s,
-            1.0,
-            100_000.0,
-        )?),
-        read_limit_fs_per_byte: match &c.read_path_mb_per_s {
-            Some(rate) => {
-                let field = "controller.read_path_mb_per_s";
-                fs_per_byte(Checker::float(field, rate, 1.0, 100_000.0)?)
-            }
-            None => 0,
-        },
-    })
-}
-
-/// What a half-duplex controller needs to change between reads and writes; none for another.
-pub(super) fn check_turnaround(raw: &RawSpec) -> Result<Option<Nanos>, SpecError> {
-    let turnaround = raw.controller.turnaround_us.as_ref();
-    turnaround.map(|us| Checker::micros("controller.turnaround_us", us)).transpose()
+    Costs {
+        host_core: c.host_core_us.micros(),
+        read_command: c.read_command_us.micros(),
+        read_page: c.read_page_us.micros(),
+        write_command: c.write_command_us.micros(),
+        write_page: c.write_page_us.micros(),
+        copy_extent: g.copy_extent_us.micros(),
+        copy_page: g.copy_page_us.micros(),
+        gc_duty: g.duty_limit_us.micros(),
+        journal: raw.map_journal.as_ref().map_or(Nanos::ZERO, |j| j.program_us.micros()),
+        write_path_fs_per_byte: c.write_path_mb_per_s.fs_per_byte(),
+        read_limit_fs_per_byte: c.read_path_mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
+    }
 }
 
 /// Costs of all cores at a slower clock; the write path is hardware and keeps its rate.

@@ -1,6 +1,6 @@
 //! Families of drives: a profile that names another as its `base` has only what differs.
 
-use super::checker::SpecError;
+use super::key::SpecError;
 
 /// The whole profile of a drive whose file is `text`, of the family of `base`, a whole profile itself: single
 /// values (with their sources) and whole lists replace the base's; `without` names what the drive lacks.

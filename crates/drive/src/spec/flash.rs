@@ -2,9 +2,9 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, fs_per_byte, nanos};
 use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
-use crate::raw::{RawSpec, RawVariation, Sourced};
+use super::key::{Key, Number, Numbers, SpecError, nanos};
+use super::schema::{RawSpec, RawVariation};
 
 /// Geometry, counted in 4 KiB pages ("slots") where not said otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -121,52 +121,51 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Standard deviations in percent: of blocks, of pages in a block, and of blocks in their erase time.
-    fn new(block: f64, page: f64, erase: f64) -> Spread {
+    fn new(raw: &RawVariation) -> Spread {
         // Four uniform bytes have a variance of 4 (256^2 - 1) / 12.
-        let units = |percent: f64| (percent / 100.0 * 2f64.powi(24) / 147.801).round() as i64;
-        Spread { block: units(block), page: units(page), erase: units(erase) }
+        let units =
+            |percent: &Number| (percent.value / 100.0 * 2f64.powi(24) / 147.801).round() as i64;
+        Spread {
+            block: units(&raw.block_percent),
+            page: units(&raw.page_percent),
+            erase: units(&raw.erase_percent),
+        }
     }
 }
 
 pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     let n = &raw.nand;
-    let channels = Checker::power_of_two("nand.channels", &n.channels, 64)?;
-    let per_channel = Checker::power_of_two("nand.dies_per_channel", &n.dies_per_channel, 64)?;
-    let planes = Checker::power_of_two("nand.planes", &n.planes, 8)?;
-    let page_kib = Checker::power_of_two("nand.page_kib", &n.page_kib, 64)?;
+    let (channels, planes, page_kib) = (n.channels.value, n.planes.value, n.page_kib.value);
     if page_kib < 4 {
         let hint = "pages under 4 KiB are not modelled; use 4";
-        return Err(Checker::out("nand.page_kib", page_kib, "4, 8, 16, 32 or 64", hint));
+        return Err(SpecError::out("nand.page_kib", page_kib, "4, 8, 16, 32 or 64", hint));
     }
-    let blocks = Checker::integer("nand.blocks_per_plane", &n.blocks_per_plane, 4, 1 << 20)?;
-    let pages = Checker::integer("nand.pages_per_block", &n.pages_per_block, 2, 1 << 14)?;
-    let bad = Checker::integer("nand.bad_superblocks", &n.bad_superblocks, 0, blocks - 4)?;
-    let dies = channels * per_channel;
-    let superblock_slots = dies * planes * pages * (page_kib / 4);
+    let blocks = n.blocks_per_plane.value;
+    n.bad_superblocks.check("nand.bad_superblocks", (0..=blocks - 4).into())?;
+    let dies = channels * n.dies_per_channel.value;
+    let superblock_slots = dies * planes * n.pages_per_block.value * (page_kib / 4);
     let slots_max = u64::from(u32::MAX) - 1;
     if superblock_slots * blocks > slots_max {
         let given = format!("{} GiB of flash", superblock_slots * blocks / 262_144);
         let hint = "use fewer dies or blocks";
-        return Err(Checker::out("nand", given, "at most 16 TiB of flash", hint));
+        return Err(SpecError::out("nand", given, "at most 16 TiB of flash", hint));
     }
-    let sectors =
-        Checker::integer("drive.capacity_sectors", &raw.drive.capacity_sectors, 2048, 1 << 35)?;
-    if sectors % 8 != 0 {
+    let sectors = raw.drive.capacity_sectors.value;
+    if !sectors.is_multiple_of(8) {
         let hint = format!("use {}", sectors / 8 * 8);
-        return Err(Checker::out("drive.capacity_sectors", sectors, "a multiple of 8", &hint));
+        return Err(SpecError::out("drive.capacity_sectors", sectors, "a multiple of 8", &hint));
     }
     if sectors / 8 >= superblock_slots * blocks {
         let hint = "add flash (nand.blocks_per_plane), or offer less capacity";
         let allowed =
             format!("less than the flash holds: {} sectors", superblock_slots * blocks * 8);
-        return Err(Checker::out("drive.capacity_sectors", sectors, allowed, hint));
+        return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
     Ok(Geometry {
         user_pages: (sectors / 8) as u32,
         superblock_slots: superblock_slots as u32,
         superblocks: blocks as u32,
-        bad_superblocks: bad as u32,
+        bad_superblocks: n.bad_superblocks.value as u32,
         page_shift: (page_kib / 4).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
@@ -195,14 +194,13 @@ pub(super) fn check_spare(
         );
         let hint =
             "raise nand.blocks_per_plane, lower nand.bad_superblocks, or offer less capacity";
-        return Err(Checker::out("drive.capacity_sectors", given, allowed, hint));
+        return Err(SpecError::out("drive.capacity_sectors", given, allowed, hint));
     }
     Ok(())
 }
 
 /// One to four times, in programming order.
-fn by_type(field: &str, times: &Sourced<Vec<f64>>) -> Result<[Nanos; PAGE_TYPES_MAX], SpecError> {
-    Checker::source(field, times)?;
+fn by_type(field: &str, times: &Numbers) -> Result<[Nanos; PAGE_TYPES_MAX], SpecError> {
     let given = &times.value;
     let fine = |us: &f64| us.is_finite() && (1.0..=1e6).contains(us);
     if given.is_empty() || given.len() > PAGE_TYPES_MAX || !given.iter().all(fine) {
@@ -210,7 +208,7 @@ fn by_type(field: &str, times: &Sourced<Vec<f64>>) -> Result<[Nanos; PAGE_TYPES_
             "MLC has two, LSB and MSB: {field} = {{ value = [420, 1240], source = \"...\" }}"
         );
         let allowed = "1 to 4 times from 1 to 1000000";
-        return Err(Checker::out(field, format!("{given:?}"), allowed, &hint));
+        return Err(SpecError::out(field, format!("{given:?}"), allowed, &hint));
     }
     let mut checked = [Nanos::ZERO; PAGE_TYPES_MAX];
     for (slot, &us) in checked.iter_mut().zip(given) {
@@ -229,55 +227,33 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             let given = format!("{} times", times.value.len());
             let allowed = format!("{page_types} times, one for each of nand.program_us");
             let hint = "give both the same order of page types, or leave this out";
-            return Err(Checker::out("nand.read_by_type_us", given, allowed, hint));
+            return Err(SpecError::out("nand.read_by_type_us", given, allowed, hint));
         }
         Some(times) => Some(by_type("nand.read_by_type_us", times)?),
     };
-    Checker::source("nand.cache_program", &n.cache_program)?;
     Ok(NandTiming {
-        read: Checker::micros("nand.read_us", &n.read_us)?,
+        read: n.read_us.micros(),
         read_by_type,
         program,
         page_types: page_types as u32,
         slc: None,
-        erase: Checker::micros("nand.erase_us", &n.erase_us)?,
-        suspend: Checker::micros("nand.suspend_us", &n.suspend_us)?,
-        channel_fs_per_byte: fs_per_byte(Checker::float(
-            "nand.channel_mb_per_s",
-            &n.channel_mb_per_s,
-            1.0,
-            10_000.0,
-        )?),
+        erase: n.erase_us.micros(),
+        suspend: n.suspend_us.micros(),
+        channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         cache_program: n.cache_program.value,
-        spread: n.variation.as_ref().map(check_variation).transpose()?,
+        spread: n.variation.as_ref().map(Spread::new),
     })
 }
 
-/// Three times the largest allowed deviations together stay below the time itself.
-fn check_variation(raw: &RawVariation) -> Result<Spread, SpecError> {
-    let percent = |name: &str, n| Checker::float(&format!("nand.variation.{name}"), n, 0.0, 14.0);
-    Ok(Spread::new(
-        percent("block_percent", &raw.block_percent)?,
-        percent("page_percent", &raw.page_percent)?,
-        percent("erase_percent", &raw.erase_percent)?,
-    ))
-}
-
 pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, SpecError> {
-    let kib = Checker::integer("write_buffer.size_kib", &raw.write_buffer.size_kib, 4, 1 << 24)?;
+    let kib = raw.write_buffer.size_kib.value;
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let pages = kib * 1024 / geometry.flash_page_bytes();
     if pages < 2 * row {
         let least = 2 * row * geometry.flash_page_bytes() / 1024;
         let hint = format!("use {least} or more: data waits until all planes of a die are filled");
         let allowed = format!("at least two rows of pages over all planes: {least} KiB");
-        return Err(Checker::out("write_buffer.size_kib", kib, allowed, &hint));
+        return Err(SpecError::out("write_buffer.size_kib", kib, allowed, &hint));
     }
     Ok(pages as u32)
-}
-
-pub(super) fn check_ignore_flush(raw: &RawSpec) -> Result<bool, SpecError> {
-    let Some(ignores) = &raw.write_buffer.ignore_flush else { return Ok(false) };
-    Checker::source("write_buffer.ignore_flush", ignores)?;
-    Ok(ignores.value)
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, nanos, pages_of_mb};
 use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
-use crate::raw::RawSpec;
+use super::key::SpecError;
+use super::schema::RawSpec;
 use crate::victim_policy::VictimPolicy;
 
 /// Victim choice.
@@ -96,13 +96,11 @@ pub struct WearLeveling {
     pub spread_max: u32,
 }
 
-pub(super) fn check_wear_leveling(raw: &RawSpec) -> Result<WearLeveling, SpecError> {
-    let Some(w) = &raw.wear_leveling else {
-        return Ok(WearLeveling::default());
-    };
-    Checker::source("wear_leveling.dynamic", &w.dynamic)?;
-    let spread = Checker::integer("wear_leveling.spread_max", &w.spread_max, 0, 1 << 20)?;
-    Ok(WearLeveling { dynamic: w.dynamic.value, spread_max: spread as u32 })
+pub(super) fn wear_leveling(raw: &RawSpec) -> WearLeveling {
+    raw.wear_leveling.as_ref().map_or_else(WearLeveling::default, |w| WearLeveling {
+        dynamic: w.dynamic.value,
+        spread_max: w.spread_max.value as u32,
+    })
 }
 
 /// Collection in idle time.
@@ -118,31 +116,28 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     let Some(idle) = &raw.gc.idle else {
         return Ok(None);
     };
-    let after = Checker::float("gc.idle.after_ms", &idle.after_ms, 0.0, 1e6)?;
-    let free_mb = Checker::float("gc.idle.free_mb", &idle.free_mb, 0.0, 1e9)?;
     let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
-    if pages_of_mb(free_mb) > spare {
+    if idle.free_mb.pages() > spare {
         let most = spare * PAGE_BYTES / 1_000_000;
         let hint = "a full drive never has more free space than it has spare flash";
         let allowed = format!("at most the spare flash, {most} MB");
-        return Err(Checker::out("gc.idle.free_mb", free_mb, allowed, hint));
+        return Err(SpecError::out("gc.idle.free_mb", idle.free_mb.value, allowed, hint));
     }
-    Ok(Some(Idle { after: nanos(after * 1000.0), free: pages_of_mb(free_mb) }))
+    Ok(Some(Idle { after: idle.after_ms.millis(), free: idle.free_mb.pages() }))
 }
 
 pub(super) fn check_foreground(raw: &RawSpec) -> Result<Option<Foreground>, SpecError> {
     let Some(marks) = &raw.gc.foreground else {
         return Ok(None);
     };
-    let start = Checker::float("gc.foreground.start_mb", &marks.start_mb, 0.0, 1e9)?;
-    let stop = Checker::float("gc.foreground.stop_mb", &marks.stop_mb, 0.0, 1e9)?;
+    let (start, stop) = (marks.start_mb.value, marks.stop_mb.value);
     let target = raw.gc.target_mb.value;
     if !(start < stop && stop <= target) {
         let allowed = format!("above start_mb = {start}, at most gc.target_mb = {target}");
         let hint = "the foreground stops before the control loop's target is reached";
-        return Err(Checker::out("gc.foreground.stop_mb", stop, allowed, hint));
+        return Err(SpecError::out("gc.foreground.stop_mb", stop, allowed, hint));
     }
-    Ok(Some(Foreground { start_free: pages_of_mb(start), stop_free: pages_of_mb(stop) }))
+    Ok(Some(Foreground { start_free: marks.start_mb.pages(), stop_free: marks.stop_mb.pages() }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.
@@ -151,45 +146,40 @@ pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, 
         return Ok(false);
     };
     let field = "gc.host_frontiers";
-    let split = Checker::one_of(field, word, &[("one", false), ("by-lifespan", true)])?;
+    let split = word.one_of(field, &[("one", false), ("by-lifespan", true)])?;
     if split && (shared || raw.slc_cache.is_some()) {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or leave this out";
         let allowed =
             "\"one\" beside a shared frontier or an SLC cache, which do not keep data apart";
-        return Err(Checker::out(field, "\"by-lifespan\"", allowed, hint));
+        return Err(SpecError::out(field, "\"by-lifespan\"", allowed, hint));
     }
     Ok(split)
 }
 
 pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
-    let c = &raw.gc;
-    let choices = Checker::integer("gc.choices", &c.choices, 1, 1024)? as u32;
-    let policy = Checker::one_of(
-        "gc.victim_policy",
-        &c.victim_policy,
-        &[
-            ("greedy", Policy::Greedy),
-            ("fifo", Policy::Fifo),
-            ("d-choices", Policy::Choices(choices)),
-            ("cost-benefit", Policy::CostBenefit),
-        ],
-    )?;
-    let shared =
-        Checker::one_of("gc.frontiers", &c.frontiers, &[("separate", false), ("shared", true)])?;
-    Ok((policy, shared))
+    let choices = [
+        ("greedy", Policy::Greedy),
+        ("fifo", Policy::Fifo),
+        ("d-choices", Policy::Choices(raw.gc.choices.value as u32)),
+        ("cost-benefit", Policy::CostBenefit),
+    ];
+    let policy = raw.gc.victim_policy.one_of("gc.victim_policy", &choices)?;
+    let frontiers = [("separate", false), ("shared", true)];
+    Ok((policy, raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?))
 }
 
-pub(super) fn check_pacing(raw: &RawSpec, geometry: &Geometry) -> Result<PacingSpec, SpecError> {
+pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {
     let c = &raw.gc;
     let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
-    let pool = pages_of_mb(Checker::float("gc.threshold_mb", &c.threshold_mb, 0.0, 1e9)?);
-    let target = pages_of_mb(Checker::float("gc.target_mb", &c.target_mb, 0.0, 1e9)?);
-    let gain_min = Checker::float("gc.gain_min", &c.gain_min, 0.0, 1.0)?;
-    let gain_max = Checker::float("gc.gain_max", &c.gain_max, 1.0, 100.0)?;
-    let growth = Checker::float("gc.duty_growth", &c.duty_growth, 1.0, 100.0)?;
-    let start_free = spare.saturating_sub(pool);
+    let start_free = spare.saturating_sub(c.threshold_mb.pages());
     // With less than the target to begin with, the loop only knows what is below it.
-    Ok(PacingSpec::new(start_free, target.min(start_free), (gain_min, gain_max), growth))
+    let target_free = c.target_mb.pages().min(start_free);
+    PacingSpec::new(
+        start_free,
+        target_free,
+        (c.gain_min.value, c.gain_max.value),
+        c.duty_growth.value,
+    )
 }
 
 #[cfg(test)]

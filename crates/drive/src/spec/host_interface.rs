@@ -8,8 +8,8 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, fs_per_byte};
-use crate::raw::{Number, RawLink, RawSlot, RawSpec, Sourced};
+use super::key::{Key, Number, SpecError, Whole, WholeRule, is_set};
+use super::schema::{RawHost, RawLink, RawSlot, RawSpec};
 
 /// Most submission queues that are modelled.
 pub const QUEUES_MAX: usize = 128;
@@ -86,25 +86,25 @@ mod fis {
 pub(super) fn check_protocol(raw: &RawSpec) -> Result<(Protocol, u32), SpecError> {
     let i = &raw.host_interface;
     let choices = [("ahci", Protocol::Ahci), ("nvme", Protocol::Nvme), ("sata", Protocol::Sata)];
-    let protocol = Checker::one_of("host_interface.protocol", &i.protocol, &choices)?;
+    let protocol = i.protocol.one_of("host_interface.protocol", &choices)?;
     let bound = if protocol == Protocol::Nvme { 65_536 } else { 32 };
-    let depth = Checker::integer("host_interface.queue_depth_max", &i.queue_depth_max, 1, bound)?;
-    Ok((protocol, depth as u32))
+    i.queue_depth_max.check("host_interface.queue_depth_max", (1..=bound).into())?;
+    Ok((protocol, i.queue_depth_max.value as u32))
 }
 
-pub(super) fn check_host(raw: &RawSpec) -> Result<HostLimits, SpecError> {
-    let h = &raw.host;
-    let rate = |n: &Number| Checker::float("host.mb_per_s", n, 1.0, 1e6);
-    let most = |n: &Sourced<u64>| Checker::integer("host.outstanding_max", n, 1, 65_536);
-    let transfer = |n: &Sourced<u64>| Checker::integer("host.transfer_max_kib", n, 4, 1 << 20);
-    Ok(HostLimits {
-        cpu: micros_or_none("host.cpu_us", h.cpu_us.as_ref())?,
-        outstanding_max: h.outstanding_max.as_ref().map_or(Ok(65_536), most)? as u32,
-        transfer_max: h.transfer_max_kib.as_ref().map_or(Ok(TRANSFER_MAX_KIB), transfer)? as u32
-            * 2,
-        fs_per_byte: h.mb_per_s.as_ref().map(rate).transpose()?.map_or(0, fs_per_byte),
-        power_saving: flag("host.power_saving", h.power_saving.as_ref())?,
-    })
+/// The number, or this if it is left out.
+fn value_or(number: &Option<Whole>, otherwise: u64) -> u32 {
+    number.as_ref().map_or(otherwise, |n| n.value) as u32
+}
+
+pub(super) fn host_limits(host: &RawHost) -> HostLimits {
+    HostLimits {
+        cpu: host.cpu_us.as_ref().map_or(Nanos::ZERO, Number::micros),
+        outstanding_max: value_or(&host.outstanding_max, 65_536),
+        transfer_max: value_or(&host.transfer_max_kib, TRANSFER_MAX_KIB) * 2,
+        fs_per_byte: host.mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
+        power_saving: is_set(&host.power_saving),
+    }
 }
 
 /// Rate of the negotiated link in femtoseconds per payload byte, and the interface on it.
@@ -113,15 +113,13 @@ pub(super) fn check_interface(
     protocol: Protocol,
 ) -> Result<(u64, Interface), SpecError> {
     let i = &raw.host_interface;
-    let queues = |n: &Sourced<u64>| {
-        let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
-        Checker::integer("host_interface.queues_max", n, 1, high)
-    };
-    let weighted = flag("host_interface.weighted_round_robin", i.weighted_round_robin.as_ref())?;
+    let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
+    i.queues_max.check("host_interface.queues_max", (1..=high).into())?;
+    let weighted = is_set(&i.weighted_round_robin);
     if weighted && protocol != Protocol::Nvme {
         let hint = "leave host_interface.weighted_round_robin out";
         let allowed = "false: only NVMe has queues to weigh";
-        return Err(Checker::out("host_interface.weighted_round_robin", weighted, allowed, hint));
+        return Err(SpecError::out("host_interface.weighted_round_robin", weighted, allowed, hint));
     }
     let slot = raw.host.slot.as_ref();
     let (rate, sata) = if protocol == Protocol::Sata {
@@ -131,20 +129,12 @@ pub(super) fn check_interface(
         (pcie_link(&raw.link, slot)?, None)
     };
     let interface = Interface {
-        queues_max: i.queues_max.as_ref().map_or(Ok(1), queues)? as u32,
+        queues_max: value_or(&i.queues_max, 1),
         weighted,
-        fetch: micros_or_none("host_interface.fetch_us", i.fetch_us.as_ref())?,
+        fetch: i.fetch_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         sata,
     };
     Ok((rate, interface))
-}
-
-fn micros_or_none(field: &str, n: Option<&Number>) -> Result<Nanos, SpecError> {
-    n.map_or(Ok(Nanos::ZERO), |n| Checker::micros(field, n))
-}
-
-fn flag(field: &str, given: Option<&Sourced<bool>>) -> Result<bool, SpecError> {
-    given.map_or(Ok(false), |flag| Checker::source(field, flag).map(|()| flag.value))
 }
 
 /// Generation and lanes that drive and slot agree on.
@@ -154,12 +144,10 @@ fn negotiated(
     generation_max: u64,
     lanes_max: u64,
 ) -> Result<(u64, u64), SpecError> {
-    let check = |place: &str, generation: &Sourced<u64>, lanes: &Sourced<u64>| {
-        let name = |key: &str| format!("{place}.{key}");
-        Ok((
-            Checker::integer(&name("generation"), generation, 1, generation_max)?,
-            Checker::power_of_two(&name("lanes"), lanes, lanes_max)?,
-        ))
+    let check = |place: &str, generation: &Whole, lanes: &Whole| {
+        generation.check(&format!("{place}.generation"), (1..=generation_max).into())?;
+        lanes.check(&format!("{place}.lanes"), WholeRule::PowerOfTwo(lanes_max))?;
+        Ok((generation.value, lanes.value))
     };
     let drive = check("link", &link.generation, &link.lanes)?;
     let Some(slot) = slot else { return Ok(drive) };
@@ -167,14 +155,20 @@ fn negotiated(
     Ok((drive.0.min(slot.0), drive.1.min(slot.1)))
 }
 
+/// Largest payload and overhead of a packet or FIS.
+fn packet(link: &RawLink, payload_max: u64, overhead_max: u64) -> Result<(u64, u64), SpecError> {
+    let (payload, overhead) = (&link.payload_bytes, &link.packet_overhead_bytes);
+    payload.check("link.payload_bytes", WholeRule::PowerOfTwo(payload_max))?;
+    overhead.check("link.packet_overhead_bytes", (12..=overhead_max).into())?;
+    Ok((payload.value, overhead.value))
+}
+
 /// PCIe 1 and 2: 2.5 and 5 GT/s with 8b/10b; 3, 4, 5: 8, 16, 32 GT/s with 128b/130b.
 fn pcie_link(link: &RawLink, slot: Option<&RawSlot>) -> Result<u64, SpecError> {
     let (generation, lanes) = negotiated(link, slot, 5, 16)?;
-    let payload = Checker::power_of_two("link.payload_bytes", &link.payload_bytes, 4096)?;
-    let overhead =
-        Checker::integer("link.packet_overhead_bytes", &link.packet_overhead_bytes, 12, 64)?;
+    let (payload, overhead) = packet(link, 4096, 64)?;
     if payload < 128 {
-        return Err(Checker::out("link.payload_bytes", payload, "128 to 4096", "use 128 or 256"));
+        return Err(SpecError::out("link.payload_bytes", payload, "128 to 4096", "use 128 or 256"));
     }
     let (giga_transfers, coded, bits) = [
         (2.5, 10.0, 8.0),
@@ -191,11 +185,9 @@ fn pcie_link(link: &RawLink, slot: Option<&RawSlot>) -> Result<u64, SpecError> {
 /// 1.5, 3 and 6 Gb/s with 8b/10b: 150, 300 and 600 bytes per microsecond.
 fn sata_link(link: &RawLink, slot: Option<&RawSlot>) -> Result<(u64, SataFrames), SpecError> {
     let (generation, _) = negotiated(link, slot, 3, 1)?;
-    let payload = Checker::power_of_two("link.payload_bytes", &link.payload_bytes, 8192)?;
-    let overhead =
-        Checker::integer("link.packet_overhead_bytes", &link.packet_overhead_bytes, 12, 4096)?;
+    let (payload, overhead) = packet(link, 8192, 4096)?;
     if payload < 512 {
-        return Err(Checker::out("link.payload_bytes", payload, "512 to 8192", "use 8192"));
+        return Err(SpecError::out("link.payload_bytes", payload, "512 to 8192", "use 8192"));
     }
     let bytes_per_us = 75u64 << generation;
     let frame = |bytes: u64| Nanos(((bytes + overhead) * 1000 + bytes_per_us / 2) / bytes_per_us);

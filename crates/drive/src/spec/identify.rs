@@ -2,8 +2,8 @@
 //!
 //! Source of the fields: NVM Express base specification, Identify Controller.
 
-use super::checker::{Checker, SpecError};
-use crate::raw::RawSpec;
+use super::key::{Number, SpecError, Word};
+use super::schema::{RawPowerState, RawSpec};
 
 /// Most power states of a drive (NPSS).
 const POWER_STATES_MAX: usize = 32;
@@ -50,68 +50,43 @@ pub struct Identify {
 
 pub(super) fn check_identify(raw: &RawSpec) -> Result<Option<Identify>, SpecError> {
     let Some(raw) = &raw.identify else { return Ok(None) };
-    let firmware = raw.firmware.value.clone();
-    Checker::source("identify.firmware", &raw.firmware)?;
-    if firmware.is_empty() || firmware.len() > 8 || !firmware.is_ascii() {
-        let given = format!("\"{firmware}\"");
-        let hint = "a revision like BXW74H0Q";
-        return Err(Checker::out("identify.firmware", given, "1 to 8 ASCII characters", hint));
-    }
-    let model = raw.model.value.clone();
-    Checker::source("identify.model", &raw.model)?;
-    if model.is_empty() || model.len() > 40 || !model.is_ascii() {
-        let given = format!("\"{model}\"");
-        let hint = "a number like SAMSUNG MZVPV512HDGL";
-        return Err(Checker::out("identify.model", given, "1 to 40 ASCII characters", hint));
-    }
-    Checker::source("identify.oui", &raw.oui)?;
-    let oui = (raw.oui.value.len() == 6).then(|| u32::from_str_radix(&raw.oui.value, 16));
-    let Some(Ok(oui)) = oui else {
-        let given = format!("\"{}\"", raw.oui.value);
-        return Err(Checker::out("identify.oui", given, "6 hexadecimal digits", "like 002538"));
+    let oui = &raw.oui.value;
+    let Some(Ok(oui)) = (oui.len() == 6).then(|| u32::from_str_radix(oui, 16)) else {
+        let given = format!("\"{oui}\"");
+        return Err(SpecError::out("identify.oui", given, "6 hexadecimal digits", "like 002538"));
     };
-    Checker::source("identify.vendor", &raw.vendor)?;
-    Checker::source("identify.device", &raw.device)?;
-    Checker::source("identify.atomic_write", &raw.atomic_write)?;
-    Checker::source("identify.atomic_write_power_fail", &raw.atomic_write_power_fail)?;
-    Checker::source("identify.arbitration_burst_log2", &raw.arbitration_burst_log2)?;
-    Checker::source("identify.transfer_max_log2", &raw.transfer_max_log2)?;
-    if !(1..=8).contains(&raw.transfer_max_log2.value) {
-        let (given, hint) = (raw.transfer_max_log2.value, "5 is 128 KiB");
-        return Err(Checker::out("identify.transfer_max_log2", given, "from 1 to 8", hint));
-    }
-    Checker::source("identify.aborts_max", &raw.aborts_max)?;
-    Checker::source("identify.events_max", &raw.events_max)?;
-    Checker::source("identify.error_entries", &raw.error_entries)?;
     if raw.power_states.len() > POWER_STATES_MAX {
         let given = raw.power_states.len();
-        return Err(Checker::out("identify.power_states", given, "at most 32", "leave some out"));
+        let hint = "leave some out";
+        return Err(SpecError::out("identify.power_states", given, "at most 32", hint));
     }
-    let mut power_states = Vec::new();
-    for (i, state) in raw.power_states.iter().enumerate() {
-        let whole = |key: &str, number, high| {
-            let field = format!("identify.power_states.{i}.{key}");
-            Checker::float(&field, number, 0.0, high).map(|value| value.round() as u32)
-        };
-        Checker::source(&format!("identify.power_states.{i}.operational"), &state.operational)?;
-        power_states.push(PowerState {
-            max_mw: whole("max_mw", &state.max_mw, 655_350.0)?,
-            entry_us: whole("entry_us", &state.entry_us, 4e9)?,
-            exit_us: whole("exit_us", &state.exit_us, 4e9)?,
-            operational: state.operational.value,
-        });
-    }
+    let whole = |number: &Number| number.value.round() as u32;
+    let power_state = |state: &RawPowerState| PowerState {
+        max_mw: whole(&state.max_mw),
+        entry_us: whole(&state.entry_us),
+        exit_us: whole(&state.exit_us),
+        operational: state.operational.value,
+    };
     Ok(Some(Identify {
-        model,
-        firmware,
+        model: ascii("model", &raw.model, 40, "a number like SAMSUNG MZVPV512HDGL")?,
+        firmware: ascii("firmware", &raw.firmware, 8, "a revision like BXW74H0Q")?,
         pci: [raw.vendor.value, raw.device.value],
         oui,
         arbitration_burst_log2: raw.arbitration_burst_log2.value,
-        transfer_max_log2: raw.transfer_max_log2.value,
+        transfer_max_log2: raw.transfer_max_log2.value as u8,
         atomic_write: [raw.atomic_write.value, raw.atomic_write_power_fail.value],
         aborts_max: raw.aborts_max.value,
         events_max: raw.events_max.value,
         error_entries: raw.error_entries.value,
-        power_states,
+        power_states: raw.power_states.iter().map(power_state).collect(),
     }))
+}
+
+fn ascii(key: &str, word: &Word, most: usize, hint: &str) -> Result<String, SpecError> {
+    let text = &word.value;
+    if (1..=most).contains(&text.len()) && text.is_ascii() {
+        return Ok(text.clone());
+    }
+    let allowed = format!("1 to {most} ASCII characters");
+    Err(SpecError::out(&format!("identify.{key}"), format!("\"{text}\""), allowed, hint))
 }

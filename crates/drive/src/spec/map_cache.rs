@@ -2,10 +2,10 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError};
 use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
-use crate::raw::RawMapCache;
+use super::key::SpecError;
+use super::schema::RawMapCache;
 
 /// Map entries of a translation page: 4 KiB of 4 bytes each.
 pub const MAP_ENTRIES_SHIFT: u32 = 10;
@@ -27,16 +27,15 @@ pub(super) fn check_map_cache(
     raw: &RawMapCache,
     geometry: &Geometry,
 ) -> Result<MapCacheSpec, SpecError> {
-    let kib = Checker::integer("map_cache.sram_kib", &raw.sram_kib, 4, 1 << 24)?;
+    let kib = raw.sram_kib.value;
     if !(kib * 1024).is_multiple_of(PAGE_BYTES) {
         let hint = format!("use {}", kib / 4 * 4);
-        return Err(Checker::out("map_cache.sram_kib", kib, "a multiple of 4", &hint));
+        return Err(SpecError::out("map_cache.sram_kib", kib, "a multiple of 4", &hint));
     }
-    let mib = Checker::integer("map_cache.host_buffer_mib", &raw.host_buffer_mib, 0, 1 << 14)?;
     Ok(MapCacheSpec {
         sram_pages: (kib * 1024 / PAGE_BYTES) as u32,
-        host_pages: (mib * (1 << 20) / PAGE_BYTES) as u32,
-        host_access: Checker::micros("map_cache.host_buffer_us", &raw.host_buffer_us)?,
+        host_pages: (raw.host_buffer_mib.value * (1 << 20) / PAGE_BYTES) as u32,
+        host_access: raw.host_buffer_us.micros(),
         map_pages: geometry.user_pages.div_ceil(1 << MAP_ENTRIES_SHIFT),
     })
 }

@@ -1,8 +1,7 @@
 //! The map's journal: `[map_journal]`, optional.
 
-use super::checker::{Checker, SpecError};
 use super::flash::Geometry;
-use crate::raw::RawMapJournal;
+use super::schema::RawMapJournal;
 
 /// When the journal is written.
 #[derive(Clone, Copy, Debug)]
@@ -13,16 +12,11 @@ pub struct MapJournalSpec {
     pub summary_programs: u32,
 }
 
-pub(super) fn check_map_journal(
-    raw: &RawMapJournal,
-    geometry: &Geometry,
-) -> Result<MapJournalSpec, SpecError> {
-    let entry = Checker::integer("map_journal.entry_bytes", &raw.entry_bytes, 4, 64)?;
-    Checker::micros("map_journal.program_us", &raw.program_us)?;
+pub(super) fn map_journal(raw: &RawMapJournal, geometry: &Geometry) -> MapJournalSpec {
     let program_bytes = geometry.flash_page_bytes() << geometry.plane_shift;
     let summary_bytes = u64::from(geometry.superblock_slots) * 4;
-    Ok(MapJournalSpec {
-        changes: (program_bytes / entry) as u32,
+    MapJournalSpec {
+        changes: (program_bytes / raw.entry_bytes.value) as u32,
         summary_programs: summary_bytes.div_ceil(program_bytes) as u32,
-    })
+    }
 }

@@ -2,9 +2,8 @@
 //!
 //! `RawSpec` -> [`Spec::check`] -> frozen [`Spec`]. A value that is not allowed is an error that names
 //! the field, the value, what is allowed and what to do; nothing is clamped silently.
-//! One file per part of the drive; `checker.rs` reads the numbers.
+//! `schema.rs` says what each key may be; one file per part of the drive derives the rest.
 
-mod checker;
 mod compression;
 mod constants;
 mod controller;
@@ -13,11 +12,13 @@ mod flash;
 mod gc;
 mod host_interface;
 mod identify;
+mod key;
 mod map_cache;
 mod map_journal;
 mod power;
 mod read_ahead;
 mod reliability;
+mod schema;
 mod slc_cache;
 mod thermal;
 
@@ -25,11 +26,9 @@ use std::sync::Arc;
 
 use drivebay_units::Nanos;
 
-use crate::raw::RawSpec;
 use crate::victim_policy::VictimPolicy;
-use checker::Checker;
+use key::{Key, Number, is_set};
 
-pub use checker::SpecError;
 pub use compression::Compression;
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::Costs;
@@ -38,11 +37,13 @@ pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
 pub use gc::{Foreground, Idle, PacingSpec, Policy, WearLeveling};
 pub use host_interface::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
 pub use identify::{Identify, PowerState};
+pub use key::SpecError;
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use map_journal::MapJournalSpec;
 pub use power::{Power, Rated, Sleep};
 pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
+pub use schema::RawSpec;
 pub use slc_cache::{SlcCacheSpec, WhenFull};
 pub use thermal::{Energy, NODES_MAX, ThermalSpec, ThrottleStage};
 
@@ -166,7 +167,8 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] naming the first field that is not allowed.
     pub fn check(raw: RawSpec) -> Result<Spec, SpecError> {
-        check_identity(&raw)?;
+        raw.check("", ())?;
+        check_name(&raw.drive.name)?;
         let mut geometry = flash::check_geometry(&raw)?;
         let mut nand = flash::check_nand(&raw)?;
         let slc_cache = (raw.slc_cache.as_ref())
@@ -175,37 +177,33 @@ impl Spec {
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
-        let nominal = controller::check_costs(&raw)?;
         let (policy, shared_frontier) = gc::check_policy(&raw)?;
-        let reserve =
-            Checker::integer("gc.reserve_superblocks", &raw.gc.reserve_superblocks, 1, 1 << 20)?;
+        let reserve = raw.gc.reserve_superblocks.value;
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier)?;
         flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
         let (link_fs_per_byte, host_interface) = host_interface::check_interface(&raw, protocol)?;
-        let host = host_interface::check_host(&raw)?;
+        let host = host_interface::host_limits(&raw.host);
         let thermal = thermal::check_thermal(&raw.thermal)?;
-        let energy = thermal::check_energy(&raw, &geometry)?;
+        let energy = thermal::energy(&raw, &geometry);
         let power = power::check_power(&raw, &energy)?;
         let idle = gc::check_idle(&raw, &geometry)?;
+        let journal = |raw| map_journal::map_journal(raw, &geometry);
         let fold_after = slc_cache.map(|slc| slc.fold_after);
         Ok(Spec {
             protocol,
             queue_depth_max,
-            host_software: Checker::micros("host.software_us", &raw.host.software_us)?,
-            interface_serial: Checker::micros(
-                "host_interface.serial_us",
-                &raw.host_interface.serial_us,
-            )?,
+            host_software: raw.host.software_us.micros(),
+            interface_serial: raw.host_interface.serial_us.micros(),
             link_fs_per_byte,
-            link_completion: Checker::micros("link.completion_us", &raw.link.completion_us)?,
-            turnaround: controller::check_turnaround(&raw)?,
-            pacing: gc::check_pacing(&raw, &geometry)?,
+            link_completion: raw.link.completion_us.micros(),
+            turnaround: raw.controller.turnaround_us.as_ref().map(Number::micros),
+            pacing: gc::pacing(&raw, &geometry),
             foreground: gc::check_foreground(&raw)?,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
-            wear_leveling: gc::check_wear_leveling(&raw)?,
-            throttle: thermal::check_throttle(&raw.thermal, &thermal, nominal)?,
+            wear_leveling: gc::wear_leveling(&raw),
+            throttle: thermal::check_throttle(&raw.thermal, &thermal, controller::costs(&raw))?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
             identify: identify::check_identify(&raw)?,
@@ -214,11 +212,11 @@ impl Spec {
             energy,
             thermal,
             reserve_superblocks: reserve as u32,
-            ignore_flush: flash::check_ignore_flush(&raw)?,
+            ignore_flush: is_set(&raw.write_buffer.ignore_flush),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
-            map_journal: optional(&raw.map_journal, &geometry, map_journal::check_map_journal)?,
+            map_journal: raw.map_journal.as_ref().map(journal),
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
-            read_ahead: raw.read_ahead.as_ref().map(read_ahead::check_read_ahead).transpose()?,
+            read_ahead: raw.read_ahead.as_ref().map(read_ahead::read_ahead),
             slc_cache,
             compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
@@ -262,20 +260,12 @@ fn optional<R, S>(
     raw.as_ref().map(|raw| check(raw, geometry)).transpose()
 }
 
-fn check_identity(raw: &RawSpec) -> Result<(), SpecError> {
-    let d = &raw.drive;
+fn check_name(name: &str) -> Result<(), SpecError> {
     let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if d.name.is_empty() || d.name.len() > 64 || !d.name.chars().all(safe) {
-        let hint = "name it like sm951-ahci-512";
-        let allowed = "1 to 64 lower-case letters, digits and hyphens";
-        return Err(Checker::out("drive.name", format!("\"{}\"", d.name), allowed, hint));
+    if (1..=64).contains(&name.len()) && name.chars().all(safe) {
+        return Ok(());
     }
-    Checker::source("drive.model", &d.model)?;
-    Checker::source("drive.form_factor", &d.form_factor)?;
-    Checker::source("drive.controller", &d.controller)?;
-    Checker::source("drive.flash", &d.flash)?;
-    if let Some(released) = &d.released {
-        Checker::source("drive.released", released)?;
-    }
-    Ok(())
+    let hint = "name it like sm951-ahci-512";
+    let allowed = "1 to 64 lower-case letters, digits and hyphens";
+    Err(SpecError::out("drive.name", format!("\"{name}\""), allowed, hint))
 }

@@ -7,9 +7,9 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, nanos};
+use super::key::{Key, Number, SpecError};
+use super::schema::{RawSleep, RawSpec};
 use super::thermal::Energy;
-use crate::raw::{Number, RawSleep, RawSpec};
 
 /// Most states of a ladder.
 const STATES_MAX: usize = 8;
@@ -54,8 +54,8 @@ pub struct Rated {
 pub(super) fn check_power(raw: &RawSpec, energy: &Energy) -> Result<Option<Power>, SpecError> {
     let Some(power) = &raw.power else { return Ok(None) };
     let awake_mw = energy.active_uw as f64 / 1e3;
-    let link_mw = Checker::float("power.link_awake_mw", &power.link_awake_mw, 0.0, awake_mw)?;
-    let link_awake_uw = (link_mw * 1e3).round() as u64;
+    power.link_awake_mw.check("power.link_awake_mw", 0.0..=awake_mw)?;
+    let link_awake_uw = (power.link_awake_mw.value * 1e3).round() as u64;
     let awake_uw = energy.active_uw - link_awake_uw;
     Ok(Some(Power {
         awake_uw,
@@ -69,55 +69,49 @@ pub(super) fn check_power(raw: &RawSpec, energy: &Energy) -> Result<Option<Power
 fn check_ladder(place: &str, raw: &[RawSleep], awake_uw: u64) -> Result<Vec<Sleep>, SpecError> {
     if raw.len() > STATES_MAX {
         let allowed = format!("at most {STATES_MAX} states");
-        return Err(Checker::out(place, raw.len(), allowed, "leave out states that hardly differ"));
+        let hint = "leave out states that hardly differ";
+        return Err(SpecError::out(place, raw.len(), allowed, hint));
     }
     let mut earliest = 1;
     let mut most_uw = awake_uw;
     let mut ladder = Vec::new();
     for (i, state) in raw.iter().enumerate() {
         let name = |key: &str| format!("{place}[{i}].{key}");
-        let hour = |key: &str, n: &Number| Ok(nanos(Checker::float(&name(key), n, 0.0, 3.6e9)?));
         if state.name.trim().is_empty() {
             let hint = "name it as its standard does, for example \"PS3\" or \"L1.2\"";
-            return Err(Checker::out(&name("name"), "\"\"", "a name", hint));
+            return Err(SpecError::out(&name("name"), "\"\"", "a name", hint));
         }
-        let after: Nanos = hour("after_us", &state.after_us)?;
+        let (after, entry) = (state.after_us.micros(), state.entry_us.micros());
         if after.0 < earliest {
             let allowed =
                 format!("at least {} (when the state before is entered)", earliest as f64 / 1e3);
             let hint = "order the states from light to deep";
-            return Err(Checker::out(&name("after_us"), state.after_us.value, allowed, hint));
+            return Err(SpecError::out(&name("after_us"), state.after_us.value, allowed, hint));
         }
-        let milliwatt = Checker::float(&name("power_mw"), &state.power_mw, 0.0, 1e5)?;
+        let milliwatt = state.power_mw.value;
         let power_uw = (milliwatt * 1e3).round() as u64;
         if power_uw > most_uw {
             let allowed = format!("at most {} (the state before)", most_uw as f64 / 1e3);
             let hint = "a deeper state takes less power; the link's share stands in power.link";
-            return Err(Checker::out(&name("power_mw"), milliwatt, allowed, hint));
+            return Err(SpecError::out(&name("power_mw"), milliwatt, allowed, hint));
         }
-        let entry: Nanos = hour("entry_us", &state.entry_us)?;
         earliest = after.after(entry).0;
         most_uw = power_uw;
-        let exit = hour("exit_us", &state.exit_us)?;
-        ladder.push(Sleep { after, entry, exit, power_uw });
+        ladder.push(Sleep { after, entry, exit: state.exit_us.micros(), power_uw });
     }
     Ok(ladder)
 }
 
 pub(super) fn check_rated(raw: &RawSpec) -> Result<Rated, SpecError> {
     let Some(health) = &raw.health else { return Ok(Rated::default()) };
-    let float = |key: &str, n: &Option<Number>, low: f64, high: f64| {
-        n.as_ref().map(|n| Checker::float(&format!("health.{key}"), n, low, high)).transpose()
-    };
-    let warning_c = float("warning_c", &health.warning_c, -40.0, 200.0)?;
-    let critical_c = float("critical_c", &health.critical_c, -40.0, 200.0)?;
+    let value = |number: &Option<Number>| number.as_ref().map(|n| n.value);
+    let (warning_c, critical_c) = (value(&health.warning_c), value(&health.critical_c));
     if let (Some(warning), Some(critical)) = (warning_c, critical_c)
         && critical < warning
     {
         let allowed = format!("at least health.warning_c = {warning}");
         let hint = "the warning comes first";
-        return Err(Checker::out("health.critical_c", critical, allowed, hint));
+        return Err(SpecError::out("health.critical_c", critical, allowed, hint));
     }
-    let cycles = float("rated_cycles", &health.rated_cycles, 1.0, 1e9)?;
-    Ok(Rated { cycles, warning_c, critical_c })
+    Ok(Rated { cycles: value(&health.rated_cycles), warning_c, critical_c })
 }

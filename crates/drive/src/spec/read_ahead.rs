@@ -1,8 +1,7 @@
 //! Reading ahead: `[read_ahead]`, optional.
 
-use super::checker::{Checker, SpecError};
 use super::constants::PAGE_BYTES;
-use crate::raw::RawReadAhead;
+use super::schema::RawReadAhead;
 
 /// How far and for how many streams.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +12,9 @@ pub struct ReadAheadSpec {
     pub streams: u32,
 }
 
-pub(super) fn check_read_ahead(raw: &RawReadAhead) -> Result<ReadAheadSpec, SpecError> {
-    let kib = Checker::integer("read_ahead.window_kib", &raw.window_kib, 8, 16384)?;
-    let streams = Checker::integer("read_ahead.streams", &raw.streams, 1, 64)?;
-    Ok(ReadAheadSpec { window_pages: (kib * 1024 / PAGE_BYTES) as u32, streams: streams as u32 })
+pub(super) fn read_ahead(raw: &RawReadAhead) -> ReadAheadSpec {
+    ReadAheadSpec {
+        window_pages: (raw.window_kib.value * 1024 / PAGE_BYTES) as u32,
+        streams: raw.streams.value as u32,
+    }
 }

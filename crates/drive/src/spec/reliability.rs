@@ -6,10 +6,10 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError};
 use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
-use crate::raw::RawReliability;
+use super::key::SpecError;
+use super::schema::RawReliability;
 
 /// Most retries of a profile: real tables have some dozens of entries.
 pub const RETRIES_MAX: u64 = 64;
@@ -64,58 +64,41 @@ pub(super) fn check_reliability(
     raw: &RawReliability,
     geometry: &Geometry,
 ) -> Result<ReliabilitySpec, SpecError> {
-    let float =
-        |key: &str, n, low, high| Checker::float(&format!("reliability.{key}"), n, low, high);
-    let codeword_bytes =
-        Checker::power_of_two("reliability.codeword_bytes", &raw.codeword_bytes, PAGE_BYTES)?;
+    let codeword_bytes = raw.codeword_bytes.value;
     if codeword_bytes < 512 {
         let hint = "codes of today work on 1024 to 4096 bytes; use 1024";
         let allowed = "512, 1024, 2048 or 4096";
-        return Err(Checker::out("reliability.codeword_bytes", codeword_bytes, allowed, hint));
+        return Err(SpecError::out("reliability.codeword_bytes", codeword_bytes, allowed, hint));
     }
-    let correctable =
-        Checker::integer("reliability.correctable_bits", &raw.correctable_bits, 1, 4096)?;
-    let retries =
-        Checker::integer("reliability.retries_max", &raw.retries_max, 0, RETRIES_MAX)? as u32;
     let superblock_pages = geometry.superblock_slots >> geometry.page_shift;
-    let refresh = float("refresh_reads", &raw.refresh_reads, 0.0, 1e6)?;
     // Counters are 32 bits wide; 4 billion reads of one superblock are beyond any run.
-    let refresh_reads = match (refresh * f64::from(superblock_pages)).round() {
+    let refresh_reads = match (raw.refresh_reads.value * f64::from(superblock_pages)).round() {
         0.0 => u32::MAX,
         reads => reads.min(f64::from(u32::MAX)) as u32,
     };
-    let exponent = |key: &str, n| float(key, n, 0.0, 10.0);
     Ok(ReliabilitySpec {
         rate: ErrorRate {
-            fresh: float("fresh_rber", &raw.fresh_rber, 0.0, 0.5)?,
-            wear: [
-                float("wear_factor", &raw.wear_factor, 0.0, 1.0)?,
-                exponent("wear_exponent", &raw.wear_exponent)?,
-            ],
+            fresh: raw.fresh_rber.value,
+            wear: [raw.wear_factor.value, raw.wear_exponent.value],
             disturb: [
-                float("disturb_factor", &raw.disturb_factor, 0.0, 1.0)?,
-                exponent("disturb_cycle_exponent", &raw.disturb_cycle_exponent)?,
-                exponent("disturb_read_exponent", &raw.disturb_read_exponent)?,
+                raw.disturb_factor.value,
+                raw.disturb_cycle_exponent.value,
+                raw.disturb_read_exponent.value,
             ],
-            age: [
-                float("age_factor", &raw.age_factor, 0.0, 1.0)?,
-                exponent("age_cycle_exponent", &raw.age_cycle_exponent)?,
-                exponent("age_exponent", &raw.age_exponent)?,
-            ],
-            page_spread: float("page_spread", &raw.page_spread, 0.0, 3.0)?,
+            age: [raw.age_factor.value, raw.age_cycle_exponent.value, raw.age_exponent.value],
+            page_spread: raw.page_spread.value,
         },
         codeword_bits: codeword_bytes as u32 * 8,
         codewords: (PAGE_BYTES / codeword_bytes) as u32,
-        correctable_bits: correctable as u32,
-        retries_max: retries,
-        retry_gain: float("retry_gain", &raw.retry_gain, 0.01, 1.0)?,
-        retry_read: Checker::micros("reliability.retry_read_us", &raw.retry_read_us)?,
+        correctable_bits: raw.correctable_bits.value as u32,
+        retries_max: raw.retries_max.value as u32,
+        retry_gain: raw.retry_gain.value,
+        retry_read: raw.retry_read_us.micros(),
         refresh_reads,
-        life_cycles: float("block_life_cycles", &raw.block_life_cycles, 1.0, 1e9)?,
-        life_shape: float("block_life_shape", &raw.block_life_shape, 0.1, 100.0)?,
+        life_cycles: raw.block_life_cycles.value,
+        life_shape: raw.block_life_shape.value,
         superblock_blocks: geometry.dies() << geometry.plane_shift,
         superblock_pages,
-        spare_blocks: Checker::integer("reliability.spare_blocks", &raw.spare_blocks, 0, 1_000_000)?
-            as u32,
+        spare_blocks: raw.spare_blocks.value as u32,
     })
 }

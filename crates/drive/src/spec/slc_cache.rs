@@ -5,10 +5,10 @@
 
 use drivebay_units::Nanos;
 
-use super::checker::{Checker, SpecError, nanos, pages_of_mb};
 use super::constants::PAGE_BYTES;
 use super::flash::{Geometry, NandTiming};
-use crate::raw::RawSlcCache;
+use super::key::{Number, SpecError};
+use super::schema::RawSlcCache;
 
 /// What becomes of writes while the cache is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,25 +49,23 @@ pub(super) fn check_slc_cache(
     geometry: &Geometry,
     nand: &NandTiming,
 ) -> Result<SlcCacheSpec, SpecError> {
-    let float = |key: &str, n, low, high| Checker::float(&format!("slc_cache.{key}"), n, low, high);
     let rows = geometry.pages_per_die() >> geometry.plane_shift;
     if nand.page_types < 2 || rows < nand.page_types {
         let given = format!("{} page types, {rows} pages to a block", nand.page_types);
         let hint = "leave out [slc_cache]; SLC flash is as fast as its cache would be";
         let allowed = "absent, or on flash of two to four page types with all of them in a block";
-        return Err(Checker::out("slc_cache", given, allowed, hint));
+        return Err(SpecError::out("slc_cache", given, allowed, hint));
     }
     let superblock_slots = geometry.superblock_slots / rows * (rows / nand.page_types);
-    let superblocks = |key: &str, n| -> Result<u64, SpecError> {
-        let mb = float(key, n, 0.0, 1e9)?;
-        let slots = u64::from(superblock_slots);
-        let count = (pages_of_mb(mb) + slots / 2) / slots;
+    let superblocks = |key: &str, size: &Number| -> Result<u64, SpecError> {
+        let (mb, slots) = (size.value, u64::from(superblock_slots));
+        let count = (size.pages() + slots / 2) / slots;
         let most = u64::from(geometry.superblocks - geometry.bad_superblocks);
         let one_mb = (slots * PAGE_BYTES).div_ceil(1_000_000);
         if count > most || (count == 0 && mb > 0.0) {
             let allowed = format!("0, or {one_mb} (one superblock) to {}", most * one_mb);
             let hint = "sizes are those of the data held, at one bit per cell";
-            return Err(Checker::out(&format!("slc_cache.{key}"), mb, allowed, hint));
+            return Err(SpecError::out(&format!("slc_cache.{key}"), mb, allowed, hint));
         }
         Ok(count)
     };
@@ -78,24 +76,20 @@ pub(super) fn check_slc_cache(
         let given = format!("{} ({fixed} superblocks)", raw.static_mb.value);
         let allowed = format!("at most {} superblocks", good - needed.min(good));
         let hint = "lower it, raise nand.blocks_per_plane, or offer less capacity";
-        return Err(Checker::out("slc_cache.static_mb", given, allowed, hint));
+        return Err(SpecError::out("slc_cache.static_mb", given, allowed, hint));
     }
-    let when_full = Checker::one_of(
-        "slc_cache.when_full",
-        &raw.when_full,
-        &[("direct", WhenFull::Direct), ("fold", WhenFull::Fold)],
-    )?;
-    let of_256 = |key: &str, n, high| Ok((float(key, n, 0.0, high)? * 256.0).round());
+    let when_full = [("direct", WhenFull::Direct), ("fold", WhenFull::Fold)];
+    let of_256 = |number: &Number| (number.value * 256.0).round();
     Ok(SlcCacheSpec {
         superblock_slots,
         fixed: fixed as u32,
         dynamic_max: superblocks("dynamic_mb", &raw.dynamic_mb)? as u32,
-        keep_free: pages_of_mb(float("keep_mb", &raw.keep_mb, 0.0, 1e9)?),
-        program: Checker::micros("slc_cache.program_us", &raw.program_us)?,
-        read: Checker::micros("slc_cache.read_us", &raw.read_us)?,
-        when_full,
-        fold_ratio_256: of_256("fold_ratio", &raw.fold_ratio, 16.0)? as i64,
-        fold_after: nanos(float("fold_after_ms", &raw.fold_after_ms, 0.0, 1e6)? * 1000.0),
-        cycle_weight_256: of_256("cycle_weight", &raw.cycle_weight, 1.0)? as u32,
+        keep_free: raw.keep_mb.pages(),
+        program: raw.program_us.micros(),
+        read: raw.read_us.micros(),
+        when_full: raw.when_full.one_of("slc_cache.when_full", &when_full)?,
+        fold_ratio_256: of_256(&raw.fold_ratio) as i64,
+        fold_after: raw.fold_after_ms.millis(),
+        cycle_weight_256: of_256(&raw.cycle_weight) as u32,
     })
 }

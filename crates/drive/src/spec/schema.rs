@@ -1,0 +1,571 @@
+//! A profile as it is written: every key once, with what it may be.
+//!
+//! `drives/*.toml` and what-ifs are read into these; the other files of `spec/` derive what the model uses. Units
+//! stand last in each name. GB and MB are decimal. A section that is absent is not modelled: flash without
+//! errors and without end of life, a map wholly in the drive's own memory, data stored as it comes, nothing
+//! read that was not asked for.
+
+use std::ops::RangeInclusive;
+
+use super::constants::PAGE_BYTES;
+use super::key::{
+    Flag, Key, Number, Numbers, Sourced, SpecError, Whole, WholeRule, Word, sections,
+};
+use super::reliability::RETRIES_MAX;
+
+/// Times of commands and of flash: at most a second.
+const MICROS: RangeInclusive<f64> = 0.0..=1e6;
+/// Times of sleep: at most an hour.
+const HOUR: RangeInclusive<f64> = 0.0..=3.6e9;
+const MEGABYTES: RangeInclusive<f64> = 0.0..=1e9;
+const HEAT_CAPACITY: RangeInclusive<f64> = 0.1..=1e6;
+const RESISTANCE: RangeInclusive<f64> = 0.01..=1000.0;
+const TEMPERATURE: RangeInclusive<f64> = -40.0..=200.0;
+const EXPONENT: RangeInclusive<f64> = 0.0..=10.0;
+
+fn power_of_two(high: u64) -> WholeRule {
+    WholeRule::PowerOfTwo(high)
+}
+
+sections! {
+    /// A drive's profile.
+    RawSpec {
+        /// What is printed on the drive.
+        drive: RawDrive,
+        /// The computer around it.
+        host: RawHost,
+        /// The command interface.
+        host_interface: RawHostInterface,
+        /// The link.
+        link: RawLink,
+        /// The controller's cores and data path.
+        controller: RawController,
+        /// The write buffer.
+        write_buffer: RawWriteBuffer,
+        /// The flash.
+        nand: RawNand,
+        /// Garbage collection.
+        gc: RawGc,
+        /// The map's journal; none if it is left out.
+        map_journal: Option<RawMapJournal>,
+        /// Energy per operation.
+        energy: RawEnergy,
+        /// Heat and throttling.
+        thermal: RawThermal,
+        /// What the drive and its link sleep in; nothing if it is left out.
+        power: Option<RawPower>,
+        /// What the health log needs to know; without it wear and warnings are not reported.
+        health: Option<RawHealth>,
+        /// What an NVMe drive says of itself; absent: what can be said of any.
+        identify: Option<RawIdentify>,
+        /// How wear is spread; absent: superblocks are used again in the order in which they came free.
+        wear_leveling: Option<RawWearLeveling>,
+        /// Errors and wear of the flash; absent: none.
+        reliability: Option<RawReliability>,
+        /// A map that does not fit the drive's memory; absent: it does.
+        map_cache: Option<RawMapCache>,
+        /// Reading ahead of sequential streams; absent: the drive fetches what it is asked for.
+        read_ahead: Option<RawReadAhead>,
+        /// Superblocks used with one bit per cell; absent: none.
+        slc_cache: Option<RawSlcCache>,
+        /// A controller that compresses; absent: it does not.
+        compression: Option<RawCompression>,
+        /// Named sets of changes: `[variants.heatsink]` with dotted keys.
+        #[serde(default)]
+        variants: serde_json::Map<String, serde_json::Value>,
+    }
+
+    /// Identity, for reports.
+    RawDrive {
+        /// Name in the catalog.
+        name: String,
+        /// Name for people.
+        title: String,
+        /// Model number.
+        model: Word,
+        /// User capacity in sectors of 512 B.
+        capacity_sectors: Whole = 2048..=1 << 35,
+        /// Form factor.
+        form_factor: Word,
+        /// Controller's name.
+        controller: Word,
+        /// Flash, in words.
+        flash: Word,
+        /// Day of the publication that made it known, or of its launch.
+        released: Option<Word>,
+    }
+
+    /// The computer around the drive; not a property of the drive.
+    RawHost {
+        /// Software per command that overlaps with other commands.
+        software_us: Number = MICROS,
+        /// Work of a processor per command that its other commands wait for; none if left out. Each
+        /// submission queue has a processor of its own.
+        cpu_us: Option<Number> = MICROS,
+        /// Most commands that the host's driver keeps at the drive; as many as the interface if left out.
+        outstanding_max: Option<Whole> = 1..=65_536,
+        /// Most data of one command; 1,280 KiB if left out, to which Linux's block layer cuts requests.
+        transfer_max_kib: Option<Whole> = 4..=1 << 20,
+        /// Most data that the host's driver moves, both ways together; no limit if left out.
+        mb_per_s: Option<Number> = 1.0..=1e6,
+        /// Whether the host lets drive and link sleep; it does not if left out.
+        power_saving: Option<Flag>,
+        /// Where the drive is plugged in; a slot as fast as the drive if left out.
+        slot: Option<RawSlot>,
+    }
+
+    /// A slot or port: the link runs at the lesser of the slot's and the drive's generation and lanes.
+    RawSlot {
+        /// As in `link`.
+        generation: Whole,
+        /// As in `link`.
+        lanes: Whole,
+    }
+
+    /// The command interface.
+    RawHostInterface {
+        /// `sata`, `ahci` (over PCIe) or `nvme`.
+        protocol: Word,
+        /// Cost of one command that no other command can overlap: register access, doorbells.
+        serial_us: Number = MICROS,
+        /// Most commands outstanding, in each queue.
+        queue_depth_max: Whole,
+        /// Most submission queues (NVMe); one if left out.
+        queues_max: Option<Whole>,
+        /// Whether weighted round robin with urgent class is offered (NVMe); it is not if left out.
+        weighted_round_robin: Option<Flag>,
+        /// From the doorbell to the command in the controller, overlapping with others; none if left out.
+        fetch_us: Option<Number> = MICROS,
+    }
+
+    /// The link.
+    RawLink {
+        /// PCIe generation, 1 to 5; SATA: 1, 2, 3 for 1.5, 3 and 6 Gb/s.
+        generation: Whole,
+        /// Lanes: 1, 2, 4, 8 or 16; SATA: 1.
+        lanes: Whole,
+        /// Largest payload of one packet: 128 to 4096 bytes; of a SATA data FIS: up to 8192.
+        payload_bytes: Whole,
+        /// PCIe: header, sequence number and check of one packet. SATA: start, check, end and handshake
+        /// of one FIS, in byte times.
+        packet_overhead_bytes: Whole,
+        /// Posting the completion and raising the interrupt.
+        completion_us: Number = MICROS,
+    }
+
+    /// The controller.
+    RawController {
+        /// Host core, per command.
+        host_core_us: Number = MICROS,
+        /// Flash core, per read command.
+        read_command_us: Number = MICROS,
+        /// Flash core, per 4 KiB read from flash: the command to the die.
+        read_page_us: Number = MICROS,
+        /// Flash core, per write command.
+        write_command_us: Number = MICROS,
+        /// Flash core, per 4 KiB written.
+        write_page_us: Number = MICROS,
+        /// Data path from the link into the buffer.
+        write_path_mb_per_s: Number = 1.0..=1e5,
+        /// Data path from flash to the link; no limit of its own if left out.
+        read_path_mb_per_s: Option<Number> = 1.0..=1e5,
+        /// Of a half-duplex controller, which serves reads and writes in turns: the change from one to the
+        /// other. Left out: it serves both at the same time.
+        turnaround_us: Option<Number> = MICROS,
+    }
+
+    /// The write buffer.
+    RawWriteBuffer {
+        /// Room for data on its way to flash.
+        size_kib: Whole = 4..=1 << 24,
+        /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
+        ignore_flush: Option<Flag>,
+    }
+
+    /// The flash.
+    RawNand {
+        /// Channels; a power of two.
+        channels: Whole = power_of_two(64),
+        /// Dies on each channel; a power of two.
+        dies_per_channel: Whole = power_of_two(64),
+        /// Planes of a die; a power of two.
+        planes: Whole = power_of_two(8),
+        /// Blocks of a plane.
+        blocks_per_plane: Whole = 4..=1 << 20,
+        /// Pages of a block.
+        pages_per_block: Whole = 2..=1 << 14,
+        /// Bytes of a page: 4, 8, 16 or 32 KiB.
+        page_kib: Whole = power_of_two(64),
+        /// Superblocks lost to bad blocks.
+        bad_superblocks: Whole,
+        /// tR.
+        read_us: Number = MICROS,
+        /// tR by page type, in programming order; absent: `read_us` for all.
+        read_by_type_us: Option<Numbers>,
+        /// tPROG by page type, in programming order (MLC: LSB, MSB).
+        program_us: Numbers,
+        /// tBERS.
+        erase_us: Number = MICROS,
+        /// Longest wait of a read for a program or erase that it suspends.
+        suspend_us: Number = MICROS,
+        /// Rate of a channel, overheads included.
+        channel_mb_per_s: Number = 1.0..=1e4,
+        /// Whether data for the next program may be moved during a program.
+        cache_program: Flag,
+        /// How places differ in their times; not at all if it is left out.
+        variation: Option<RawVariation>,
+    }
+
+    /// How blocks and pages differ in their times: standard deviations in percent.
+    RawVariation {
+        /// Of blocks, in reads and programs.
+        block_percent: Number = 0.0..=14.0,
+        /// Of the pages of a block, in reads and programs.
+        page_percent: Number = 0.0..=14.0,
+        /// Of blocks, in erases.
+        erase_percent: Number = 0.0..=14.0,
+    }
+
+    /// Garbage collection.
+    RawGc {
+        /// Victim choice: `greedy`, `fifo`, `d-choices`, `cost-benefit`.
+        victim_policy: Word,
+        /// How many candidates `d-choices` draws.
+        choices: Whole = 1..=1024,
+        /// `separate` frontiers for host and collection, or one `shared`.
+        frontiers: Word,
+        /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
+        host_frontiers: Option<Word>,
+        /// Flash core, per run of consecutive pages copied.
+        copy_extent_us: Number = MICROS,
+        /// Flash core, per page copied.
+        copy_page_us: Number = MICROS,
+        /// Spare space that may be used before collection starts.
+        threshold_mb: Number = MEGABYTES,
+        /// Free space that the control loop holds in the long run.
+        target_mb: Number = MEGABYTES,
+        /// Gain of the control loop where collection starts, with the most space free.
+        gain_min: Number = 0.0..=1.0,
+        /// Gain with nothing free; it is one at `target_mb`.
+        gain_max: Number = 1.0..=100.0,
+        /// Most that collection takes of the flash core per page that the host writes.
+        duty_limit_us: Number = 0.0..=1e4,
+        /// How many times as much it may take with nothing free; as much at `target_mb`.
+        duty_growth: Number = 1.0..=100.0,
+        /// Free superblocks that only foreground collection may use.
+        reserve_superblocks: Whole = 1..=1 << 20,
+        /// Collection in the foreground between two marks of free space; only by the reserve if it is left out.
+        foreground: Option<RawForeground>,
+        /// Collection while nothing is asked of the drive; none if it is left out.
+        idle: Option<RawIdle>,
+    }
+
+    /// The map's journal, on a drive that holds its map in memory.
+    RawMapJournal {
+        /// Bytes of the record of one changed entry.
+        entry_bytes: Whole = 4..=64,
+        /// Flash core, per program of journal or summary.
+        program_us: Number = MICROS,
+    }
+
+    /// Collection in the foreground: the host waits from one mark of free space to the other.
+    RawForeground {
+        /// Free space below which it begins.
+        start_mb: Number = MEGABYTES,
+        /// Free space at which it ends.
+        stop_mb: Number = MEGABYTES,
+    }
+
+    /// Wear levelling.
+    RawWearLeveling {
+        /// Dynamic: of the free superblocks the one with the fewest erases is used next.
+        dynamic: Flag,
+        /// Static: data is moved out of the superblock with the fewest erases when it is so many behind the
+        /// one with the most; 0 for never.
+        spread_max: Whole = 0..=1 << 20,
+    }
+
+    /// Collection in idle time.
+    RawIdle {
+        /// How long the flash core has had no command when it begins.
+        after_ms: Number = 0.0..=1e6,
+        /// Free space at which it ends.
+        free_mb: Number = MEGABYTES,
+    }
+
+    /// Energy.
+    RawEnergy {
+        /// Power while nothing has been asked for a while.
+        idle_mw: Number = 0.0..=1e5,
+        /// Power of the awake controller, without work.
+        active_mw: Number = 0.0..=1e5,
+        /// Flash core at work, over `active_mw`.
+        core_busy_mw: Number = 0.0..=1e5,
+        /// Programming 4 KiB.
+        program_4k_uj: Number = 0.0..=1e4,
+        /// Reading one flash page.
+        read_page_uj: Number = 0.0..=1e4,
+        /// Erasing one block.
+        erase_block_uj: Number = 0.0..=1e6,
+        /// Moving 4 KiB over the link.
+        link_4k_uj: Number = 0.0..=1e4,
+    }
+
+    /// Heat: one node, or a network of them.
+    RawThermal {
+        /// Air around the drive.
+        ambient_c: Number = -40.0..=100.0,
+        /// One node: from the drive to still air.
+        resistance_k_per_w: Option<Number> = RESISTANCE,
+        /// One node: of the drive.
+        capacity_j_per_k: Option<Number> = HEAT_CAPACITY,
+        /// Several nodes, in place of the two numbers above.
+        network: Option<RawNetwork>,
+        /// Air moving over the drive; resistances to the air fall.
+        air: Option<RawAir>,
+        /// The sensor as the health log reports it; whole degrees, without delay, if left out.
+        sensor: Option<RawSensor>,
+        /// What the drive does against heat, mildest first.
+        #[serde(default)]
+        throttle: Vec<RawThrottle>,
+    }
+
+    /// A network of heat nodes: controller and flash on the module, a heatsink over both if there is one.
+    RawNetwork {
+        /// Heat capacity of the controller; its cores' and the link's energy goes there.
+        controller_j_per_k: Number = HEAT_CAPACITY,
+        /// Of the flash packages; array operations' energy goes there.
+        nand_j_per_k: Number = HEAT_CAPACITY,
+        /// Of the circuit board and the rest.
+        module_j_per_k: Number = HEAT_CAPACITY,
+        /// From controller to board.
+        controller_to_module_k_per_w: Number = RESISTANCE,
+        /// From flash to board.
+        nand_to_module_k_per_w: Number = RESISTANCE,
+        /// From board and packages to still air.
+        module_to_air_k_per_w: Number = RESISTANCE,
+        /// The heatsink.
+        heatsink: Option<RawHeatsink>,
+    }
+
+    /// A heatsink on controller and flash.
+    RawHeatsink {
+        /// Its heat capacity.
+        capacity_j_per_k: Number = HEAT_CAPACITY,
+        /// From controller to heatsink, through the pad.
+        from_controller_k_per_w: Number = RESISTANCE,
+        /// From flash to heatsink, through the pad.
+        from_nand_k_per_w: Number = RESISTANCE,
+        /// From heatsink to still air.
+        to_air_k_per_w: Number = RESISTANCE,
+    }
+
+    /// Moving air: every resistance to the air is divided by 1 + gain x sqrt(speed in m/s).
+    RawAir {
+        /// Speed of the air.
+        speed_m_per_s: Number = 0.0..=100.0,
+        /// Conductance that 1 m/s adds, against still air's.
+        gain: Number = 0.0..=100.0,
+    }
+
+    /// A temperature sensor.
+    RawSensor {
+        /// Where it sits: `drive`, or in a network `controller`, `nand`, `module`, `heatsink`.
+        node: Word,
+        /// How often the firmware reads it: a multiple of 100 ms.
+        interval_ms: Whole = 100..=60_000,
+        /// Time constant with which it follows its node.
+        lag_ms: Number = 0.0..=1e6,
+    }
+
+    /// What the drive and its link sleep in while nothing is asked of them.
+    RawPower {
+        /// Part of `energy.active_mw` and `energy.idle_mw` that is the link's, awake.
+        link_awake_mw: Number = 0.0..=1e5,
+        /// States of the drive (NVMe's PS3 and PS4), lightest first.
+        #[serde(default)]
+        device: Vec<RawSleep>,
+        /// States of the link (PCIe's L1.2; SATA's Partial, Slumber, DevSleep), lightest first.
+        #[serde(default)]
+        link: Vec<RawSleep>,
+    }
+
+    /// A state of sleep.
+    RawSleep {
+        /// Its name in the standard.
+        name: String,
+        /// Idle time after which it is entered.
+        after_us: Number = HOUR,
+        /// How long entering takes; it cannot be broken off.
+        entry_us: Number = HOUR,
+        /// How long leaving takes.
+        exit_us: Number = HOUR,
+        /// Power of the drive without its link, or of the link alone.
+        power_mw: Number = 0.0..=1e5,
+    }
+
+    /// What the health log needs to know.
+    RawHealth {
+        /// Program/erase cycles at which the drive counts as used up.
+        rated_cycles: Option<Number> = 1.0..=1e9,
+        /// NVMe's WCTEMP: time above it is counted.
+        warning_c: Option<Number> = TEMPERATURE,
+        /// NVMe's CCTEMP: likewise.
+        critical_c: Option<Number> = TEMPERATURE,
+    }
+
+    /// One stage of throttling, entered at `on_c`, left below `off_c`.
+    RawThrottle {
+        /// Entered at this temperature.
+        on_c: Number = TEMPERATURE,
+        /// Left below this temperature.
+        off_c: Number = TEMPERATURE,
+        /// Clock of the cores against the nominal one.
+        clock_percent: Number = 1.0..=100.0,
+        /// The node that it follows; the hottest there is by design if left out: `drive`, in a network
+        /// `controller`.
+        sensor: Option<Word>,
+        /// Limit on writes, if any.
+        write_mb_per_s: Option<Number> = 0.1..=1e5,
+        /// Limit on reads, if any.
+        read_mb_per_s: Option<Number> = 0.1..=1e5,
+    }
+
+    /// Errors, read retry, growing bad blocks: `[reliability]`. Absent: none of them.
+    ///
+    /// Raw bit error rate of a page by P/E cycles c, reads r and age a:
+    /// `fresh_rber + wear_factor c^wear_exponent + disturb_factor c^disturb_cycle_exponent
+    /// r^disturb_read_exponent + age_factor c^age_cycle_exponent a^age_exponent`.
+    RawReliability {
+        /// Rate of fresh flash, without retention and reads.
+        fresh_rber: Number = 0.0..=0.5,
+        /// Factor of the cycles' term.
+        wear_factor: Number = 0.0..=1.0,
+        /// Exponent of the cycles' term.
+        wear_exponent: Number = EXPONENT,
+        /// Factor of the reads' term.
+        disturb_factor: Number = 0.0..=1.0,
+        /// Exponent of cycles in the reads' term.
+        disturb_cycle_exponent: Number = EXPONENT,
+        /// Exponent of reads: mean reads of a block's page since its erase.
+        disturb_read_exponent: Number = EXPONENT,
+        /// Factor of the age's term.
+        age_factor: Number = 0.0..=1.0,
+        /// Exponent of cycles in the age's term.
+        age_cycle_exponent: Number = EXPONENT,
+        /// Exponent of the age: days since the superblock was opened.
+        age_exponent: Number = EXPONENT,
+        /// Pages differ: standard deviation of the natural logarithm of their rates.
+        page_spread: Number = 0.0..=3.0,
+        /// Data bytes of one codeword of the error correction.
+        codeword_bytes: Whole = power_of_two(PAGE_BYTES),
+        /// Wrong bits that it corrects.
+        correctable_bits: Whole = 1..=4096,
+        /// Most times a page is read again with other reference voltages.
+        retries_max: Whole = 0..=RETRIES_MAX,
+        /// What each retry leaves of the rate, 0 to 1.
+        retry_gain: Number = 0.01..=1.0,
+        /// Die time of one retry: setting the voltages, and sensing.
+        retry_read_us: Number = MICROS,
+        /// Reads of a block, per page, after which its data is moved; 0 for never.
+        refresh_reads: Number = 0.0..=1e6,
+        /// Cycles after which 63.2 % of blocks have failed (Weibull's scale).
+        block_life_cycles: Number = 1.0..=1e9,
+        /// How suddenly they fail (Weibull's shape).
+        block_life_shape: Number = 0.1..=100.0,
+        /// Blocks that replace failed ones.
+        spare_blocks: Whole = 0..=1_000_000,
+    }
+
+    /// A map in flash with a cache of it: `[map_cache]`. Absent: the whole map is in the drive's memory.
+    RawMapCache {
+        /// The controller's own memory for translation pages of 4 KiB (1,024 entries).
+        sram_kib: Whole = 4..=1 << 24,
+        /// Memory of the host lent to the drive; 0 for none.
+        host_buffer_mib: Whole = 0..=1 << 14,
+        /// One look-up in the host's memory, over the link and back.
+        host_buffer_us: Number = MICROS,
+    }
+
+    /// Reading ahead: `[read_ahead]`. Absent: none.
+    RawReadAhead {
+        /// Most that is fetched ahead of a stream.
+        window_kib: Whole = 8..=16_384,
+        /// Sequential streams that are told apart.
+        streams: Whole = 1..=64,
+    }
+
+    /// A controller that compresses: `[compression]`. Absent: content makes no difference.
+    RawCompression {
+        /// Compressed, 4 KiB take a multiple of this on flash: a power of two from 64 to 4,096.
+        unit_bytes: Whole = 64..=PAGE_BYTES,
+    }
+
+    /// Superblocks used with one bit per cell, for what the host has just written.
+    RawSlcCache {
+        /// Data that superblocks hold which are always used this way; the user's capacity is without them.
+        static_mb: Number = MEGABYTES,
+        /// Most data that free superblocks hold which are used this way for a while.
+        dynamic_mb: Number = MEGABYTES,
+        /// Free flash, counted with all its bits per cell, that the dynamic part leaves alone.
+        keep_mb: Number = MEGABYTES,
+        /// tPROG with one bit per cell.
+        program_us: Number = MICROS,
+        /// tR with one bit per cell.
+        read_us: Number = MICROS,
+        /// What becomes of writes while the cache is full: they go `direct` to the rest of the flash, or wait
+        /// for room that folding makes (`fold`).
+        when_full: Word,
+        /// Folding under load: pages folded per page that the host writes into the cache.
+        fold_ratio: Number = 0.0..=16.0,
+        /// Folding at rest: how long the flash core has had no command when it begins.
+        fold_after_ms: Number = 0.0..=1e6,
+        /// What an erase after use with one bit per cell wears, against one after use with all: 0 to 1.
+        cycle_weight: Number = 0.0..=1.0,
+        /// Energy of programming 4 KiB with one bit per cell.
+        program_4k_uj: Number = 0.0..=1e4,
+    }
+
+    /// The drive's own identify data.
+    RawIdentify {
+        /// Model number, at most 40 characters.
+        model: Word,
+        /// Firmware revision, at most 8 characters.
+        firmware: Word,
+        /// PCI vendor.
+        vendor: Sourced<u16>,
+        /// PCI device.
+        device: Sourced<u16>,
+        /// The maker's IEEE OUI, 6 hexadecimal digits.
+        oui: Word,
+        /// Recommended arbitration burst, as a power of two (RAB).
+        arbitration_burst_log2: Sourced<u8>,
+        /// Most data of a command, as a power of two in units of 4 KiB (MDTS).
+        transfer_max_log2: Whole = 1..=8,
+        /// Blocks written atomically, less one (AWUN).
+        atomic_write: Sourced<u16>,
+        /// The same when the power goes (AWUPF).
+        atomic_write_power_fail: Sourced<u16>,
+        /// Outstanding aborts, less one (ACL).
+        aborts_max: Sourced<u8>,
+        /// Outstanding asynchronous event requests, less one (AERL).
+        events_max: Sourced<u8>,
+        /// Entries of the error log, less one (ELPE).
+        error_entries: Sourced<u8>,
+        /// Power states, PS0 first.
+        #[serde(default)]
+        power_states: Vec<RawPowerState>,
+    }
+
+    /// One power state.
+    RawPowerState {
+        /// Most power.
+        max_mw: Number = 0.0..=655_350.0,
+        /// Time to enter.
+        entry_us: Number = 0.0..=4e9,
+        /// Time to leave.
+        exit_us: Number = 0.0..=4e9,
+        /// Whether it serves I/O.
+        operational: Flag,
+    }
+}
