@@ -1,7 +1,8 @@
 """Whole reviews of real storage from the command line: a file and a loop device.
 
-They are small, as all of them is written: 2.5 GiB of the disk while the tests run. Both run the quick suite through fio at the same time. The file's review is interrupted by Ctrl-C
-and the device's killed outright, each after its first test; both must go on and end whole.
+They are small, as all of them is written: 2.5 GiB of the disk while the tests run. Both run the
+quick suite through fio at the same time. The file's review is interrupted by Ctrl-C and the
+device's killed outright, each after its first test; both must go on and end whole.
 """
 
 from __future__ import annotations
