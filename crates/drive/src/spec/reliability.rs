@@ -11,9 +11,6 @@ use super::flash::Geometry;
 use super::key::SpecError;
 use super::schema::RawReliability;
 
-/// Most retries of a profile: real tables have some dozens of entries.
-pub const RETRIES_MAX: u64 = 64;
-
 /// Coefficients of the raw bit error rate; see [`RawReliability`] for the formula.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorRate {

@@ -11,7 +11,6 @@ use super::constants::PAGE_BYTES;
 use super::key::{
     Flag, Key, Number, Numbers, Sourced, SpecError, Whole, WholeRule, Word, sections,
 };
-use super::reliability::RETRIES_MAX;
 
 /// Times of commands and of flash: at most a second.
 const MICROS: RangeInclusive<f64> = 0.0..=1e6;
@@ -461,8 +460,8 @@ sections! {
         codeword_bytes: Whole = power_of_two(PAGE_BYTES),
         /// Wrong bits that it corrects.
         correctable_bits: Whole = 1..=4096,
-        /// Most times a page is read again with other reference voltages.
-        retries_max: Whole = 0..=RETRIES_MAX,
+        /// Most times a page is read again with other reference voltages; real tables have some dozens.
+        retries_max: Whole = 0..=64,
         /// What each retry leaves of the rate, 0 to 1.
         retry_gain: Number = 0.01..=1.0,
         /// Die time of one retry: setting the voltages, and sensing.
