@@ -20,6 +20,7 @@ from typing import Any
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 
 PUBLISHED = {  # MB/s, us: rows S163, S166, S169, S172, S175, S178 of published/figures.csv
     "destroyer": (471.53, 1323.6),
@@ -52,7 +53,7 @@ def run(name: str, text: str, *, scale: float, state: str, variant: str | None) 
     """One replay on the SM951."""
     profile = catalog.load("sm951-ahci-512")
     if variant:
-        profile = profile.with_(variant)
+        profile = changed(profile, [variant])
     drive = _core.VirtualDrive(profile.core, 1)
     if state == "full":
         span = drive.capacity_bytes // FILL_BYTES * FILL_BYTES

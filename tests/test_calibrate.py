@@ -23,6 +23,7 @@ from drivebay.cli.app import app
 from drivebay.common.errors import DrivebayError, Interrupted, UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
+from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.lab import calibrate
 from drivebay.lab.calibrate import (
@@ -107,13 +108,16 @@ SEED_OF_REVIEW = 7
 @pytest.fixture(scope="module")
 def base_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The SM951 with 16 dies of a sixteenth of their blocks, from a file of the user's."""
-    made = catalog.load("sm951-ahci-128").with_(
-        nand__blocks_per_plane=64,
-        nand__bad_superblocks=0,
-        drive__capacity_sectors=14_600_000,
-        gc__threshold_mb=300,
-        gc__target_mb=300,
-        gc__idle__free_mb=600,
+    made = changed(
+        catalog.load("sm951-ahci-128"),
+        [
+            "nand.blocks_per_plane=64",
+            "nand.bad_superblocks=0",
+            "drive.capacity_sectors=14600000",
+            "gc.threshold_mb=300",
+            "gc.target_mb=300",
+            "gc.idle.free_mb=600",
+        ],
     )
     path = tmp_path_factory.mktemp("base") / "small.toml"
     path.write_text(write.text(made, (), name="small", head="for tests"))
@@ -430,12 +434,12 @@ def test_what_is_written_is_read_back_from_a_base_and_whole(tmp_path: Path) -> N
     drive = catalog.load("sm951-ahci-512")
     names = ["nand.read_us", "thermal.throttle.1.on_c"]
     parameters = select_parameters(drive, names)
-    changed = with_values(drive, parameters, (50.0, 75.0), source='a "quoted" source')
-    for made in (changed, changed.with_(thermal__ambient_c=30)):
+    fitted = with_values(drive, parameters, (50.0, 75.0), source='a "quoted" source')
+    for made in (fitted, changed(fitted, ["thermal.ambient_c=30"])):
         path = tmp_path / f"{made.raw['thermal']['ambient_c']['value']}.toml"
         path.write_text(write.text(made, names, name="twin", head="two\nlines"))
         text = path.read_text()
-        assert ("base = " in text) == (made is changed)
+        assert ("base = " in text) == (made is fitted)
         again = catalog.load(path).resolved()
         expected = made.resolved()
         expected["drive"] |= {"name": "twin", "title": again["drive"]["title"]}

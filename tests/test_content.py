@@ -15,6 +15,7 @@ from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
+from drivebay.definitions.modifications import changed
 from drivebay.definitions.suites import Content, Phase, Prepare
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
@@ -135,10 +136,9 @@ def test_fio_fills_with_a_content_and_draws_sizes(file: Path) -> None:
 
 def small(**more: Any) -> VirtualTarget:
     """The SM951 with a sixteenth of its flash; with `[compression]` where asked."""
-    profile = catalog.load("sm951-ahci-512").with_(
-        nand__blocks_per_plane=64,
-        drive__capacity_sectors=56_000_000,
-        gc__idle__free_mb=1000,
+    profile = changed(
+        catalog.load("sm951-ahci-512"),
+        ["nand.blocks_per_plane=64", "drive.capacity_sectors=56000000", "gc.idle.free_mb=1000"],
     )
     if more:
         section = {key: {"value": value, "source": "this test"} for key, value in more.items()}

@@ -34,7 +34,7 @@ from drivebay.common.errors import Cancelled, DrivebayError, EnvironmentProblem
 from drivebay.definitions.suites import Prepare, Stable
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
-from drivebay.targets.fio import tool as fio_tool
+from drivebay.targets.fio.process import working_tool
 from drivebay.targets.fio.target import FioTarget
 
 __all__ = ["file", "keep_the_disk_free"]
@@ -197,7 +197,7 @@ def test_a_fio_stopped_by_others_gives_an_error_not_a_result(file: Path) -> None
 def test_fio_failing_in_a_phase_says_why(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = fio_tool.working_tool(str(file), shown="file")
+    real = working_tool(str(file), shown="file")
     fake = tmp_path / "bin" / "fio"
     fake.parent.mkdir()
     fake.write_text(
@@ -215,7 +215,7 @@ def test_fio_failing_in_a_phase_says_why(
 def test_libaio_stands_in_where_io_uring_is_refused(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = fio_tool.working_tool(str(file), shown="file")
+    real = working_tool(str(file), shown="file")
     fake = tmp_path / "bin" / "fio"
     fake.parent.mkdir()
     fake.write_text(

@@ -21,6 +21,7 @@ import pytest
 
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
+from drivebay.definitions.modifications import changed
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -87,7 +88,7 @@ def _holds(figure: dict[str, Any], bound_percent: float) -> bool:
 def test_a_heatsink_lifts_random_writes_by_the_published_ratio() -> None:
     """AnandTech 9396: 10,873 IOPS with a heatsink, 7,878 without."""
     (test,) = suites.load("anandtech-2015").selected(("consistency-default",)).tests
-    profile = catalog.load("sm951-ahci-512").with_("heatsink")
+    profile = changed(catalog.load("sm951-ahci-512"), ["heatsink"])
     (phase,) = VirtualTarget(profile).run_test(test, seed=1, progress=Progress())
     steady = np.asarray(phase.series["writes"])[-400:].mean()
     assert abs(steady / 10_873 - 1) * 100 <= BOUND_PERCENT

@@ -22,10 +22,11 @@ from test_results import content
 from drivebay import results, review
 from drivebay.common import memory, provenance
 from drivebay.common.errors import EnvironmentProblem, Interrupted, UserError
+from drivebay.common.seeds import SEED_MAX, derived_seed
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Test
 from drivebay.review import plan as planning
-from drivebay.review import resume, seeds
+from drivebay.review import resume
 
 HERE = Path(__file__).parent
 
@@ -363,11 +364,11 @@ def test_resume_on_another_machine_warns_for_a_real_drive(
     assert len(warned) == 1 and "kernel was" in warned[0] and "Linux 99" in warned[0]
 
 
-@given(seed=st.integers(0, seeds.SEED_MAX), test_id=st.text(max_size=20))
-def test_step_seeds_are_in_range_and_differ_by_test(seed: int, test_id: str) -> None:
-    drawn = review.step_seed(seed, test_id)
-    assert 0 <= drawn <= seeds.SEED_MAX
-    assert drawn == review.step_seed(seed, test_id) != review.step_seed(seed, test_id + "x")
+@given(seed=st.integers(0, SEED_MAX), test_id=st.text(max_size=20))
+def test_derived_seeds_are_in_range_and_differ_by_name(seed: int, test_id: str) -> None:
+    drawn = derived_seed(seed, test_id)
+    assert 0 <= drawn <= SEED_MAX
+    assert drawn == derived_seed(seed, test_id) != derived_seed(seed, test_id + "x")
 
 
 def test_default_jobs_leave_memory_for_the_maps(monkeypatch: pytest.MonkeyPatch) -> None:

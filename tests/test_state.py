@@ -11,9 +11,11 @@ import pytest
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 
-PROFILE = catalog.load("sm951-ahci-512").with_(
-    nand__blocks_per_plane=64, drive__capacity_sectors=56_000_000, gc__idle__free_mb=1000
+PROFILE = changed(
+    catalog.load("sm951-ahci-512"),
+    ["nand.blocks_per_plane=64", "drive.capacity_sectors=56000000", "gc.idle.free_mb=1000"],
 )
 SMALL = PROFILE.core
 

@@ -8,19 +8,14 @@ import pytest
 
 from drivebay import _core
 from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 
 
-def small(*variants: str, **changes: Any) -> _core.VirtualDrive:
+def small(*changes: str) -> _core.VirtualDrive:
     """The SM951 with NVMe firmware and a sixteenth of its flash."""
-    profile = catalog.load("sm951-nvme-256").with_(
-        *variants,
-        nand__blocks_per_plane=64,
-        drive__capacity_sectors=28_000_000,
-        gc__threshold_mb=50,
-        gc__idle__free_mb=1000,
-        **changes,
-    )
-    return _core.VirtualDrive(profile.core, 1)
+    words = ["nand.blocks_per_plane=64", "drive.capacity_sectors=28000000"]
+    words += ["gc.threshold_mb=50", "gc.idle.free_mb=1000", *changes]
+    return _core.VirtualDrive(changed(catalog.load("sm951-nvme-256"), words).core, 1)
 
 
 def run(drive: _core.VirtualDrive, **changes: Any) -> _core.RunResult:
@@ -42,9 +37,9 @@ def mb_per_s(columns: _core.RunResult) -> float:
 
 def test_a_slower_slot_gives_the_slower_result() -> None:
     # One lane of PCIe 3.0 with 24 bytes around every 128.
-    one_lane = small(host__slot__lanes=1)
+    one_lane = small("host.slot.lanes=1")
     assert mb_per_s(run(one_lane)) == pytest.approx(984.6 * 128 / 152, rel=0.01)
-    first = small(host__slot__generation=1, host__slot__lanes=2)
+    first = small("host.slot.generation=1", "host.slot.lanes=2")
     assert mb_per_s(run(first)) == pytest.approx(500 * 128 / 152, rel=0.01)
 
 

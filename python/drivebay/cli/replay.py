@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +22,7 @@ from drivebay.common.errors import (
     Interrupted,
     UserError,
 )
+from drivebay.common.threads import repeated
 
 if TYPE_CHECKING:
     from drivebay.analysis.storage_bench import StorageBench
@@ -342,7 +340,7 @@ def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
         run.lock(say_once),
         signals.heard(run.job.control.stop),
         status(LINE_EVERY_S) as show,
-        _repeated(lambda: show(_now(run, found))),
+        repeated(lambda: show(_now(run, found)), every_s=1.0),
     ):
         done = run.play()
     _say_problems(done)
@@ -367,24 +365,6 @@ def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
     else:
         table(("figure", "value"), _real_rows(done.figures), right=(1,))
     _raise_failure(done)
-
-
-@contextlib.contextmanager
-def _repeated(call: Callable[[], None]) -> Iterator[None]:
-    """Inside, the function is called once a second from another thread."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.wait(1.0):
-            call()
-
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _now(run: RealReplay, found: Survey) -> str:

@@ -14,12 +14,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from drivebay.common.errors import UserError
-from drivebay.definitions.profiles import WHAT_IF, Profile, from_resolved
+from drivebay.definitions.profiles import Profile, from_resolved
 
+WHAT_IF = "what-if, given by the user"
 SECTOR_BYTES = 512
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 OVER_PROVISIONING_PERCENT_MAX = 90.0
 EXAMPLES = "--set heatsink, --set over_provisioning=25%, --set link=pcie2x4"
+
+Raw = dict[str, Any]
+Applied = tuple[str, str]
+"""How a change is named if the core refuses the drive, and the hint then."""
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
@@ -35,24 +40,60 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     >>> drive.interface, drive.raw["thermal"]["ambient_c"]["value"]
     ('AHCI, PCIe 2.0 x4', 30)
     """
-    for word in words:
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not equals and name not in FLAGS:
-            profile = _variant(profile, name)
-        elif name in SHORT:
-            profile = SHORT[name](profile, value)
-        else:
-            profile = _value(profile, name, value)
-    return profile
+    raw = profile.resolved()
+    applied = [_apply(profile, raw, word) for word in words]
+    try:
+        return from_resolved(raw) if words else profile
+    except UserError as problem:
+        if len(words) > 1:  # the first that is not possible after those before it
+            for word in words:
+                profile = changed(profile, [word])
+        name, hint = applied[-1]
+        message = problem.message.removeprefix("profile: ")
+        raise UserError(f"--set {name}: {message}", hint) from None
 
 
-def _variant(profile: Profile, name: str) -> Profile:
+def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
+    name, equals, value = (part.strip() for part in word.partition("="))
+    if equals and name not in SHORT:
+        return _value(profile.name, raw, name, value)
+    if not equals and name not in FLAGS:
+        _variant(profile, raw, name)
+        words = name
+    else:
+        words, values = SHORT[name](raw, value)
+        for path, one in values.items():
+            _put(raw, path, {"value": one, "source": f"{WHAT_IF}: {words}"})
+    return words, f"possible are, for example: {EXAMPLES}"
+
+
+def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:
+    """Puts a leaf at a path like `thermal.throttle.0.on_c`."""
+    *path, last = dotted.split(".")
+    node: Any = raw
+    try:
+        for key in path:
+            node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+        # A what-if may leave the range that was plausible for the original.
+        node[last] = dict(leaf)
+    except (IndexError, ValueError, TypeError, AttributeError):
+        raise UserError(
+            f"'{dotted}' is not a value of this profile", "names are section.key, as in the profile"
+        ) from None
+
+
+def _variant(profile: Profile, raw: Raw, name: str) -> None:
     if name in profile.variants:
-        return profile.with_(name)
-    known = [*profile.variants, *SHORT]
-    if name in SHORT or name in _leaves(profile):
-        raise UserError(f"--set {name}: a value is missing", f"--set {_example(profile, name)}")
-    close = difflib.get_close_matches(name, known, n=1)
+        for path, leaf in raw["variants"][name].items():
+            if path != "title":
+                _put(raw, path, leaf)
+        return
+    leaves = _leaves(raw)
+    if name in SHORT or name in leaves:
+        shorts = {"over_provisioning": "over_provisioning=25%", "link": "link=pcie2x4"}
+        example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
+        raise UserError(f"--set {name}: a value is missing", f"--set {example}")
+    close = difflib.get_close_matches(name, [*profile.variants, *SHORT], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise UserError(
         f"--set {name}: {profile.name} has no such variant; it has "
@@ -61,7 +102,7 @@ def _variant(profile: Profile, name: str) -> Profile:
     )
 
 
-def _over_provisioning(profile: Profile, value: str) -> Profile:
+def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """The share of the user's capacity that is given to the drive as spare space.
 
     As if the host left it unused: collection begins at the same amount of free flash as before,
@@ -75,15 +116,15 @@ def _over_provisioning(profile: Profile, value: str) -> Profile:
             f"{OVER_PROVISIONING_PERCENT_MAX:g}%, the share of the capacity that is left unused",
             "--set over_provisioning=25%",
         )
-    sectors = int(profile.raw["drive"]["capacity_sectors"]["value"])
+    sectors = int(raw["drive"]["capacity_sectors"]["value"])
     kept = round(sectors * (100 - percent) / 100) // SECTOR_ALIGN * SECTOR_ALIGN
     taken_mb = (sectors - kept) * SECTOR_BYTES / 1e6
-    threshold_mb = float(profile.raw["gc"]["threshold_mb"]["value"]) + taken_mb
+    threshold_mb = float(raw["gc"]["threshold_mb"]["value"]) + taken_mb
     values = {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
-    return _with(profile, values, f"over_provisioning = {percent:g} %")
+    return f"over_provisioning = {percent:g} %", values
 
 
-def _link(profile: Profile, value: str) -> Profile:
+def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """A PCIe generation and a number of lanes."""
     match = re.fullmatch(r"pcie\s*([1-5])(?:\.0)?\s*x(\d+)", value.lower())
     if match is None:
@@ -93,32 +134,30 @@ def _link(profile: Profile, value: str) -> Profile:
         )
     generation, lanes = int(match[1]), int(match[2])
     values = {"link.generation": generation, "link.lanes": lanes}
-    return _with(profile, values, f"link = PCIe {generation}.0 x{lanes}")
+    return f"link = PCIe {generation}.0 x{lanes}", values
 
 
-def _ignore_flush(profile: Profile, value: str) -> Profile:
+def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """A drive that lies: flushes and forced writes are acknowledged, but nothing is made safe."""
     if value not in ("", "true", "false"):
         raise UserError(f"--set ignore_flush={value}: must be true or false", "--set ignore_flush")
     lies = value != "false"
-    return _with(
-        profile, {"write_buffer.ignore_flush": lies}, f"ignore_flush = {str(lies).lower()}"
-    )
+    return f"ignore_flush = {str(lies).lower()}", {"write_buffer.ignore_flush": lies}
 
 
-SHORT: dict[str, Callable[[Profile, str], Profile]] = {
+SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "link": _link,
     "ignore_flush": _ignore_flush,
 }
-"""Short names that stand for values of the profile."""
+"""Short names that stand for values of the profile: the change in words, and the values."""
 
 FLAGS = {"ignore_flush"}
 """Those of them that need no value."""
 
 
-def _value(profile: Profile, name: str, given: str) -> Profile:
-    leaves = _leaves(profile)
+def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
+    leaves = _leaves(raw)
     paths = [path for path in leaves if path == name or path.endswith(f".{name}")]
     if name in leaves:
         paths = [name]
@@ -132,18 +171,13 @@ def _value(profile: Profile, name: str, given: str) -> Profile:
         close = difflib.get_close_matches(name, [*leaves, *endings, *SHORT], n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise UserError(
-            f"--set {name}: {profile.name} has no such value",
+            f"--set {name}: {drive} has no such value",
             f"{hint}possible are, for example: {EXAMPLES}, or any section.key=value of its profile",
         )
     path = paths[0]
-    value = _parsed(path, given, leaves[path])
-    try:
-        return profile.with_(**{path.replace(".", "__"): value})
-    except UserError as problem:
-        now = json.dumps(leaves[path])
-        raise UserError(
-            f"--set {path}={given}: {problem.message}", f"it is {now}: --set {path}={now}"
-        ) from None
+    _put(raw, path, {"value": _parsed(path, given, leaves[path]), "source": WHAT_IF})
+    now = json.dumps(leaves[path])
+    return f"{path}={given}", f"it is {now}: --set {path}={now}"
 
 
 def _parsed(path: str, given: str, before: Any) -> Any:
@@ -164,21 +198,7 @@ def _parsed(path: str, given: str, before: Any) -> Any:
     return value
 
 
-def _with(profile: Profile, values: Mapping[str, Any], words: str) -> Profile:
-    """Sets values whose source says in words what was asked for."""
-    raw = profile.resolved()
-    for path, value in values.items():
-        section, _, key = path.partition(".")
-        raw[section][key] = {"value": value, "source": f"{WHAT_IF}: {words}"}
-    try:
-        return from_resolved(raw)
-    except UserError as problem:
-        raise UserError(
-            f"--set {words}: {problem.message}", f"possible are, for example: {EXAMPLES}"
-        ) from None
-
-
-def _leaves(profile: Profile) -> dict[str, Any]:
+def _leaves(raw: Raw) -> dict[str, Any]:
     """Every single value of the profile by its dotted path."""
 
     def below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -188,9 +208,4 @@ def _leaves(profile: Profile) -> dict[str, Any]:
             for key, inner in node.items() if isinstance(node, Mapping) else enumerate(node):
                 yield from below(inner, f"{path}.{key}" if path else str(key))
 
-    return dict(below({key: value for key, value in profile.raw.items() if key != "variants"}, ""))
-
-
-def _example(profile: Profile, name: str) -> str:
-    shorts = {"over_provisioning": "over_provisioning=25%", "link": "link=pcie2x4"}
-    return shorts.get(name) or f"{name}={json.dumps(_leaves(profile)[name])}"
+    return dict(below({key: value for key, value in raw.items() if key != "variants"}, ""))

@@ -24,8 +24,6 @@ from drivebay import _core
 from drivebay.common import data
 from drivebay.common.errors import EnvironmentProblem, UserError
 
-WHAT_IF = "what-if, given by the user"
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -39,7 +37,7 @@ class Profile:
     @cached_property
     def core(self) -> _core.Profile:
         """The profile resolved by the core; raises UserError naming the field that is wrong."""
-        return _core.Profile(json.dumps(self.raw, sort_keys=True, allow_nan=True))
+        return _core.Profile(self.json())
 
     @property
     def name(self) -> str:
@@ -73,7 +71,7 @@ class Profile:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Names that `with_` accepts."""
+        """Names of the profile's own sets of changes, such as "heatsink"."""
         return tuple(self.raw.get("variants", {}))
 
     def resolved(self) -> dict[str, Any]:
@@ -83,40 +81,6 @@ class Profile:
     def json(self) -> str:
         """The profile as the core reads it; the same text for the same profile."""
         return json.dumps(self.raw, sort_keys=True)
-
-    def with_(self, *variants: str, **changes: Any) -> Profile:
-        """A changed drive, for what-ifs.
-
-        Parameters
-        ----------
-        variants : names of the profile's own sets of changes, such as "heatsink".
-        changes : values by dotted name with `__` for the dot, `thermal__ambient_c=35`; their source
-            becomes "what-if".
-
-        Raises
-        ------
-        UserError
-            If a name is unknown or a value is not allowed.
-
-        >>> heat = load("sm951-ahci-512").with_("heatsink", thermal__ambient_c=30).raw["thermal"]
-        >>> heat["resistance_k_per_w"]["value"], heat["ambient_c"]["value"]
-        (4, 30)
-        """
-        raw = self.resolved()
-        for variant in variants:
-            known = raw.get("variants", {})
-            if variant not in known:
-                raise UserError(
-                    f"variant '{variant}' is unknown for {self.name}; must be one of "
-                    f"{', '.join(known) or '(it has none)'}",
-                    _closest(variant, known) or "change single values: section.key=value",
-                )
-            for key, leaf in known[variant].items():
-                if key != "title":
-                    _set(raw, key, leaf, optional=True)
-        for key, value in changes.items():
-            _set(raw, key.replace("__", "."), {"value": value, "source": WHAT_IF})
-        return _checked(raw, where=f"{self.name} with changes")
 
 
 def names() -> tuple[str, ...]:
@@ -232,30 +196,6 @@ def _checked(raw: dict[str, Any], *, where: str) -> Profile:
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
     except UserError as problem:
         raise UserError(f"{where}: {problem.message}", problem.hint) from None
-
-
-def _set(
-    raw: dict[str, Any], dotted: str, leaf: Mapping[str, Any], *, optional: bool = False
-) -> None:
-    """Replaces the leaf at a path like `thermal.throttle.0.on_c`; adds it if `optional`."""
-    *path, last = dotted.split(".")
-    node: Any = raw
-    try:
-        for key in path:
-            if optional and isinstance(node, dict):
-                node.setdefault(key, {})
-            node = node[int(key)] if isinstance(node, list) else node[key]
-        old = node.get(last, leaf) if optional and isinstance(node, dict) else node[last]
-    except (KeyError, IndexError, ValueError, TypeError):
-        raise UserError(
-            f"'{dotted}' is not a value of this profile", "names are section.key, as in the profile"
-        ) from None
-    if not (isinstance(old, dict) and "value" in old):
-        raise UserError(
-            f"'{dotted}' is not a single value", "names are section.key, as in the profile"
-        )
-    # A what-if may leave the range that was plausible for the original.
-    node[last] = dict(leaf)
 
 
 def _closest(name: str, known: Iterable[str]) -> str:

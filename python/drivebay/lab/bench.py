@@ -15,6 +15,7 @@ import numpy  # noqa: F401  # here, as Ctrl-C while the core imports it would be
 
 from drivebay import _core
 from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 
 DRIVE = "sm951-ahci-512"
 SEED = 1
@@ -37,7 +38,7 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
         process's peak memory so far; waf, None where nothing was written.
     """
     # Cool by decree: what is measured is the model's speed, not a drive at 75 MB/s.
-    profile = catalog.load(DRIVE).with_(thermal__resistance_k_per_w=0.1)
+    profile = changed(catalog.load(DRIVE), ["thermal.resistance_k_per_w=0.1"])
     drive = _core.VirtualDrive(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
     fill = _load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity)

@@ -16,9 +16,9 @@ from drivebay.analysis import Measured
 from drivebay.analysis.measure import measure
 from drivebay.common import signals
 from drivebay.common.errors import Cancelled, Interrupted
+from drivebay.common.seeds import derived_seed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.review.seeds import step_seed
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.states import Kept
 from drivebay.targets.virtual.target import VirtualTarget
@@ -48,7 +48,7 @@ class Worker:
         assert self._target is not None, "set_profile comes first"
         self._progress = Progress()
         self._target.check((test,))
-        seed = step_seed(self._seed, test.id)
+        seed = derived_seed(self._seed, test.id)
         return measure(test, self._target.run_test(test, seed=seed, progress=self._progress))
 
     def cancel(self) -> None:

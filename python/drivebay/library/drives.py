@@ -96,15 +96,12 @@ class Drive(Profile):
             text = value if isinstance(value, str) else json.dumps(value)
             words.append(f"{key.replace('__', '.')}={text}")
         try:
-            return _drive(changed(self._plain(), words))
+            return _drive(changed(self, words))
         except UserError as problem:
             message, hint = (
                 text.replace("--set ", "with_: ") for text in (problem.message, problem.hint)
             )
             raise UserError(message, hint) from None
-
-    def _plain(self) -> Profile:
-        return Profile(self.raw)
 
     def value(self, name: str) -> Any:
         """A single value by its dotted name, "thermal.ambient_c".

@@ -42,16 +42,36 @@ TELEMETRY_SCHEMA = pa.schema(
 STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
 
 
-def measured_series(**columns: Any) -> pa.Table:
-    """A series of a real drive: the columns of I/Os and latency, one value for each second. Latency
-    is unknown where nothing completed; what sensors say is not in it yet."""
+SENSORS = ("temperature_c", "power_w", "throttle_stage")
+
+
+def one_second_series(**columns: Any) -> pa.Table:
+    """A phase's series from its columns, one value for each second. Latency is unknown where
+    nothing completed, and so is what a sensor says that is not given."""
     rows = len(columns["reads"])
     idle = columns["reads"] + columns["writes"] == 0
     columns["latency_ns_mean"] = pa.array(columns["latency_ns_mean"], pa.float64(), mask=idle)
     unknown = idle | (columns["latency_ns_max"] == 0)
     columns["latency_ns_max"] = pa.array(columns["latency_ns_max"], pa.int64(), mask=unknown)
-    sensors = dict.fromkeys(("temperature_c", "power_w", "throttle_stage"), [None] * rows)
-    return pa.table({"second": range(rows), **columns, **sensors}, schema=SERIES_SCHEMA)
+    absent = dict.fromkeys(SENSORS, [None] * rows)
+    return pa.table({"second": range(rows), **absent, **columns}, schema=SERIES_SCHEMA)
+
+
+def core_histogram(**directions: Any) -> pa.Table:
+    """The table of the core's histograms (`_core.Histogram`), by direction."""
+    return pa.concat_tables(
+        pa.table(
+            {
+                "direction": [direction] * len(latency.count),
+                **{
+                    name: getattr(latency, name).astype("int64")
+                    for name in HISTOGRAM_SCHEMA.names[1:]
+                },
+            },
+            schema=HISTOGRAM_SCHEMA,
+        )
+        for direction, latency in directions.items()
+    )
 
 
 def histogram(rows: Iterable[tuple[str, int, int, int]]) -> pa.Table:

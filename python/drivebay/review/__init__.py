@@ -6,7 +6,6 @@ To follow one review, read `engine.run` from the top.
 
 from drivebay.review.engine import run
 from drivebay.review.plan import Plan, Planned, make_plan
-from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
 
-__all__ = ["SEED_MAX", "Plan", "Planned", "Silent", "Sink", "make_plan", "run", "step_seed"]
+__all__ = ["Plan", "Planned", "Silent", "Sink", "make_plan", "run"]

@@ -30,6 +30,7 @@ from drivebay.common.errors import (
     Interrupted,
     UserError,
 )
+from drivebay.common.seeds import SEED_MAX, derived_seed
 from drivebay.definitions.suites import Suite, Test
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
@@ -37,7 +38,6 @@ from drivebay.results.records import PhaseResult
 from drivebay.results.writing import Taken
 from drivebay.review import resume as resuming
 from drivebay.review.plan import Plan, Planned, copies_max, default_jobs, make_plan
-from drivebay.review.seeds import SEED_MAX, step_seed
 from drivebay.review.sink import Silent, Sink
 from drivebay.targets.base import Progress, Target
 
@@ -164,7 +164,7 @@ def _open_folder(
         target=block,
         host=provenance.host(),
         steps=tuple(
-            StepEntry(id=test.id, title=test.title, seed=step_seed(seed, test.id))
+            StepEntry(id=test.id, title=test.title, seed=derived_seed(seed, test.id))
             for test in suite.tests
         ),
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import process as fio_run
 from drivebay.targets.fio.parse import Recorder
-from drivebay.targets.fio.tool import Tool
+from drivebay.targets.fio.process import Tool
 
 HERE = Path(__file__).resolve().parent
 JOB = """\

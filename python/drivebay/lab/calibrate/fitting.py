@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.calibrate import write
@@ -33,7 +34,6 @@ from drivebay.lab.calibrate.parameters import Parameter, select_parameters, with
 from drivebay.lab.calibrate.rows import rows_experiment
 from drivebay.lab.calibrate.search import GOOD, Problem, derivatives, global_search, local_search
 from drivebay.lab.validate import load_plan
-from drivebay.review.seeds import SEED_MAX
 from drivebay.targets.virtual.states import workers_with_states
 
 EVALUATIONS_EACH = 25

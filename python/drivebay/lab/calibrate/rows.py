@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from drivebay.analysis import Measured
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
 from drivebay.lab.calibrate.observations import Observation, Relation
@@ -40,8 +41,8 @@ class RowsExperiment(Experiment):
         run = Run(job.drive, job.test)
         shared = frozenset(one.name for one in parameters if self.moves(job, one))
         member = catalog.load(run.profile)
-        changed = with_values(member, parameters, values, only=shared) if shared else member
-        return changed.with_(*run.variants)
+        fitted = with_values(member, parameters, values, only=shared) if shared else member
+        return changed(fitted, run.variants)
 
     def moves(self, job: Job, parameter: Parameter) -> bool:
         """Whether value and source are the fitted drive's."""

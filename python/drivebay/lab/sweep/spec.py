@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from drivebay.common.errors import UserError
+from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Prepare, Workload
 from drivebay.definitions.suites.model import Id
@@ -24,7 +25,6 @@ FILE_BYTES_MAX = 1_000_000
 PARAMETERS_MAX = 20
 POINTS_MAX = 100_000
 RUNS_MAX = 1_000_000
-SEED_MAX = 2**53 - 1
 EXAMPLE = "docs/concepts/sweeps.md has examples to copy"
 RESERVED = frozenset(
     {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}

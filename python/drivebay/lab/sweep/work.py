@@ -21,11 +21,11 @@ import pyarrow as pa
 from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.measure import measure
 from drivebay.common.errors import DrivebayError
+from drivebay.common.seeds import derived_seed
 from drivebay.lab.sweep import plan as plans
 from drivebay.lab.sweep.plan import Plan, Point
 from drivebay.lab.sweep.spec import RESERVED
 from drivebay.lab.sweep.store import Store
-from drivebay.review.seeds import step_seed
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -67,7 +67,7 @@ def row(plan: Plan, point: Point) -> pa.Table:
     with contextlib.closing(VirtualTarget(profile)) as target:
         target.check((test,))
         target.expect((test,), seed=point.seed, copies_max=0)
-        seed = step_seed(point.seed, test.id)
+        seed = derived_seed(point.seed, test.id)
         phases = target.run_test(test, seed=seed, progress=Progress())
     found = measure(test, phases)
     known: dict[str, Any] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from drivebay.analysis import Measured
 from drivebay.common.errors import Interrupted
 from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.pool import Pool, Worker
 from drivebay.lab.validate.plan import Plan, Run
@@ -62,4 +63,4 @@ def _groups(plan: Plan) -> list[list[Run]]:
 
 
 def _profile(run: Run) -> Profile:
-    return catalog.load(run.profile).with_(*run.variants)
+    return changed(catalog.load(run.profile), run.variants)

@@ -10,9 +10,9 @@ Leaves out: everything that does I/O. Nothing here lets fio create, extend or sh
 
 from __future__ import annotations
 
-import hashlib
 import os
 
+from drivebay.common.seeds import derived_seed
 from drivebay.definitions.suites import Content, Workload
 
 TARGET_VARIABLE = "DRIVEBAY_TARGET"
@@ -59,13 +59,8 @@ _OFFSETS = {
 
 
 def phase_seed(seed: int, label: str) -> int:
-    """A seed of its own for each phase, so that no two draw the same addresses; 0 to 2**62.
-
-    >>> phase_seed(1, "qd1") == phase_seed(1, "qd2")
-    False
-    """
-    digest = hashlib.sha256(f"{seed}/{label}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 2
+    """A seed of its own for each phase, so that no two draw the same addresses; 0 to 2**62."""
+    return derived_seed(seed, label, bits=62)
 
 
 def phase_job(

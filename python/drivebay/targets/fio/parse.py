@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Stable
-from drivebay.results.records import histogram, measured_series
+from drivebay.results.records import histogram, one_second_series
 
 OLDEST = (3, 25)
 NEWEST = (3, 41)
@@ -302,7 +302,7 @@ class Recorder:
         reads, writes = self._differences("reads"), self._differences("writes")
         ios = reads + writes
         latency = np.diff(self._cumulative("latency_ns_sum"), prepend=0.0)
-        return measured_series(
+        return one_second_series(
             reads=reads,
             writes=writes,
             read_bytes=self._bytes(reads, "read"),

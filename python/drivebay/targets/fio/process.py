@@ -1,4 +1,4 @@
-"""One fio process: started, asked for its figures every second, stopped, waited for.
+"""The fio of this machine; one process of it: started, asked each second, stopped, waited for.
 
 Sources: fio's HOWTO (SIGUSR1 prints the running figures); measured here with 3.25 to 3.41: the
 answer comes 1 ms after the signal and costs 1 ms of a helper thread. `--status-interval=1` prints
@@ -8,7 +8,7 @@ of its, and the spread over the seconds would come out 10 % too small.
 fio runs in its own session, so that Ctrl-C reaches drivebay only, which then stops it; the kernel
 sends it SIGTERM if drivebay dies; with `thread=1` it has no children of its own.
 
-Leaves out: what the figures mean (fio_parse) and what fio is told (fio_job).
+Leaves out: what the figures mean (parse) and what fio is told (job).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import json
 import os
 import queue
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,22 +29,26 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import IO
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.base import Progress
-from drivebay.targets.fio.job import TARGET_VARIABLE
+from drivebay.targets.fio.job import TARGET_VARIABLE, probe_job
 from drivebay.targets.fio.parse import (
     Document,
     Recorder,
     documents,
     has_begun,
     job_error,
+    parse_version,
     runtime_ms,
 )
-from drivebay.targets.fio.tool import ARGUMENTS, Tool, first_line
 
+ENGINES = ("io_uring", "libaio")
+"""io_uring is refused in many containers; libaio then does the same work."""
+ARGUMENTS = ("--output-format=json+", "--eta=never", "-")
 STOPPED_EXIT_CODE = 128
 POLL_S = 0.25
 FIRST_ASK_S = 0.05
@@ -66,6 +71,72 @@ _EXEC = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); "
     "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])"
 )
+
+
+@dataclass(frozen=True)
+class Tool:
+    """The fio to use: its path, its version as it says it, and the engine that works here."""
+
+    path: str
+    version: str
+    engine: str
+
+
+def working_tool(target_path: str, *, shown: str) -> Tool:
+    """Find fio, know its version, and the first engine by which it can read the target.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If there is no fio, it is of an unknown version, or it cannot read the target.
+    """
+    found = shutil.which("fio")
+    if found is None:
+        raise EnvironmentProblem(
+            "fio is not installed; files and block devices are tested through it",
+            "apt install fio",
+        )
+    path = os.path.realpath(found)
+    version = _once(path, ["--version"], "", "").stdout.strip()
+    parse_version(version)
+    complaints = []
+    fd = os.open(target_path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for engine in ENGINES:
+            job, target = probe_job(engine=engine), f"/proc/{os.getpid()}/fd/{fd}"
+            answer = _once(path, list(ARGUMENTS), job, target)
+            if answer.returncode == 0:
+                return Tool(path, version, engine)
+            complaints.append(first_line(answer.stderr))
+    finally:
+        os.close(fd)
+    raise EnvironmentProblem(
+        f"fio cannot read {shown} by {' or '.join(ENGINES)}: {complaints[0]}",
+        "look for the cause with: dmesg | tail",
+    )
+
+
+def _once(
+    fio: str, arguments: list[str], job: str, target: str
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            [fio, *arguments],
+            input=job,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: target},
+            cwd="/",
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise EnvironmentProblem(f"{fio} cannot be run: {problem}", "apt install fio") from None
+
+
+def first_line(stderr: str) -> str:
+    """The first line of complaint that says something."""
+    return next((line.strip() for line in stderr.splitlines() if line.strip()), "no reason given")
 
 
 class Fio:

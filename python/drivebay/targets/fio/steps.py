@@ -24,10 +24,9 @@ from drivebay.targets import rounds
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import job as fio_job
 from drivebay.targets.fio import process as fio_run
-from drivebay.targets.fio import trim_phase
 from drivebay.targets.fio.parse import Recorder
-from drivebay.targets.fio.tool import Tool
-from drivebay.targets.fio.trim import Check
+from drivebay.targets.fio.process import Tool
+from drivebay.targets.fio.trim import Check, errors_told, read_phase
 from drivebay.targets.replay import phase as replay_phase
 from drivebay.targets.safety.erase import EraseError
 from drivebay.targets.safety.purge import discard, purge
@@ -427,14 +426,14 @@ class Steps:
             size, reads = half.extent_bytes, half.reads
             self.trim = Check(self.handle, seed=self.seed, stretch_bytes=size, reads=reads)
         check = self.trim
-        with trim_phase.errors_told(self.handle.target.given):
+        with errors_told(self.handle.target.given):
             if half.discard:
                 self.written.stretches = []
                 check.discard()
             else:
                 check.write()
             self.environment.begin_phase()
-            result, zero = trim_phase.read(phase, check, self.parts.share)
+            result, zero = read_phase(phase, check, self.parts.share)
             kept = self.environment.end_phase(replace(result, artefacts=self.artefacts), zero)
             if half.discard:
                 self.environment.say(trim=check.judged().record())

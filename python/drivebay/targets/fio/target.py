@@ -19,8 +19,8 @@ from drivebay.definitions.suites import Test
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE
+from drivebay.targets.fio.process import Tool, working_tool
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
-from drivebay.targets.fio.tool import Tool, working_tool
 from drivebay.targets.safety import locks, target_device
 from drivebay.targets.safety.in_use import drive_below, orphans
 from drivebay.targets.telemetry.environment import Environment

@@ -6,7 +6,9 @@ Express NVM Command Set 1.0, Identify Namespace, DLFEAT; ATA/ATAPI Command Set 4
 words 69 and 169, as hdparm(8) shows them. A file's hole reads as zeros by fallocate(2).
 
 The pattern lies at both ends and in the middle. Its outer quarters are not discarded and must stay.
-Reads go past the page cache, several times, with a descriptor of their own each time.
+Reads go past the page cache, several times, with a descriptor of their own each time. A phase's
+figures are of the reads alone, 4 KiB at queue depth 1; a pause between two rounds of them is no
+part of their latencies.
 
 Leaves out: whether the drive uses the freed blocks (that shows in write rates), and NVMe drives'
 answers to reads of deallocated blocks with an error (DULBE), which show as a failed read.
@@ -14,20 +16,38 @@ answers to reads of deallocated blocks with an error (DULBE), which show as a fa
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import pyarrow as pa
+
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.definitions.suites import Phase
+from drivebay.results.records import PhaseResult, histogram, one_second_series
 from drivebay.targets.safety.erase import EraseError, bus_of, program
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
 from drivebay.targets.safety.target_device import ExclusiveHandle
-from drivebay.targets.trim_verdict import READS, STRETCH_BYTES, Claims, Reads, Validation, starts
+from drivebay.targets.trim_verdict import (
+    BLOCK_BYTES,
+    READS,
+    STRETCH_BYTES,
+    Claims,
+    Reads,
+    Validation,
+    starts,
+)
 
+BIN_BITS = 6
+"""Bins are at most 1/64 of their start wide: under 1.6 %, as everywhere."""
 BETWEEN_READS_S = 0.5
 """Before every later round of reads; guess: gives a drive that trims lazily the time to."""
 
@@ -225,3 +245,70 @@ def _said(name: str, *arguments: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout if done.returncode == 0 else ""
+
+
+# --- a half of a validation as a phase of a test --------------------------------------------------
+
+
+@contextlib.contextmanager
+def errors_told(shown: str) -> Iterator[None]:
+    """An I/O error of the drive `shown` as one of ours."""
+    try:
+        yield
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{shown}: TRIM cannot be validated: {problem.strerror}",
+            "look for the cause with: dmesg | tail",
+        ) from None
+
+
+def read_phase(phase: Phase, check: Check, step: Step) -> tuple[PhaseResult, float]:
+    """The phase's result, and when its first read began (monotonic clock); raises as `Check`."""
+    timed = check.read(step)
+    zero = timed.ended_s[0] - timed.took_ns[0] / 1e9
+    reads = len(timed.took_ns)
+    result = PhaseResult(
+        label=phase.label,
+        workload=phase.workload,
+        duration_s=timed.ended_s[-1] - zero,
+        reads=reads,
+        writes=0,
+        read_bytes=reads * BLOCK_BYTES,
+        write_bytes=0,
+        series=_series(timed, zero),
+        histogram=histogram(
+            ("read", *one, count)
+            for one, count in sorted(Counter(map(bin_of, timed.took_ns)).items())
+        ),
+    )
+    return result, zero
+
+
+def _series(timed: Timed, zero: float) -> pa.Table:
+    seconds = (np.array(timed.ended_s) - zero).astype(int)
+    took = np.array(timed.took_ns)
+    rows = int(seconds[-1]) + 1
+    count = np.bincount(seconds, minlength=rows)
+    total = np.bincount(seconds, weights=took, minlength=rows)
+    highest = np.zeros(rows, dtype=np.int64)
+    np.maximum.at(highest, seconds, took)
+    none = np.zeros(rows, dtype=np.int64)
+    return one_second_series(
+        reads=count,
+        writes=none,
+        read_bytes=count * BLOCK_BYTES,
+        write_bytes=none,
+        latency_ns_mean=total / np.maximum(count, 1),
+        latency_ns_max=highest,
+    )
+
+
+def bin_of(ns: int) -> tuple[int, int]:
+    """The bin of a latency: from, and to before, in ns.
+
+    >>> bin_of(100), bin_of(1_000_000)
+    ((100, 101), (999424, 1007616))
+    """
+    shift = max(0, ns.bit_length() - 1 - BIN_BITS)
+    low = ns >> shift << shift
+    return low, low + (1 << shift)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivebay._core import RealReplayResult
-from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA
+from drivebay.results.records import core_histogram, one_second_series
 from drivebay.targets.replay.source import metrics_of
 
 
@@ -41,7 +41,9 @@ def replayed(raw: RealReplayResult) -> Replayed:
         reason=raw.reason.replace("\n", "; "),
         figures=_figures(raw),
         series=_series(raw),
-        histogram=_histogram(raw),
+        histogram=core_histogram(
+            **{op: found.latency for op, found in raw.ops if op in ("read", "write")}
+        ),
         metrics=_metrics(raw),
     )
 
@@ -150,34 +152,7 @@ def _lateness_us(raw: RealReplayResult, percent: float) -> float | None:
 
 
 def _series(raw: RealReplayResult) -> pa.Table:
-    seconds = len(raw.reads)
-    ios = (raw.reads + raw.writes).astype(np.int64)
-    busy = ios > 0
-    unknown = [None] * seconds
-    columns = {
-        "second": np.arange(seconds, dtype=np.int32),
-        **{
-            name: getattr(raw, name).astype(np.int64)
-            for name in ("reads", "writes", "read_bytes", "write_bytes")
-        },
-        "latency_ns_mean": pa.array(raw.latency_ns_sum / np.maximum(ios, 1), mask=~busy),
-        "latency_ns_max": pa.array(raw.latency_ns_max.astype(np.int64), mask=~busy),
-        "temperature_c": unknown,
-        "power_w": unknown,
-        "throttle_stage": unknown,
-    }
-    return pa.table(columns, schema=SERIES_SCHEMA)
-
-
-def _histogram(raw: RealReplayResult) -> pa.Table:
-    parts = []
-    for direction in ("read", "write"):
-        latency = dict(raw.ops)[direction].latency
-        columns = {
-            "direction": [direction] * len(latency.count),
-            "low_ns": latency.low_ns.astype(np.int64),
-            "high_ns": latency.high_ns.astype(np.int64),
-            "count": latency.count.astype(np.int64),
-        }
-        parts.append(pa.table(columns, schema=HISTOGRAM_SCHEMA))
-    return pa.concat_tables(parts)
+    names = ("reads", "writes", "read_bytes", "write_bytes", "latency_ns_max")
+    columns = {name: getattr(raw, name).astype(np.int64) for name in names}
+    ios = columns["reads"] + columns["writes"]
+    return one_second_series(**columns, latency_ns_mean=raw.latency_ns_sum / np.maximum(ios, 1))

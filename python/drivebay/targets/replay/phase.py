@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 
 from drivebay.common.errors import Cancelled, EnvironmentProblem
+from drivebay.common.threads import repeated
 from drivebay.definitions.suites import Phase, Replay
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
@@ -53,7 +53,7 @@ def play(
     progress.on_cancel(job.control.stop)
     job.survey()
     progress.check()
-    with _told(job, at):
+    with repeated(_Look(job, at), every_s=LOOK_EVERY_S):
         done = job.play(handle.target, handle.fd(to_write=True))
     zero = time.monotonic() - done.figures["length_s"]
     progress.check()
@@ -98,30 +98,25 @@ def validity_warnings(done: Replayed) -> Iterator[str]:
         yield f"{figures['unanswered']:,} requests never came back"
 
 
-@contextlib.contextmanager
-def _told(job: Job, at: Callable[..., None]) -> Iterator[None]:
-    """Tells how far the replay is, from another thread, until it ends."""
-    over = threading.Event()
+class _Look:
+    """Tells how far the replay is, each time that it is called."""
 
-    def tell() -> None:
-        seconds_before, done_before, moved_before = 0.0, 0, 0
-        while not over.wait(LOOK_EVERY_S):
-            now = job.control.progress()
-            seconds, done, moved = now.elapsed_ns / 1e9, now.done, now.bytes
-            if (passed := seconds - seconds_before) < LOOK_EVERY_S / 2:
-                continue
-            rates = {
-                "iops": (done - done_before) / passed,
-                "data_bytes_per_s": (moved - moved_before) / passed,
-            }
-            seconds_before, done_before, moved_before = seconds, done, moved
-            with contextlib.suppress(Cancelled):  # the core has been told as well
-                at(seconds, **rates)
+    def __init__(self, job: Job, at: Callable[..., None]) -> None:
+        self._job, self._at = job, at
+        self._before = (0.0, 0, 0)
 
-    thread = threading.Thread(target=tell, name="drivebay-watch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    def __call__(self) -> None:
+        now, (seconds_before, done_before, moved_before) = (
+            self._job.control.progress(),
+            self._before,
+        )
+        seconds = now.elapsed_ns / 1e9
+        if (passed := seconds - seconds_before) < LOOK_EVERY_S / 2:
+            return
+        self._before = seconds, now.done, now.bytes
+        rates = {
+            "iops": (now.done - done_before) / passed,
+            "data_bytes_per_s": (now.bytes - moved_before) / passed,
+        }
+        with contextlib.suppress(Cancelled):  # the core has been told as well
+            self._at(seconds, **rates)

@@ -12,7 +12,6 @@ Leaves out: states on disk; preparing anew takes seconds.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import threading
@@ -37,12 +36,6 @@ def key_of(test: Test) -> str:
     """What the state after the preparation depends on, besides drive and seed."""
     steps = [step.model_dump(mode="json", exclude_defaults=True) for step in test.prepare]
     return json.dumps([list(test.what_if), steps], sort_keys=True)
-
-
-def seed_of(key: str, seed: int) -> int:
-    """The seed of a preparation, from the review's: 0 to 2**53 - 1."""
-    digest = hashlib.sha256(f"{seed}/prepare/{key}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 11
 
 
 @dataclass

@@ -8,10 +8,10 @@ review that begin from the same prepared state share it (states).
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import add
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -19,16 +19,24 @@ import pyarrow as pa
 
 from drivebay import _core
 from drivebay.common.errors import TraceOrderError, UserError
+from drivebay.common.seeds import derived_seed
+from drivebay.common.threads import repeated
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
-from drivebay.definitions.suites import Content, Phase, Prepare, Test, Workload
-from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
+from drivebay.definitions.suites import Content, Phase, Prepare, Test
+from drivebay.results.records import (
+    SENSORS,
+    STAGES_SCHEMA,
+    PhaseResult,
+    core_histogram,
+    one_second_series,
+)
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress
 from drivebay.targets.replay import source as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
-from drivebay.targets.virtual.states import Prepared, States, key_of, seed_of
+from drivebay.targets.virtual.states import Prepared, States, key_of
 
 T = TypeVar("T")
 FILL_BLOCK_BYTES = 128 * 1024
@@ -45,6 +53,17 @@ PHASES_MAX = 1000
 """Of a test: so far the seeds of one round of its phases lie from those of the next."""
 GUESSED_IOPS = 40_000.0  # of a drive under test, for estimates only
 GUESSED_BYTES_PER_S = 1.2e9  # likewise, of large requests
+
+
+@dataclass
+class _Clock:
+    """Where the running test is, in the drive's seconds; a fill counts as `fill_s`, so many as the
+    load runs in the time that a fill takes here."""
+
+    progress: Progress
+    planned_s: float
+    fill_s: float
+    done_s: float = 0.0
 
 
 class VirtualTarget:
@@ -120,109 +139,73 @@ class VirtualTarget:
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raises UserError if a test asks what the drive cannot do, naming the field."""
         for test in tests:
-            self._profile_for(test)
+            core = self._profile_for(test).core
             for phase in test.phases:
                 if phase.replay is not None:
                     phase.replay.check(where=test.id)
-                else:
-                    self._check_phase(test, phase)
-
-    def _check_phase(self, test: Test, phase: Phase) -> None:
-        if phase.workload.span(self.capacity_bytes)[1] == 0:
-            raise UserError(
-                f"{test.id}: not one block of {phase.workload.block_bytes} bytes fits the "
-                f"span of phase {phase.label} on {self.name}",
-                f"leave the test out: --skip {test.id}",
-            )
-        try:
-            self._profile_for(test).core.check(phase.workload.core(self.capacity_bytes))
-        except UserError as problem:
-            raise UserError(
-                f"test {test.id}, phase {phase.label}: workload.{problem.message} on {self.name}",
-                f"leave the test out: --skip {test.id}",
-            ) from None
+                    continue
+                load, hint = phase.workload, f"leave the test out: --skip {test.id}"
+                if load.span(self.capacity_bytes)[1] == 0:
+                    raise UserError(
+                        f"{test.id}: not one block of {load.block_bytes} bytes fits the span of "
+                        f"phase {phase.label} on {self.name}",
+                        hint,
+                    )
+                try:
+                    core.check(load.core(self.capacity_bytes))
+                except UserError as problem:
+                    where = f"test {test.id}, phase {phase.label}"
+                    raise UserError(
+                        f"{where}: workload.{problem.message} on {self.name}", hint
+                    ) from None
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
-        return _fills(test) * self._fill_wall_s + self._load_wall_s(test)
+        return _fills(test) * self._fill_wall_s + _load_wall_s(test)
 
     @property
     def _fill_wall_s(self) -> float:
         """Wall-clock seconds of one fill of the whole drive, roughly."""
         return self.capacity_bytes / FILL_BLOCK_BYTES / FILLS_PER_WALL_SECOND
 
-    def _load_wall_s(self, test: Test) -> float:
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
-        ios = test.rounds_max * sum(
-            _guessed_ios(phase.workload)
-            if phase.replay is None
-            else replay.requests(phase.replay) * REPLAY_COST
-            for phase in test.phases
-        )
-        ios += rounds_s * GUESSED_IOPS
-        return ios / IOS_PER_WALL_SECOND
-
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
-        try:
-            return self._run_test(test, seed, progress)
-        except TraceOrderError as problem:
-            raise UserError(
-                problem.message, "have it sorted first: drivebay trace convert TRACE sorted.csv"
-            ) from None
-
-    def _new_drive(self, profile: Profile, seed: int) -> _core.VirtualDrive:
-        if self._drive is None:
-            self._drive = _core.VirtualDrive(profile.core, seed)
-        else:
-            self._drive.reset(profile.core, seed)
-        return self._drive
-
-    def _run_test(self, test: Test, seed: int, progress: Progress) -> list[PhaseResult]:
-        load = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
-        rounds_s = sum(step.longest_s() for step in test.prepare if step.load is not None)
-        # A fill counts as many of the drive's seconds as the load runs in the time it takes here.
-        share = (load + rounds_s) * self._fill_wall_s / max(0.01, self._load_wall_s(test))
-        planned = load + share * _fills(test) + rounds_s
-        done = 0.0
-        key, profile = key_of(test), self._profile_for(test)
-        first = seed_of(key, seed if self._states.seed is None else self._states.seed)
+        loads_s = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
+        prepared_s = _prepare_loads_s(test)
+        loads_s += prepared_s
+        fill_s = loads_s * self._fill_wall_s / max(0.01, _load_wall_s(test))
+        clock = self._clock = _Clock(progress, loads_s + fill_s * _fills(test), fill_s)
+        self._conditions: dict[str, Any] = {}
+        profile = self._profile_for(test)
+        review_seed = seed if self._states.seed is None else self._states.seed
+        first = derived_seed(review_seed, "prepare", key_of(test))
 
         def prepare() -> Prepared:
             """Makes the drive as new and takes it through the steps."""
-            nonlocal done
-            drive = self._new_drive(profile, first)
             self._rounds = {}
+            if self._drive is None:
+                self._drive = _core.VirtualDrive(profile.core, first)
+            else:
+                self._drive.reset(profile.core, first)
             for step in test.prepare:
-                progress.check()
-                self._prepare(step, first, progress, done, planned, share)
-                done += share * step.passes if step.kind == "fill" else 0.0
-                done += step.longest_s() if step.load is not None else 0.0
-            return drive, self._rounds
+                self._prepare(step, first)
+                clock.done_s += step.longest_s() if step.load is not None else 0.0
+            return self._drive, self._rounds
 
         self._drive, figures = self._states.get(test, self._drive, prepare, progress)
-        done = share * sum(s.passes for s in test.prepare if s.kind == "fill") + rounds_s
+        clock.done_s = prepared_s + fill_s * sum(
+            step.passes for step in test.prepare if step.kind == "fill"
+        )
         health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
-        found: dict[str, Any] = {}
-
         def run(phase: Phase, number: int) -> PhaseResult:
-            nonlocal done, found
             progress.check()
             for step in phase.before:
-                self._prepare(step, seed, progress, done, planned, share)
-                done += share * step.passes if step.kind == "fill" else 0.0
-            index = number * PHASES_MAX + indices[phase.label]
-            outcome = self._phase(phase, seed + index, progress, partial(_place, done, planned))
-            done += phase.workload.duration_s
-            if isinstance(outcome, _core.RunResult):
-                return _phase_result(phase, outcome, {})
-            if isinstance(outcome, _core.ReplayResult):
-                return _phase_result(phase, outcome.run, replay.metrics(outcome))
-            if phase.trim is not None and phase.trim.discard:
-                found = {"trim": _trim_found(outcome).record()}
-            return _phase_result(phase, outcome.run, {})
+                self._prepare(step, seed)
+            result = self._phase(phase, seed + number * PHASES_MAX + indices[phase.label])
+            clock.done_s += phase.workload.duration_s
+            return result
 
         if test.rounds is not None:
             results = rounds.run(test, run)
@@ -230,104 +213,120 @@ class VirtualTarget:
             results = [run(phase, 0) for phase in test.phases]
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
-        said = {"smart": smart.compared(health, self._health()), **found}
+        said = {"smart": smart.compared(health, self._health()), **self._conditions}
         results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
 
+    @property
+    def _held(self) -> _core.VirtualDrive:
+        assert self._drive is not None, "made by the preparation"
+        return self._drive
+
     def _health(self) -> smart.Smart:
         """The drive's own health log at this moment."""
-        assert self._drive is not None
-        health = self._drive.health()
+        health = self._held.health()
         log = {name: getattr(health, name) for name in dir(health) if not name.startswith("_")}
         log["node_temperatures_c"] = dict(health.node_temperatures_c)
         return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(log).encode())
 
-    def _phase(
-        self,
-        phase: Phase,
-        seed: int,
-        progress: Progress,
-        place: Callable[[float], tuple[float, float]],
-    ) -> _core.RunResult | _core.ReplayResult | _core.TrimCheckResult:
-        assert self._drive is not None
-        drive = self._drive
+    def _phase(self, phase: Phase, seed: int) -> PhaseResult:
+        drive = self._held
         if (load := phase.replay) is not None:
             source, options = load.source(load.seed), load.options()
-            return _watched(
-                phase.label,
-                lambda control: drive.replay(source, options, control),
-                progress,
-                place,
-            )
+            try:
+                replayed = self._watched(
+                    phase.label, lambda control: drive.replay(source, options, control)
+                )
+            except TraceOrderError as problem:
+                raise UserError(
+                    problem.message, "have it sorted first: drivebay trace convert TRACE sorted.csv"
+                ) from None
+            return _phase_result(phase, replayed.run, replay.metrics(replayed))
         if (half := phase.trim) is not None:
             places = starts(self.capacity_bytes, half.extent_bytes)
-            return _watched(
+            found = self._watched(
                 phase.label,
                 lambda control: drive.trim_check(places, **half.model_dump(), control=control),
-                progress,
-                place,
             )
-        return self._run(
-            phase.label, phase.workload.core(self.capacity_bytes), seed, progress, place
-        )
+            if half.discard:
+                self._conditions["trim"] = _trim_found(found).record()
+            return _phase_result(phase, found.run, {})
+        run = self._run(phase.label, phase.workload.core(self.capacity_bytes), seed)
+        return _phase_result(phase, run, {})
 
     def _run(
         self,
         what: str,
         workload: _core.Workload,
         seed: int,
-        progress: Progress,
-        place: Callable[[float], tuple[float, float]],
+        elapsed_s: Callable[[float], float] = float,
     ) -> _core.RunResult:
-        assert self._drive is not None
-        drive, masked = self._drive, seed & (2**64 - 1)
-        return _watched(what, lambda control: drive.run(workload, masked, control), progress, place)
+        drive, masked = self._held, seed & (2**64 - 1)
+        return self._watched(what, lambda control: drive.run(workload, masked, control), elapsed_s)
 
-    def _prepare(
+    def _watched(
         self,
-        step: Prepare,
-        seed: int,
-        progress: Progress,
-        done: float,
-        planned: float,
-        share: float,
-    ) -> None:
-        assert self._drive is not None
+        what: str,
+        run: Callable[[_core.Control], T],
+        elapsed_s: Callable[[float], float] = float,
+    ) -> T:
+        """Runs a workload or a trace while another thread reports how far it is; `elapsed_s` gives
+        what the drive's time since the start counts as."""
+        clock, control = self._clock, _core.Control()
+        clock.progress.check()
+        clock.progress.on_cancel(control.cancel)
+
+        def look() -> None:
+            now = control.progress()
+            clock.progress.report(
+                what,
+                clock.done_s + elapsed_s(now.elapsed_s),
+                clock.planned_s,
+                temperature_c=now.temperature_c,
+                iops=float(now.iops),
+                bytes_per_s=float(now.bytes_per_s),
+            )
+
+        with repeated(look, every_s=LOOK_EVERY_S):
+            return run(control)
+
+    def _prepare(self, step: Prepare, seed: int) -> None:
+        drive, clock = self._held, self._clock
+        clock.progress.check()
         if step.kind == "purge":
-            self._drive.secure_erase()
+            drive.secure_erase()
         elif step.kind == "rest":
-            self._drive.rest(step.seconds)
+            drive.rest(step.seconds)
         elif step.kind == "steady":
-            self._steady(step, seed, progress, done, planned)
+            self._steady(step, seed)
         elif step.load is not None:
-            workload = step.load.core(self.capacity_bytes)
-            place = partial(_place, done, planned)
-            self._run("load", workload, seed + ROUND_SEEDS, progress, place)
+            self._run("load", step.load.core(self.capacity_bytes), seed + ROUND_SEEDS)
         elif step.kind == "discard":
-            self._drive.discard(*step.span(self.capacity_bytes))
+            drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
-            # How long it takes the drive depends on its heat, so progress is not linear: half of
-            # it when the drive could have been filled at 1 GB/s.
-            expected = length / 1e9
-            for number in range(step.passes):
-                before = done + share * number
-                place = partial(_filling, before, share, expected, planned)
-                for workload in _fill_workloads(start, length, step.content):
-                    self._run("fill", workload, seed, progress, place)
 
-    def _steady(
-        self, step: Prepare, seed: int, progress: Progress, done: float, planned: float
-    ) -> None:
+            def share(seconds: float) -> float:
+                # How long a fill takes the drive depends on its heat, so progress is not linear:
+                # half of it when the drive could have been filled at 1 GB/s.
+                return clock.fill_s * seconds / (seconds + length / 1e9)
+
+            for _ in range(step.passes):
+                for workload in _fill_workloads(start, length, step.content):
+                    self._run("fill", workload, seed, share)
+                clock.done_s += clock.fill_s
+
+    def _steady(self, step: Prepare, seed: int) -> None:
         """Rounds until steady, each a run of its own that goes on with the drive as it is."""
         load, rule = step.rounds
         workload = load.core(self.capacity_bytes)
         rates: list[float] = []
         window = None
         while len(rates) < rule.rounds_max and not (window and window.steady):
-            progress.check()
-            place = partial(_place, done + len(rates) * load.duration_s, planned)
-            run = self._run("steady", workload, seed + ROUND_SEEDS + len(rates), progress, place)
+            before_s = len(rates) * load.duration_s
+            run = self._run(
+                "steady", workload, seed + ROUND_SEEDS + len(rates), partial(add, before_s)
+            )
             seconds = (run.end_ns - run.start_ns) / 1e9
             rates.append(float((run.reads + run.writes).sum()) / seconds)
             window = rule.window(rates)
@@ -341,40 +340,22 @@ class VirtualTarget:
         self._drive = None
 
 
-def _watched(
-    what: str,
-    run: Callable[[_core.Control], T],
-    progress: Progress,
-    place: Callable[[float], tuple[float, float]],
-) -> T:
-    """Runs a workload or a trace while another thread reports how far it is."""
-    control = _core.Control()
-    progress.on_cancel(control.cancel)
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(LOOK_EVERY_S):
-            now = control.progress()
-            progress.report(
-                what,
-                *place(now.elapsed_s),
-                temperature_c=now.temperature_c,
-                iops=float(now.iops),
-                bytes_per_s=float(now.bytes_per_s),
-            )
-
-    watcher = threading.Thread(target=watch, name="drivebay-watch", daemon=True)
-    watcher.start()
-    try:
-        return run(control)
-    finally:
-        over.set()
-        watcher.join()
+def _prepare_loads_s(test: Test) -> float:
+    """Seconds of the drive's time that loads and rounds of the preparation take at most."""
+    return sum(step.longest_s() for step in test.prepare if step.load is not None)
 
 
-def _guessed_ios(load: Workload) -> float:
-    """How many I/Os a load may have, for estimates only."""
-    return load.duration_s * min(GUESSED_IOPS, GUESSED_BYTES_PER_S / load.block_bytes)
+def _load_wall_s(test: Test) -> float:
+    """Wall-clock seconds of everything but fills, roughly."""
+    ios = _prepare_loads_s(test) * GUESSED_IOPS
+    for phase in test.phases:
+        load = phase.workload
+        if phase.replay is not None:
+            own = replay.requests(phase.replay) * REPLAY_COST
+        else:
+            own = load.duration_s * min(GUESSED_IOPS, GUESSED_BYTES_PER_S / load.block_bytes)
+        ios += test.rounds_max * own
+    return ios / IOS_PER_WALL_SECOND
 
 
 def _trim_found(found: _core.TrimCheckResult) -> Validation:
@@ -397,18 +378,6 @@ def _fills(test: Test) -> int:
     """How often the drive is filled in a test."""
     steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
     return sum(step.passes for step in steps if step.kind == "fill")
-
-
-def _filling(
-    before: float, share: float, expected_s: float, planned: float, seconds: float
-) -> tuple[float, float]:
-    """Progress after so much of the drive's time in a fill; never quite all of its share."""
-    return before + share * seconds / (seconds + expected_s), planned
-
-
-def _place(before: float, planned: float, seconds: float) -> tuple[float, float]:
-    """Where a phase is on the test's way."""
-    return before + seconds, planned
 
 
 def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Workload]:
@@ -434,56 +403,32 @@ def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Wor
 def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> PhaseResult:
     """Columns of the core as the tables of a result; `more` are metrics."""
     duration_s = (c.end_ns - c.start_ns) / 1e9
-    seconds = max(round(duration_s), 1)
-    count = c.reads + c.writes
+    rows = max(round(duration_s), 1, len(c.reads))
 
-    def row(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def padded(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         """A column over all seconds of the phase, zero where nothing completed."""
         column = getattr(c, name)
-        full = np.zeros(max(seconds, len(column)), dtype=np.int64)
-        full[: len(column)] = column
-        return full
+        return np.pad(column.astype(np.int64), (0, rows - len(column)))
 
-    some = row("reads") + row("writes") > 0
-    mean = np.divide(c.latency_ns_sum, count, where=count > 0, out=np.zeros(len(count)))
-    rows = len(some)
-
-    def sensor(name: str, kind: pa.DataType) -> pa.Array:
+    def sensor(name: str) -> list[float | None]:
         values = getattr(c, name)[:rows].tolist()
-        return pa.array(values + [None] * (rows - len(values)), kind)
+        return [*values, *[None] * (rows - len(values))]
 
-    series = pa.Table.from_arrays(
-        [
-            pa.array(np.arange(rows), pa.int32()),
-            *(pa.array(row(name)) for name in ("reads", "writes", "read_bytes", "write_bytes")),
-            pa.array(np.pad(mean, (0, rows - len(mean))), mask=~some),
-            pa.array(row("latency_ns_max"), mask=~some),
-            sensor("temperature_c", pa.float64()),
-            sensor("power_w", pa.float64()),
-            sensor("throttle_stage", pa.int32()),
-        ],
-        schema=SERIES_SCHEMA,
-    )
-    histogram = pa.concat_tables(
-        pa.Table.from_arrays(
-            [
-                pa.array([direction] * len(latency.count), pa.string()),
-                *(
-                    pa.array(part.astype(np.int64))
-                    for part in (latency.low_ns, latency.high_ns, latency.count)
-                ),
-            ],
-            schema=HISTOGRAM_SCHEMA,
-        )
-        for direction, latency in (("read", c.read_latency), ("write", c.write_latency))
+    names = ("reads", "writes", "read_bytes", "write_bytes", "latency_ns_max")
+    columns = {name: padded(name) for name in names}
+    ios = columns["reads"] + columns["writes"]
+    series = one_second_series(
+        **columns,
+        latency_ns_mean=padded("latency_ns_sum") / np.maximum(ios, 1),
+        **{name: sensor(name) for name in SENSORS},
     )
     stages = pa.concat_tables(
-        pa.Table.from_arrays(
-            [
-                pa.array(np.arange(len(ns)), pa.int32()),
-                pa.array([stage] * len(ns), pa.string()),
-                pa.array(ns.astype(np.int64)),
-            ],
+        pa.table(
+            {
+                "second": np.arange(len(ns)),
+                "stage": [stage] * len(ns),
+                "ns": ns.astype(np.int64),
+            },
             schema=STAGES_SCHEMA,
         )
         for stage, ns in c.stage_ns.items()
@@ -515,7 +460,7 @@ def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> P
         read_bytes=int(c.read_bytes.sum()),
         write_bytes=int(c.write_bytes.sum()),
         series=series,
-        histogram=histogram,
+        histogram=core_histogram(read=c.read_latency, write=c.write_latency),
         stages=stages,
         metrics=metrics,
     )
