@@ -4,6 +4,7 @@ and the data of the suites custompc-2015 and snia-client against their publicati
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from drivebay.definitions.suites.model import Workload
 from drivebay.results.records import STAGES_SCHEMA, PhaseResult
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress
+from drivebay.targets.fio.steps import ENOUGH
 from drivebay.targets.virtual.target import VirtualTarget
 
 __all__ = ["file", "keep_the_disk_free"]
@@ -266,11 +268,17 @@ def test_rounds_on_a_file(file: Path) -> None:
     )
     (found,) = results(file, test)
     assert found.metrics["steady_rounds"] == 2.0
-    assert found.duration_s >= 0.79, "two rounds of 0.4 s; a busy disk ends its last I/Os later"
-    total = found.metrics["round_1_iops"] + found.metrics["round_2_iops"]
-    assert found.writes == pytest.approx(total * found.duration_s / 2, rel=0.02)
-    seeds = [job for name, job in found.artefacts.items() if name.endswith("w.fio")]
-    assert len(set(seeds)) == 2, "the rounds draw different addresses"
+    names = ("1-rounds-before-last-w", "w")
+    said = [json.loads(found.artefacts[f"{name}.json"])["jobs"][0] for name in names]
+    seconds = [job["job_runtime"] / 1000 for job in said]
+    writes = [job["write"]["total_ios"] for job in said]
+    assert found.duration_s == pytest.approx(sum(seconds)) and min(seconds) >= 0.4 * ENOUGH
+    assert found.writes == sum(writes)
+    for number, (ios, length) in enumerate(zip(writes, seconds, strict=True), start=1):
+        assert found.metrics[f"round_{number}_iops"] == pytest.approx(ios / length)
+    jobs = [found.artefacts[f"{name}.fio"] for name in names]
+    assert all(b"runtime=400ms" in job for job in jobs), "longer only by its last I/Os"
+    assert jobs[0] != jobs[1], "the rounds draw different addresses"
 
 
 # --- ladders, compression, ageing, saturation -----------------------------------------------------

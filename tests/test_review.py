@@ -155,12 +155,21 @@ def test_default_folder_is_new_each_time(tmp_path: Path, monkeypatch: pytest.Mon
     assert quick == tmp_path / "drivebay-results" / "fake-drive-quick-quick-1"
 
 
+ABOUT_THE_WAY = {"interruptions", "precondition_established_again"}
+"""Conditions that say how a review went, with times of day."""
+
+
 def figures(folder: Path) -> list[Any]:
-    """All that was measured, without what is said of how the review went."""
+    """All that was measured, and under which conditions."""
+
+    def measured(phase: results.PhaseResult) -> results.PhaseResult:
+        kept = {key: said for key, said in phase.conditions.items() if key not in ABOUT_THE_WAY}
+        return replace(phase, conditions=kept)
+
     return [
         (
             step.id,
-            [replace(phase, conditions={}) for phase in step.phases()],
+            [measured(phase) for phase in step.phases()],
             step.series(),
             step.histogram(),
             step.stages(),

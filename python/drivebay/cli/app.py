@@ -76,10 +76,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from drivebay.common import provenance
+        from drivebay.cli.entry import print_version
 
-        commit = provenance.git_commit()
-        typer.echo(f"drivebay {provenance.tool_version()}" + (f" ({commit})" if commit else ""))
+        print_version()
         raise typer.Exit
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -160,8 +161,8 @@ def _whole(raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()) ->
             f"{where}: base '{base}' is {'its own' if base in members else 'not in the catalog'}",
             _closest(str(base), names()) or "list the catalog: drivebay drives",
         )
-    text = (data.path("drives") / f"{base}.toml").read_text(encoding="utf-8")
-    whole = _whole(tomllib.loads(text), where=base, members=(*members, base))
+    own = copy.deepcopy(_of_catalog(base))
+    whole = _whole(own, where=base, members=(*members, base))
     for dotted in without if isinstance(without, list) else [without]:
         *path, last = str(dotted).split(".")
         section: Any = whole
@@ -175,6 +176,12 @@ def _whole(raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()) ->
         del section[last]
     _lay_over(whole, raw)
     return whole
+
+
+@functools.cache
+def _of_catalog(name: str) -> dict[str, Any]:
+    """The catalog's file as it is, read once: several drives have the same base."""
+    return tomllib.loads((data.path("drives") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:

@@ -115,7 +115,7 @@ class Parts:
 
     def at(self, seconds: float, **figures: float) -> None:
         """So many seconds of the part are done; raises `Cancelled` when asked to stop. What is
-        reported never goes back."""
+        reported never goes back, though a purge begins anew when it tries the next erase."""
         self.progress.check()
         done_s = sum(self._seconds[: self._index]) + min(seconds, self._seconds[self._index])
         self._done_s = max(self._done_s, done_s)
