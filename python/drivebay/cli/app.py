@@ -76,9 +76,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from drivebay.cli.entry import print_version
+        from drivebay.common import provenance
 
-        print_version()
+        typer.echo(provenance.version_line())
         raise typer.Exit
 
 

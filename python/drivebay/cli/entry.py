@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns the exit code."""
     if arguments == ["--version"]:  # typer alone would take twice as long as the answer
-        print_version()
+        from drivebay.common import provenance
+
+        print(provenance.version_line())
         return EXIT_DONE
     import typer
 
@@ -68,14 +70,6 @@ def run(arguments: list[str]) -> int:
     if code == EXIT_INTERRUPTED:
         say_error("interrupted", "nothing was left half-done; give the same command again")
     return code if isinstance(code, int) else EXIT_DONE
-
-
-def print_version() -> None:
-    """The version, and the commit of a checkout."""
-    from drivebay.common import provenance
-
-    commit = provenance.git_commit()
-    print(f"drivebay {provenance.tool_version()}" + (f" ({commit})" if commit else ""))
 
 
 def say_error(message: str, hint: str) -> None:

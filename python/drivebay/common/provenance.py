@@ -24,6 +24,12 @@ def tool_version() -> str:
         return "0+unknown"
 
 
+def version_line() -> str:
+    """What `drivebay --version` prints: the version, and the commit of a checkout."""
+    commit = git_commit()
+    return f"drivebay {tool_version()}" + (f" ({commit})" if commit else "")
+
+
 @functools.cache
 def git_commit() -> str | None:
     """The commit of the checkout that runs, "+changes" where its sources differ from it; None
