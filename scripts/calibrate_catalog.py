@@ -28,7 +28,7 @@ from typing import Any
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions import profiles as catalog
 from drivebay.lab import calibrate
-from drivebay.lab.calibrate import select_parameters, table
+from drivebay.lab.calibrate import calibration, select_parameters
 
 FAMILY = "sm951-ahci-512"
 AGREES_SD = 2.0
@@ -107,7 +107,7 @@ def run(stage: Stage, *, jobs: int | None, out: Path | None) -> dict[str, Any]:
         out=out,
         resume=out is not None and out.with_name(f"{out.stem}.journal.jsonl").exists(),
     )
-    document = table.as_json(found)
+    document = calibration.as_json(found)
     at = {one.name: one.start for one in select_parameters(catalog.load(FAMILY), stage.parameters)}
     for row, one in zip(document["parameters"], found.parameters, strict=True):
         row["catalog"] = at[one.name]

@@ -27,12 +27,12 @@ from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.lab import calibrate
 from drivebay.lab.calibrate import (
+    calibration,
+    experiment,
     fitting,
     identifiability,
-    observations,
     select_parameters,
     shorten,
-    table,
     write,
 )
 from drivebay.lab.calibrate.experiment import Job
@@ -338,7 +338,7 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     shown = runner.invoke(app, [*words, "--json"], standalone_mode=False)
     assert shown.exit_code == 0 and not shown.return_value, shown.output
     content = json.loads(shown.stdout)
-    assert content == {**table.as_json(twin), "out": str(out)}
+    assert content == {**calibration.as_json(twin), "out": str(out)}
     assert content["recovered"] and content["predicted"]
     assert [row["name"] for row in content["parameters"] if row["sd"] is None] == [
         "thermal.throttle.0.on_c"
@@ -381,12 +381,12 @@ def test_a_list_is_fitted_by_one_factor_and_a_section_by_its_ranged_values() -> 
 
 
 def test_bounds_and_ranges_count_only_outside() -> None:
-    span = observations.Observation("S1", "t", "t", "MB/s", 60.0, 0.05, "range", 90.0)
+    span = experiment.Observation("S1", "t", "t", "MB/s", 60.0, 0.05, "range", 90.0)
     assert span.error(75) == 0
     assert span.error(45) == pytest.approx(np.log(45 / 60))
     assert span.error(99) == pytest.approx(np.log(99 / 90))
-    assert span.error(None) == -observations.MISSING == span.error(0)
-    assert observations.loss({"a": 100.0}) < 100.0**2 / 10, "one outlier does not rule the others"
+    assert span.error(None) == -experiment.MISSING == span.error(0)
+    assert experiment.loss({"a": 100.0}) < 100.0**2 / 10, "one outlier does not rule the others"
 
 
 def test_two_parameters_that_only_act_together_are_named() -> None:

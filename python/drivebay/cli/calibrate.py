@@ -95,7 +95,7 @@ def calibrate(
     """
     from drivebay.cli.progress import status
     from drivebay.lab import calibrate as calibration
-    from drivebay.lab.calibrate import table as tables
+    from drivebay.lab.calibrate import calibration as outcome
 
     with status() as show:
         found = calibration.fit(
@@ -114,11 +114,11 @@ def calibrate(
     for note in found.notes:
         say(f"note: {note}")
     if as_json:
-        print_json(tables.as_json(found))
+        print_json(outcome.as_json(found))
     else:
-        table(tables.PARAMETER_HEAD, tables.parameter_rows(found), right=(1, 2, 3))
+        table(outcome.PARAMETER_HEAD, outcome.parameter_rows(found), right=(1, 2, 3))
         print()
-        table(tables.FIGURE_HEAD, tables.figure_rows(found), right=(2, 3, 4, 5))
+        table(outcome.FIGURE_HEAD, outcome.figure_rows(found), right=(2, 3, 4, 5))
         print("", *found.identifiability.sentences, sep="\n")
         print(f"\n{found.out}, after {found.evaluations} evaluations")
     if not (found.recovered and found.predicted):

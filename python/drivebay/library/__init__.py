@@ -13,8 +13,7 @@ the command line.
 from drivebay.library.drives import Device, Drive, drive, run
 from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
-from drivebay.library.result import Result
-from drivebay.library.series import Samples, Series
+from drivebay.library.result import Result, Samples, Series
 
 __all__ = [
     "Device",

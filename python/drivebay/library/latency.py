@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from drivebay.analysis.latency import Histogram, empty, merge, percentile_ns
+from drivebay.analysis.latency import Histogram, merge, percentile_ns
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,3 @@ class Latencies:
             return "<Latencies of no I/Os>"
         tail = ", ".join(f"p{q:g} {self.percentile_us(q):,.1f}" for q in (50, 99, 99.9))
         return f"<Latencies of {self.count:,} I/Os: mean {self.mean_us:,.1f}, {tail} us>"
-
-
-NONE = Latencies(empty(), 0.0)
-"""Of no I/Os."""

@@ -8,7 +8,8 @@ from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationErr
 
 from drivebay import _core
 from drivebay.common.errors import UserError
-from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, Data, Requests, TraceLoad
+from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, Requests, TraceLoad
+from drivebay.definitions.suites.parts import Data
 
 DURATION_S = 60.0
 """Length of a load that does not say when it ends."""

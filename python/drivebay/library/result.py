@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,12 +15,85 @@ from drivebay.analysis.latency import Histogram
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
-from drivebay.library.series import Floats, Samples, Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAGE_BYTES = 4096
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A run second by second; every array has shape (n,). An I/O counts in the second in which it
+    completes. The last second may be a part of one: rates are per second of what it lasted.
+
+    Attributes
+    ----------
+    time_s
+        End of each second, from the start of the run.
+    iops, read_iops, write_iops
+        I/Os per second.
+    mb_per_s, read_mb_per_s, write_mb_per_s
+        10^6 bytes per second.
+    latency_us
+        Mean, in microseconds; NaN where nothing completed.
+    latency_us_max
+        Largest, in microseconds.
+    temperature_c, power_w
+        Degrees Celsius at the end of the second, watt over it. NaN for a part of a second.
+    throttle_stage
+        0 for none; -1 for a part of a second.
+    waf
+        Write amplification, 4 KiB pages programmed per page the host wrote; NaN without writes.
+    """
+
+    time_s: Floats
+    iops: Floats
+    read_iops: Floats
+    write_iops: Floats
+    mb_per_s: Floats
+    read_mb_per_s: Floats
+    write_mb_per_s: Floats
+    latency_us: Floats
+    latency_us_max: Floats
+    temperature_c: Floats
+    power_w: Floats
+    throttle_stage: Ints
+    waf: Floats
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All of them by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Every n-th I/O of a run, in the order in which the drive served them; arrays of shape (m,).
+
+    Attributes
+    ----------
+    at_s
+        When the host asked, in seconds from the start of the run.
+    latency_us
+        Until it was done, in microseconds.
+    offset_bytes, bytes
+        Where and how much; uint64.
+    is_write
+        Whether it was a write; bool.
+    """
+
+    at_s: Floats
+    latency_us: Floats
+    offset_bytes: npt.NDArray[np.uint64]
+    bytes: npt.NDArray[np.uint64]
+    is_write: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.at_s)
 
 
 class Result:
@@ -178,9 +252,7 @@ class Result:
 
     def plot(self, *, title: str | None = None) -> Figure:
         """Rate, latency, temperature and power over the run, as a matplotlib Figure."""
-        from drivebay.library.plotting import plot
-
-        return plot(self.series, title=title or f"{self.drive}\n{self.load.words()}")
+        return _plot(self.series, title=title or f"{self.drive}\n{self.load.words()}")
 
     def _counted(self, name: str) -> float:
         return float(getattr(self.core.after, name) - getattr(self.core.before, name))
@@ -223,3 +295,35 @@ def _padded(column: npt.NDArray[Any], count: int, missing: float) -> npt.NDArray
     if len(column) >= count:
         return column[:count]
     return np.concatenate([column, np.full(count - len(column), missing, dtype=column.dtype)])
+
+
+LOG_FROM = 20.0
+"""A rate that changes by more than this factor is drawn on a logarithmic axis."""
+
+
+def _plot(series: Series, *, title: str) -> Figure:
+    """Rate, latency, and heat with power, over the run: three panels over the same seconds."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 6.5), layout="constrained")
+    rate, latency, heat = figure.subplots(3, sharex=True)
+    figure.suptitle(title, fontsize=11)
+    rate.plot(series.time_s, series.iops, ".", markersize=2, color="tab:blue")
+    rate.set_ylabel("I/Os per second")
+    moving = series.iops[series.iops > 0]
+    if len(moving) and moving.max() > LOG_FROM * moving.min():
+        rate.set_yscale("log")
+    latency.plot(series.time_s, series.latency_us, ".", markersize=2, label="mean")
+    latency.plot(series.time_s, series.latency_us_max, ".", markersize=2, label="largest")
+    latency.set_yscale("log")
+    latency.set_ylabel("latency, µs")
+    latency.legend(markerscale=4, fontsize=8)
+    heat.plot(series.time_s, series.temperature_c, color="tab:red")
+    heat.set_ylabel("°C", color="tab:red")
+    power = heat.twinx()
+    power.plot(series.time_s, series.power_w, color="tab:gray", linewidth=0.8)
+    power.set_ylabel("W", color="tab:gray")
+    heat.set_xlabel("seconds of the drive's time")
+    for axes in (rate, latency, heat):
+        axes.grid(alpha=0.3)
+    return figure

@@ -12,8 +12,7 @@ from drivebay.analysis import explain
 from drivebay.analysis.explain import Explained, Gap
 from drivebay.analysis.stages import StageShare, meaning, ordered
 from drivebay.report.charts import stages
-from drivebay.report.components import table
-from drivebay.report.markup import Child, Html, el
+from drivebay.report.markup import Child, Html, el, table
 from drivebay.report.page import document
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, Run, run_differently, runs

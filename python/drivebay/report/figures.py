@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from drivebay.analysis import Measured, latency
 from drivebay.analysis.figures import SD, Figure
-from drivebay.report.components import Bar, bars, details, facts, table
-from drivebay.report.markup import Child, Html
+from drivebay.report.markup import Bar, Child, Html, bars, details, facts, table
 from drivebay.report.runs import Run
 from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.text import latency as latency_words
@@ -108,16 +107,6 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
         if key in found and found[key].value is not None:
             pairs.append((name, quantity(found[key].value, found[key].unit)))
     return pairs
-
-
-def steady(measured: Measured) -> list[str]:
-    """Whether the load before the test became steady, where its preparation asks for it."""
-    rounds = measured.figures.get("steady_rounds")
-    if rounds is None or measured.test.rounds is not None:
-        return []
-    if rounds.note:
-        return [f"Steady state, which the test asks for, was not reached: {rounds.note}"]
-    return [f"Steady by SNIA's criterion after {number(rounds.value)} rounds of the load before"]
 
 
 def ladder_table(runs: Sequence[Run]) -> Html:

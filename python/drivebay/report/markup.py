@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from drivebay.report.text import number
 
 
 class Html(str):
@@ -70,3 +73,113 @@ def script_json(value: Any) -> Html:
 def chart_text(value: str) -> str:
     """A string for Plotly, which reads a little markup and templates: shown as it is."""
     return html.escape(value, quote=False).replace("%{", "%\u200b{")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar; `spread` is drawn as a whisker of that length on both sides, `words` stand for the
+    value where it is more than a number ("about 7,500").
+
+    `colour` is a theme name; published figures use "@published-fill" and are hatched. `bound` is
+    "gt" or "lt" where only one end of a published figure is known.
+    """
+
+    label: str
+    value: float | None
+    colour: str
+    spread: float | None = None
+    detail: str = ""
+    words: str = ""
+    published: bool = False
+    bound: str = ""
+
+
+def bars(
+    title: str,
+    unit: str,
+    rows: Sequence[Bar],
+    *,
+    better: str = "higher",
+    of: tuple[str, str] | None = None,
+) -> Html:
+    """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
+    the title and the anchor that they lead to."""
+    top = max((abs(row.value) + (row.spread or 0) for row in rows if row.value), default=1.0)
+    words = [word for word in (unit, f"{better} is better" if better else "") if word]
+    name, heading = title, [el("strong", title)]
+    if of is not None:
+        name = f"{of[0]}: {title}"
+        heading = [el("strong", el("a", of[0], href=f"#{of[1]}")), el("span", title, class_="of")]
+    caption = el("caption", heading, el("span", ", ".join(words), class_="unit"))
+    save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {name}")
+    body = el("tbody", [_bar(row, top) for row in rows])
+    table = el("table", caption, body, class_="bars", data_title=name, data_unit=unit)
+    return el("div", table, el("p", save, class_="save"), class_="bars-box")
+
+
+def _bar(row: Bar, top: float) -> Html:
+    kind = "published" if row.published else None
+    label = el("th", row.label, scope="row", class_=kind)
+    if row.value is None:
+        return el("tr", label, el("td", row.detail or "not measured", class_="none"))
+    width = 100 * max(row.value, 0) / top
+    whisker = None
+    if row.spread and 200 * row.spread / top >= 0.5:
+        low = max(0.0, row.value - row.spread)
+        left, length = 100 * low / top, 100 * (row.value + row.spread - low) / top
+        whisker = el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%")
+    fill = el(
+        "i",
+        class_=f"fill published {row.bound}".rstrip() if row.published else "fill",
+        style=f"width:{width:.2f}%;--bar:var(--{row.colour.removeprefix('@')})",
+    )
+    track = el("span", fill, whisker, class_="track", aria_hidden="true")
+    text = el(
+        "span", el("b", row.words or number(row.value)), el("small", row.detail), class_="value"
+    )
+    exact = {"data_value": repr(row.value), "data_spread": _exact(row.spread)}
+    return el("tr", label, el("td", track, text), **exact)
+
+
+def _exact(value: float | None) -> str | None:
+    return None if value is None else repr(value)
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> Html:
+    """A few figures in one line."""
+    return el(
+        "dl",
+        [el("div", el("dt", name), el("dd", value)) for name, value in pairs],
+        class_="facts",
+    )
+
+
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[Child]], *, caption: str = "", kind: str = "data"
+) -> Html:
+    """A table whose first column names the row; wide ones scroll by themselves."""
+    body = [
+        el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
+        for row in rows
+    ]
+    return el(
+        "div",
+        el(
+            "table",
+            el("caption", caption) if caption else None,
+            el("thead", el("tr", [el("th", head, scope="col") for head in heads]))
+            if any(heads)
+            else None,
+            el("tbody", body),
+            class_=kind,
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption or "table",
+    )
+
+
+def details(summary: Child, *children: Child, class_: str = "") -> Html:
+    """Something one click away."""
+    return el("details", el("summary", summary), *children, class_=class_ or None)

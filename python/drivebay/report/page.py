@@ -11,8 +11,7 @@ from importlib import resources
 
 from drivebay.common import units
 from drivebay.report import reference, summary, theme
-from drivebay.report.components import table
-from drivebay.report.markup import Child, Html, el, script_json
+from drivebay.report.markup import Child, Html, el, script_json, table
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, who_of
 from drivebay.report.sections import SHORT, page_title, power, section

@@ -11,8 +11,7 @@ from typing import Any
 from drivebay import analysis
 from drivebay.analysis.published import said, specification
 from drivebay.common import units
-from drivebay.report.components import details, table
-from drivebay.report.markup import Child, Html, el
+from drivebay.report.markup import Child, Html, details, el, table
 from drivebay.report.runs import Entry
 from drivebay.report.text import number
 from drivebay.results import Result

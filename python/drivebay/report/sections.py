@@ -14,11 +14,10 @@ from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
 from drivebay.report import kinds
 from drivebay.report.charts.model import Panel
-from drivebay.report.components import details
 from drivebay.report.figures import facts_of, figure_bars
 from drivebay.report.kinds.client import power_panel
 from drivebay.report.kinds.generic import BarOf
-from drivebay.report.markup import Child, Html, el
+from drivebay.report.markup import Child, Html, details, el
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
 from drivebay.report.text import kind as _kind

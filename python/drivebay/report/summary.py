@@ -15,10 +15,9 @@ from drivebay.analysis.headline import plain_row
 from drivebay.analysis.modified import changes
 from drivebay.report import kinds
 from drivebay.report.charts.model import Panel
-from drivebay.report.components import details, table
 from drivebay.report.figures import figure_bars
 from drivebay.report.kinds.client import scatter_panel
-from drivebay.report.markup import Child, Html, el
+from drivebay.report.markup import Child, Html, details, el, table
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, capacity, run_differently, runs
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from drivebay.analysis.effects import Effect, FigureEffects, Interaction, Level, Study
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, from_zero
-from drivebay.report.components import Bar, bars, details, table
-from drivebay.report.markup import Child, Html, el
+from drivebay.report.markup import Bar, Child, Html, bars, details, el, table
 from drivebay.report.page import document
 from drivebay.report.render_page import Page
 from drivebay.report.text import DASH, GAP, number, quantity

@@ -11,21 +11,18 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.suites import Suite
+from drivebay.definitions.suites.parts import Data
 from drivebay.results import files
 
 SCHEMA_VERSION: Literal[2] = 2
 NAME = "manifest.json"
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class StepEntry(_Data):
+class StepEntry(Data):
     """One test's state; `files` maps paths relative to the folder to SHA-256 checksums."""
 
     id: str
@@ -33,24 +30,24 @@ class StepEntry(_Data):
     state: Literal["pending", "done", "failed"] = "pending"
     error: str | None = None
     seed: int
-    files: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = {}
+    files: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = Field({})
 
 
-class Tool(_Data):
+class Tool(Data):
     """The drivebay that made the result; `git_commit` is None where it ran outside a checkout."""
 
     version: str
     git_commit: str | None
 
 
-class Manifest(_Data):
+class Manifest(Data):
     """The whole file. `suite` is resolved: with `quick`, it is the shortened form.
 
     `target` has the keys "kind", "name", "capacity_bytes" and "drive" (what to give to `drivebay
     review` to get it again) and all of the target's identity.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     schema_version: Annotated[Literal[2], Field(alias="schema")] = SCHEMA_VERSION
     tool: Tool

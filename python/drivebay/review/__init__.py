@@ -5,7 +5,6 @@ To follow one review, read `engine.run` from the top.
 """
 
 from drivebay.review.engine import run
-from drivebay.review.plan import Plan, Planned, make_plan
-from drivebay.review.sink import Silent, Sink
+from drivebay.review.plan import Plan, Planned, Silent, Sink, make_plan
 
 __all__ = ["Plan", "Planned", "Silent", "Sink", "make_plan", "run"]

@@ -37,8 +37,7 @@ from drivebay.results.manifest import Tool
 from drivebay.results.records import PhaseResult
 from drivebay.results.writing import Taken
 from drivebay.review import resume as resuming
-from drivebay.review.plan import Plan, Planned, copies_max, default_jobs, make_plan
-from drivebay.review.sink import Silent, Sink
+from drivebay.review.plan import Plan, Planned, Silent, Sink, copies_max, default_jobs, make_plan
 from drivebay.targets.base import Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drivebay.definitions.suites import Phase, Test
-from drivebay.definitions.suites.steady import Window
+from drivebay.definitions.suites.parts import Window
 from drivebay.results.records import HISTOGRAM_SCHEMA, PhaseResult
 
 VALUES = ("iops", "latency_us", "latency_max_us")

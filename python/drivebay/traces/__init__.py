@@ -6,11 +6,10 @@ figures mean: docs/concepts/traces.md.
 """
 
 from drivebay._core import TraceSummary
-from drivebay.traces.convert import KINDS, convert
+from drivebay.traces.convert import KINDS, convert, names, source, synth, synth_info
 from drivebay.traces.picture import picture, synth_picture
 from drivebay.traces.read import OPS, Described, batches, formats, info
 from drivebay.traces.recording import Recorded, record
-from drivebay.traces.synth import names, source, synth, synth_info
 
 __all__ = [
     "KINDS",

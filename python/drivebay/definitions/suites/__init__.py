@@ -16,8 +16,7 @@ from drivebay.definitions.suites.model import (
     Trim,
     Workload,
 )
-from drivebay.definitions.suites.parts import Content, Rounds, Score
-from drivebay.definitions.suites.steady import Steady
+from drivebay.definitions.suites.parts import Content, Rounds, Score, Steady
 
 __all__ = [
     "SCHEMA_VERSION",

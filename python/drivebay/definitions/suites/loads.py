@@ -9,20 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from drivebay import _core
 from drivebay.common.errors import UserError
-from drivebay.definitions.suites.parts import Content
+from drivebay.definitions.suites.parts import Content, Data
 
 BLOCK_BYTES_MAX = 64 * 2**20
 QUEUE_DEPTH_MAX = 1024
-
-
-class Data(BaseModel):
-    """Checked when it is made, and never changed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Requests(Data):

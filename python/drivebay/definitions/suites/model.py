@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from drivebay import _core
-from drivebay.definitions.suites.loads import Data, Requests, TraceLoad
-from drivebay.definitions.suites.parts import Content, Rounds, Score
-from drivebay.definitions.suites.steady import Steady
+from drivebay.definitions.suites.loads import Requests, TraceLoad
+from drivebay.definitions.suites.parts import Content, Data, Rounds, Score, Steady
 
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20

@@ -14,8 +14,15 @@ from drivebay.analysis import Measured, review
 from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
-from drivebay.lab.calibrate.observations import KINDS_OF_PHASES, Observation, figures_of, scale_of
+from drivebay.lab.calibrate.experiment import (
+    KINDS_OF_PHASES,
+    Experiment,
+    Figures,
+    Job,
+    Observation,
+    figures_of,
+    scale_of,
+)
 from drivebay.lab.calibrate.parameters import Parameter, with_values
 from drivebay.lab.calibrate.shorten import shortened
 from drivebay.results import load

@@ -14,8 +14,7 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
-from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
-from drivebay.lab.calibrate.observations import Observation, Relation
+from drivebay.lab.calibrate.experiment import Experiment, Figures, Job, Observation, Relation
 from drivebay.lab.calibrate.parameters import Parameter, leaf_at, with_values
 from drivebay.lab.validate import load_plan
 from drivebay.lab.validate.plan import Row, Run

@@ -22,9 +22,8 @@ from cmaes import CMA
 from scipy.optimize import least_squares
 
 from drivebay.lab.calibrate.evaluator import Evaluator
-from drivebay.lab.calibrate.experiment import Experiment, Figures, Job
+from drivebay.lab.calibrate.experiment import FAR, Experiment, Figures, Job, Observation, loss
 from drivebay.lab.calibrate.journal import Values
-from drivebay.lab.calibrate.observations import FAR, Observation, loss
 from drivebay.lab.calibrate.parameters import Parameter
 
 Floats = npt.NDArray[np.float64]

@@ -13,13 +13,14 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from drivebay.common.errors import UserError
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Prepare, Workload
 from drivebay.definitions.suites.model import Id
+from drivebay.definitions.suites.parts import Data
 
 FILE_BYTES_MAX = 1_000_000
 PARAMETERS_MAX = 20
@@ -36,11 +37,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Parameter(_Data):
+class Parameter(Data):
     """One thing that is varied: a what-if of the drive, or a field of the load.
 
     `change` is a word as `drivebay review --set` takes it, with {} where the value goes; without
@@ -110,7 +107,7 @@ def _kind(value: Scalar) -> str:
     return {bool: "bool", str: "text"}.get(type(value), "number")
 
 
-class Design(_Data):
+class Design(Data):
     """Which points of the parameters are run: all combinations of their values ("grid"), or so many
     `points`, drawn at random or as a Latin hypercube."""
 
@@ -124,7 +121,7 @@ class Design(_Data):
         return self
 
 
-class FleetDrive(_Data):
+class FleetDrive(Data):
     """A real drive, wherever in the cluster it is: a block device by its serial number, or a file.
 
     `destroy_data` is the serial number once more, typed, as consent to lose everything on it.
@@ -156,20 +153,18 @@ class FleetDrive(_Data):
         return str(self.serial or self.file)
 
 
-class Fleet(_Data):
+class Fleet(Data):
     """Real drives to be reviewed, each as one task on the host that has it."""
 
     drives: Annotated[tuple[FleetDrive, ...], Field(min_length=1)]
 
 
-class Spec(_Data):
+class Spec(Data):
     """The whole file. `drives` are names of the catalog or paths of profiles, `set` changes that
     all runs have; `suite` and `tests` say what is run, or `workload` after `prepare`. `seeds` is a
     list, or how many, counted from 1. With a `fleet` the drives are real ones, and reviewed."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
-    )
+    model_config = ConfigDict(populate_by_name=True)
 
     schema_version: Literal[1] = 1
     name: Id

@@ -20,11 +20,10 @@ from drivebay.report import figures
 from drivebay.report.charts import latency, model
 from drivebay.report.charts.curves import BOTH, LOG_FIRST, Group, curves
 from drivebay.report.charts.model import Axis, Panel
-from drivebay.report.components import details, table
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import BarOf, Kind
 from drivebay.report.kinds.loads import MANY
-from drivebay.report.markup import Child, Html, el
+from drivebay.report.markup import Child, Html, details, el, table
 from drivebay.report.runs import Run, by_drive
 from drivebay.report.text import latency as latency_words
 from drivebay.report.text import number, quantity

@@ -3,7 +3,7 @@
 It looks and changes nothing. This room must not know how its findings are shown.
 """
 
-from drivebay.targets.doctor.finding import Finding, State
+from drivebay.targets.doctor.basics import Finding, State
 from drivebay.targets.doctor.look import GROUPS, everything
 
 __all__ = ["GROUPS", "Finding", "State", "everything"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.targets.doctor.finding import REAL, TRACES, Finding, kernel_module, program, said
+from drivebay.targets.doctor.basics import REAL, TRACES, Finding, kernel_module, program, said
 from drivebay.targets.fio.parse import NEWEST, OLDEST, parse_version
 from drivebay.targets.safety import blockdev, libblkid
 from drivebay.targets.safety.protections import NO_PERMISSION

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from drivebay.targets.doctor import basics
-from drivebay.targets.doctor.finding import REAL, TRACES, Finding, kernel_module, program
+from drivebay.targets.doctor.basics import REAL, TRACES, Finding, kernel_module, program
 
 SERVING = "Serving"
 LAB = "Sweeps, fits and queries"

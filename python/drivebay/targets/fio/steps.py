@@ -27,7 +27,7 @@ from drivebay.targets.fio import process as fio_run
 from drivebay.targets.fio.parse import Recorder
 from drivebay.targets.fio.process import Tool
 from drivebay.targets.fio.trim import Check, errors_told, read_phase
-from drivebay.targets.replay import phase as replay_phase
+from drivebay.targets.replay import run as replay_run
 from drivebay.targets.safety.erase import EraseError
 from drivebay.targets.safety.purge import discard, purge
 from drivebay.targets.safety.target_device import ExclusiveHandle
@@ -405,7 +405,7 @@ class Steps:
     def _replay(self, phase: Phase, load: Replay) -> PhaseResult:
         """A trace: not through fio, whose replay is wrong before 3.36."""
         self.environment.begin_phase()
-        result, zero = replay_phase.play(
+        result, zero = replay_run.play(
             phase,
             load,
             self.handle,

@@ -33,7 +33,7 @@ from drivebay.results.records import (
 )
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress
-from drivebay.targets.replay import source as replay
+from drivebay.targets.replay import figures as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
 from drivebay.targets.virtual.states import Prepared, States, key_of
