@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
-from real_files import GIB, MIB, a_test, keep_the_disk_free, load
+from real_files import GIB, MIB, a_test, keep_the_disk_free, load, wait_until
 
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.definitions.suites import Prepare, Test
@@ -205,6 +205,67 @@ def test_two_loops_over_one_inode(tmp_path: Path) -> None:
 
 
 @needs_root
+def test_a_device_below_a_mounted_loop(tmp_path: Path) -> None:
+    """`losetup /dev/loop8 /dev/sda; mount /dev/loop8`: neither a mount nor a holder of /dev/sda."""
+    backing = sparse(tmp_path / "disk.img", 64 * MIB)
+    run("mkfs.ext4", "-q", str(backing))
+    with loop(backing) as device, loop(Path(device)) as above:
+        with mounted(above, tmp_path / "place") as place:
+            (place / "file").write_text("precious")
+            words = refused(device, name=str(backing), signature=True)
+            assert f"is in use by {above}" in words
+            assert (place / "file").read_text() == "precious"
+        run("losetup", "--detach", above)
+        with loop(Path(device), "--offset", str(MIB)) as other:
+            assert f"is in use by {other}" in refused(device, name=str(backing), signature=True)
+        run("losetup", above, device)
+
+
+@needs_root
+def test_a_loop_over_a_file_that_is_in_use(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", 64 * MIB)
+    opener = "import sys; file = open(sys.argv[1], 'r+b')"
+    with loop(backing) as device:
+        for program, words in ((opener, "is in use by python"), (MAPPER, "mapped into its memory")):
+            with another(program, str(backing)):
+                found = refused(device, name=str(backing))
+                assert "is a loop over a file that" in found and words in found
+
+
+@needs_root
+def test_a_loop_that_another_file_has_taken_the_name_of(tmp_path: Path) -> None:
+    """Its serial number is a path, which names another file by now; so it names nothing."""
+    backing = sparse(tmp_path / "disk.img", 64 * MIB)
+    with loop(backing) as device:
+        sparse(tmp_path / "new.img", 64 * MIB).replace(backing)
+        for name in (str(backing), f"{backing} (deleted)"):
+            assert "is a loop over a file that is not what" in refused(device, name=name)
+
+
+def test_what_the_kernel_offers_to_other_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a folder as configfs has it: nvmet and LIO open files without a process."""
+    monkeypatch.setattr(in_use, "CONFIGFS", tmp_path / "config")
+    file = sparse(tmp_path / "disk.img", GIB)
+    for place, words in (
+        ("nvmet/subsystems/lab/namespaces/1/device_path", "an NVMe target"),
+        ("target/core/fileio_0/disk/udev_path", "a SCSI target"),
+        ("usb_gadget/g1/functions/mass_storage.0/lun.0/file", "a USB mass storage"),
+    ):
+        attribute = tmp_path / "config" / place
+        attribute.parent.mkdir(parents=True)
+        attribute.write_text(f"{file}\n")
+        assert f"is offered to other hosts as {words}" in refused(file, name="disk.img")
+        attribute.unlink()
+    if os.geteuid() == 0:
+        attribute.write_text("/dev/none\n")
+        with loop(file) as device:
+            attribute.write_text(f"{device}\n")
+            assert "is offered to other hosts" in refused(device, name=str(file))
+
+
+@needs_root
 def test_what_is_no_drive_of_its_own(tmp_path: Path) -> None:
     if not Path("/dev/mapper/control").exists():
         pytest.skip("this kernel has no device-mapper")
@@ -274,20 +335,63 @@ def test_drivebays_own_file_is_taken_until_somebody_else_writes_to_it(tmp_path: 
 
 def test_a_file_of_a_killed_review_is_taken_again(tmp_path: Path) -> None:
     file = sparse(tmp_path / "disk.img", GIB)
-    handle = ExclusiveHandle(target_device.find(str(file)), permission=OverwritePermission())
-    os.pwrite(handle.fd(to_write=True), b"half of a fill", 0)
-    os.close(handle._fd)  # as the kernel does for a killed process
+    killed(file)
     review(file)
 
 
-def test_without_extended_attributes_a_file_beside_it_says_whose_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+KILLED = """
+import os, signal, sys
+from drivebay.targets.safety import target_device as t
+handle = t.ExclusiveHandle(t.find(sys.argv[1]), permission=t.OverwritePermission())
+os.pwrite(handle.fd(to_write=True), b"half of a fill", 0)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed(file: Path) -> None:
+    """A review of the file that was killed while it wrote."""
+    assert subprocess.run([sys.executable, "-c", KILLED, str(file)]).returncode == -9
+
+
+def test_a_file_of_a_killed_review_that_somebody_else_has_used_since_is_refused(
+    tmp_path: Path,
 ) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    killed(file)
+    with file.open("r+b") as opened:
+        opened.write(b"precious")
+    later = file.stat().st_mtime_ns + 3600 * 10**9
+    os.utime(file, ns=(later, later))
+    assert "did not write" in refused(file)
+
+
+def test_the_mark_of_a_file_follows_its_changes(tmp_path: Path) -> None:
+    """So that of a killed review the file is told from one that its owner wrote to."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    with contextlib.closing(
+        ExclusiveHandle(target_device.find(str(file)), permission=OverwritePermission())
+    ) as handle:
+        fd = handle.fd(to_write=True)
+        later = file.stat().st_mtime_ns + 3600 * 10**9
+        os.pwrite(fd, b"a phase", 0)
+        os.utime(fd, ns=(later, later))
+        assert not contents.is_own(str(file), file.stat())
+        wait_until(lambda: contents.is_own(str(file), file.stat()))
+    assert contents.is_own(str(file), file.stat())
+
+
+def without_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> bytes:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(os, "setxattr", none)
     monkeypatch.setattr(os, "getxattr", none)
+
+
+def test_without_extended_attributes_a_file_beside_it_says_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_attributes(monkeypatch)
     file = sparse(tmp_path / "disk.img", GIB)
     review(file)
     assert (tmp_path / ".disk.img.drivebay").exists()
@@ -338,6 +442,59 @@ def test_a_file_that_another_program_has_mapped_is_refused(tmp_path: Path) -> No
         assert "which has it mapped into its memory" in refused(file)
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 4096, prot=mmap.PROT_READ):
         review(file)  # our own does not count
+
+
+def test_a_writer_that_proc_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where /proc shows a container's own processes only, or the writer is the kernel."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    (tmp_path / "proc").mkdir()
+    opener = "import sys; file = open(sys.argv[1], 'r+b')"
+    for program in (opener, MAPPER):
+        with another(program, str(file)), monkeypatch.context() as patch:
+            patch.setattr(in_use, "PROC", tmp_path / "proc")
+            assert "by the kernel or by a program that cannot be seen" in refused(file)
+    reader = "import sys; file = open(sys.argv[1], 'rb')"
+    with another(reader, str(file)):
+        review(file)
+
+
+def test_a_file_with_a_second_name_is_not_overwritten_without_its_name(tmp_path: Path) -> None:
+    """`cp -al` and backups with hard links: the other name is somebody's backup."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    review(file)
+    os.link(file, tmp_path / "backup.img")
+    assert "has another name (hard link)" in refused(file)
+    review(file, name="disk.img")
+
+
+def test_a_link_is_not_the_name_of_a_file(tmp_path: Path) -> None:
+    """Who types the link's name may not know which file it leads to."""
+    file = sparse(tmp_path / "important.img", GIB)
+    with file.open("r+b") as opened:
+        opened.write(b"precious")
+    link = tmp_path / "scratch.img"
+    link.symlink_to(file)
+    for name in ("scratch.img", str(link)):
+        assert "but the file is called 'important.img'" in refused(link, name=name)
+    review(link, name="important.img")
+
+
+def test_a_stranger_s_file_beside_it_is_not_taken_for_the_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file `.NAME.drivebay` is written only if it is one of ours, and never through a link."""
+    without_attributes(monkeypatch)
+    precious = tmp_path / "precious"
+    precious.write_text("my thesis")
+    for name, make in (("a.img", precious.rename), ("b.img", None)):
+        file, beside = sparse(tmp_path / name, GIB), tmp_path / f".{name}.drivebay"
+        if make is None:
+            beside.symlink_to(tmp_path / ".a.img.drivebay")
+        else:
+            make(beside)
+        review(file)
+        assert (tmp_path / ".a.img.drivebay").read_text() == "my thesis"
+        assert "did not write" in refused(file), "no mark, so it asks"
 
 
 @needs_root

@@ -6,13 +6,12 @@ so nothing here is slow, and what fails offers nothing.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from drivebay.common import data
+from drivebay.common import data, documents
 
 SUITE = "anandtech-2015"
 
@@ -61,6 +60,6 @@ def tests_of_result(ctx: typer.Context, incomplete: str) -> list[str]:
 def _toml(path: Path) -> dict[str, Any]:
     """A file's table; an empty one if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return documents.toml(documents.read(path))
     except (OSError, ValueError):
         return {}

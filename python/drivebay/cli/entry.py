@@ -6,6 +6,7 @@ A user's mistake prints two lines, `error:` and `hint:`. A bug prints its trace.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from drivebay.common.errors import (
     DrivebayError,
 )
 
+LINE_MAX = 2000
+BAD_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What no command looks for, as only the path itself can be the cause."""
 COMPLETING = "_DRIVEBAY_COMPLETE"
 """Set where a shell asks what could be typed next; the line so far is in the environment, too."""
 
@@ -55,6 +59,11 @@ def run(arguments: list[str]) -> int:
         # The reader of our output has gone (`drivebay drives | head -1`): nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CHECK_FAILED
+    except OSError as problem:
+        if problem.errno not in BAD_PATH:
+            raise
+        say_error(f"{problem.filename}: {problem.strerror}", "give another path")
+        return EXIT_USAGE
     except ImportError as problem:
         if "_core" not in str(problem):
             raise
@@ -104,4 +113,6 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """One line that can be read: a name of 5,000 letters is not shown in full."""
+    line, half = " ".join(text.split()), LINE_MAX // 2
+    return line if len(line) <= LINE_MAX else f"{line[:half]} ... {line[-half:]}"

@@ -6,6 +6,7 @@ option's panel is its heading there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,8 @@ from drivebay.common.errors import UserError
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 REAL, VIRTUAL = "Real drives", "Virtual drives"
+COUNT_MAX, SEED_MAX = 2**32 - 1, 2**64 - 1
+"""What the core takes for numbers whose options have no narrower range."""
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
@@ -71,6 +74,23 @@ def refuse(ctx: Any, panel: str, drive: str) -> None:
 
 class Command(TyperCommand):
     """A command whose help lists options under the headings of their panels."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest: list[str] = super().parse_args(ctx, args)
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            most = SEED_MAX if parameter.name.endswith("seed") else COUNT_MAX
+            if isinstance(value, float) and not math.isfinite(value):
+                allowed = "a finite number"
+            elif isinstance(value, int) and not 0 <= value <= most:
+                allowed = f"a number from 0 to {most}"
+            else:
+                continue
+            raise UserError(
+                f"{max(parameter.opts, key=len)}: {value} is not allowed; must be {allowed}",
+                f"see: {ctx.command_path} --help",
+            )
+        return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
         return flags_off(super().get_params(ctx))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 REST_S = 1800.0
 WAIT_S = 0.2
+YEAR_S = 366 * 86400.0
 SYNTHESIZED = "Synthesized traces"
 
 app = options.Verb()
@@ -68,7 +69,14 @@ def replay(
         ),
     ] = "recorded",
     idle_cap: Annotated[
-        float, option("MS", "Shorten idle time in the recording to this.", show_default=True)
+        float,
+        option(
+            "MS",
+            "Shorten idle time in the recording to this.",
+            show_default=True,
+            min=0,
+            max=YEAR_S * 1000,
+        ),
     ] = 25.0,
     keep_idle: Annotated[bool, flag("--as-recorded", "Keep all idle time.")] = False,
     time_percent: Annotated[
@@ -126,7 +134,7 @@ def replay(
     ] = None,
     seconds: Annotated[
         float | None,
-        option("N", "Stop after this time.", panel=options.REAL),
+        option("N", "Stop after this time.", panel=options.REAL, min=0, max=YEAR_S),
     ] = None,
     failures: Annotated[
         int | None,

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile, from_resolved
 
@@ -183,7 +184,7 @@ def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
 def _parsed(path: str, given: str, before: Any) -> Any:
     """The value as the kind of thing that it was before."""
     try:
-        value = json.loads(given)
+        value = documents.from_json(given)
     except ValueError:
         value = given
     if isinstance(before, float) and type(value) is int:

@@ -14,7 +14,6 @@ import copy
 import difflib
 import functools
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay import _core
-from drivebay.common import data
+from drivebay.common import data, documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 
@@ -134,12 +133,12 @@ def from_document(document: Mapping[str, Any], *, where: str) -> Profile:
 
 def _read(path: Path) -> Profile:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = documents.toml(documents.read(path))
     except FileNotFoundError:
         raise UserError(
             f"profile {path} does not exist", "list the catalog: drivebay drives"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except ValueError as e:
         raise UserError(
             f"profile {path} is not TOML: {e}",
             "compare with a profile of the catalog, for example drives/sm951-ahci-512.toml",
@@ -181,7 +180,7 @@ def _whole(raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()) ->
 @functools.cache
 def _of_catalog(name: str) -> dict[str, Any]:
     """The catalog's file as it is, read once: several drives have the same base."""
-    return tomllib.loads((data.path("drives") / f"{name}.toml").read_text(encoding="utf-8"))
+    return documents.toml(documents.read(data.path("drives") / f"{name}.toml"))
 
 
 def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:

@@ -8,23 +8,29 @@
     telemetry  sensors, of real ones (TELEMETRY_SCHEMA)
     sweep      one row per run of a sweep: parameters, figures, cost
 
-Every row has `result`, the folder's name. The tables of series are read by DuckDB from the Parquet
-files themselves, only the columns and rows that a query needs; figures are computed by `analysis`.
+Every row has `result`, the folder's name. The tables of series are read from the Parquet files
+themselves, only the columns and rows that a query needs; figures are computed by `analysis`.
+A query reads nothing but these folders, writes nothing, loads no extension, and has 1 GB of memory.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import and_
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pa_dataset
+import pyarrow.fs as pa_fs
 
 from drivebay import results
 from drivebay.analysis import Review, review
+from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.results import Result
 from drivebay.results.records import (
@@ -63,6 +69,14 @@ FIGURES_SCHEMA = pa.schema(
     ]
 )
 VIEWS = ("runs", "figures", *SERIES, "sweep")
+VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'
+ELSEWHERE = "for files and extensions use DuckDB itself on the Parquet files of DIR"
+ROWS_MAX = 1_000_000
+CLOSED = (
+    "SET memory_limit = '1GB'; SET enable_external_access = false; SET lock_configuration = true"
+)
+"""Neither files, extensions nor more memory for what a query says. guess: 1 GB is enough for all
+seconds of a thousand reviews."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +101,39 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
     """
     with duckdb.connect() as base:
         _fill(base, [Path(folder) for folder in folders])
+        base.execute(CLOSED)
         try:
-            asked = base.execute(sql)
-            columns = tuple(one[0] for one in asked.description or ())
-            return Answer(columns, tuple(asked.fetchall()))
+            return _answer(base, sql)
         except duckdb.Error as problem:
             text = " ".join(str(problem).split())
-            raise UserError(
-                f"the query is not right: {text}",
-                f"views are {', '.join(VIEWS)}; columns of one: "
-                'drivebay query "DESCRIBE figures" DIR',
-            ) from None
+            if isinstance(problem, duckdb.PermissionException):
+                raise UserError(
+                    f"a query reads nothing but the folders given: {text}", ELSEWHERE
+                ) from None
+            raise UserError(f"the query is not right: {text}", VIEWS_HINT) from None
+
+
+def _answer(base: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+    """The rows of the only statement. Times with a zone come as text: as objects they would need a
+    package of time zones."""
+    if len(statements := base.extract_statements(sql)) != 1:
+        raise UserError(f"the query has {len(statements)} statements; it must be one", VIEWS_HINT)
+    text = statements[0].query
+    if (asked := base.sql(text)) is None:
+        return Answer((), ())
+    columns, zoned = tuple(asked.columns), ["WITH TIME ZONE" in str(kind) for kind in asked.types]
+    if any(zoned):
+        names = [f"c{place}" for place in range(len(columns))]
+        chosen = [
+            f"{name}::VARCHAR" if is_zoned else name
+            for name, is_zoned in zip(names, zoned, strict=True)
+        ]
+        inner = text.rstrip("; \n")
+        text = f"SELECT {', '.join(chosen)} FROM ({inner}\n) t({', '.join(names)})"
+    rows = base.execute(text).fetchmany(ROWS_MAX + 1)
+    if len(rows) > ROWS_MAX:
+        raise UserError(f"the query gives over {ROWS_MAX:,} rows", "add to it: LIMIT 1000")
+    return Answer(columns, tuple(rows))
 
 
 def _fill(base: duckdb.DuckDBPyConnection, folders: Sequence[Path]) -> None:
@@ -125,7 +161,7 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
 
 def _is_sweep(folder: Path) -> bool:
     try:
-        found = json.loads((folder / "manifest.json").read_bytes())
+        found = documents.from_json((folder / "manifest.json").read_bytes())
     except (OSError, ValueError):
         return False  # what is wrong with it is told by results
     return isinstance(found, dict) and found.get("kind") == "sweep"
@@ -183,43 +219,43 @@ def _series(
     base: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, found: dict[str, Result]
 ) -> None:
     """A view over the Parquet files of one kind, each row with its result and test."""
-    rows = [
-        {"filename": str(path), "result": key, "test": step.id}
+    files = {
+        step.folder / f"{name}.parquet": {"result": key, "test": step.id}
         for key, made in found.items()
         for step in made.done
-        if (path := step.folder / f"{name}.parquet").exists()
-    ]
-    if not rows:
-        keys = [pa.field(one, pa.string()) for one in ("result", "test", "phase")]
-        base.register(name, pa.schema([*keys, *schema]).empty_table())
-        return
-    base.register(f"_{name}_files", pa.Table.from_pylist(rows))
-    paths = ", ".join(_quoted(row["filename"]) for row in rows)
-    base.execute(
-        f"CREATE VIEW {name} AS SELECT f.result, f.test, s.* EXCLUDE (filename) FROM "
-        f"read_parquet([{paths}], filename = true, union_by_name = true) s "
-        f"JOIN _{name}_files f USING (filename)"
-    )
+        if (step.folder / f"{name}.parquet").exists()
+    }
+    phase = pa.schema([pa.field("phase", pa.string()), *schema])
+    base.register(name, _dataset(files, ("result", "test"), phase))
 
 
 def _sweep(base: duckdb.DuckDBPyConnection, found: dict[str, Path]) -> None:
     """All parts of the sweeps; a column that one of them has not is null there."""
-    parts = [
-        f"SELECT {_quoted(key)} AS result, * FROM "
-        f"read_parquet({_quoted(str(folder / 'parts' / '*.parquet'))}, union_by_name = true)"
+    files = {
+        path: {"result": key}
         for key, folder in found.items()
-        if any((folder / "parts").glob("*.parquet"))
-    ]
-    if parts:
-        base.execute(f"CREATE VIEW sweep AS {' UNION ALL BY NAME '.join(parts)}")
-    else:
-        base.execute("CREATE TABLE sweep (result VARCHAR, run BIGINT)")
+        for path in sorted((folder / "parts").glob("*.parquet"))
+    }
+    base.register("sweep", _dataset(files, ("result",), pa.schema([("run", pa.int64())])))
 
 
-def _quoted(text: str) -> str:
-    """A string as SQL writes it.
-
-    >>> _quoted("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
+def _dataset(
+    files: Mapping[Path, Mapping[str, str]], keys: Sequence[str], schema: pa.Schema
+) -> pa_dataset.Dataset:
+    """Parquet files as one table, each row with its file's keys; `schema` if there are none. Only
+    what a query needs is read."""
+    form, system = pa_dataset.ParquetFileFormat(), pa_fs.LocalFileSystem()
+    fragments = []
+    for path, values in files.items():
+        known = functools.reduce(and_, (pc.field(key) == values[key] for key in keys))
+        fragments.append(form.make_fragment(str(path), system, known))
+    try:
+        found = [one.physical_schema for one in fragments] or [schema]
+        found.insert(0, pa.schema([(key, pa.string()) for key in keys]))
+        whole = pa.unify_schemas(found, promote_options="permissive").remove_metadata()
+    except (OSError, pa.ArrowException) as problem:
+        raise UserError(
+            f"a table cannot be read: {' '.join(str(problem).split())}",
+            "have the damaged test run again: drivebay review --resume DIR",
+        ) from None
+    return pa_dataset.FileSystemDataset(fragments, whole, form, system)

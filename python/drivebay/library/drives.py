@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay._core import Counters, Health, VirtualDrive
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
@@ -210,8 +210,8 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
         return _drive(from_document(what, where="profile"))
     if isinstance(what, str) and "\n" in what:
         try:
-            document = tomllib.loads(what)
-        except tomllib.TOMLDecodeError as error:
+            document = documents.toml(what)
+        except ValueError as error:
             raise UserError(f"the profile is not TOML: {error}", "compare with drives/") from None
         return _drive(from_document(document, where="profile"))
     if not isinstance(what, str | Path):
@@ -399,7 +399,7 @@ class Device:
             If there is no such state, or it is damaged or of another version of the model.
         """
         try:
-            about = json.loads(_beside(path).read_text(encoding="utf-8"))
+            about = documents.from_json(documents.read(_beside(path)))
             what, seed, runs = drive(about["profile"]), int(about["seed"]), int(about["runs"])
         except FileNotFoundError:
             raise UserError(

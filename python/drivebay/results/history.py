@@ -6,9 +6,10 @@ reboot from a killed process. Only real drives' results quote it, as it holds ti
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+from drivebay.common import documents
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -56,12 +57,12 @@ def _events(log: Path) -> list[dict[str, Any]]:
     """The log's lines that can be read; a kill may have cut one off."""
     events = []
     try:
-        lines = log.read_text(errors="replace").splitlines()
-    except OSError:
+        content = documents.read(log, bytes_max=documents.KEPT_BYTES_MAX)
+    except (OSError, ValueError):
         return []
-    for line in lines:
+    for line in content.splitlines():
         try:
-            event = json.loads(line)
+            event = documents.from_json(line)
         except ValueError:
             continue
         if isinstance(event, dict):

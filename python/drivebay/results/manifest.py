@@ -6,13 +6,13 @@ seed have the same bytes; log.jsonl beside it has the times.
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.suites import Suite
 from drivebay.definitions.suites.parts import Data
@@ -87,9 +87,11 @@ def read_manifest(folder: Path) -> Manifest:
         If it may not be read.
     """
     path = folder / NAME
+    restore = "restore the file from a copy, or start a new review with another --out"
     example = "give the folder that a review has written, for example: drivebay-results/NAME"
     try:
-        raw = path.read_bytes()
+        raw = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
+        table = documents.from_json(raw)
     except (FileNotFoundError, NotADirectoryError):
         if not folder.exists():
             raise UserError(f"result folder {folder} does not exist", example) from None
@@ -101,11 +103,8 @@ def read_manifest(folder: Path) -> Manifest:
             f"{path} cannot be read: {problem.strerror}",
             f"see what forbids it with: ls -la {shlex.quote(str(folder))}",
         ) from None
-    restore = "restore the file from a copy, or start a new review with another --out"
-    try:
-        table = json.loads(raw)
-    except ValueError:
-        raise UserError(f"{path} is damaged: it is not valid JSON", restore) from None
+    except ValueError as problem:
+        raise UserError(f"{path} is damaged: it is not valid JSON: {problem}", restore) from None
     version = table.get("schema") if isinstance(table, dict) else None
     if type(version) is not int or "steps" not in table:
         raise UserError(f"{path} is not a manifest of drivebay", example)

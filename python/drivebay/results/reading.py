@@ -6,7 +6,6 @@ not what the manifest says is an error: figures are never made from damaged data
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import writing
@@ -51,7 +51,7 @@ class Step:
     def phases(self) -> list[PhaseResult]:
         """Its phases as the target gave them, without the target's own files; the first one has the
         test's conditions."""
-        document = json.loads(self._file("step.json").read_bytes())
+        document = documents.from_json(self._file("step.json").read_bytes())
         tables = {
             "series": self.series(),
             "histogram": self.histogram(),
@@ -97,7 +97,7 @@ class Step:
         """Under which conditions the test ran on a real drive: the keys "host", "drive",
         "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and "trim",
         what a TRIM validation found; else {}."""
-        table: dict[str, Any] = json.loads(self._file("step.json").read_bytes())
+        table: dict[str, Any] = documents.from_json(self._file("step.json").read_bytes())
         return dict(table.get("conditions", {}))
 
     def raw_files(self) -> tuple[Path, ...]:

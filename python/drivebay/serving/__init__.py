@@ -7,12 +7,12 @@ must not know how a request is served, nor how anything is printed.
 from __future__ import annotations
 
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from drivebay import _core
+from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
@@ -118,8 +118,8 @@ def _script(path: Path) -> list[Any]:
     """The faults of a script; the core checks each."""
     example = '[[fault]], kind = "hang", after_s = 10.0, for_s = 5.0'
     try:
-        script = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        script = documents.toml(documents.read(path))
+    except ValueError as problem:
         raise UserError(f"--faults: {path} is not TOML: {problem}", example) from None
     except OSError as problem:
         raise UserError(

@@ -15,7 +15,6 @@ import difflib
 import itertools
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +23,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from drivebay.common import data
+from drivebay.common import data, documents
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites.model import Suite
 
-FILE_BYTES_MAX = 1_000_000
 PHASES_MAX = 1000
 
 
@@ -67,19 +65,14 @@ def _read(path: Path) -> Suite:
     try:
         if path.is_dir():
             raise UserError(f"suite file {path} is a directory", how)
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
+        table = documents.toml(documents.read(path))
     except FileNotFoundError:
         raise UserError(f"suite file {path} does not exist", how) from None
     except OSError as problem:
         raise UserError(f"suite file {path} cannot be read: {problem.strerror}", how) from None
-    if len(raw) > FILE_BYTES_MAX:
-        raise UserError(f"suite file {path} is over {FILE_BYTES_MAX} bytes: no suite", how)
-    try:
-        table = tomllib.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except ValueError as problem:
         raise UserError(
-            f"suite file {path} is not valid TOML: {_one_line(problem)}",
+            f"suite file {path} is not valid TOML: {problem}",
             "compare it with the suites that come with drivebay, such as suites/quick.toml",
         ) from None
     return parse(table, where=str(path))
@@ -293,7 +286,3 @@ def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _one_line(problem: Exception) -> str:
-    return " ".join(str(problem).split())

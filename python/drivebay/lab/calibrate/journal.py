@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.lab.calibrate.experiment import Figures, Job
 
@@ -67,10 +68,10 @@ class Journal:
             ) from None
 
     def _read(self, path: Path, head: Mapping[str, Any]) -> None:
-        content = path.read_bytes()
-        end = content.rfind(b"\n") + 1
         try:
-            lines = [json.loads(line) for line in content[:end].splitlines()]
+            content = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
+            end = content.rfind(b"\n") + 1
+            lines = [documents.from_json(line) for line in content[:end].splitlines()]
             if not lines or lines[0].get("journal") != JOURNAL_VERSION:
                 raise ValueError
             for line in lines[1:]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from drivebay.common import provenance
+from drivebay.common import documents, provenance
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Phase, Suite, Test
 from drivebay.lab.fio_import import logs as fio_logs
@@ -23,7 +23,6 @@ from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 
-FILE_BYTES_MAX = 256 * 2**20
 AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"
 _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 """Where a document of fio may begin: a brace in a warning is none."""
@@ -83,18 +82,19 @@ def import_fio(files: Sequence[Path], out: Path, *, drive: str | None = None) ->
 def _document(path: Path) -> dict[str, Any]:
     """The last JSON document in the file that fio wrote."""
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise UserError(f"{path} is over {FILE_BYTES_MAX} bytes: no JSON of fio", AGAIN)
-        text = path.read_text(encoding="utf-8", errors="replace")
+        content = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
     except OSError as problem:
         raise UserError(f"{path} cannot be read: {problem.strerror}", AGAIN) from None
+    except ValueError as problem:
+        raise UserError(f"{path} is no JSON of fio: {problem}", AGAIN) from None
+    text = content.decode("utf-8", errors="replace")
     decoder, at, found = json.JSONDecoder(), 0, None
     while (begin := _DOCUMENT.search(text, at)) is not None:
         at = begin.end()
-        with contextlib.suppress(json.JSONDecodeError, RecursionError):
+        with contextlib.suppress(ValueError, RecursionError):
             value, at = decoder.raw_decode(text, begin.start())
             if isinstance(value, dict) and "fio version" in value:
-                found = value
+                found = documents.limited(value)
     if found is None:
         cut_off = '"fio version"' in text
         what = "is cut off: its JSON does not end" if cut_off else "holds no JSON of fio"

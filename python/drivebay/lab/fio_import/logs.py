@@ -10,7 +10,6 @@ Leaves out: logs of every single I/O (no log_avg_msec), and logs of windows long
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from drivebay.common import documents
 from drivebay.lab.fio_import.jobs import DIRECTIONS, Job
 from drivebay.results.records import SERIES_SCHEMA
 
@@ -84,7 +84,7 @@ def _rows(path: Path) -> list[tuple[int, float, int]]:
     """Time, value and direction of each line that is one."""
     rows = []
     with path.open(newline="", errors="replace") as file:
-        for line in csv.reader(file):
+        for line in documents.csv_rows(file):
             try:
                 rows.append((int(line[0]), float(line[1]), int(line[2])))
             except (ValueError, IndexError):  # cut off, or no log

@@ -15,12 +15,13 @@ import contextlib
 import importlib
 import logging
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.memory import available_bytes
 
 MEMORY = "memory"
@@ -122,8 +123,27 @@ def _local(jobs: int) -> Iterator[Cluster]:
         yield Cluster(client, True, budget, budget, True, lambda: cluster.scale(jobs))
 
 
+def check_address(address: str) -> None:
+    """Refuse what Dask would take for an address and wait for: it retries even a protocol that it
+    does not know.
+
+    Raises
+    ------
+    UserError
+        If it is no address of a scheduler.
+    """
+    host = r"\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+"
+    found = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss)://)?(?:{host}):(\d{{1,5}})", address)
+    if found is None or int(found[1]) > 65535:
+        raise UserError(
+            f"{address!r} is not the address of a scheduler",
+            "give the address that `dask scheduler` prints, for example: tcp://10.0.0.1:8786",
+        )
+
+
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[Cluster]:
+    check_address(address)
     try:
         client = distributed().Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as problem:

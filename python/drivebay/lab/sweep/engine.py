@@ -113,6 +113,8 @@ def run(
     Interrupted
         On SIGINT, SIGTERM or SIGHUP; what had ended is kept.
     """
+    if scheduler is not None:
+        clusters.check_address(scheduler)
     there = _opened(plan, store, resume=resume)
     left = [index for index in range(plan.runs) if index not in there]
     if not left:
@@ -153,7 +155,7 @@ def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
         store.create(plan.fingerprint, plan.as_json(), plan.runs)
         return set()
     if known["fingerprint"] != plan.fingerprint:
-        other = known["plan"]["tool"] != dict(plan.tool)
+        other = known["plan"].get("tool") != dict(plan.tool)
         why = "by another version of drivebay" if other else "from another specification"
         raise UserError(
             f"{store.url} holds a sweep made {why}",

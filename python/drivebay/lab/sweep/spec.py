@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import suites
@@ -22,7 +22,6 @@ from drivebay.definitions.suites import Prepare, Workload
 from drivebay.definitions.suites.model import Id
 from drivebay.definitions.suites.parts import Data
 
-FILE_BYTES_MAX = 1_000_000
 PARAMETERS_MAX = 20
 POINTS_MAX = 100_000
 RUNS_MAX = 1_000_000
@@ -224,19 +223,14 @@ def load(path: Path) -> Spec:
         If it cannot be read or is no valid sweep; names file, field and value.
     """
     try:
-        raw = path.read_bytes()
+        table = documents.toml(documents.read(path))
     except OSError as problem:
         raise UserError(
             f"sweep file {path} cannot be read: {problem.strerror}",
             f"give a .toml file: drivebay sweep my-sweep.toml; {EXAMPLE}",
         ) from None
-    try:
-        if len(raw) > FILE_BYTES_MAX:
-            raise ValueError(f"it is over {FILE_BYTES_MAX} bytes")
-        table = tomllib.loads(raw.decode("utf-8"))
     except ValueError as problem:
-        text = " ".join(str(problem).split())
-        raise UserError(f"sweep file {path} is not valid TOML: {text}", EXAMPLE) from None
+        raise UserError(f"sweep file {path} is not valid TOML: {problem}", EXAMPLE) from None
     return parse(table, where=str(path))
 
 

@@ -14,7 +14,6 @@ plan never count. A part has one row, or one for each test of a fleet's drive.
 from __future__ import annotations
 
 import contextlib
-import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.results import files
 
@@ -65,7 +65,7 @@ class Store:
             If there is one that is not a sweep's.
         """
         try:
-            found = json.loads(self._read(MANIFEST))
+            found = documents.from_json(self._read(MANIFEST))
         except FileNotFoundError:
             return None
         except ValueError:
@@ -82,6 +82,11 @@ class Store:
                 f"{self.url} has schema {found.get('schema')}, this drivebay reads "
                 f"{SCHEMA_VERSION}",
                 "use the drivebay that made it, or give another place: --out DIR",
+            )
+        if type(found.get("fingerprint")) is not str or not isinstance(found.get("plan"), dict):
+            raise UserError(
+                f"{self.url}/{MANIFEST} is damaged: it has no plan",
+                "restore it from a copy, or start the sweep in another place: --out DIR",
             )
         return found
 
@@ -131,7 +136,9 @@ class Store:
         with ThreadPoolExecutor(READERS) as readers:
             for at in range(0, len(names), READERS * 4):
                 for table in readers.map(self._table, names[at : at + READERS * 4]):
-                    labels = json.loads((table.schema.metadata or {}).get(b"drivebay", b"{}"))
+                    labels = documents.from_json(
+                        (table.schema.metadata or {}).get(b"drivebay", b"{}")
+                    )
                     for row in table.to_pylist():
                         yield row, labels
 

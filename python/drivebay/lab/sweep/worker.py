@@ -20,6 +20,7 @@ from drivebay.lab.sweep.cluster import (
     MEMORY,
     PRELOAD,
     QUIET,
+    check_address,
     distributed,
     memory_budget,
     sigint_ignored,
@@ -41,6 +42,7 @@ def serve(address: str, *, jobs: int, drives: Sequence[str], say: Callable[[str]
     EnvironmentProblem
         If no scheduler answers at the address.
     """
+    check_address(address)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     asyncio.run(_serve(address, jobs, drives, say))

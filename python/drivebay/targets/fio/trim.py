@@ -17,7 +17,6 @@ answers to reads of deallocated blocks with an error (DULBE), which show as a fa
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import time
@@ -29,6 +28,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase
 from drivebay.results.records import PhaseResult, histogram, one_second_series
@@ -215,7 +215,7 @@ def claims(handle: ExclusiveHandle) -> Claims:
 def _nvme_claims(path: str, discards: bool) -> Claims:
     said = _said("nvme", "id-ns", path, "--output-format=json")
     try:
-        behaviour = int(json.loads(said)["dlfeat"]) & 0b111
+        behaviour = int(documents.from_json(said, int_bits=128)["dlfeat"]) & 0b111
     except (ValueError, KeyError, TypeError):
         return Claims(discards, None, None, "the kernel's queue limits")
     if behaviour in (1, 2):

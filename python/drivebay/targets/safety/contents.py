@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -40,6 +41,12 @@ _WORDS = {
 }
 _TABLES = ("gpt", "PMBR", "dos", "atari", "mac", "bsd", "sun", "sgi", "minix")
 MARK = "user.drivebay"
+_MARK = re.compile(r"(\d+):(open|done):(\d+)")
+"""Inode, whether it was being written, and time of change in ns."""
+MARK_EVERY_S = 2.0
+KILLED_S = 10.0
+"""A file that changed this long after the last note is no longer ours; guess: fio ends within
+milliseconds of a kill, and a busy machine may delay a note by seconds."""
 _CHUNK_BYTES = 2**22
 
 
@@ -182,21 +189,61 @@ def is_blank(path: str) -> bool:
 
 
 def is_own(path: str, status: os.stat_result) -> bool:
-    """Whether the file's data is drivebay's, and nobody has written to it since."""
-    inode, _, changed = _mark(path).partition(":")
-    return inode == str(status.st_ino) and changed in ("open", str(status.st_mtime_ns))
+    """Whether the file's data is drivebay's, and nobody has written to it since.
+
+    A review that was killed has noted the time of change not long before: `KeptMark`.
+    """
+    found = _MARK.fullmatch(_mark(path))
+    if found is None or int(found[1]) != status.st_ino:
+        return False
+    later_ns = status.st_mtime_ns - int(found[3])
+    return later_ns == 0 or (found[2] == "open" and 0 < later_ns <= KILLED_S * 1e9)
 
 
-def mark_own(path: str, status: os.stat_result, *, being_written: bool) -> None:
-    """Note that the file's data is drivebay's: while it is being written (a killed review leaves it
-    so), or as it is now. Without attributes or a place beside the file there is no note, and the
-    next review asks."""
-    text = f"{status.st_ino}:{'open' if being_written else status.st_mtime_ns}".encode()
+def mark_own(fd: int, path: str, *, being_written: bool) -> None:
+    """Note that the file's data is drivebay's as it is now; `being_written`: and what is written in
+    the next seconds. Without attributes or a place beside the file there is no note, and the next
+    review asks. `fd` is the file, open for writing; `path` says where the place beside it is."""
+    status = os.fstat(fd)
+    state = "open" if being_written else "done"
+    text = f"{status.st_ino}:{state}:{status.st_mtime_ns}".encode()
     try:
-        os.setxattr(path, MARK, text)
+        os.setxattr(fd, MARK, text)
     except OSError:
-        with contextlib.suppress(OSError), open(_beside(path), "wb") as file:
-            file.write(text)
+        beside = _beside(path)
+        with contextlib.suppress(OSError):
+            if os.path.lexists(beside) and not _MARK.fullmatch(_mark(path)):
+                return  # somebody else's file of that name
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with open(os.open(beside, flags, 0o666), "wb") as file:
+                file.write(text)
+                file.truncate()
+
+
+class KeptMark:
+    """Inside, the note of a file that is being written is kept up to date, so that after a kill the
+    file's owner is not taken for us. It is written only when the file has changed: a phase that
+    only reads, or rests, sees no write."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd, self._path = fd, path
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        mark_own(fd, path, being_written=True)
+        self._thread.start()
+
+    def _keep(self) -> None:
+        noted = os.fstat(self._fd).st_mtime_ns
+        while not self._over.wait(MARK_EVERY_S):
+            if (now := os.fstat(self._fd).st_mtime_ns) != noted:
+                noted = now
+                mark_own(self._fd, self._path, being_written=True)
+
+    def close(self) -> None:
+        """Note the file as it is now; the descriptor is still open."""
+        self._over.set()
+        self._thread.join()
+        mark_own(self._fd, self._path, being_written=False)
 
 
 def _mark(path: str) -> str:
@@ -204,7 +251,8 @@ def _mark(path: str) -> str:
         return os.getxattr(path, MARK).decode(errors="replace")
     except OSError:
         try:
-            with open(_beside(path), "rb") as file:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with open(os.open(_beside(path), flags), "rb") as file:
                 return file.read(100).decode(errors="replace")
         except OSError:
             return ""

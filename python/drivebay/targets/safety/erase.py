@@ -13,7 +13,6 @@ controllers, which have been bricked by it (nvme-cli issues 84, 600, 2677; the h
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from drivebay.common import documents
 from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 
@@ -266,7 +266,7 @@ def _text(*command: str) -> str:
 
 def _json(*command: str) -> dict[str, Any]:
     try:
-        table = json.loads(_text(*command))
+        table = documents.from_json(_text(*command), int_bits=128)
     except ValueError:
         raise EraseError(f"{' '.join(command[1:2])} gave no JSON") from None
     if not isinstance(table, dict):

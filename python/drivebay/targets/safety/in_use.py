@@ -3,7 +3,8 @@
 Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop;
 fstab(5), the kernel's command line, and systemd's boot loader interface (LoaderDevicePartUUID) for
 what this system starts from without having it mounted; LOOP_GET_STATUS64 of loop(4),
-FS_IOC_GETFLAGS of ioctl_iflags(2). No helper program, nothing written.
+FS_IOC_GETFLAGS of ioctl_iflags(2), F_SETLEASE of fcntl(2); configfs of nvmet, target and
+usb_gadget. No helper program, nothing written.
 
 Leaves out: other mount namespaces and users' processes that we may not look at. Effect: a mount in
 a container is not named here; opening the device exclusively (blockdev) fails for it all the same.
@@ -16,8 +17,11 @@ import errno
 import fcntl
 import os
 import re
+import signal
+import stat
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +31,7 @@ from drivebay.targets.safety import libblkid
 SYS_BLOCK = Path("/sys/class/block")
 PROC = Path("/proc")
 FSTAB = Path("/etc/fstab")
+CONFIGFS = Path("/sys/kernel/config")
 EFI_LOADER = Path(
     "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 )
@@ -193,11 +198,12 @@ def partitions(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Backing:
-    """What a loop device is made of: device and inode number of the file, as in stat(2)."""
+    """What a loop device is made of: device and inode number of the file, as in stat(2); of a
+    device node also the number of the block device, else 0."""
 
     device: int
     inode: int
-    block_device: bool
+    block_device: int
 
 
 def loop_backing(name: str) -> Backing | None:
@@ -218,8 +224,7 @@ def loop_backing(name: str) -> Backing | None:
         raise
     finally:
         os.close(fd)
-    device, inode, over = struct.unpack_from("=QQQ", answer)
-    return Backing(device, inode, over != 0)
+    return Backing(*struct.unpack_from("=QQQ", answer))
 
 
 def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> list[str]:
@@ -252,6 +257,69 @@ def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> li
         if same:
             found.append(name)
     return found
+
+
+def loops_over_device(name: str) -> list[str]:
+    """Names of the loop devices over this block device; sysfs does not list them as holders."""
+    number = read(SYS_BLOCK / name / "dev")
+    found = []
+    for other in _names(SYS_BLOCK):
+        backing = read(SYS_BLOCK / other / "loop/backing_file")
+        if not backing:
+            continue
+        try:
+            made_of = loop_backing(other)
+            over = 0 if made_of is None else made_of.block_device
+            same = over != 0 and f"{os.major(over)}:{os.minor(over)}" == number
+        except OSError:
+            same = _number_of(backing) == number
+        if same:
+            found.append(other)
+    return found
+
+
+def exported_as(status: os.stat_result) -> list[str]:
+    """As what the kernel offers this file or device to other hosts: "an NVMe target". It opens it
+    without a process, and devices without claiming them."""
+    found = []
+    for pattern, what in (
+        ("nvmet/subsystems/*/namespaces/*/device_path", "an NVMe target"),
+        ("target/core/*/*/udev_path", "a SCSI target"),
+        ("usb_gadget/*/functions/mass_storage.*/lun.*/file", "a USB mass storage"),
+    ):
+        for attribute in sorted(CONFIGFS.glob(pattern)):
+            with contextlib.suppress(OSError, ValueError):
+                if _same_place(status, os.stat(read(attribute))):
+                    found.append(f"{what} ({attribute.parent.relative_to(CONFIGFS)})")
+    return found
+
+
+def _same_place(one: os.stat_result, other: os.stat_result) -> bool:
+    """Whether two are the same file, or nodes of the same block device."""
+    if stat.S_ISBLK(one.st_mode) and stat.S_ISBLK(other.st_mode):
+        return one.st_rdev == other.st_rdev
+    return os.path.samestat(one, other)
+
+
+def is_open_for_writing(path: str) -> bool:
+    """Whether anything has this file open for writing or mapped so: a program in any namespace, an
+    io_uring, the kernel. False where that cannot be known (fcntl(2), F_SETLEASE: another owner's
+    file, a network file system). We must not have it open for writing ourselves."""
+    for wait_s in (0.01, 0.05, 0.2, 0.0):  # a program that looks has it for a moment
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            # Who opens it in between makes the kernel send us a signal: one that is ignored.
+            fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            return False
+        except OSError as problem:
+            if problem.errno != errno.EAGAIN:
+                return False
+        finally:
+            os.close(fd)
+        time.sleep(wait_s)
+    return True
 
 
 def is_swap_file(status: os.stat_result) -> bool:
@@ -318,12 +386,8 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
     return sorted(found)
 
 
-def writers(path: str) -> list[str]:
+def writers(wanted: os.stat_result) -> list[str]:
     """Other programs that have this file or block device open for writing: "qemu (pid 71)"."""
-    try:
-        wanted = os.stat(path)
-    except OSError:
-        return []
     found = []
     for process in PROC.glob("[0-9]*"):
         if process.name == str(os.getpid()):
@@ -357,12 +421,9 @@ def _fds(process: Path) -> Iterator[Path]:
 
 def _is_same(wanted: os.stat_result, fd: Path) -> bool:
     try:
-        other = fd.stat()
+        return _same_place(wanted, fd.stat())
     except OSError:
         return False
-    if wanted.st_rdev:
-        return other.st_rdev == wanted.st_rdev and (other.st_mode & 0o170000) == 0o060000
-    return (other.st_dev, other.st_ino) == (wanted.st_dev, wanted.st_ino)
 
 
 def _may_write(process: Path, fd: str) -> bool:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivebay.common import documents
 from drivebay.targets.safety.in_use import SYS_BLOCK, drive_below, read
 
 DIRECTORY_VARIABLE = "DRIVEBAY_LOCK_DIR"
@@ -118,7 +119,7 @@ def _taken(fd: int) -> bool:
 
 def _holder(fd: int) -> str:
     try:
-        said = json.loads(os.pread(fd, 4096, 0))
+        said = documents.from_json(os.pread(fd, 4096, 0))
         return f"the review of {said['who']} (pid {said['pid']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another review"

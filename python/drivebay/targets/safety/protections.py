@@ -10,6 +10,7 @@ number guards that.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -151,10 +152,41 @@ def _loop(examined: Examined) -> Iterator[str]:
         return
     if inode is None or inode.block_device:
         yield f"is a loop over the block device {backing}; test that one itself"
-    elif others := in_use.loops_over(
+        return
+    if others := in_use.loops_over(
         inode.device, inode.inode, examined.capacity_bytes, but=examined.name
     ):
         yield f"shares its backing file with {', '.join(others)}"
+    with contextlib.suppress(OSError):
+        status = os.stat(backing)
+        if (status.st_dev, status.st_ino) == (inode.device, inode.inode):
+            return
+    yield f"is a loop over a file that is not what {backing} names here"
+
+
+def _loop_file(examined: Examined) -> Iterator[str]:
+    """What is said of the backing file, but for the loop itself, which has it open."""
+    backing = read(in_use.SYS_BLOCK / examined.name / "loop/backing_file")
+    with contextlib.suppress(OSError):
+        over = Examined(backing, os.stat(backing))
+        for words in (*_file_users(over), *_swap_file(over), *_exported(over)):
+            yield f"is a loop over a file that {words}"
+
+
+def _below_loops(examined: Examined) -> Iterator[str]:
+    for name, begin in _each_part(examined):
+        for loop in in_use.loops_over_device(name):
+            yield f"{begin} in use by /dev/{loop}"
+
+
+def _exported(examined: Examined) -> Iterator[str]:
+    statuses = [examined.status]
+    for part in in_use.partitions(examined.name) if examined.name else ():
+        with contextlib.suppress(OSError):
+            statuses.append(os.stat(f"/dev/{part}"))
+    for status in statuses:
+        for what in in_use.exported_as(status):
+            yield f"is offered to other hosts as {what}"
 
 
 def _unnamed(examined: Examined) -> Iterator[str]:
@@ -166,7 +198,7 @@ def _unnamed(examined: Examined) -> Iterator[str]:
 
 def _written_by_others(examined: Examined) -> Iterator[str]:
     if examined.capacity_bytes and not examined.held:
-        for process in in_use.writers(examined.path):
+        for process in in_use.writers(examined.status):
             yield f"is open for writing by {process}"
 
 
@@ -229,10 +261,19 @@ def _loops_over_file(examined: Examined) -> Iterator[str]:
 
 
 def _file_users(examined: Examined) -> Iterator[str]:
-    for process in in_use.writers(examined.path):
+    for process in in_use.writers(examined.status):
         yield f"is in use by {process}"
     for process in in_use.mappers(examined.status, examined.path):
         yield f"is in use by {process}, which has it mapped into its memory"
+
+
+def _unseen_writer(examined: Examined) -> Iterator[str]:
+    """Beside those that can be named: the kernel knows of all of them, but does not say who."""
+    if examined.held or any(_file_users(examined)) or any(_loops_over_file(examined)):
+        return
+    with contextlib.suppress(OSError):
+        if in_use.is_open_for_writing(examined.path):
+            yield "is open for writing by the kernel or by a program that cannot be seen from here"
 
 
 def _swap_file(examined: Examined) -> Iterator[str]:
@@ -243,6 +284,12 @@ def _swap_file(examined: Examined) -> Iterator[str]:
 def _unchangeable(examined: Examined) -> Iterator[str]:
     if flag := in_use.unchangeable(examined.path):
         yield f"is {flag}"
+
+
+def _other_names(examined: Examined) -> Iterator[str]:
+    if (count := examined.status.st_nlink) > 1:
+        others = "another name" if count == 2 else f"{count - 1} other names"
+        yield f"has {others} (hard link{'s' if count > 2 else ''}), under which it may be needed"
 
 
 def _foreign_data(examined: Examined) -> Iterator[str]:
@@ -282,6 +329,19 @@ PROTECTIONS = (
     Protection(
         "block", "a loop over a device, or over a file that another loop uses",
         "LOOP_GET_STATUS64 (device and inode)", "test_two_loops_over_one_inode", _loop,
+    ),
+    Protection(
+        "block", "a loop over a file that is in use", "/proc/PID/fdinfo, /proc/swaps, configfs",
+        "test_a_loop_over_a_file_that_is_in_use", _loop_file,
+    ),
+    Protection(
+        "block", "a device below a loop", "LOOP_GET_STATUS64 (rdevice)",
+        "test_a_device_below_a_mounted_loop", _below_loops,
+    ),
+    Protection(
+        "block", "a device that the kernel offers to other hosts",
+        "configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts",
+        _exported,
     ),
     Protection(
         "block", "a device that cannot be named, or has two paths", "sysfs serial, wwid",
@@ -327,6 +387,20 @@ PROTECTIONS = (
     Protection(
         "file", "a file that a program writes to or has mapped", "/proc/PID/fdinfo, /proc/PID/maps",
         "test_a_file_that_another_program_has_mapped_is_refused", _file_users,
+    ),
+    Protection(
+        "file", "a file open for writing where /proc does not show it", "fcntl(2) F_SETLEASE",
+        "test_a_writer_that_proc_does_not_show", _unseen_writer,
+    ),
+    Protection(
+        "file", "a file that the kernel offers to other hosts",
+        "configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts",
+        _exported,
+    ),
+    Protection(
+        "file", "a file with a second name", "stat(2) st_nlink",
+        "test_a_file_with_a_second_name_is_not_overwritten_without_its_name", _other_names,
+        released_by="--destroy-data",
     ),
     Protection("file", "a swap file", "/proc/swaps", "test_a_swap_file_is_refused", _swap_file),
     Protection(

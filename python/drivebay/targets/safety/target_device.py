@@ -106,7 +106,7 @@ def create(path: str, size_bytes: int) -> None:
             except OSError:
                 file.truncate(0)
                 raise
-            contents.mark_own(path, os.fstat(file.fileno()), being_written=False)
+            contents.mark_own(file.fileno(), path, being_written=False)
     except OSError as problem:
         raise EnvironmentProblem(
             f"{path}: cannot be made: {problem.strerror}", "choose another place or size: df -h"
@@ -212,9 +212,9 @@ def _check_file(target: TargetDevice, permission: OverwritePermission, *, will_w
         )
 
 
-def _refuse_used_file(target: TargetDevice) -> None:
+def _refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
     """Whatever the user says; looked at again before every step that writes."""
-    reasons = protections.blockers(Examined(target.path, os.stat(target.path)))
+    reasons = protections.blockers(Examined(target.path, os.stat(target.path), held=held))
     if reasons:
         raise UserError(
             f"{target.given} may not be tested: it {'; it '.join(reasons)}",
@@ -225,7 +225,11 @@ def _refuse_used_file(target: TargetDevice) -> None:
 def _refuse_foreign_data(target: TargetDevice, permission: OverwritePermission) -> None:
     """Data in a file is overwritten only if it is drivebay's own, or the file was named."""
     if permission.destroy_data is not None:
-        if permission.destroy_data not in (target.name, target.given, target.path):
+        # Not a link's name: who typed that may not know which file it leads to.
+        if permission.destroy_data not in (target.name, target.path) and not (
+            permission.destroy_data == target.given
+            and os.path.basename(target.given) == target.name
+        ):
             raise UserError(
                 f"--destroy-data names {permission.destroy_data!r}, but the file is called "
                 f"{target.name!r}",
@@ -311,6 +315,7 @@ class ExclusiveHandle:
         self.target = target
         self._permission = permission
         self._written = False
+        self._mark: contents.KeptMark | None = None
         if target.device is not None:
             _check_device(target, permission, held=False, look_inside=True)
         else:
@@ -362,10 +367,10 @@ class ExclusiveHandle:
         target = self.target
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(target.path), status):
-                _refuse_used_file(target)
+                _refuse_used_file(target, held=True)
                 if not self._written:
                     _refuse_foreign_data(target, self._permission)
-                    contents.mark_own(target.path, status, being_written=True)
+                    self._mark = contents.KeptMark(self._fd, target.path)
                 return
         raise _changed(target)
 
@@ -403,13 +408,14 @@ class ExclusiveHandle:
 
     def close(self) -> None:
         """Release it; the kernel forgets the partitions that were overwritten."""
-        if self._written:
+        if self._mark is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self._fd)
+            self._mark.close()
+            self._mark = None
+        elif self._written:
             with contextlib.suppress(OSError):  # EINVAL: no partitions here
-                if self.target.device is not None:
-                    fcntl.ioctl(self._fd, _BLKRRPART)
-                else:
-                    os.fsync(self._fd)
-                    contents.mark_own(self.target.path, os.fstat(self._fd), being_written=False)
+                fcntl.ioctl(self._fd, _BLKRRPART)
         os.close(self._fd)
 
 

@@ -11,14 +11,14 @@ moves the power against the load by as much.
 
 from __future__ import annotations
 
-import csv
-import io
+import math
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 GAP_S = 3.0
@@ -48,14 +48,14 @@ class Meter:
         self.lines_refused = 0
         try:
             with path.open("rb") as file:
-                first = file.readline()
+                first = file.readline(documents.LINE_BYTES_MAX)
                 self._offset = file.tell()
         except OSError as problem:
             raise EnvironmentProblem(
                 f"--power: {path} cannot be read: {problem.strerror}",
                 "have the meter write it before the review begins",
             ) from None
-        words = next(csv.reader([first.decode(errors="replace")]), [])
+        words = next(documents.csv_rows([first.decode(errors="replace")]), [])
         self._header = [word.strip().lower() for word in words]
         known = set(self._header)
         self._time = next((name for name in ("time", "timestamp") if name in known), "")
@@ -70,16 +70,17 @@ class Meter:
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
-                added = file.read()
+                added = file.read(documents.KEPT_BYTES_MAX)
         except OSError:
             return
         whole = added[: added.rfind(b"\n") + 1]
         self._offset += len(whole)
-        rows = csv.DictReader(io.StringIO(whole.decode(errors="replace")), self._header)
-        for row in rows:
+        lines = whole.decode(errors="replace").splitlines()
+        for cells in documents.csv_rows(line for line in lines if line):
+            row = dict(zip(self._header, cells, strict=False))
             try:
                 at, watts = _seconds(row[self._time]), _watts(row)
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError, OSError):
                 self.lines_refused += 1
                 continue
             if self._times and at < self._times[-1]:
@@ -120,7 +121,7 @@ def _seconds(text: str) -> float:
         at = float(text)
     except ValueError:
         return datetime.fromisoformat(text.strip()).timestamp()
-    if not at > 0:
+    if not 0 < at < math.inf:
         raise ValueError(text)
     return at / 1000 if at > MILLISECONDS_FROM else at
 

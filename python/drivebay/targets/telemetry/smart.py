@@ -9,12 +9,12 @@ Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers num
 
 from __future__ import annotations
 
-import json
 import subprocess
 from dataclasses import dataclass
 from typing import Any
 
 from drivebay._core import Health
+from drivebay.common import documents
 from drivebay.targets.safety import erase
 
 TIMEOUT_S = 20
@@ -87,7 +87,7 @@ def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | st
             timeout=TIMEOUT_S,
             check=False,
         )
-        table = json.loads(done.stdout)
+        table = documents.from_json(done.stdout, int_bits=128)
     except (OSError, subprocess.SubprocessError) as problem:
         return str(problem)
     except ValueError:

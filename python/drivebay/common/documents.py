@@ -1,0 +1,154 @@
+"""All that is read from outside as TOML, JSON or CSV: size, depth and types are limited here.
+
+A document that passes can be walked recursively, printed and given to the system: it is nested at
+most `DEPTH_MAX` deep, its whole numbers have 64 bits, its texts are valid Unicode without NUL.
+Whoever reads a file catches `ValueError` (of which `Malformed` is one) and says which file it was.
+
+Sources: TOML 1.0 (whole numbers of 64 bits); RFC 8259 (limits are the reader's to set).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+WRITTEN_BYTES_MAX = 1_000_000
+"""A file that a person writes: profile, suite, sweep, faults. The catalog's largest has 20 KB."""
+KEPT_BYTES_MAX = 2**28
+"""A file that a program writes: a manifest, a log. guess: far above the largest seen, 2 MB."""
+DEPTH_MAX = 64
+LINE_BYTES_MAX = 2**20
+_STRING = re.compile(
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)'  # what has no end is an error for the parser, too
+    r"|'''.*?(?:'''|\Z)"
+    r'|"(?:\\.|[^"\\\n])*"?'
+    r"|'[^'\n]*'?"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
+_DOTTED = re.compile(r"[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*")
+
+
+class Malformed(ValueError):
+    """A document that is refused; says what is wrong with it, but not which one it is."""
+
+
+def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
+    """The content of a file, of which no more is taken into memory than is allowed.
+
+    Raises
+    ------
+    Malformed
+        If it is larger.
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise Malformed(f"it is over {bytes_max / 1e6:.3g} MB")
+    return content
+
+
+def toml(content: bytes | str) -> dict[str, Any]:
+    """A TOML document.
+
+    Raises
+    ------
+    Malformed
+        If it is none, or beyond the limits.
+
+    >>> toml("[nand]\\nread_us = { value = 60 }")
+    {'nand': {'read_us': {'value': 60}}}
+    >>> toml("a" + ".a" * 100 + " = 1")
+    Traceback (most recent call last):
+    ...
+    drivebay.common.documents.Malformed: a key has more than 64 parts
+    """
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+        # Before it is parsed: tomllib takes memory by the square of a key's parts.
+        for name in _DOTTED.finditer(_STRING.sub("s", text)):
+            if name[0].count(".") >= DEPTH_MAX:
+                raise Malformed(f"a key has more than {DEPTH_MAX} parts")
+        return limited(tomllib.loads(text))
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as problem:
+        raise _as_malformed(problem) from None
+
+
+def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
+    """A JSON document; NaN and infinities, which JSON does not have, are refused.
+
+    Parameters
+    ----------
+    int_bits : the largest whole numbers; NVMe's counters have 128 bits.
+
+    Raises
+    ------
+    Malformed
+        If it is none, or beyond the limits.
+
+    >>> from_json(b'{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        return limited(json.loads(content, parse_constant=_no_constant), int_bits=int_bits)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as problem:
+        raise _as_malformed(problem) from None
+
+
+def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of a CSV file's lines; one that cannot be read, or is too long, is an empty row."""
+    for line in lines:
+        try:
+            yield next(csv.reader([line] if len(line) <= LINE_BYTES_MAX else []), [])
+        except csv.Error:
+            yield []
+
+
+def limited(document: Any, *, int_bits: int = 64) -> Any:
+    """The document, if it is within the limits; not recursive, as its depth is not known yet.
+
+    Raises
+    ------
+    Malformed
+        If it is not.
+    """
+    left = [(document, 0)]
+    while left:
+        node, depth = left.pop()
+        if depth > DEPTH_MAX:
+            raise _too_deep()
+        if isinstance(node, dict):
+            left += ((one, depth + 1) for pair in node.items() for one in pair)
+        elif isinstance(node, list):
+            left += ((one, depth + 1) for one in node)
+        elif isinstance(node, str):
+            if "\0" in node:
+                raise Malformed("a text has a NUL in it")
+            node.encode()  # raises for half of a surrogate pair
+        elif isinstance(node, int) and node.bit_length() > int_bits:
+            raise Malformed(f"a whole number has more than {int_bits} bits")
+    return document
+
+
+def _no_constant(name: str) -> float:
+    raise Malformed(f"{name} is no number in JSON")
+
+
+def _too_deep() -> Malformed:
+    return Malformed(f"it is nested more than {DEPTH_MAX} deep")
+
+
+def _as_malformed(problem: ValueError) -> Malformed:
+    text = " ".join(str(problem).split())
+    return Malformed(text if len(text) <= 200 else f"{text[:200]}...")
