@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from loops import sparse
 from real_files import GIB, a_test, keep_the_disk_free, load, wait_until
 
-from drivebay.common.errors import Cancelled
+from drivebay.common.errors import Cancelled, EnvironmentProblem
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import in_use, locks
@@ -107,6 +108,42 @@ def test_whoever_waits_can_give_up() -> None:
         raise AssertionError("the lock is held")
     with locks.drive_lock("sdc", "other", gives_up) as waited_s:
         assert waited_s < 5
+
+
+@pytest.mark.usefixtures("machine")
+def test_without_waiting_it_is_said_what_for() -> None:
+    first = locks.drive_lock("sdb", "/dev/sdb", print)
+    other = locks.drive_lock("sdc", "/dev/sdc", print, no_wait=True)
+    with first, pytest.raises(EnvironmentProblem) as caught, other:
+        raise AssertionError("the lock is held")
+    assert caught.value.message == (
+        f"/dev/sdc would have to wait for the review of /dev/sdb (pid {os.getpid()}), which also "
+        "uses controller 0000:00:1f.2"
+    )
+    assert "--no-wait" in caught.value.hint
+    with locks.drive_lock("sdc", "/dev/sdc", print, no_wait=True):
+        pass
+
+
+@pytest.mark.usefixtures("machine")
+def test_another_file_in_the_place_of_a_lock_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of locks is everybody's; a link in it may lead to a file of somebody else."""
+    precious = tmp_path / "precious"
+    precious.write_text("my thesis")
+    precious.chmod(0o600)
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    monkeypatch.setenv(locks.DIRECTORY_VARIABLE, str(folder))
+    for make in (os.link, os.symlink, shutil.copy):
+        place = folder / "drivebay-disk-sda.lock"
+        make(precious, place)
+        with locks.drive_lock("sda", "one", print):
+            pass
+        assert precious.read_text() == place.read_text() == "my thesis"
+        assert precious.stat().st_mode & 0o777 == 0o600
+        place.unlink()
 
 
 def test_without_a_place_for_locks_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,11 @@ def test_fstab_names_that_only_the_device_itself_can_resolve(
         fstab.write_text("/dev/disk/by-id/ata-gone /data ext4\n")
         words = refused(device, name=str(backing), signature=True)
         assert f"may be the device that is named in {fstab} for /data" in words
-        fstab.write_text("UUID=00000000-9d1c-4c11-a8d1-6a3f5c7d9e10 /data ext4\n")
+        for gone in ("UUID=00000000-9d1c-4c11-a8d1-6a3f5c7d9e10", "LABEL=gone", "/dev/sdzz1"):
+            fstab.write_text(f"{gone} /data ext4\n")
+            words = refused(device, name=str(backing), signature=True)
+            assert f"may be the device that is named in {fstab} for /data: {gone} is not" in words
+        fstab.write_text("/dev/sr0 /cd iso9660\nserver:/export /home nfs\ntmpfs /tmp tmpfs\n")
         found = target_device.find(device)
         permission = OverwritePermission(str(backing), overwrite_signature=True)
         handle = ExclusiveHandle(found, permission=permission)
@@ -625,3 +629,15 @@ def test_a_report_replaces_no_other_file(tmp_path: Path) -> None:
     assert mine.read_text() == "<html>my thesis</html>"
     for _ in range(2):
         run(*command, "report", str(folder), "--out", str(tmp_path / "page.html"))
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    (pictures / "random-read-rate.png").write_bytes(b"my holiday")
+    for option, place in (("--png", pictures), ("--out", pictures)):
+        done = subprocess.run(
+            [*command, "report", str(folder), option, str(place)], capture_output=True, text=True
+        )
+        assert done.returncode == 2 and f"error: {option}: {place}" in done.stderr
+        assert [one.name for one in pictures.iterdir()] == ["random-read-rate.png"]
+    command += ["explain", str(folder), "random-read", "--out", str(mine)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and mine.read_text() == "<html>my thesis</html>"

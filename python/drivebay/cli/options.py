@@ -192,6 +192,15 @@ OverwriteSignature = Annotated[
         panel=REAL,
     ),
 ]
+NoWait = Annotated[
+    bool,
+    flag(
+        "--no-wait",
+        "End with exit code 3 instead of waiting for a review of a drive behind the same "
+        "controller, bridge or hub.",
+        panel=REAL,
+    ),
+]
 TraceFormat = Annotated[
     str | None,
     option(

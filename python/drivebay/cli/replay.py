@@ -150,6 +150,7 @@ def replay(
     ] = None,
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
+    no_wait: options.NoWait = False,
 ) -> None:
     """Replay a trace on a virtual drive, a file or a block device.
 
@@ -197,7 +198,7 @@ def replay(
     source = _source(trace, from_=from_, scale=scale, seed=trace_seed)
     permission = OverwritePermission(destroy_data, overwrite_signature)
     run = RealReplay(source, played, drive, permission=permission)
-    _replay_real(run, out=out, as_json=as_json)
+    _replay_real(run, out=out, no_wait=no_wait, as_json=as_json)
 
 
 # --- virtual drives -------------------------------------------------------------------------------
@@ -329,7 +330,7 @@ def _source(trace: str, *, from_: str | None, scale: float, seed: int) -> TraceS
     )
 
 
-def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
+def _replay_real(run: RealReplay, *, out: Path | None, no_wait: bool, as_json: bool) -> None:
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.common import signals
 
@@ -345,7 +346,7 @@ def _replay_real(run: RealReplay, *, out: Path | None, as_json: bool) -> None:
             say(words)
 
     with (
-        run.lock(say_once),
+        run.lock(say_once, no_wait=no_wait),
         signals.heard(run.job.control.stop),
         status(LINE_EVERY_S) as show,
         repeated(lambda: show(_now(run, found)), every_s=1.0),

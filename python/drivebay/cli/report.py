@@ -13,8 +13,6 @@ from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 
 app = options.Verb()
 
-GENERATOR = b'name="generator" content="drivebay"'
-
 
 @app.command(
     epilog="""\b
@@ -75,7 +73,6 @@ def write(*folders: Path, out: Path | None = None) -> Path:
             )
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
-    _refuse_other_file(page)
     try:
         return drivebay.report.write(list(folders), page)
     except OSError as problem:
@@ -83,19 +80,6 @@ def write(*folders: Path, out: Path | None = None) -> Path:
             f"the report {page} cannot be written: {problem.strerror or problem}",
             f"write it elsewhere: drivebay report {shlex.join(map(str, folders))} --out FILE",
         ) from None
-
-
-def _refuse_other_file(page: Path) -> None:
-    """A file that is there is replaced only if it is a report of ours."""
-    try:
-        with page.open("rb") as file:
-            begin = file.read(4096)
-    except OSError:  # not there; or writing says what is wrong
-        return
-    if begin and GENERATOR not in begin:
-        raise UserError(
-            f"{page} is there, and is no report of drivebay", "give another file with --out"
-        )
 
 
 def _write_bench(folders: list[Path], out: Path) -> Path:

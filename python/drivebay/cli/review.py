@@ -75,6 +75,7 @@ class Options:
     purge: str | None
     power: str | None
     modified: list[str] | None
+    no_wait: bool
     yes: bool
 
     def factory(self, drive: str) -> Callable[[], Target]:
@@ -87,6 +88,7 @@ class Options:
             overwrite_signature=self.overwrite_signature,
             purge=self.purge,
             power=self.power,
+            no_wait=self.no_wait,
         )
 
 
@@ -188,6 +190,7 @@ def review(
             panel=options.REAL,
         ),
     ] = None,
+    no_wait: options.NoWait = False,
     yes: Annotated[
         bool,
         flag("--yes", "Do not ask before a long review.", panel=options.REAL),

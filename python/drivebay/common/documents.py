@@ -76,7 +76,8 @@ def toml(content: bytes | str) -> dict[str, Any]:
         for name in _DOTTED.finditer(_STRING.sub("s", text)):
             if name[0].count(".") >= DEPTH_MAX:
                 raise Malformed(f"a key has more than {DEPTH_MAX} parts")
-        return limited(tomllib.loads(text))
+        table: dict[str, Any] = limited(tomllib.loads(text))
+        return table
     except RecursionError:
         raise _too_deep() from None
     except ValueError as problem:

@@ -21,6 +21,8 @@ from drivebay.results import files
 __all__ = ["write", "write_bench", "write_explained", "write_pictures"]
 
 NAME = "report.html"
+GENERATOR = b'name="generator" content="drivebay"'
+"""What every page of ours begins with, and only those are replaced."""
 SIDE_BY_SIDE = "drivebay-report.html"
 DRIVES_MAX = 24
 
@@ -68,6 +70,13 @@ def write_explained(dirs: Sequence[Path], test_id: str, out: Path) -> Path:
 
 def _written(place: Path, page: str) -> Path:
     try:
+        if place.exists() and place.stat().st_size > 0:
+            with place.open("rb") as file:
+                if GENERATOR not in file.read(4096):
+                    raise UserError(
+                        f"{place} is there, and is no report of drivebay",
+                        "give another file with --out",
+                    )
         place.parent.mkdir(parents=True, exist_ok=True)
         files.replace(place, page.encode())
     except OSError as problem:

@@ -33,6 +33,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from drivebay.common.errors import UserError
 from drivebay.report import theme
 from drivebay.report.charts.model import (
     Axis,
@@ -58,6 +59,8 @@ DASHES = {"solid": "-", "dot": ":", "dash": "--"}
 MARKERS = {"circle": "o", "diamond": "D", "tick": "|"}
 LEGEND_MAX = 12
 LEGEND_COLUMNS = 5
+MARK = ".drivebay-pictures"
+"""In a folder of ours, whose pictures may be replaced."""
 CROWDED = 10
 """From so many names on, those of an x axis stand upright."""
 
@@ -65,6 +68,11 @@ CROWDED = 10
 def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
     """Writes every panel as PNG, SVG and CSV into a folder and returns the pictures' paths; `who`
     names the drives. All files are made before the first one is put in place."""
+    others = any(out.iterdir()) if out.is_dir() else out.exists()
+    if others and not (out / MARK).is_file():
+        raise UserError(
+            f"--png: {out} holds other files, which could be replaced", "give a new folder"
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
     try:
@@ -79,6 +87,7 @@ def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
                         figure.savefig(path, format=form, dpi=2 * DPI, metadata=STAMPS[form])
                         names.append(path.name)
         out.mkdir(exist_ok=True)
+        (out / MARK).touch()
         for path in sorted(made.iterdir()):
             path.replace(out / path.name)
     finally:

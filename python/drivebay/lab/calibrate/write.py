@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.calibrate.parameters import leaf_at
+from drivebay.results import files
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 NAME_MAX = 64
@@ -53,10 +53,8 @@ def save(path: Path, content: str) -> None:
     EnvironmentProblem
         If it cannot be written.
     """
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_text(content, encoding="utf-8")
-        os.replace(beside, path)
+        files.replace(path, content.encode())
     except OSError as problem:
         raise EnvironmentProblem(
             f"{path} cannot be written: {problem.strerror}", f"ls -ld {path.parent}"

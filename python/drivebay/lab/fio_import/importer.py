@@ -94,7 +94,8 @@ def _document(path: Path) -> dict[str, Any]:
         with contextlib.suppress(ValueError, RecursionError):
             value, at = decoder.raw_decode(text, begin.start())
             if isinstance(value, dict) and "fio version" in value:
-                found = documents.limited(value)
+                documents.limited(value)
+                found = value
     if found is None:
         cut_off = '"fio version"' in text
         what = "is cut off: its JSON does not end" if cut_off else "holds no JSON of fio"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 from drivebay.common.errors import UserError
@@ -59,6 +60,7 @@ class FioTarget:
         overwrite_signature: bool = False,
         purge: str = "auto",
         power: str | None = None,
+        no_wait: bool = False,
     ) -> None:
         if purge not in PURGES:
             raise UserError(
@@ -69,6 +71,7 @@ class FioTarget:
         self._permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
         self._purge = purge
         self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
+        self._no_wait = no_wait
         self._lock = contextlib.ExitStack()
         self._waited_s = 0.0
         self._handle: target_device.ExclusiveHandle | None = None
@@ -99,6 +102,9 @@ class FioTarget:
             _wait_for_orphans()
             writes = any(_writes(test) for test in tests)
             target_device.check(self._target, permission=self._permission, will_write=writes)
+            if self._no_wait:  # before there is a result folder
+                with self._turn(lambda _: None):
+                    pass
         check_power(self._power)
         for test in tests:
             self._check_spans(test)
@@ -149,14 +155,16 @@ class FioTarget:
     def _take_lock(self, progress: Progress) -> None:
         """Wait until nobody tests a drive that shares a bottleneck with this one."""
         target_device.refuse_if_held(self._target)
-        drive = drive_below(self._target.storage_number)
 
         def waiting(words: str) -> None:
             progress.check()
             progress.report(words, 0.0, 1.0)
 
-        turn = locks.drive_lock(drive, self._target.given, waiting)
-        self._waited_s = self._lock.enter_context(turn)
+        self._waited_s = self._lock.enter_context(self._turn(waiting))
+
+    def _turn(self, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[float]:
+        drive = drive_below(self._target.storage_number)
+        return locks.drive_lock(drive, self._target.given, waiting, no_wait=self._no_wait)
 
     def close(self) -> None:
         """Let go of the file or device. fio never outlives the call that started it."""

@@ -154,7 +154,7 @@ class RealReplay:
         return notes
 
     @contextlib.contextmanager
-    def lock(self, waiting: Callable[[str], None]) -> Iterator[None]:
+    def lock(self, waiting: Callable[[str], None], *, no_wait: bool = False) -> Iterator[None]:
         """Hold what the drive shares with others while it is played on, as a review does; `waiting`
         is told twice a second what is waited for.
 
@@ -165,7 +165,7 @@ class RealReplay:
         """
         target_device.refuse_if_held(self.target)
         drive = in_use.drive_below(self.target.storage_number)
-        with locks.drive_lock(drive, self.target.given, waiting):
+        with locks.drive_lock(drive, self.target.given, waiting, no_wait=no_wait):
             yield
 
     def play(self) -> Replayed:

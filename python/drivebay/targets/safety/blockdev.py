@@ -172,6 +172,11 @@ def _hint(device: Device) -> str:
         return f"choose another device, or if nothing on it is needed begin with: umount '{point}'"
     if device.blockers == (NO_PERMISSION,):
         return "run it as root: sudo drivebay review ..."
+    if "may be the device that" in first:
+        return (
+            "if that entry is out of date, remove it; if it is not, attach its device; or if "
+            f"nothing on {device.path} is needed: wipefs --all {device.path}"
+        )
     if first.startswith("bears "):
         return (
             "choose another device, or make sure that nothing on it is needed and remove that "

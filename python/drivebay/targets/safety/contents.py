@@ -85,16 +85,11 @@ class Contents:
             if value and value.lower() in (name.lower() for name in names):
                 yield where
 
-    def perhaps_named_by(self, reference: str) -> Iterator[str]:
-        """Where there is a file system that cannot be told from what is named: it has no UUID to
-        compare, or the reference is of a kind that nothing on the device answers."""
-        key, _ = _tag(reference)
-        if not key and not reference.startswith("/dev/disk/"):
-            return
+    def file_systems(self) -> Iterator[str]:
+        """Where there is something that could be mounted."""
         for where, area in self.areas:
-            for one in area.signatures:
-                if one.kind not in _TABLES and (not key or (key == "UUID" and not one.uuid)):
-                    yield where
+            if any(one.kind not in _TABLES for one in area.signatures):
+                yield where
 
 
 def _tag(reference: str) -> tuple[str, str]:

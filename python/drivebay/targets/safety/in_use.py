@@ -166,6 +166,20 @@ def named_for_booting() -> Iterator[tuple[str, str]]:
     yield f"PARTUUID={loader}", "is what this system boots from"
 
 
+def names_a_disk(reference: str) -> bool:
+    """Whether a reference is to a disk or partition, not to a network's file system or a CD.
+
+    >>> names_a_disk("UUID=7b4b"), names_a_disk("/dev/sdb1"), names_a_disk("/dev/sr0")
+    (True, True, False)
+    >>> names_a_disk("server:/export"), names_a_disk("tmpfs")
+    (False, False)
+    """
+    return bool(
+        re.match(r"(UUID|LABEL|PARTUUID|PARTLABEL|ID)=", reference)
+        or re.match(r"/dev/(disk/|sd|hd|vd|xvd|nvme|mmcblk|pmem)", reference)
+    )
+
+
 def device_of_reference(reference: str) -> str | None:
     """Kernel name of the device that fstab(5) or root= names; None if it is not found now."""
     key, equals, value = reference.partition("=")

@@ -17,16 +17,19 @@ import fcntl
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivebay.common import documents
+from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.safety.in_use import SYS_BLOCK, drive_below, read
 
 DIRECTORY_VARIABLE = "DRIVEBAY_LOCK_DIR"
 LOOK_EVERY_S = 0.5
+HOLDER_BYTES = 8192
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
 
@@ -64,11 +67,18 @@ def shared(drive: str, other: str) -> list[Bottleneck]:
 
 
 @contextlib.contextmanager
-def drive_lock(drive: str | None, who: str, waiting: Callable[[str], None]) -> Iterator[float]:
+def drive_lock(
+    drive: str | None, who: str, waiting: Callable[[str], None], *, no_wait: bool = False
+) -> Iterator[float]:
     """Hold the locks of all bottlenecks of the drive; yields the seconds waited for them.
 
     `who` is shown to reviews that wait. `waiting` is called twice a second with the reason, and may
     raise to give up. Without a drive (none is known below a file system) there is no lock.
+
+    Raises
+    ------
+    EnvironmentProblem
+        With `no_wait`, if it would have to wait.
     """
     begun, held = time.monotonic(), []
     try:
@@ -78,7 +88,13 @@ def drive_lock(drive: str | None, who: str, waiting: Callable[[str], None]) -> I
                 continue
             held.append(fd)
             while not _taken(fd):
-                waiting(f"waiting for {_holder(fd)}, which also uses {one.description}")
+                by = f"{_holder(fd)}, which also uses {one.description}"
+                if no_wait:
+                    raise EnvironmentProblem(
+                        f"{who} would have to wait for {by}",
+                        "wait for its end, or leave out --no-wait to have that done",
+                    )
+                waiting(f"waiting for {by}")
                 time.sleep(LOOK_EVERY_S)
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, 0)
@@ -95,11 +111,22 @@ def _opened(bottleneck: Bottleneck) -> int | None:
     # Without O_CREAT first: fs.protected_regular forbids that on others' files in a shared folder.
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT):
         with contextlib.suppress(OSError):
-            fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+            if not _is_lock_file(fd):
+                os.close(fd)
+                continue
             with contextlib.suppress(OSError):
                 os.fchmod(fd, 0o666)
             return fd
     return None
+
+
+def _is_lock_file(fd: int) -> bool:
+    """Whether it is ours: anybody may have put a link to another file into the shared folder."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_size > HOLDER_BYTES:
+        return False
+    return status.st_size == 0 or os.pread(fd, 1, 0) == b"{"
 
 
 def _directory() -> Path:
@@ -119,7 +146,7 @@ def _taken(fd: int) -> bool:
 
 def _holder(fd: int) -> str:
     try:
-        said = documents.from_json(os.pread(fd, 4096, 0))
+        said = documents.from_json(os.pread(fd, HOLDER_BYTES, 0))
         return f"the review of {said['who']} (pid {said['pid']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another review"

@@ -109,13 +109,17 @@ def _system(examined: Examined) -> Iterator[str]:
 
 def _named_by_system(examined: Examined) -> Iterator[str]:
     """References that are compared with what the device bears, as they may not be resolvable here
-    (no udev, as in a container)."""
+    (no udev, as in a container). One that is not found may be to any device with a file system:
+    what can be compared is not all that it may be found by (a copy, a damaged superblock)."""
     if examined.contents is None:
         return
     for reference, why in in_use.named_for_booting():
-        yield from (f"{where}{why}" for where in examined.contents.named_by(reference))
+        named = [f"{where}{why}" for where in examined.contents.named_by(reference)]
+        yield from named
+        if named or not in_use.names_a_disk(reference):
+            continue
         if in_use.device_of_reference(reference) is None:
-            for where in examined.contents.perhaps_named_by(reference):
+            for where in examined.contents.file_systems():
                 yield f"{where}may be the device that {why}: {reference} is not found"
 
 
