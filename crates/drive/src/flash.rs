@@ -407,7 +407,7 @@ impl Flash {
         };
         if let Some(errors) = &mut self.errors {
             for at in ppa.0..ppa.0 + len {
-                self.media_error |= errors.was_lost(self.ftl.page_of(at));
+                self.media_error |= errors.was_lost(self.ftl.page_at(Ppa(at)).0);
             }
         }
         if self.in_buffer(ppa, from) {
@@ -522,7 +522,7 @@ impl Flash {
         let (done, _, mut lost) = self.retry(source.first, source.valid, from, NO_WAIT);
         self.media_error = of_command;
         while lost != 0 {
-            let page = self.ftl.page_of(source.first.0 + lost.trailing_zeros());
+            let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;
             lost &= lost - 1;
             self.errors.iter_mut().for_each(|errors| errors.lose(page));
         }
@@ -540,7 +540,7 @@ impl Flash {
 
     /// Whether the victim can be used again after its erase; the drive may become read-only.
     fn victim_survives_erase(&mut self) -> bool {
-        let affordable = self.spendable(self.ftl.usable_slots()) > 0;
+        let affordable = self.spendable(self.ftl.usable_pages()) > 0;
         let Some(errors) = &mut self.errors else {
             return true;
         };
@@ -560,7 +560,7 @@ impl Flash {
     fn spendable(&self, usable: u64) -> u64 {
         let g = &self.geometry;
         let spare = g.spare_needed(u64::from(self.reserve_superblocks));
-        usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_slots)
+        usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_pages)
     }
 
     // ---- Reliability.
@@ -579,9 +579,9 @@ impl Flash {
             return 0;
         }
         let blocks_shift = self.geometry.die_shift + self.geometry.plane_shift;
-        let blocks = |spares: u64, slots: u64| spares + (self.spendable(slots) << blocks_shift);
-        let fresh = blocks(u64::from(spare_blocks), self.geometry.usable_slots());
-        let left = blocks(self.reliability().spare_blocks, self.ftl.usable_slots());
+        let blocks = |spares: u64, pages: u64| spares + (self.spendable(pages) << blocks_shift);
+        let fresh = blocks(u64::from(spare_blocks), self.geometry.usable_pages());
+        let left = blocks(self.reliability().spare_blocks, self.ftl.usable_pages());
         (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
     }
 
@@ -624,7 +624,7 @@ impl Flash {
         let mut ready = from;
         let mut valid = source.valid;
         while valid != 0 {
-            let lpn = self.ftl.page_of(source.first.0 + valid.trailing_zeros());
+            let lpn = self.ftl.page_at(Ppa(source.first.0 + valid.trailing_zeros())).0;
             valid &= valid - 1;
             ready = ready.max(self.load_map_page(from, lpn >> MAP_ENTRIES_SHIFT, true));
         }
@@ -753,7 +753,7 @@ impl Flash {
     /// Programs and erases that are due: every page that waits has one, and none is of another drive.
     fn check_deferred(&self) -> Result<(), StateError> {
         let g = &self.geometry;
-        let pages = (g.superblocks * g.superblock_slots) >> g.page_shift;
+        let pages = (g.superblocks * g.superblock_pages) >> g.page_shift;
         for stream in 0..STREAMS {
             let buffer = &self.buffers[stream];
             let taken = buffer.taken();

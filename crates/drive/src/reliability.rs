@@ -84,7 +84,7 @@ persist!(Wear: reads, due_reads, due_time, refresh_reads, opened, cycles, fails,
 pub struct Verdict {
     /// Sensings beyond the first.
     pub retries: u32,
-    /// For which slots even the last failed, as bits.
+    /// For which pages even the last failed, as bits.
     pub lost: u32,
     /// The superblock has been read so often that its data should be moved.
     pub refresh: bool,
@@ -155,8 +155,8 @@ impl Errors {
             Wear { cycles, opened: now, refresh_reads, missing: wear.missing, ..Wear::default() };
     }
 
-    /// Reads slots of one flash page: bit i of `which` is `first + i`. Cost: 1 superblock record, 1 hash
-    /// per slot.
+    /// Reads pages of one flash page: bit i of `which` is `first + i`. Cost: 1 superblock record, 1 hash
+    /// per page.
     #[inline]
     pub fn read(&mut self, superblock: u32, first: Ppa, which: u32, now: Nanos) -> Verdict {
         let wear = &mut self.wear[superblock as usize];
@@ -176,8 +176,8 @@ impl Errors {
         let (retries, lost) = self.retries(superblock, luck);
         let always = self.fails[self.row(superblock).end - 1];
         let fails = |bit: &u32| hash(salt ^ u64::from(first.0 + bit)) < always;
-        let slots = (0..u32::BITS).filter(|bit| which >> bit & 1 == 1 && lost && fails(bit));
-        Verdict { retries, lost: slots.fold(0, |lost, bit| lost | 1 << bit), refresh }
+        let failed = (0..u32::BITS).filter(|bit| which >> bit & 1 == 1 && lost && fails(bit));
+        Verdict { retries, lost: failed.fold(0, |lost, bit| lost | 1 << bit), refresh }
     }
 
     /// A page has been copied without its data: it cannot be read until it is written anew.
@@ -225,14 +225,14 @@ impl Errors {
         let row = self.row(superblock);
         let wear = &mut self.wear[superblock as usize];
         let age = now.since_or_zero(wear.opened);
-        let per_page = f64::from(wear.reads) / f64::from(self.spec.superblock_pages);
+        let per_page = f64::from(wear.reads) / f64::from(self.spec.superblock_flash_pages);
         let mut rate = self.spec.rate.of(wear.cycles, per_page, age.0 as f64 / DAY_NS);
         for share in &mut self.fails[row.clone()] {
             *share = share_of(self.curve.fails(rate));
             rate *= self.spec.retry_gain;
         }
         wear.fails = self.fails[row.start];
-        let step = (wear.reads >> 4).max(self.spec.superblock_pages >> 4).max(1);
+        let step = (wear.reads >> 4).max(self.spec.superblock_flash_pages >> 4).max(1);
         let refresh = wear.reads >= wear.refresh_reads && wear.refresh_reads < u32::MAX;
         if refresh {
             wear.refresh_reads = wear.reads.saturating_add(self.spec.refresh_reads);

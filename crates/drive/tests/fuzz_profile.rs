@@ -274,7 +274,7 @@ proptest! {
             }
         };
         let g = &spec.geometry;
-        let slots = u64::from(g.superblocks) * u64::from(g.superblock_slots);
+        let slots = u64::from(g.superblocks) * u64::from(g.superblock_pages);
         if slots <= SLOTS_MAX && spec.buffer_pages <= BUFFER_PAGES_MAX {
             serve(Device::new(spec, seed).expect("memory for a small drive"), seed)?;
         }

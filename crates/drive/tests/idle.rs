@@ -42,22 +42,22 @@ fn slots(mb: f64) -> u64 {
 #[test]
 fn a_rest_brings_free_space_back() {
     let mut idle = worn(&with_idle(10.0, 12.0));
-    let before = idle.ftl().free_slots();
+    let before = idle.ftl().free_pages();
     assert!(before < slots(12.0), "worn: {before}");
     // Not long enough to begin.
     idle.idle_until(idle.now().after(Nanos::millis(9)));
-    assert_eq!(idle.ftl().free_slots(), before);
+    assert_eq!(idle.ftl().free_pages(), before);
     idle.idle_until(idle.now().after(Nanos::secs(5)));
-    assert!(idle.ftl().free_slots() >= slots(12.0));
+    assert!(idle.ftl().free_pages() >= slots(12.0));
     let copied = idle.counters().copied_pages;
     idle.idle_until(idle.now().after(Nanos::secs(5)));
     assert_eq!(idle.counters().copied_pages, copied, "enough is enough");
     idle.ftl().check_invariants();
 
     let mut without = worn(&profile());
-    let free = without.ftl().free_slots();
+    let free = without.ftl().free_pages();
     without.idle_until(without.now().after(Nanos::secs(10)));
-    assert_eq!(without.ftl().free_slots(), free);
+    assert_eq!(without.ftl().free_pages(), free);
 }
 
 /// How a rest is divided makes no difference, nor does the command that ends it.
@@ -73,7 +73,7 @@ fn a_rest_in_parts_is_a_rest() {
     parts.idle_until(end);
     let [a, b, c] = [&mut whole, &mut parts, &mut none].map(|device| {
         let done = device.submit(end, page(Op::Write, 5)).expect("room").done;
-        (done, device.counters().copied_pages, device.ftl().free_slots())
+        (done, device.counters().copied_pages, device.ftl().free_pages())
     });
     assert_eq!(a, b);
     assert_eq!(a, c);

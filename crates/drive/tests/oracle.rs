@@ -113,7 +113,7 @@ impl Case {
             };
             (0..count).map(|_| draw()).collect()
         };
-        let spare = spec.geometry.usable_slots() - pages;
+        let spare = spec.geometry.usable_pages() - pages;
         let wear = if self.kind.worn { spare as usize } else { 0 };
         let measured = if self.block_pages > 8 { MEASURED / 2 } else { MEASURED };
         vec![

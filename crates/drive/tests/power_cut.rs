@@ -100,7 +100,7 @@ impl Shadow {
         let ftl = self.device.ftl();
         let geometry = &self.device.spec().geometry;
         for index in 0..geometry.superblocks {
-            let first = index * geometry.superblock_slots;
+            let first = index * geometry.superblock_pages;
             let s = ftl.superblock(index);
             let written = ftl.written(index);
             let seen = &mut self.seen[index as usize];

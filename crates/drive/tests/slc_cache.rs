@@ -203,7 +203,7 @@ fn a_rest_in_parts_is_a_rest() {
     }
     let [a, b, c] = [&mut whole, &mut parts, &mut none].map(|device| {
         let done = device.submit(end, page(Op::Write, 5)).expect("room").done;
-        (done, device.counters().copied_pages, device.ftl().free_slots())
+        (done, device.counters().copied_pages, device.ftl().free_pages())
     });
     assert!(a.1 > 0 && a == b && a == c, "{a:?} {b:?} {c:?}");
 }

@@ -221,6 +221,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (7, vec![46679, 48677, 46748, 46679, 48640, 48264])
+        (8, vec![46679, 48677, 46748, 46679, 48640, 48264])
     );
 }

@@ -46,7 +46,7 @@ fn measured(device: &mut Device, count: u64, mut draw: impl FnMut() -> Io) -> (f
     let (mut free, mut samples) = (0, 0);
     for _ in 0..count / 100 {
         one_by_one(device, (0..100).map(|_| draw()));
-        (free, samples) = (free + device.ftl().free_slots(), samples + 1);
+        (free, samples) = (free + device.ftl().free_pages(), samples + 1);
     }
     let after = device.counters();
     let placed = (after.placed_pages - before.placed_pages) as f64;

@@ -46,7 +46,7 @@ impl PyProfile {
     #[getter]
     fn memory_bytes(&self) -> u64 {
         let g = &self.spec.geometry;
-        let physical = u64::from(g.superblocks) * u64::from(g.superblock_slots);
+        let physical = u64::from(g.superblocks) * u64::from(g.superblock_pages);
         (physical + u64::from(g.user_pages)) * 4
     }
 

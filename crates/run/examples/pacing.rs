@@ -110,7 +110,7 @@ fn main() {
             out.recorder.rows.iter().map(|s| s.reads + s.writes).collect::<Vec<_>>(),
             a,
             b,
-            device.ftl().free_slots(),
+            device.ftl().free_pages(),
             device.now(),
         )
     };
@@ -124,8 +124,8 @@ fn main() {
     println!(
         "{name}: filled at {:.1} s, superblock {} pages, spare {} MB",
         fill.4.0 as f64 / 1e9,
-        g.superblock_slots,
-        (g.usable_slots() - u64::from(g.user_pages)) * 4096 / 1_000_000
+        g.superblock_pages,
+        (g.usable_pages() - u64::from(g.user_pages)) * 4096 / 1_000_000
     );
     let every = get("every", 60.0);
     let mut left = get("secs", 3600.0);

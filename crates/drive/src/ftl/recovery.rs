@@ -1,15 +1,13 @@
 //! What a power cut takes from the map, and how it is found again.
 //!
-//! Acknowledged data that has not yet been programmed is lost. For the newest slots of each stream, as
+//! Acknowledged data that has not yet been programmed is lost. For the newest addresses of each stream, as
 //! many as its buffer can hold, `replaced` remembers what they took the place of; a page whose newest
-//! slot is lost falls back to that. A superblock is erased only when everything that took the place of
+//! address is lost falls back to that. A superblock is erased only when everything that took the place of
 //! its pages is safe, so what is fallen back to is still there: no flushed data is lost.
 //!
 //! A real FTL finds the same by reading the spare bytes of the blocks written last. Not modelled: torn
 //! pages (a program that is cut short is lost as a whole), a TRIM that comes undone (it is allowed to
 //! stay).
-
-use std::ops::Range;
 
 use drivebay_units::Ppa;
 
@@ -17,24 +15,6 @@ use super::Ftl;
 use crate::superblock::{STREAMS, State};
 
 impl Ftl {
-    /// Keeps the map entries of pages that are about to be placed from slot `first` on.
-    #[inline(always)]
-    pub(super) fn remember(&mut self, stream: usize, first: u32, pages: Range<usize>) {
-        let replaced = &mut self.replaced[stream];
-        let (mask, offset) = (replaced.len() - 1, self.frontiers[stream].offset);
-        let mut at = first.wrapping_add(offset) as usize & mask;
-        let mut entries = &self.map.get()[pages];
-        if let &[entry] = entries {
-            replaced[at] = entry;
-            return;
-        }
-        while !entries.is_empty() {
-            let (now, later) = entries.split_at(entries.len().min(replaced.len() - at));
-            replaced[at..at + now.len()].copy_from_slice(now);
-            (entries, at) = (later, 0);
-        }
-    }
-
     /// Takes back what was placed in lost flash pages, given per stream by their numbers in it; those
     /// must be among the newest that the buffer's ring can hold.
     ///
@@ -43,16 +23,14 @@ impl Ftl {
     /// Returns how many pages lost their newest data. Cost: every pass reads what was lost.
     pub fn lose(&mut self, lost: &[Vec<u64>; STREAMS]) -> u64 {
         let gone: Vec<(usize, u64, Ppa)> =
-            (0..STREAMS).flat_map(|stream| self.lost_slots(stream, &lost[stream])).collect();
+            (0..STREAMS).flat_map(|stream| self.lost_addresses(stream, &lost[stream])).collect();
         let mut fallen = 0;
         // A page may have been written several times since: it falls back step by step.
         loop {
             let before = fallen;
-            for &(stream, number, slot) in &gone {
-                let lpn = self.back.get()[slot.0 as usize] as usize;
-                if self.map.get()[lpn] == slot.0 + 1 {
-                    let mask = self.replaced[stream].len() - 1;
-                    self.fall_back(lpn, slot, self.replaced[stream][number as usize & mask]);
+            for &(stream, number, ppa) in &gone {
+                if self.mapping.is_valid(ppa) {
+                    self.mapping.fall_back(ppa, self.placement.replaced_by(stream, number));
                     fallen += 1;
                 }
             }
@@ -64,79 +42,50 @@ impl Ftl {
         fallen
     }
 
-    /// The slots of a stream's flash pages, with their numbers in the stream.
-    fn lost_slots(&self, stream: usize, pages: &[u64]) -> Vec<(usize, u64, Ppa)> {
-        let (shift, slots) = (self.geometry.page_shift, self.geometry.superblock_slots);
+    /// The addresses of a stream's flash pages, with their numbers in the stream.
+    fn lost_addresses(&self, stream: usize, pages: &[u64]) -> Vec<(usize, u64, Ppa)> {
+        let shift = self.geometry.page_shift;
         let mut found = Vec::new();
-        for (index, s) in (0u32..).zip(&self.superblocks) {
+        for (index, s) in (0u32..).zip(self.superblocks.all()) {
             if s.erased || usize::from(s.stream) != stream {
                 continue;
             }
-            let own = s.first_page..s.first_page + u64::from(self.slots_of(index) >> shift);
+            let own =
+                s.first_page..s.first_page + u64::from(self.superblocks.pages_of(index) >> shift);
             for &page in pages.iter().filter(|page| own.contains(page)) {
-                let first = index * slots + (((page - s.first_page) as u32) << shift);
+                let begin = self.superblocks.begin_of(index);
+                let first = begin + (((page - s.first_page) as u32) << shift);
                 let numbered = (page << shift..).zip(first..first + (1 << shift));
-                found.extend(numbered.map(|(number, slot)| (stream, number, Ppa(slot))));
+                found.extend(numbered.map(|(number, ppa)| (stream, number, Ppa(ppa))));
             }
         }
         found
     }
 
-    /// Lets a page's entry point to what it was before.
-    fn fall_back(&mut self, lpn: usize, lost: Ppa, old: u32) {
-        self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
-        self.map.get_mut()[lpn] = old;
-        if old & self.packed_flag != 0 {
-            return; // it is packed, wherever that is
-        }
-        let there = |&slot: &u32| self.back.get()[slot as usize] as usize == lpn;
-        let old_slot = old.checked_sub(1);
-        debug_assert!(old_slot.is_none_or(|slot| there(&slot)), "it is still there");
-        match old_slot.filter(there) {
-            Some(slot) => {
-                self.valid[self.by_superblock.divide(slot) as usize] += 1;
-            }
-            None => {
-                self.map.get_mut()[lpn] = 0;
-                self.mapped -= 1;
-            }
-        }
-    }
-
     /// Puts victim, frontiers and free space in order after a power cut.
     fn take_stock(&mut self) {
-        if let Some(victim) = self.victim.take() {
-            self.superblocks[victim.superblock as usize].state = State::Sealed;
+        for victim in [self.victim.take(), self.slc.victim.take()].into_iter().flatten() {
+            self.superblocks.get_mut(victim.superblock).state = State::Sealed;
         }
-        self.park_fold();
-        let valid = &self.valid;
-        self.free.retain(|&index| valid[index as usize] == 0);
-        self.slc.retain_empty(valid);
-        for (s, &valid) in self.superblocks.iter_mut().zip(valid) {
+        let (g, valid) = (&self.geometry, self.mapping.valid());
+        let row = 1 << (g.die_shift + g.plane_shift + g.page_shift);
+        self.placement.restart(row, g.superblock_pages, valid);
+        self.slc.free.retain(|&index| valid[index as usize] == 0);
+        for (s, &valid) in self.superblocks.all_mut().iter_mut().zip(valid) {
             if s.state == State::Free && valid > 0 {
                 s.state = State::Sealed;
             }
         }
-        let row =
-            1 << (self.geometry.die_shift + self.geometry.plane_shift + self.geometry.page_shift);
-        for frontier in &mut self.frontiers {
-            let begin = frontier.superblock * self.geometry.superblock_slots;
-            let used = frontier.next - begin.min(frontier.next);
-            frontier.next = frontier.end.min(begin + used.next_multiple_of(row));
-        }
-        let room: u64 = (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum();
-        self.free_slots = self.free.len() as u64 * u64::from(self.geometry.superblock_slots) + room;
-        self.count_slc();
+        self.slc.count(&self.superblocks);
     }
 
     /// The number in its stream of the flash page at which a frontier stands.
     pub fn next_page(&self, stream: usize) -> u64 {
-        let frontier = self.frontiers[stream];
-        if frontier.end == 0 {
+        let f = self.placement.frontiers()[stream];
+        if f.end == 0 {
             return 0;
         }
-        let s = &self.superblocks[frontier.superblock as usize];
-        let used = frontier.next - frontier.superblock * self.geometry.superblock_slots;
-        s.first_page + u64::from(used >> self.geometry.page_shift)
+        let used = f.next - self.superblocks.begin_of(f.superblock);
+        self.superblock(f.superblock).first_page + u64::from(used >> self.geometry.page_shift)
     }
 }

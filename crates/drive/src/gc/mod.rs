@@ -2,7 +2,7 @@
 //! foreground: between two marks of free space, where the profile has them, and while only the reserve is left.
 //!
 //! How much runs behind a write is `pacing.rs`'s decision; which superblock is emptied, the victim
-//! policy's (`ftl/victim.rs`). Copies use the flash core, dies, channels and the write buffer like any other
+//! policy's (`ftl/victims.rs`). Copies use the flash core, dies, channels and the write buffer like any other
 //! work, so what they cost is what they occupy.
 
 mod pacing;
@@ -60,7 +60,7 @@ impl Gc {
     /// Runs behind a host command that wrote `pages`, if free space is low enough.
     #[inline(always)]
     pub fn follow_write(&mut self, pages: u64, flash: &mut Flash, controller: &mut Controller) {
-        if self.pacing.starts_at(flash.ftl().free_slots()) {
+        if self.pacing.starts_at(flash.ftl().free_pages()) {
             self.run(pages, flash, controller);
         }
     }
@@ -77,7 +77,7 @@ impl Gc {
         if flash.is_read_only() {
             return;
         }
-        let free = flash.ftl().free_slots();
+        let free = flash.ftl().free_pages();
         if let Some(marks) = self.foreground.filter(|marks| free < marks.start_free) {
             return self.run_in_foreground(marks.stop_free, flash, controller);
         }
@@ -100,7 +100,7 @@ impl Gc {
     fn run_in_foreground(&mut self, until: u64, flash: &mut Flash, controller: &mut Controller) {
         let begin = controller.flash_core().free_at();
         let mut at = begin;
-        while flash.ftl().free_slots() < until {
+        while flash.ftl().free_pages() < until {
             let Some((_, end)) = self.copy_next(at, flash, controller) else { break };
             at = end;
         }
@@ -232,7 +232,7 @@ impl Gc {
         let from = self.idle_since(controller).after(idle.after);
         let mut at = from.max(controller.flash_core().free_at());
         let stream = flash.ftl().collect_stream();
-        while at < until && flash.ftl().free_slots() < idle.free {
+        while at < until && flash.ftl().free_pages() < idle.free {
             if flash.no_room_to_copy() {
                 return;
             }

@@ -52,7 +52,7 @@ impl Timing {
             read_by_row: timing.read_by_type.map(by_row),
             slc: timing.slc,
             is_slc: vec![false; superblocks as usize],
-            by_superblock: Divider::new(geometry.superblock_slots >> geometry.page_shift),
+            by_superblock: Divider::new(geometry.superblock_pages >> geometry.page_shift),
         };
         let differs = timing.read_by_type.is_some() || timing.slc.is_some();
         Timing {

@@ -27,7 +27,7 @@ impl Variation {
         Variation {
             spread,
             seed: rng.fork("nand").next_u64(),
-            by_superblock: Divider::new(geometry.superblock_slots >> geometry.page_shift),
+            by_superblock: Divider::new(geometry.superblock_pages >> geometry.page_shift),
             die_mask: geometry.dies() - 1,
         }
     }

@@ -31,8 +31,8 @@ pub(super) fn check_compression(
         let hint = format!("use {}", unit.next_power_of_two());
         return Err(SpecError::out(field, unit, "a power of two", &hint));
     }
-    let slots = u64::from(geometry.superblocks) * u64::from(geometry.superblock_slots);
-    if slots >= 1 << 31 {
+    let pages = u64::from(geometry.superblocks) * u64::from(geometry.superblock_pages);
+    if pages >= 1 << 31 {
         let hint = "use smaller flash, or leave out [compression]";
         return Err(SpecError::out(field, unit, "left out on a drive of 8 TiB of flash", hint));
     }

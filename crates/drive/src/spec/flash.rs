@@ -6,18 +6,18 @@ use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
 use super::key::{Key, Number, Numbers, SpecError, nanos};
 use super::schema::{RawSpec, RawVariation};
 
-/// Geometry, counted in 4 KiB pages ("slots") where not said otherwise.
+/// Geometry, counted in 4 KiB pages where not said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// User pages.
     pub user_pages: u32,
-    /// Slots of a superblock: one block of every plane of every die.
-    pub superblock_slots: u32,
+    /// Pages of a superblock: one block of every plane of every die.
+    pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
     /// Bad superblocks.
     pub bad_superblocks: u32,
-    /// log2 of slots in a flash page.
+    /// log2 of 4 KiB pages in a flash page.
     pub page_shift: u32,
     /// log2 of dies.
     pub die_shift: u32,
@@ -36,23 +36,23 @@ impl Geometry {
         1 << self.die_shift
     }
 
-    /// Usable slots; those of the static SLC cache are none.
+    /// Usable pages; those of the static SLC cache are none.
     #[must_use]
-    pub fn usable_slots(&self) -> u64 {
+    pub fn usable_pages(&self) -> u64 {
         u64::from(self.superblocks - self.bad_superblocks - self.slc_superblocks)
-            * u64::from(self.superblock_slots)
+            * u64::from(self.superblock_pages)
     }
 
     /// Flash pages of a superblock on one die.
     #[must_use]
     pub fn pages_per_die(&self) -> u32 {
-        self.superblock_slots >> (self.page_shift + self.die_shift)
+        self.superblock_pages >> (self.page_shift + self.die_shift)
     }
 
-    /// Spare slots that collection needs to go on: the frontiers, the reserve, one superblock to gain.
+    /// Spare pages that collection needs to go on: the frontiers, the reserve, one superblock to gain.
     #[must_use]
     pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
-        (reserve_superblocks + 3) * u64::from(self.superblock_slots)
+        (reserve_superblocks + 3) * u64::from(self.superblock_pages)
     }
 
     /// The plane of a flash page, given by its number.
@@ -143,10 +143,10 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     let blocks = n.blocks_per_plane.value;
     n.bad_superblocks.check("nand.bad_superblocks", (0..=blocks - 4).into())?;
     let dies = channels * n.dies_per_channel.value;
-    let superblock_slots = dies * planes * n.pages_per_block.value * (page_kib / 4);
-    let slots_max = u64::from(u32::MAX) - 1;
-    if superblock_slots * blocks > slots_max {
-        let given = format!("{} GiB of flash", superblock_slots * blocks / 262_144);
+    let superblock_pages = dies * planes * n.pages_per_block.value * (page_kib / 4);
+    let pages_max = u64::from(u32::MAX) - 1;
+    if superblock_pages * blocks > pages_max {
+        let given = format!("{} GiB of flash", superblock_pages * blocks / 262_144);
         let hint = "use fewer dies or blocks";
         return Err(SpecError::out("nand", given, "at most 16 TiB of flash", hint));
     }
@@ -155,15 +155,15 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let hint = format!("use {}", sectors / 8 * 8);
         return Err(SpecError::out("drive.capacity_sectors", sectors, "a multiple of 8", &hint));
     }
-    if sectors / 8 >= superblock_slots * blocks {
+    if sectors / 8 >= superblock_pages * blocks {
         let hint = "add flash (nand.blocks_per_plane), or offer less capacity";
         let allowed =
-            format!("less than the flash holds: {} sectors", superblock_slots * blocks * 8);
+            format!("less than the flash holds: {} sectors", superblock_pages * blocks * 8);
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
     Ok(Geometry {
         user_pages: (sectors / 8) as u32,
-        superblock_slots: superblock_slots as u32,
+        superblock_pages: superblock_pages as u32,
         superblocks: blocks as u32,
         bad_superblocks: n.bad_superblocks.value as u32,
         page_shift: (page_kib / 4).ilog2(),
@@ -184,9 +184,9 @@ pub(super) fn check_spare(
     // A superblock of the SLC cache may be half folded; or the host has a second frontier.
     let reserve = reserve + u64::from(one_more);
     let needed = geometry.spare_needed(reserve);
-    let spare = geometry.usable_slots().saturating_sub(u64::from(geometry.user_pages));
+    let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
-        let superblock_mb = u64::from(geometry.superblock_slots) * PAGE_BYTES / 1_000_000;
+        let superblock_mb = u64::from(geometry.superblock_pages) * PAGE_BYTES / 1_000_000;
         let given = format!("{} MB of spare flash", spare * PAGE_BYTES / 1_000_000);
         let allowed = format!(
             "at least {} superblocks of {superblock_mb} MB (two frontiers, the reserve, one to gain)",
@@ -211,8 +211,8 @@ fn by_type(field: &str, times: &Numbers) -> Result<[Nanos; PAGE_TYPES_MAX], Spec
         return Err(SpecError::out(field, format!("{given:?}"), allowed, &hint));
     }
     let mut checked = [Nanos::ZERO; PAGE_TYPES_MAX];
-    for (slot, &us) in checked.iter_mut().zip(given) {
-        *slot = nanos(us);
+    for (time, &us) in checked.iter_mut().zip(given) {
+        *time = nanos(us);
     }
     Ok(checked)
 }

@@ -108,7 +108,7 @@ pub(super) fn wear_leveling(raw: &RawSpec) -> WearLeveling {
 pub struct Idle {
     /// Begins when the flash core has had no command for so long.
     pub after: Nanos,
-    /// Ends when so many slots are free.
+    /// Ends when so many pages are free.
     pub free: u64,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     let Some(idle) = &raw.gc.idle else {
         return Ok(None);
     };
-    let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
+    let spare = geometry.usable_pages() - u64::from(geometry.user_pages);
     if idle.free_mb.pages() > spare {
         let most = spare * PAGE_BYTES / 1_000_000;
         let hint = "a full drive never has more free space than it has spare flash";
@@ -170,7 +170,7 @@ pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
 
 pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {
     let c = &raw.gc;
-    let spare = geometry.usable_slots() - u64::from(geometry.user_pages);
+    let spare = geometry.usable_pages() - u64::from(geometry.user_pages);
     let start_free = spare.saturating_sub(c.threshold_mb.pages());
     // With less than the target to begin with, the loop only knows what is below it.
     let target_free = c.target_mb.pages().min(start_free);

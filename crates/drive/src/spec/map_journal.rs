@@ -14,7 +14,7 @@ pub struct MapJournalSpec {
 
 pub(super) fn map_journal(raw: &RawMapJournal, geometry: &Geometry) -> MapJournalSpec {
     let program_bytes = geometry.flash_page_bytes() << geometry.plane_shift;
-    let summary_bytes = u64::from(geometry.superblock_slots) * 4;
+    let summary_bytes = u64::from(geometry.superblock_pages) * 4;
     MapJournalSpec {
         changes: (program_bytes / raw.entry_bytes.value) as u32,
         summary_programs: summary_bytes.div_ceil(program_bytes) as u32,

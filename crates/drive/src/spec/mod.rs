@@ -244,6 +244,12 @@ impl Spec {
         2 + u32::from(self.by_lifespan)
     }
 
+    /// The write stream of collected pages.
+    #[must_use]
+    pub fn collect_stream(&self) -> usize {
+        usize::from(!self.shared_frontier)
+    }
+
     /// User capacity in bytes, in whole mapped pages.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {

@@ -52,7 +52,7 @@ pub struct ReliabilitySpec {
     /// Blocks of a superblock.
     pub superblock_blocks: u32,
     /// Flash pages of a superblock.
-    pub superblock_pages: u32,
+    pub superblock_flash_pages: u32,
     /// Spare blocks of a fresh drive.
     pub spare_blocks: u32,
 }
@@ -67,9 +67,10 @@ pub(super) fn check_reliability(
         let allowed = "512, 1024, 2048 or 4096";
         return Err(SpecError::out("reliability.codeword_bytes", codeword_bytes, allowed, hint));
     }
-    let superblock_pages = geometry.superblock_slots >> geometry.page_shift;
+    let superblock_flash_pages = geometry.superblock_pages >> geometry.page_shift;
     // Counters are 32 bits wide; 4 billion reads of one superblock are beyond any run.
-    let refresh_reads = match (raw.refresh_reads.value * f64::from(superblock_pages)).round() {
+    let refresh_reads = match (raw.refresh_reads.value * f64::from(superblock_flash_pages)).round()
+    {
         0.0 => u32::MAX,
         reads => reads.min(f64::from(u32::MAX)) as u32,
     };
@@ -95,7 +96,7 @@ pub(super) fn check_reliability(
         life_cycles: raw.block_life_cycles.value,
         life_shape: raw.block_life_shape.value,
         superblock_blocks: geometry.dies() << geometry.plane_shift,
-        superblock_pages,
+        superblock_flash_pages,
         spare_blocks: raw.spare_blocks.value as u32,
     })
 }

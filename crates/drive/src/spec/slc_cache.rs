@@ -23,7 +23,7 @@ pub enum WhenFull {
 #[derive(Clone, Copy, Debug)]
 pub struct SlcCacheSpec {
     /// Pages of a superblock with one bit per cell.
-    pub superblock_slots: u32,
+    pub superblock_pages: u32,
     /// Superblocks always used this way.
     pub fixed: u32,
     /// Most others used this way at a time.
@@ -56,12 +56,12 @@ pub(super) fn check_slc_cache(
         let allowed = "absent, or on flash of two to four page types with all of them in a block";
         return Err(SpecError::out("slc_cache", given, allowed, hint));
     }
-    let superblock_slots = geometry.superblock_slots / rows * (rows / nand.page_types);
+    let superblock_pages = geometry.superblock_pages / rows * (rows / nand.page_types);
     let superblocks = |key: &str, size: &Number| -> Result<u64, SpecError> {
-        let (mb, slots) = (size.value, u64::from(superblock_slots));
-        let count = (size.pages() + slots / 2) / slots;
+        let (mb, pages) = (size.value, u64::from(superblock_pages));
+        let count = (size.pages() + pages / 2) / pages;
         let most = u64::from(geometry.superblocks - geometry.bad_superblocks);
-        let one_mb = (slots * PAGE_BYTES).div_ceil(1_000_000);
+        let one_mb = (pages * PAGE_BYTES).div_ceil(1_000_000);
         if count > most || (count == 0 && mb > 0.0) {
             let allowed = format!("0, or {one_mb} (one superblock) to {}", most * one_mb);
             let hint = "sizes are those of the data held, at one bit per cell";
@@ -71,7 +71,7 @@ pub(super) fn check_slc_cache(
     };
     let fixed = superblocks("static_mb", &raw.static_mb)?;
     let good = u64::from(geometry.superblocks - geometry.bad_superblocks);
-    let needed = u64::from(geometry.user_pages).div_ceil(u64::from(geometry.superblock_slots));
+    let needed = u64::from(geometry.user_pages).div_ceil(u64::from(geometry.superblock_pages));
     if fixed > 0 && fixed + needed > good {
         let given = format!("{} ({fixed} superblocks)", raw.static_mb.value);
         let allowed = format!("at most {} superblocks", good - needed.min(good));
@@ -81,7 +81,7 @@ pub(super) fn check_slc_cache(
     let when_full = [("direct", WhenFull::Direct), ("fold", WhenFull::Fold)];
     let of_256 = |number: &Number| (number.value * 256.0).round();
     Ok(SlcCacheSpec {
-        superblock_slots,
+        superblock_pages,
         fixed: fixed as u32,
         dynamic_max: superblocks("dynamic_mb", &raw.dynamic_mb)? as u32,
         keep_free: raw.keep_mb.pages(),

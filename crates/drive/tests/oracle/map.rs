@@ -70,7 +70,7 @@ impl Map {
             victim: None,
             held: 0,
             seals: 0,
-            slots: g.superblock_slots,
+            slots: g.superblock_pages,
             page_slots: 1 << g.page_shift,
             oldest_first: policy == "fifo",
             copy_stream: usize::from(!spec.shared_frontier),
@@ -96,7 +96,7 @@ impl Map {
     }
 
     /// Slots that are erased, or will be when what has been read of the victim is erased.
-    pub fn free_slots(&self) -> u64 {
+    pub fn free_pages(&self) -> u64 {
         let whole = self.free.len() as u64 * u64::from(self.slots);
         let read = self.victim.map_or(0, |(_, read)| read);
         whole + u64::from(self.room(0)) + u64::from(self.room(1)) + u64::from(read)

@@ -612,7 +612,7 @@ impl Oracle {
 
     /// Collection behind a write of so many pages: what is granted of pages and core time.
     fn begin_collecting(&mut self, pages: u64) {
-        let (p, free) = (self.spec.pacing, self.map.free_slots());
+        let (p, free) = (self.spec.pacing, self.map.free_pages());
         if free >= p.start_free {
             return self.idle();
         }
