@@ -53,7 +53,7 @@ PLAN = (
     ),
     Stage(
         "host",
-        ("host_interface.serial_us", "controller.host_core_us"),
+        ("host.ahci.serial_us", "controller.host_core_us"),
         ("S148", "S149"),
         "fresh 4 KiB reads: 181,000 IOPS over AHCI, 324,000 over NVMe",
     ),

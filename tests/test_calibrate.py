@@ -414,10 +414,10 @@ def test_a_test_is_cut_only_where_its_data_say_the_same(folder: Path) -> None:
 
 
 def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
-    """The XP941 has an interface of its own, and the family's flash."""
+    """The XP941 has a host core of its own, and the family's flash."""
     base = catalog.load("sm951-ahci-512")
     rows = fitting.experiment_for("S148", base)
-    parameters = select_parameters(base, ["nand.read_us", "host_interface.serial_us"])
+    parameters = select_parameters(base, ["nand.read_us", "controller.host_core_us"])
     (job,) = rows.tests
     assert job.drive == "sm951-ahci-512"
     other = Job("xp941-512", job.test)

@@ -360,12 +360,10 @@ impl Device {
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
         };
         let now = self.now();
-        let mut done = self.host_interface.complete(&mut self.link, now, ready);
-        stages.add(Stage::Link, done.since(ready));
-        if let Some(longer) = self.host_interface.pass_host(now, done, io.data_bytes()) {
-            stages.add(Stage::Host, longer);
-            done = done.after(longer);
-        }
+        let posted = self.host_interface.complete(&mut self.link, now, ready);
+        stages.add(Stage::Link, posted.since(ready));
+        let done = self.host_interface.interrupt(now, posted, io.data_bytes());
+        stages.add(Stage::Host, done.since(posted));
         self.log.complete(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
         let media_error = self.flash.take_media_error();

@@ -1,91 +1,72 @@
-//! The host interface: the host's software, submission queues, registers and completions.
+//! The host interface: the host's software, submission queues, registers, completions and interrupts.
 //!
-//! Sources: AHCI's register accesses per command and the single queue against NVMe's doorbells (Intel,
-//! quoted in AnandTech's SM951 review). A host that limits the data rate moves data while the link does: it
-//! delays a completion only when it falls behind.
-//! Not modelled: interrupt coalescing, which delays completions at low load.
+//! Sources: `spec/host.rs`, `spec/host_interface.rs`. A host that limits the data rate moves data while the
+//! link does: it delays a completion only when it falls behind.
 
 use drivebay_units::Nanos;
 
 use crate::link::Link;
 use crate::persist::{StateError, persist};
-use crate::spec::{QUEUES_MAX, SataFrames, Spec, transfer};
+use crate::spec::{HostSpec, Interface, QUEUES_MAX, SataFrames, Spec, transfer};
 use crate::timeline::{Calendar, Fifo};
 
 /// The host's side of the drive.
 pub struct HostInterface {
-    software: Nanos,
-    /// Interface and processor work that commands of one queue wait for.
-    serial: Nanos,
-    fetch: Nanos,
-    completion: Nanos,
-    /// Nothing but data and a fixed completion: PCIe without fetch time or host limit.
-    plain: bool,
+    host: HostSpec,
+    interface: Interface,
     queues: [Fifo; QUEUES_MAX],
-    host_fs_per_byte: u64,
-    host: Calendar,
+    /// The driver's way for data, of a host that limits its rate.
+    data: Calendar,
 }
 
-persist!(HostInterface: queues, host;
-    given: software, serial, fetch, completion, plain, host_fs_per_byte);
+persist!(HostInterface: queues, data; given: host, interface);
 
 impl HostInterface {
     pub fn new(spec: &Spec) -> HostInterface {
         HostInterface {
-            software: spec.host_software,
-            serial: spec.interface_serial.after(spec.host.cpu),
-            fetch: spec.host_interface.fetch,
-            completion: spec.link_completion,
-            plain: spec.host_interface.sata.is_none()
-                && spec.host_interface.fetch == Nanos::ZERO
-                && spec.host.fs_per_byte == 0,
+            host: spec.host,
+            interface: spec.host_interface,
             queues: [Fifo::default(); QUEUES_MAX],
-            host_fs_per_byte: spec.host.fs_per_byte,
-            host: Calendar::default(),
+            data: Calendar::default(),
         }
     }
 
     pub fn check(&self) -> Result<(), StateError> {
-        self.host.check()
+        self.data.check()
     }
 
     /// A command that the host begins at `now` is ready in a submission queue.
     #[inline]
     pub fn post(&mut self, queue: usize, now: Nanos) -> Nanos {
-        self.queues[queue].reserve(now.after(self.software), self.serial).1
+        self.queues[queue].reserve(now.after(self.host.software), self.host.serial).1
     }
 
     /// A command ready at `from` reaches the controller.
     #[inline(always)]
-    pub fn fetch(&mut self, link: &mut Link, floor: Nanos, from: Nanos) -> Nanos {
-        if self.plain {
-            return from;
-        }
+    pub fn fetch(&self, link: &mut Link, floor: Nanos, from: Nanos) -> Nanos {
         let command = |frames: &SataFrames| frames.command;
-        link.send(floor, from, command).after(self.fetch)
+        link.send(floor, from.after(self.interface.fetch), command)
     }
 
     /// The completion of an I/O reaches the host.
     #[inline(always)]
-    pub fn complete(&mut self, link: &mut Link, floor: Nanos, from: Nanos) -> Nanos {
+    pub fn complete(&self, link: &mut Link, floor: Nanos, from: Nanos) -> Nanos {
         let completion = |frames: &SataFrames| frames.completion;
-        let sent = if self.plain { from } else { link.send(floor, from, completion) };
-        sent.after(self.completion)
+        link.send(floor, from, completion).after(self.interface.completion)
     }
 
-    /// How long the host's driver still moves the data of an I/O that the drive completed at `posted`.
+    /// The program learns of an I/O whose completion came at `posted`: after the interrupt, and once the driver
+    /// has moved its data.
     #[inline(always)]
-    pub fn pass_host(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Option<Nanos> {
-        if self.plain { None } else { self.pass_slow_host(floor, posted, bytes) }
+    pub fn interrupt(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Nanos {
+        let done = posted.after(self.host.interrupt);
+        if self.host.fs_per_byte == 0 { done } else { self.pass_slow_host(floor, done, bytes) }
     }
 
     #[cold]
-    fn pass_slow_host(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Option<Nanos> {
-        if self.host_fs_per_byte == 0 {
-            return None;
-        }
-        let len = transfer(bytes, self.host_fs_per_byte);
-        let from = Nanos(posted.0.saturating_sub(len.0)).max(floor);
-        Some(self.host.reserve(floor, from, len).since_or_zero(posted))
+    fn pass_slow_host(&mut self, floor: Nanos, done: Nanos, bytes: u64) -> Nanos {
+        let len = transfer(bytes, self.host.fs_per_byte);
+        let from = Nanos(done.0.saturating_sub(len.0)).max(floor);
+        self.data.reserve(floor, from, len).max(done)
     }
 }

@@ -1,21 +1,19 @@
 //! The link between host and drive, PCIe or SATA.
 //!
-//! Sources: rates and frames in `spec/host_interface.rs`. A PCIe link is full duplex: write data moves down in
-//! command order, read data moves up whenever it is ready. A SATA link carries one frame at a time, in
-//! either direction, commands and completions included.
-//! Not modelled: flow-control credits; commands' and completions' own bytes on PCIe (under 3 % of a
-//! 4 KiB I/O's).
+//! Sources: rates and frames in `spec/link.rs`. A PCIe link is full duplex: write data moves down in
+//! command order, a round trip after the drive has asked for it; read data moves up whenever it is ready. A
+//! SATA link carries one frame at a time, in either direction, commands and completions included.
+//! Not modelled: commands' and completions' own bytes on PCIe (under 3 % of a 4 KiB I/O's).
 
 use drivebay_units::Nanos;
 
 use crate::persist::{StateError, persist};
-use crate::spec::{SataFrames, Spec, transfer};
+use crate::spec::{LinkSpec, SataFrames, Spec, transfer};
 use crate::timeline::{Calendar, Fifo};
 
 /// The link.
 pub struct Link {
-    fs_per_byte: u64,
-    sata: Option<SataFrames>,
+    spec: LinkSpec,
     down: Fifo,
     /// To the host; on SATA both directions.
     up: Calendar,
@@ -23,13 +21,12 @@ pub struct Link {
     bytes_down: u64,
 }
 
-persist!(Link: down, up, bytes_up, bytes_down; given: fs_per_byte, sata);
+persist!(Link: down, up, bytes_up, bytes_down; given: spec);
 
 impl Link {
     pub fn new(spec: &Spec) -> Link {
         Link {
-            fs_per_byte: spec.link_fs_per_byte,
-            sata: spec.host_interface.sata,
+            spec: spec.link,
             down: Fifo::default(),
             up: Calendar::default(),
             bytes_up: 0,
@@ -55,10 +52,10 @@ impl Link {
     #[inline(always)]
     pub fn move_down(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> (Nanos, Nanos) {
         self.bytes_down += bytes;
-        let len = transfer(bytes, self.fs_per_byte);
-        let arrived = match self.sata {
+        let len = transfer(bytes, self.spec.down_fs_per_byte);
+        let arrived = match self.spec.sata {
             Some(frames) => self.move_framed(floor, from, len, frames.around_write(bytes)),
-            None => self.down.reserve(from, len).1,
+            None => self.down.reserve(from.after(self.spec.down_latency), len).1,
         };
         (arrived.since_or_zero(len).max(from), arrived)
     }
@@ -67,8 +64,8 @@ impl Link {
     #[inline(always)]
     pub fn move_up(&mut self, floor: Nanos, from: Nanos, bytes: u64) -> Nanos {
         self.bytes_up += bytes;
-        let len = transfer(bytes, self.fs_per_byte);
-        if let Some(frames) = self.sata {
+        let len = transfer(bytes, self.spec.up_fs_per_byte);
+        if let Some(frames) = self.spec.sata {
             return self.move_framed(floor, from, len, frames.around_read(bytes));
         }
         self.up.reserve(floor, from, len)
@@ -81,10 +78,10 @@ impl Link {
     }
 
     /// SATA's frame of a command or a completion reaches the other side; on PCIe it takes no time.
-    #[cold]
+    #[inline(always)]
     pub fn send(&mut self, floor: Nanos, from: Nanos, frame: fn(&SataFrames) -> Nanos) -> Nanos {
-        match &self.sata {
-            Some(frames) => self.up.reserve(floor, from, frame(frames)),
+        match self.spec.sata {
+            Some(frames) => self.move_framed(floor, from, frame(&frames), Nanos::ZERO),
             None => from,
         }
     }

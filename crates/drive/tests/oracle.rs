@@ -28,6 +28,7 @@
 //!   frontier, other policies than greedy.
 
 mod flash;
+mod host;
 mod map;
 mod sim;
 
@@ -89,6 +90,7 @@ impl Case {
             let turnaround = draw.between("turnaround", 0, 200) as f64;
             profile = profile.with("controller.turnaround_us", turnaround);
         }
+        profile = host(profile, &mut draw);
         Case { seed, kind, profile, block_pages, depth: depth as usize, text: draw.text }
     }
 
@@ -126,14 +128,16 @@ impl Case {
 
 /// Interface, link, cores and collection.
 fn firmware(profile: Profile, draw: &mut Draw, ahci: bool) -> Profile {
+    let driver = if ahci { "host.ahci" } else { "host.nvme" };
     profile
         .set("host_interface.protocol", if ahci { "ahci" } else { "nvme" })
         .set(
-            "host_interface.serial_us",
+            &format!("{driver}.serial_us"),
             draw.tenths("serial", if ahci { (25, 60) } else { (0, 5) }),
         )
+        .set(&format!("{driver}.register_reads"), 0)
         .set("host_interface.queue_depth_max", if ahci { 32 } else { 256 })
-        .set("host.software_us", draw.tenths("software", (1, 30)))
+        .set(&format!("{driver}.software_us"), draw.tenths("software", (1, 30)))
         .set("link.generation", 3)
         .set("link.lanes", 4)
         .set("controller.host_core_us", draw.tenths("host_core", (10, 40)))
@@ -146,6 +150,21 @@ fn firmware(profile: Profile, draw: &mut Draw, ahci: bool) -> Profile {
         .set("gc.duty_limit_us", draw.between("duty_limit", 60, 150) as f64)
         .with("nand.variation.block_percent", draw.between("block_percent", 0, 3) as f64)
         .with("nand.variation.page_percent", draw.between("page_percent", 0, 6) as f64)
+}
+
+/// Interrupts and packets of the host, drawn after all else.
+fn host(profile: Profile, draw: &mut Draw) -> Profile {
+    let profile = ["host.ahci", "host.nvme"].into_iter().fold(profile, |profile, driver| {
+        profile
+            .set(&format!("{driver}.interrupt_us"), draw.tenths("interrupt", (0, 20)))
+            .set(&format!("{driver}.register_writes"), draw.between("register_writes", 0, 4) as i64)
+    });
+    profile
+        .set("host.slot.payload_bytes", draw.one_of("payload", [128, 256]) as i64)
+        .set("host.slot.read_request_bytes", draw.one_of("read_request", [128, 512, 4096]) as i64)
+        .set("host.slot.read_completion_bytes", draw.one_of("completion", [64, 128]) as i64)
+        .set("host.slot.round_trip_us", draw.tenths("round_trip", (3, 12)))
+        .with("link.read_tags", draw.one_of("read_tags", [8, 32]) as i64)
 }
 
 /// Geometry, flash timing, buffer and spare space for so many pages outstanding.

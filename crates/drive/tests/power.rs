@@ -187,13 +187,21 @@ fn impossible_states_are_refused_by_name() {
 
 /// Numbers that only some profiles have.
 const OPTIONAL: &[&str] = &[
-    "host.cpu_us",
-    "host.outstanding_max",
-    "host.mb_per_s",
+    "host.processors",
+    "host.nvme.serial_us",
+    "host.nvme.register_reads",
+    "host.nvme.register_read_us",
+    "host.nvme.outstanding_max",
+    "host.nvme.mb_per_s",
     "host.slot.generation",
     "host.slot.lanes",
+    "host.slot.payload_bytes",
+    "host.slot.read_request_bytes",
+    "host.slot.read_completion_bytes",
+    "host.slot.round_trip_us",
+    "host.sata_port.generation",
     "host_interface.queues_max",
-    "host_interface.fetch_us",
+    "link.read_tags",
     "link.generation",
     "link.lanes",
     "link.payload_bytes",
@@ -244,7 +252,6 @@ proptest! {
                 .set("host_interface.queue_depth_max", 32)
                 .without("host_interface.queues_max")
                 .set("link.lanes", 1)
-                .with("host.slot.lanes", 1)
                 .set("link.payload_bytes", 8192);
         }
         for (index, value) in picks {

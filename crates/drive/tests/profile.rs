@@ -1,10 +1,12 @@
 //! Bad profiles: an error that names the field, says what is allowed, and has a hint; never a panic.
 
-use crate::support::{PROFILE, Profile};
+use std::path::Path;
+
+use crate::support::{HOST, PROFILE, Profile};
 use drivebay_drive::Spec;
 
 fn refusal(text: &str) -> String {
-    Spec::from_toml(text).map(|_| ()).expect_err("this profile must be refused").to_string()
+    Spec::from_family(HOST, text).map(|_| ()).expect_err("this profile must be refused").to_string()
 }
 
 #[track_caller]
@@ -15,14 +17,22 @@ fn assert_refused(name: &str, value: impl Into<toml::Value>, says: &str) {
     assert!(error.contains("\nhint: "), "has a hint: {error}");
 }
 
-/// A profile with all that it takes over from its family, and that from its own.
-fn whole(folder: &str, text: String) -> String {
-    let Some(base) = text.lines().find_map(|line| line.strip_prefix("base = ")) else {
-        return text;
+/// A drive's or host's file with all that it takes over from its host and family, and they from their own.
+fn whole(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("a file of the catalog");
+    let top = path.parent().and_then(Path::parent).expect("the project");
+    let named = |key: &str| {
+        let name = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""))?;
+        Some(format!("{}.toml", name.trim_matches('"')))
     };
-    let base = format!("{folder}/{}.toml", base.trim_matches('"'));
-    let base = whole(folder, std::fs::read_to_string(base).expect("its family"));
-    drivebay_drive::whole_profile(&base, &text).unwrap_or_else(|e| panic!("{e}")).to_string()
+    let base = match (named("base"), named("host")) {
+        (Some(base), _) => path.with_file_name(base),
+        (None, Some(host)) => top.join("hosts").join(host),
+        (None, None) => return text,
+    };
+    drivebay_drive::whole_profile(&whole(&base), &text)
+        .unwrap_or_else(|e| panic!("{e}"))
+        .to_string()
 }
 
 #[test]
@@ -31,8 +41,7 @@ fn every_profile_of_the_catalog_is_accepted() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).expect("the catalog") {
         let path = entry.expect("an entry").path();
-        let text = std::fs::read_to_string(&path).expect("a profile");
-        let spec = Spec::from_toml(&whole(folder, text));
+        let spec = Spec::from_toml(&whole(&path));
         let spec = spec.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert_eq!(Some(spec.raw.drive.name.as_str()), path.file_stem().and_then(|s| s.to_str()));
         count += 1;

@@ -7,13 +7,16 @@ use drivebay_drive::{Device, Io, Op, Spec};
 use drivebay_units::{Nanos, Rng};
 
 const PROFILE: &str = include_str!("../../../drives/970-evo-plus-1tb.toml");
+const BASE_HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
+const HOST: &str = include_str!("../../../hosts/windows-10-z270.toml");
 
 /// GB, and blocks of 128 KiB in it.
 const GB: f64 = 1e9;
 const BLOCKS_PER_GB: u64 = 7629;
 
 fn drive() -> Device {
-    let spec = Spec::from_toml(PROFILE).unwrap_or_else(|e| panic!("{e}"));
+    let host = drivebay_drive::whole_profile(BASE_HOST, HOST).expect("the host is TOML");
+    let spec = Spec::from_family(&host.to_string(), PROFILE).unwrap_or_else(|e| panic!("{e}"));
     Device::new(spec, 1).expect("memory for what is written")
 }
 

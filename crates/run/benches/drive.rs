@@ -7,6 +7,7 @@ use drivebay_drive::{Calendar, Device, Spec};
 use drivebay_run::{Control, Histogram, Pattern, Stop, Workload, run};
 use drivebay_units::{Nanos, Rng};
 
+const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 const SEED: u64 = 1;
 const IOS: u64 = 100_000;
 
@@ -29,7 +30,7 @@ fn spec(blocks_per_plane: u64) -> Spec {
             "resistance_k_per_w = { value = 10, range = [9, 12]",
             "resistance_k_per_w = { value = 0.1",
         );
-    Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"))
+    Spec::from_family(HOST, &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn load(

@@ -11,18 +11,18 @@ fn main() {
             .find_map(|w| w.strip_prefix(&format!("{key}=")).map(|v| v.parse().unwrap()))
             .unwrap_or(or)
     };
-    let read = |n: &str| std::fs::read_to_string(format!("drives/{n}.toml")).unwrap();
-    fn whole(text: &str) -> toml::Table {
+    fn whole(folder: &str, name: &str) -> toml::Table {
+        let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
         let own: toml::Table = text.parse().unwrap();
-        match own.get("base").and_then(|b| b.as_str()) {
-            Some(base) => {
-                let base = whole(&std::fs::read_to_string(format!("drives/{base}.toml")).unwrap());
-                whole_profile(&base.to_string(), text).unwrap()
-            }
-            None => own,
-        }
+        let named = |key| own.get(key).and_then(toml::Value::as_str);
+        let under = match (named("base"), named("host")) {
+            (Some(base), _) => whole(folder, base),
+            (None, Some(host)) => whole("hosts", host),
+            (None, None) => return own,
+        };
+        whole_profile(&under.to_string(), &text).unwrap()
     }
-    let mut table = whole(&read(name));
+    let mut table = whole("drives", name);
     fn set(table: &mut toml::Table, name: &str, value: toml::Value) {
         let (path, key) = name.rsplit_once('.').unwrap();
         let mut t = table;

@@ -6,6 +6,8 @@
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Pattern, Stop, Workload, run};
 
+const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
+
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(100.0);
     let read_percent: u32 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);
@@ -33,7 +35,7 @@ fn main() {
             "resistance_k_per_w = { value = 0.1",
         );
     let text = if full { whole } else { small.as_str() };
-    let spec = Spec::from_toml(text).unwrap_or_else(|e| panic!("{e}"));
+    let spec = Spec::from_family(HOST, text).unwrap_or_else(|e| panic!("{e}"));
     let span_bytes = spec.capacity_bytes();
     let mut device = Device::new(spec, 1).expect("memory");
     let mut go = |pattern, read_percent, block_bytes, stop| {

@@ -9,6 +9,8 @@ use drivebay_run::{Control, Pattern, ReplayOptions, Stop, Workload, replay, run}
 use drivebay_trace::{Pace, Profile, Rule, Synth};
 use drivebay_units::Nanos;
 
+const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let name = words.first().map_or("light", String::as_str);
@@ -27,7 +29,7 @@ fn main() {
     } else {
         text.to_string()
     };
-    let spec = Spec::from_toml(&text).unwrap_or_else(|e| panic!("{e}"));
+    let spec = Spec::from_family(HOST, &text).unwrap_or_else(|e| panic!("{e}"));
     let span_bytes = spec.capacity_bytes();
     let mut device = Device::new(spec, 1).expect("memory");
     if has("full") {

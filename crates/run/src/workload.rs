@@ -203,9 +203,14 @@ impl Workload {
     fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
         let refuse =
             |field, given: String, allowed: String| Err(WorkloadError { field, given, allowed });
-        let (queues, most) = (self.queues, spec.host_interface.queues_max);
+        let (queues, own) = (self.queues, spec.host_interface.queues_max);
+        let (most, whose) = if spec.host.queues_max < own {
+            (spec.host.queues_max, "host.processors")
+        } else {
+            (own, "the drive's host_interface.queues_max")
+        };
         if !(1..=most).contains(&queues) {
-            let allowed = format!("1 to {most}, the drive's host_interface.queues_max");
+            let allowed = format!("1 to {most}, {whose}");
             return refuse("queues", queues.to_string(), allowed);
         }
         let together = u64::from(queues) * u64::from(self.queue_depth);

@@ -8,6 +8,8 @@ use drivebay_run::{
     Weighted, Workload, discard, run, trim_check,
 };
 
+const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
+
 fn spec() -> Spec {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
     // A sixteenth of the flash: the same dies, fewer blocks.
@@ -15,7 +17,7 @@ fn spec() -> Spec {
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
-    Spec::from_toml(&small).unwrap_or_else(|e| panic!("{e}"))
+    Spec::from_family(HOST, &small).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn device() -> Device {
@@ -150,11 +152,14 @@ fn nvme(changes: &[(&str, &str)]) -> Device {
             "threshold_mb = { value = 2450, range = [500, 18000]",
             "threshold_mb = { value = 50",
         );
+    let mut host = HOST.to_owned();
     for (old, new) in changes {
-        // Its own, or its family's.
-        assert!(text.contains(old) || base.contains(old), "{old}");
-        (text, base) = (text.replace(old, new), base.replace(old, new));
+        // Its own, its family's or its host's.
+        assert!([&text, &base, &host].iter().any(|part| part.contains(old)), "{old}");
+        (text, base, host) =
+            (text.replace(old, new), base.replace(old, new), host.replace(old, new));
     }
+    let base = whole_profile(&host, &base).unwrap_or_else(|e| panic!("{e}")).to_string();
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|e| panic!("{e}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
     let spec = Spec::from_toml(&whole.to_string()).unwrap_or_else(|e| panic!("{e}"));
@@ -214,7 +219,7 @@ fn weights_share_the_controller_by_class() {
 /// A processor's time per command bounds one queue, but not several: each has its own.
 #[test]
 fn each_queue_has_a_processor() {
-    let slow_host = [("[host.slot]", "cpu_us = { value = 19.7, source = \"test\" }\n[host.slot]")];
+    let slow_host = [("serial_us = { value = 0, range = [0, 3.0]", "serial_us = { value = 19.7")];
     let ios = |queues| {
         let outcome = go(&mut nvme(&slow_host), &through(queues, 32, None), 1);
         outcome.queues.iter().map(|q| q.ios).sum::<u64>() as f64
@@ -227,7 +232,7 @@ fn each_queue_has_a_processor() {
 #[test]
 fn a_host_limits_what_is_outstanding() {
     let narrow =
-        [("[host.slot]", "outstanding_max = { value = 8, source = \"test\" }\n[host.slot]")];
+        [("[host.nvme]", "[host.nvme]\noutstanding_max = { value = 8, source = \"test\" }")];
     let at = |changes: &[_], depth| {
         let outcome = go(&mut nvme(changes), &through(1, depth, None), 1);
         (outcome.queues[0].ios as f64, outcome.queues[0].latency_ns_sum as f64)

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use drivebay_drive::Spec;
+use drivebay_drive::{Spec, whole_profile};
 use drivebay_serve::{IdentityOptions, Options, Pace, PowerCutLoss, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
@@ -291,7 +291,9 @@ impl Client for Nbd {
 fn main() {
     let profile = include_str!("../../../drives/sm951-nvme-256.toml");
     let base = include_str!("../../../drives/sm951-ahci-512.toml");
-    let spec = Spec::from_family(base, profile).expect("the catalog's");
+    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
+    let base = whole_profile(host, base).expect("the catalog's").to_string();
+    let spec = Spec::from_family(&base, profile).expect("the catalog's");
     let options = Options {
         name: String::new(),
         nbd: vec!["127.0.0.1:0".to_owned()],

@@ -191,7 +191,9 @@ fn queued(opcode: Opcode, tag: u16, lba: u64, sectors: u16) -> Command {
 
 /// The catalog's AHCI drive at a socket, until it is stopped.
 fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
-    let spec = Spec::from_toml(include_str!("../../../drives/sm951-ahci-512.toml")).unwrap();
+    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
+    let spec =
+        Spec::from_family(host, include_str!("../../../drives/sm951-ahci-512.toml")).unwrap();
     let options = Options {
         name: "drive".to_owned(),
         nbd: Vec::new(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use drivebay_drive::Spec;
+use drivebay_drive::{Spec, whole_profile};
 use drivebay_serve::{Handle, IdentityOptions, Options, Pace, PowerCutLoss, Server};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use rustix::event::{EventfdFlags, eventfd};
@@ -153,7 +153,9 @@ impl Machine {
 fn serve(path: &Path) -> (Handle, JoinHandle<()>) {
     let base = include_str!("../../../drives/sm951-ahci-512.toml");
     let text = include_str!("../../../drives/sm951-nvme-256.toml");
-    let spec = Spec::from_family(base, text).unwrap();
+    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
+    let base = whole_profile(host, base).unwrap().to_string();
+    let spec = Spec::from_family(&base, text).unwrap();
     let options = Options {
         name: "drive".to_owned(),
         nbd: Vec::new(),

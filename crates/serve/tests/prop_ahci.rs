@@ -10,7 +10,8 @@ use drivebay_wire::ata::Command;
 /// survives, and serves the next guest.
 #[test]
 fn no_guest_breaks_it() {
-    let spec = Spec::from_toml(include_str!("../../../drives/sm951-ahci-512.toml"));
+    let host = include_str!("../../../hosts/windows-8.1-z97.toml");
+    let spec = Spec::from_family(host, include_str!("../../../drives/sm951-ahci-512.toml"));
     let mut guest = Guest::new(spec.unwrap_or_else(|why| panic!("{why}")));
     let mut rng = Rng::new(1).fork("machine");
     let (mut answered, codes) = (0, [0x25, 0x35, 0x60, 0x61, 0xec, 0xea, 0x06, 0xb0, 0x2f, 0xef]);

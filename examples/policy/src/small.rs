@@ -4,9 +4,10 @@
 //! superblocks of 16.8 MB, of which the host fills 84 %. Unlike the SM951 it keeps next to nothing of its
 //! spare flash free, so that the policy, not the pace of collection, decides what is copied.
 
-use drivebay_drive::{Device, Spec};
+use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_run::{Control, Offsets, Outcome, Pattern, Stop, Workload, run};
 
+const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 const PROFILE: &str = include_str!("../../../drives/sm951-ahci-512.toml");
 
 /// The small drive, with the profile's own policy replaced by its name.
@@ -15,7 +16,7 @@ const PROFILE: &str = include_str!("../../../drives/sm951-ahci-512.toml");
 /// If the catalog's profile has lost a value that is set here.
 #[must_use]
 pub fn spec(policy: &str) -> Spec {
-    let mut profile: toml::Table = PROFILE.parse().expect("the catalog's profile is TOML");
+    let mut profile = whole_profile(HOST, PROFILE).expect("the catalog's profile is TOML");
     let mut set = |section: &str, key: &str, value: toml::Value| {
         let leaf = profile[section][key].as_table_mut().expect("a value with its source");
         leaf.insert("value".to_owned(), value);

@@ -97,7 +97,7 @@ def _row(measured: Measured, figure: Figure, mapped: Mapped | None, *, shortened
         published_id=row.id,
         published_relation=row.relation,
         published_text=said(row),
-        published_note=mapped.note,
+        published_note="; ".join(filter(None, (mapped.note, f"host {row.host}"))),
         error_percent=error,
         tolerance_percent=mapped.tolerance_percent,
         verdict=verdict,

@@ -15,7 +15,8 @@ WHAT_IF = "what-if"
 
 
 def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the variants in force and of the values that a user gave; empty if unchanged.
+    """The host if it is not the reviews', names of the variants in force, and the values that a
+    user gave; empty if unchanged.
 
     >>> leaf = {"value": 4, "source": "what-if, given by the user"}
     >>> changes({"profile": {"thermal": {"resistance_k_per_w": leaf}}})
@@ -37,7 +38,14 @@ def changes(target: Mapping[str, Any]) -> tuple[str, ...]:
         )
         if str(leaf.get("source", "")).startswith(WHAT_IF)
     ]
-    return tuple(dict.fromkeys([*named, *given]))
+    host = [f"host = {name}"] if (name := _other_host(profile)) else []
+    return tuple(dict.fromkeys([*host, *named, *given]))
+
+
+def _other_host(profile: Mapping[str, Any]) -> str:
+    """Name of the host, if it is not the one of the drive's reviews."""
+    usual, host = profile.get("drive", {}).get("host"), profile.get("host", {}).get("name")
+    return str(host) if usual is not None and host != usual else ""
 
 
 def _in_force(profile: Mapping[str, Any], leaves: Mapping[str, Any]) -> bool:

@@ -1,7 +1,8 @@
 """Published figures, and a measured one beside the published one.
 
-Sources: published/figures.csv (what was printed, each row with its publication) and
-published/mapping.toml (which measured figure a row is compared with, and how closely).
+Sources: published/figures.csv (what was printed, each row with its publication),
+published/hosts.toml (in which host it was measured) and published/mapping.toml (which measured
+figure a row is compared with, and how closely).
 Left out: statements in words and ratios to other drives; they stay in figures.csv unmapped.
 """
 
@@ -26,7 +27,8 @@ _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3
 class Published:
     """One published statement; `value` is None where it is in words, which `text` keeps.
 
-    `unit` is that of our figures, `printed_unit` the publication's.
+    `unit` is that of our figures, `printed_unit` the publication's; `host` names the host that it
+    was measured in.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Published:
     unit: str
     printed_unit: str
     source: str
+    host: str
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,20 @@ def _published(row: Mapping[str, str]) -> Published:
         unit=unit,
         printed_unit=row["unit"],
         source=row["source"],
+        host=_host(row["id"], row["source"]),
     )
+
+
+@functools.cache
+def _hosts() -> dict[str, dict[str, str]]:
+    with (data.path("published") / "hosts.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def _host(row_id: str, source: str) -> str:
+    by_publication = _hosts()["publications"].items()
+    usual = next(host for name, host in by_publication if source.startswith(name))
+    return _hosts()["rows"].get(row_id, usual)
 
 
 @functools.cache

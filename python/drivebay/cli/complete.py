@@ -25,6 +25,15 @@ def drives(incomplete: str) -> list[tuple[str, str]]:
     ]
 
 
+def hosts(incomplete: str) -> list[tuple[str, str]]:
+    """The hosts that come with drivebay."""
+    return [
+        (path.stem, str(_toml(path).get("host", {}).get("title", "")))
+        for path in sorted(data.path("hosts").glob("*.toml"))
+        if path.stem.startswith(incomplete)
+    ]
+
+
 def suites(incomplete: str) -> list[tuple[str, str]]:
     """The suites that come with drivebay."""
     return [

@@ -174,6 +174,17 @@ Set = Annotated[
         panel=VIRTUAL,
     ),
 ]
+Host = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Test it in another host: a name (see: drivebay hosts) or your own .toml file. "
+        "[default: that of the drive's reviews]",
+        "--host",
+        panel=VIRTUAL,
+        autocompletion=complete.hosts,
+    ),
+]
 DestroyData = Annotated[
     str | None,
     option(

@@ -67,6 +67,7 @@ class Options:
     seed: int | None
     resume: Path | None
     changes: list[str] | None
+    host: str | None
     baseline: Path | None
     jobs: int | None
     size: str | None
@@ -83,7 +84,7 @@ class Options:
         targets.check_options(self.ctx, drive)
         return targets.target_factory(
             drive,
-            self.changes,
+            targets.in_host(self.host, self.changes),
             destroy_data=self.destroy_data,
             overwrite_signature=self.overwrite_signature,
             purge=self.purge,
@@ -140,6 +141,7 @@ def review(
     ] = None,
     as_json: options.Json = False,
     changes: options.Set = None,
+    host: options.Host = None,
     baseline: Annotated[
         Path | None,
         option(
@@ -222,9 +224,9 @@ def _start(given: Options) -> Path:
         targets.create_file(given.drive, given.size)
     factory = given.factory(given.drive)
     if given.baseline is not None:  # a wrong one is refused before the work and not after it
-        if not given.changes:
+        if not given.changes and given.host is None:
             raise UserError(
-                "--baseline has no meaning without --set",
+                "--baseline has no meaning without --set or --host",
                 "to compare two results: drivebay compare DIR DIR",
             )
         results.read_manifest(given.baseline)
@@ -251,6 +253,7 @@ def _resume(given: Options, folder: Path) -> Path:
         "--only": given.only,
         "--skip": given.skip,
         "--set": given.changes,
+        "--host": given.host,
     }
     if refusal := next((name for name, value in refused.items() if value), None):
         raise UserError(

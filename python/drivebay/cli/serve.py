@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from drivebay.cli import options
 from drivebay.cli.options import option
 from drivebay.cli.output import print_json, say, table
-from drivebay.cli.target import modified_profile
+from drivebay.cli.target import in_host, modified_profile
 from drivebay.common import signals, units
 from drivebay.common.errors import UserError
 
@@ -114,6 +114,7 @@ def serve(
         ),
     ] = "hybrid",
     changes: options.Set = None,
+    host: options.Host = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
     serial: Annotated[
@@ -189,9 +190,10 @@ def serve(
         nqn=nqn,
         eui64=eui64,
     )
-    profile = modified_profile(drive, changes)
+    profile = modified_profile(drive, in_host(host, changes))
     server = serving.Server(profile, given, seed=seed)
     say(f"drive   {profile.title}: {units.si_bytes(profile.capacity_bytes)}")
+    say(f"host    {profile.raw['host']['title']}, whose costs its times include")
     say(f"data    {data or 'in memory; lost at the end'}")
     for address in server.addresses:
         is_nvme = address.startswith(("nvme-tcp:", "vfio-user:"))

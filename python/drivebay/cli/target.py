@@ -26,6 +26,11 @@ def is_virtual(drive: str) -> bool:
     return drive.endswith(".toml") or drive in profiles.names()
 
 
+def in_host(host: str | None, changes: Sequence[str] | None) -> list[str]:
+    """The changes that --host and --set ask for."""
+    return [*([] if host is None else [f"host={host}"]), *(changes or ())]
+
+
 def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
     """The virtual drive's profile with the values of --set."""
     from drivebay.definitions import profiles

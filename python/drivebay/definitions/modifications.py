@@ -15,6 +15,7 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError
+from drivebay.definitions import hosts
 from drivebay.definitions.profiles import Profile, from_resolved
 
 WHAT_IF = "what-if, given by the user"
@@ -56,6 +57,8 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
     name, equals, value = (part.strip() for part in word.partition("="))
+    if equals and name == "host":
+        return _host(raw, value)
     if equals and name not in SHORT:
         return _value(profile.name, raw, name, value)
     if not equals and name not in FLAGS:
@@ -66,6 +69,15 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
         for path, one in values.items():
             _put(raw, path, {"value": one, "source": f"{WHAT_IF}: {words}"})
     return words, f"possible are, for example: {EXAMPLES}"
+
+
+def _host(raw: Raw, value: str) -> Applied:
+    """Another host: a name of the list or a file."""
+    try:
+        raw["host"] = hosts.load(value)
+    except UserError as problem:
+        raise UserError(f"--host {value}: {problem.message}", problem.hint) from None
+    return f"host={value}", "see: drivebay hosts"
 
 
 def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:

@@ -4,25 +4,26 @@ A profile is data: every number is `{ value, source }`, units stand last in each
 allowed is checked by the core, in one place. This room must not know how a drive runs.
 
 Families: a profile may name another drive of the catalog as its `base`, and then has only what
-differs: single values and whole lists replace the base's, `without` names what it lacks. A loaded
-profile is whole; so is what results keep.
+differs. A profile names the host of its reviews, whose values become its `[host]`. A loaded profile
+is whole; so is what results keep.
 """
 
 from __future__ import annotations
 
 import copy
-import difflib
-import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from drivebay import _core
-from drivebay.common import data, documents
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.definitions import hosts
+from drivebay.definitions.families import Catalog, closest, lay_over
+
+CATALOG = Catalog("drives", "drive", "drivebay drives", "sm951-ahci-512")
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class Profile:
         return f"{protocol.upper() if protocol == 'ahci' else 'NVMe'}, PCIe {generation}.0 x{lanes}"
 
     @property
+    def host(self) -> str:
+        """Name of the host that it is tested in."""
+        return str(self.raw["host"]["name"])
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """Names of the profile's own sets of changes, such as "heatsink"."""
         return tuple(self.raw.get("variants", {}))
@@ -82,6 +88,20 @@ class Profile:
         """The profile as the core reads it; the same text for the same profile."""
         return json.dumps(self.raw, sort_keys=True)
 
+    def in_host(self, name_or_path: str | Path) -> Profile:
+        """The drive in another host: one of the catalog or a user's file.
+
+        Raises
+        ------
+        UserError
+            If there is no such host, or it has no driver for this drive.
+
+        >>> load("sm951-nvme-512").in_host("spdk").host
+        'spdk'
+        """
+        raw = self.resolved() | {"host": hosts.load(name_or_path)}
+        return _checked(raw, where=f"{self.name} in host {name_or_path}")
+
 
 def names() -> tuple[str, ...]:
     """Names of the catalog's drives, sorted.
@@ -89,7 +109,7 @@ def names() -> tuple[str, ...]:
     >>> "sm951-ahci-512" in names()
     True
     """
-    return tuple(sorted(path.stem for path in data.path("drives").glob("*.toml")))
+    return CATALOG.names()
 
 
 def load(name_or_path: str | Path) -> Profile:
@@ -105,14 +125,8 @@ def load(name_or_path: str | Path) -> Profile:
     >>> load("sm951-ahci-512").capacity_bytes
     512110190592
     """
-    if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
-        return _read(Path(name_or_path))
-    if name_or_path not in names():
-        raise UserError(
-            f"drive '{name_or_path}' is not in the catalog",
-            _closest(name_or_path, names()) or "list the catalog: drivebay drives",
-        )
-    return _read(data.path("drives") / f"{name_or_path}.toml")
+    where = str(name_or_path)
+    return _checked(_in_its_host(CATALOG.load(name_or_path), where=where), where=where)
 
 
 def from_resolved(raw: Mapping[str, Any]) -> Profile:
@@ -128,69 +142,22 @@ def from_document(document: Mapping[str, Any], *, where: str) -> Profile:
     UserError
         As `load`; `where` says in the message what it is.
     """
-    return _checked(_whole(copy.deepcopy(dict(document)), where=where), where=where)
+    whole = CATALOG.whole(copy.deepcopy(dict(document)), where=where)
+    return _checked(_in_its_host(whole, where=where), where=where)
 
 
-def _read(path: Path) -> Profile:
-    try:
-        raw = documents.toml(documents.read(path))
-    except FileNotFoundError:
-        raise UserError(
-            f"profile {path} does not exist", "list the catalog: drivebay drives"
-        ) from None
-    except ValueError as e:
-        raise UserError(
-            f"profile {path} is not TOML: {e}",
-            "compare with a profile of the catalog, for example drives/sm951-ahci-512.toml",
-        ) from None
-    except OSError as e:
-        raise EnvironmentProblem(
-            f"profile {path} cannot be read: {e.strerror}", f"ls -l {path}"
-        ) from None
-    return _checked(_whole(raw, where=str(path)), where=str(path))
-
-
-def _whole(raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The profile with what it has from its base, and its base from its own."""
-    base, without = raw.pop("base", None), raw.pop("without", [])
-    if base is None:
+def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
+    """The profile over the values of the host that it names; a `[host]` of its own goes before."""
+    drive = raw.get("drive")
+    name = drive.get("host") if isinstance(drive, dict) else None
+    if name is None:
         return raw
-    if base not in names() or base in members:
-        raise UserError(
-            f"{where}: base '{base}' is {'its own' if base in members else 'not in the catalog'}",
-            _closest(str(base), names()) or "list the catalog: drivebay drives",
-        )
-    own = copy.deepcopy(_of_catalog(base))
-    whole = _whole(own, where=base, members=(*members, base))
-    for dotted in without if isinstance(without, list) else [without]:
-        *path, last = str(dotted).split(".")
-        section: Any = whole
-        for key in path:
-            section = section.get(key, {})
-        if last not in section:
-            raise UserError(
-                f"{where}: without '{dotted}': the base {base} has no such section or value",
-                "names are section.key, as in the profile",
-            )
-        del section[last]
-    _lay_over(whole, raw)
+    try:
+        whole = {"host": hosts.load(str(name))}
+    except UserError as problem:
+        raise UserError(f"{where}: drive.host: {problem.message}", problem.hint) from None
+    lay_over(whole, raw)
     return whole
-
-
-@functools.cache
-def _of_catalog(name: str) -> dict[str, Any]:
-    """The catalog's file as it is, read once: several drives have the same base."""
-    return documents.toml(documents.read(data.path("drives") / f"{name}.toml"))
-
-
-def _lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
-    """Replaces what `over` has in `base`, section by section; a leaf goes with its source."""
-    for key, value in over.items():
-        old = base.get(key)
-        if isinstance(old, dict) and isinstance(value, dict) and "value" not in value:
-            _lay_over(old, value)
-        else:
-            base[key] = value
 
 
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
@@ -204,6 +171,3 @@ def _checked(raw: dict[str, Any], *, where: str) -> Profile:
         raise UserError(f"{where}: {problem.message}", problem.hint) from None
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else ""

@@ -178,7 +178,7 @@ class Drive(Profile):
         return Device(self, seed=seed)
 
 
-def drive(what: str | Path | Mapping[str, Any]) -> Drive:
+def drive(what: str | Path | Mapping[str, Any], *, host: str | Path | None = None) -> Drive:
     """A virtual drive.
 
     Parameters
@@ -187,11 +187,14 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
         A name of the catalog; the path of a profile (.toml); a profile as TOML text (of several
         lines); or one as nested dicts. A profile may have a `base` of the catalog and say only what
         differs.
+    host
+        The host that it is tested in: a name (`drivebay hosts`) or the path of a file (.toml). By
+        default that of the drive's reviews.
 
     Raises
     ------
     UserError
-        If there is no such drive, or a profile is not possible.
+        If there is no such drive or host, or a profile is not possible.
     EnvironmentProblem
         If a file cannot be read.
 
@@ -205,7 +208,14 @@ def drive(what: str | Path | Mapping[str, Any]) -> Drive:
     ... ''')
     >>> mine.value("write_buffer.size_kib")
     16384
+    >>> drive("sm951-nvme-512", host="spdk").host
+    'spdk'
     """
+    found = _found(what)
+    return found if host is None else _drive(found.in_host(host))
+
+
+def _found(what: str | Path | Mapping[str, Any]) -> Drive:
     if isinstance(what, Mapping):
         return _drive(from_document(what, where="profile"))
     if isinstance(what, str) and "\n" in what:

@@ -6,7 +6,8 @@ not compared. Everything that a target says of itself is text, whatever it conta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from drivebay.analysis import Headline, conditions
 from drivebay.analysis.compare import gone, moved
@@ -51,7 +52,16 @@ def header(all_entries: Sequence[Entry]) -> Html:
                 el(
                     "p",
                     " · ".join(
-                        (result.suite.title, f"seed {result.seed}", capacity(entry.review), version)
+                        filter(
+                            None,
+                            (
+                                result.suite.title,
+                                f"seed {result.seed}",
+                                capacity(entry.review),
+                                _host(result.target),
+                                version,
+                            ),
+                        )
                     ),
                     class_="meta",
                 ),
@@ -59,6 +69,11 @@ def header(all_entries: Sequence[Entry]) -> Html:
             )
         )
     return el("header", el("p", "SSD review", class_="eyebrow"), el("h1", title), lines)
+
+
+def _host(target: Mapping[str, Any]) -> str:
+    """The host that a virtual drive was tested in."""
+    return f"in {target['host']}" if target.get("host") else ""
 
 
 def chips(entry: Entry) -> list[Html]:

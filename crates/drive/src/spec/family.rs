@@ -1,9 +1,10 @@
-//! Families of drives: a profile that names another as its `base` has only what differs.
+//! Whole profiles: one that names another as its `base` has only what differs, and its host is a file of its own.
 
 use super::key::SpecError;
 
-/// The whole profile of a drive whose file is `text`, of the family of `base`, a whole profile itself: single
-/// values (with their sources) and whole lists replace the base's; `without` names what the drive lacks.
+/// The whole profile of a drive whose file is `text`, laid over `base`: the file of its host, or the whole profile of
+/// its family. Single values (with their sources) and whole lists replace the base's; `without` names
+/// what the drive lacks.
 ///
 /// # Errors
 /// [`SpecError::Malformed`], when one of them is no TOML.

@@ -186,8 +186,8 @@ pub enum WholeRule {
     Any,
     /// Within bounds.
     Within(RangeInclusive<u64>),
-    /// From 1 to this.
-    PowerOfTwo(u64),
+    /// A power of two within bounds.
+    PowerOfTwo(RangeInclusive<u64>),
 }
 
 impl From<RangeInclusive<u64>> for WholeRule {
@@ -201,8 +201,7 @@ impl Value for u64 {
     fn check(&self, field: &str, rule: WholeRule) -> Result<(), SpecError> {
         let bounds = match &rule {
             WholeRule::Any => return Ok(()),
-            WholeRule::Within(bounds) => bounds.clone(),
-            WholeRule::PowerOfTwo(high) => 1..=*high,
+            WholeRule::Within(bounds) | WholeRule::PowerOfTwo(bounds) => bounds.clone(),
         };
         let (low, high) = (bounds.start(), bounds.end());
         if !bounds.contains(self) {
@@ -214,7 +213,7 @@ impl Value for u64 {
             let hint = format!(
                 "use {below} or {above}; capacity can be kept by changing nand.blocks_per_plane"
             );
-            let allowed = format!("a power of two from 1 to {high}");
+            let allowed = format!("a power of two from {low} to {high}");
             return Err(SpecError::out(field, self, allowed, &hint));
         }
         Ok(())

@@ -10,9 +10,11 @@ mod controller;
 mod family;
 mod flash;
 mod gc;
+mod host;
 mod host_interface;
 mod identify;
 mod key;
+mod link;
 mod map_cache;
 mod map_journal;
 mod power;
@@ -35,9 +37,11 @@ pub use controller::Costs;
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
 pub use gc::{Foreground, Idle, PacingSpec, Policy, WearLeveling};
-pub use host_interface::{HostLimits, Interface, Protocol, QUEUES_MAX, SataFrames};
+pub use host::HostSpec;
+pub use host_interface::{Interface, Protocol, QUEUES_MAX};
 pub use identify::{Identify, PowerState};
 pub use key::SpecError;
+pub use link::{LinkSpec, SataFrames};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use map_journal::MapJournalSpec;
 pub use power::{Power, Rated, Sleep};
@@ -56,18 +60,12 @@ pub struct Spec {
     pub protocol: Protocol,
     /// Most commands outstanding.
     pub queue_depth_max: u32,
-    /// What the host limits.
-    pub host: HostLimits,
+    /// The host.
+    pub host: HostSpec,
     /// How commands get to the controller.
     pub host_interface: Interface,
-    /// Host software per command.
-    pub host_software: Nanos,
-    /// Serial interface cost per command.
-    pub interface_serial: Nanos,
-    /// Link, femtoseconds per byte of payload, overheads included.
-    pub link_fs_per_byte: u64,
-    /// Posting a completion.
-    pub link_completion: Nanos,
+    /// The link.
+    pub link: LinkSpec,
     /// Reads and writes are served in turns: the change from one to the other.
     pub turnaround: Option<Nanos>,
     /// Geometry.
@@ -182,8 +180,8 @@ impl Spec {
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier)?;
         flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
-        let (link_fs_per_byte, host_interface) = host_interface::check_interface(&raw, protocol)?;
-        let host = host_interface::host_limits(&raw.host);
+        let host = host::check_host(&raw, protocol)?;
+        let link = link::check_link(&raw, protocol)?;
         let thermal = thermal::check_thermal(&raw.thermal)?;
         let energy = thermal::energy(&raw, &geometry);
         let power = power::check_power(&raw, &energy)?;
@@ -193,10 +191,6 @@ impl Spec {
         Ok(Spec {
             protocol,
             queue_depth_max,
-            host_software: raw.host.software_us.micros(),
-            interface_serial: raw.host_interface.serial_us.micros(),
-            link_fs_per_byte,
-            link_completion: raw.link.completion_us.micros(),
             turnaround: raw.controller.turnaround_us.as_ref().map(Number::micros),
             pacing: gc::pacing(&raw, &geometry),
             foreground: gc::check_foreground(&raw)?,
@@ -208,7 +202,8 @@ impl Spec {
             rated: power::check_rated(&raw)?,
             identify: identify::check_identify(&raw)?,
             host,
-            host_interface,
+            host_interface: host_interface::check_interface(&raw, protocol, link.round_trip)?,
+            link,
             energy,
             thermal,
             reserve_superblocks: reserve as u32,

@@ -22,8 +22,13 @@ const RESISTANCE: RangeInclusive<f64> = 0.01..=1000.0;
 const TEMPERATURE: RangeInclusive<f64> = -40.0..=200.0;
 const EXPONENT: RangeInclusive<f64> = 0.0..=10.0;
 
+/// A packet's size: a power of two from this to 4096.
+fn packet(low: u64) -> WholeRule {
+    WholeRule::PowerOfTwo(low..=4096)
+}
+
 fn power_of_two(high: u64) -> WholeRule {
-    WholeRule::PowerOfTwo(high)
+    WholeRule::PowerOfTwo(1..=high)
 }
 
 sections! {
@@ -31,7 +36,7 @@ sections! {
     RawSpec {
         /// What is printed on the drive.
         drive: RawDrive,
-        /// The computer around it.
+        /// The computer that it is tested in.
         host: RawHost,
         /// The command interface.
         host_interface: RawHostInterface,
@@ -90,54 +95,102 @@ sections! {
         controller: Word,
         /// Flash, in words.
         flash: Word,
+        /// The host of its reviews by its name in hosts/, in which it is tested unless another is asked
+        /// for; none for a profile that has a `[host]` of its own.
+        host: Option<String>,
         /// Day of the publication that made it known, or of its launch.
         released: Option<Word>,
     }
 
-    /// The computer around the drive; not a property of the drive.
+    /// The computer that the drive is tested in, as `hosts/*.toml` has it; not a property of the drive.
     RawHost {
-        /// Software per command that overlaps with other commands.
-        software_us: Number = MICROS,
-        /// Work of a processor per command that its other commands wait for; none if left out. Each
-        /// submission queue has a processor of its own.
-        cpu_us: Option<Number> = MICROS,
-        /// Most commands that the host's driver keeps at the drive; as many as the interface if left out.
-        outstanding_max: Option<Whole> = 1..=65_536,
-        /// Most data of one command; 1,280 KiB if left out, to which Linux's block layer cuts requests.
-        transfer_max_kib: Option<Whole> = 4..=1 << 20,
-        /// Most data that the host's driver moves, both ways together; no limit if left out.
-        mb_per_s: Option<Number> = 1.0..=1e6,
+        /// Name in the list of hosts.
+        name: String,
+        /// Name for people.
+        title: String,
+        /// Operating system and test program.
+        system: Word,
+        /// Processor and mainboard.
+        machine: Word,
+        /// Logical processors: with NVMe each may have a submission queue.
+        processors: Whole = 1..=4096,
         /// Whether the host lets drive and link sleep; it does not if left out.
         power_saving: Option<Flag>,
-        /// Where the drive is plugged in; a slot as fast as the drive if left out.
-        slot: Option<RawSlot>,
+        /// The driver of AHCI devices, over PCIe and SATA; without one the host refuses them.
+        ahci: Option<RawDriver>,
+        /// The driver of NVMe devices; without one the host refuses them.
+        nvme: Option<RawDriver>,
+        /// The PCIe slot.
+        slot: RawSlot,
+        /// The SATA port; without one the host refuses SATA drives.
+        sata_port: Option<RawSataPort>,
     }
 
-    /// A slot or port: the link runs at the lesser of the slot's and the drive's generation and lanes.
+    /// A driver, and what a command costs in it.
+    RawDriver {
+        /// Its name.
+        driver: Word,
+        /// Software per command that overlaps with other commands.
+        software_us: Number = MICROS,
+        /// Work of a processor per command that the queue's other commands wait for: under the lock of
+        /// AHCI's one queue, on the queue's own processor with NVMe.
+        serial_us: Number = MICROS,
+        /// Uncacheable reads of the device's registers per command.
+        register_reads: Whole = 0..=100,
+        /// One such read, for which the processor waits.
+        register_read_us: Number = MICROS,
+        /// Writes of the device's registers per command: AHCI's command issue and interrupt status, NVMe's
+        /// doorbells.
+        register_writes: Whole = 0..=100,
+        /// One such write.
+        register_write_us: Number = MICROS,
+        /// From the device's interrupt to the program that waits; a driver that polls has less.
+        interrupt_us: Number = MICROS,
+        /// Most commands that the driver keeps at the drive; as many as the interface if left out.
+        outstanding_max: Option<Whole> = 1..=65_536,
+        /// Most data of one command; 1,280 KiB if left out, to which Linux's block layer cuts requests. The
+        /// drive's own limit holds, too.
+        transfer_max_kib: Option<Whole> = 4..=1 << 20,
+        /// Most data that the driver moves, both ways together; no limit if left out.
+        mb_per_s: Option<Number> = 1.0..=1e6,
+    }
+
+    /// A PCIe slot: the link runs at the lesser of the slot's and the drive's generation, lanes and payload.
     RawSlot {
         /// As in `link`.
-        generation: Whole,
+        generation: Whole = 1..=5,
         /// As in `link`.
-        lanes: Whole,
+        lanes: Whole = power_of_two(16),
+        /// Largest payload of one packet (Max_Payload_Size).
+        payload_bytes: Whole = packet(128),
+        /// Most that the drive may ask of memory in one request (Max_Read_Request_Size).
+        read_request_bytes: Whole = packet(128),
+        /// Payload of the completions in which memory answers: the read completion boundary of 64 or 128
+        /// bytes, or a multiple of it; no more than the link's payload.
+        read_completion_bytes: Whole = packet(64),
+        /// From a read request of the drive to the first data from the host's memory.
+        round_trip_us: Number = 0.0..=100.0,
+    }
+
+    /// A SATA port.
+    RawSataPort {
+        /// 1, 2, 3 for 1.5, 3 and 6 Gb/s.
+        generation: Whole = 1..=3,
     }
 
     /// The command interface.
     RawHostInterface {
         /// `sata`, `ahci` (over PCIe) or `nvme`.
         protocol: Word,
-        /// Cost of one command that no other command can overlap: register access, doorbells.
-        serial_us: Number = MICROS,
         /// Most commands outstanding, in each queue.
         queue_depth_max: Whole,
         /// Most submission queues (NVMe); one if left out.
         queues_max: Option<Whole>,
         /// Whether weighted round robin with urgent class is offered (NVMe); it is not if left out.
         weighted_round_robin: Option<Flag>,
-        /// From the doorbell to the command in the controller, overlapping with others; none if left out.
-        fetch_us: Option<Number> = MICROS,
     }
 
-    /// The link.
+    /// The drive's end of the link.
     RawLink {
         /// PCIe generation, 1 to 5; SATA: 1, 2, 3 for 1.5, 3 and 6 Gb/s.
         generation: Whole,
@@ -145,11 +198,12 @@ sections! {
         lanes: Whole,
         /// Largest payload of one packet: 128 to 4096 bytes; of a SATA data FIS: up to 8192.
         payload_bytes: Whole,
-        /// PCIe: header, sequence number and check of one packet. SATA: start, check, end and handshake
-        /// of one FIS, in byte times.
+        /// PCIe: header, sequence number and check of a packet that the drive writes. SATA: start, check,
+        /// end and handshake of one FIS, in byte times.
         packet_overhead_bytes: Whole,
-        /// Posting the completion and raising the interrupt.
-        completion_us: Number = MICROS,
+        /// PCIe: read requests that the drive has outstanding at the host's memory at most; 32 if left
+        /// out, as many as there are without extended tags.
+        read_tags: Option<Whole> = 1..=1024,
     }
 
     /// The controller.

@@ -7,6 +7,7 @@ use drivebay_drive::{Io, Op, Spec, Variation};
 use drivebay_units::{Nanos, Rng};
 
 use super::flash::{Die, Wish};
+use super::host::{Driver, Packets};
 use super::map::{HOST, Map};
 
 /// Number of a request.
@@ -28,6 +29,8 @@ enum Job {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Submit(Id),
+    /// The command is in the controller.
+    Fetched(Id),
     DataIn(Id),
     Served(usize),
     Die(usize, u64),
@@ -44,9 +47,8 @@ struct Server {
 
 const INTERFACE: usize = 0;
 const HOST_CORE: usize = 1;
-const DOWN: usize = 2;
-const UP: usize = 3;
-const CHANNELS: usize = 4;
+const UP: usize = 2;
+const CHANNELS: usize = 3;
 
 struct Request {
     io: Io,
@@ -105,6 +107,8 @@ enum Task {
 /// The simulated drive.
 pub struct Oracle {
     spec: Spec,
+    driver: Driver,
+    packets: Packets,
     now: u64,
     events: BinaryHeap<Reverse<(u64, u64, Packed)>>,
     count: u64,
@@ -160,6 +164,8 @@ impl Oracle {
         let (n, g) = (spec.nand, spec.geometry);
         let die = || Die::new(n.suspend.0, n.cache_program);
         Oracle {
+            driver: Driver::new(&spec.raw),
+            packets: Packets::new(&spec.raw),
             now: 0,
             events: BinaryHeap::new(),
             count: 0,
@@ -213,7 +219,7 @@ impl Oracle {
     fn submit(&mut self, io: Io) {
         let id = self.requests.len();
         self.requests.push(Request { io, at: self.now, parts: 0 });
-        self.set(self.now + self.spec.host_software.0, Event::Submit(id));
+        self.set(self.now + self.driver.software, Event::Submit(id));
     }
 
     fn set(&mut self, at: u64, event: Event) {
@@ -225,7 +231,10 @@ impl Oracle {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Submit(id) => {
-                self.enter(INTERFACE, self.spec.interface_serial.0, Job::Command(id));
+                self.enter(INTERFACE, self.driver.queue, Job::Command(id));
+            }
+            Event::Fetched(id) => {
+                self.enter(HOST_CORE, self.spec.throttle[0].costs.host_core.0, Job::Command(id));
             }
             Event::Served(server) => self.served(server),
             Event::Die(die, number) => self.with_die(die, |d, now, w| d.timer(now, number, w)),
@@ -255,20 +264,14 @@ impl Oracle {
             self.set(self.now + len, Event::Served(server));
         }
         match (server, job) {
-            (INTERFACE, _) => self.enter(HOST_CORE, self.spec.throttle[0].costs.host_core.0, job),
+            (INTERFACE, Job::Command(id)) => {
+                self.set(self.now + self.driver.fetch, Event::Fetched(id));
+            }
             (HOST_CORE, Job::Command(id)) if self.spec.turnaround.is_some() => {
                 self.half_duplex.waiting.push_back(id);
                 self.admit();
             }
             (HOST_CORE, Job::Command(id)) => self.go_on(id),
-            (DOWN, Job::Command(id)) => {
-                // The path takes the data as it comes over the link.
-                let rate = self.spec.throttle[0].costs.write_path_fs_per_byte;
-                let bytes = self.bytes(id);
-                let first = self.now - transfer(bytes, self.spec.link_fs_per_byte);
-                self.path_free = self.path_free.max(first) + transfer(bytes, rate);
-                self.set(self.path_free.max(self.now), Event::DataIn(id));
-            }
             (UP, Job::Part(id, ..)) => self.part_done(id),
             (_, Job::Part(id, bytes)) => self.move_up(id, bytes),
             (_, Job::Copy(stream, entry, ..)) => {
@@ -285,8 +288,12 @@ impl Oracle {
     /// A write's data moves down; a read goes straight to the flash core.
     fn go_on(&mut self, id: Id) {
         if self.requests[id].io.op == Op::Write {
-            let len = transfer(self.bytes(id), self.spec.link_fs_per_byte);
-            self.enter(DOWN, len, Job::Command(id));
+            // The path takes the data as it comes over the link.
+            let rate = self.spec.throttle[0].costs.write_path_fs_per_byte;
+            let bytes = self.bytes(id);
+            let (first, last) = self.packets.fetch_data(self.now, bytes);
+            self.path_free = self.path_free.max(first) + transfer(bytes, rate);
+            self.set(self.path_free.max(last), Event::DataIn(id));
         } else {
             self.core_queue.push_back(id);
             self.core_go_on();
@@ -323,7 +330,7 @@ impl Oracle {
             self.half_duplex.ended = Some(self.now);
             self.admit();
         }
-        self.set(self.now + self.spec.link_completion.0, Event::Done(id));
+        self.set(self.now + self.driver.completion, Event::Done(id));
     }
 
     fn bytes(&self, id: Id) -> u64 {
@@ -339,7 +346,7 @@ impl Oracle {
     }
 
     fn move_up(&mut self, id: Id, bytes: u64) {
-        self.enter(UP, transfer(bytes, self.spec.link_fs_per_byte), Job::Part(id, bytes));
+        self.enter(UP, self.packets.written(bytes), Job::Part(id, bytes));
     }
 
     fn part_done(&mut self, id: Id) {

@@ -9,6 +9,9 @@ use drivebay_units::Nanos;
 /// The profile that tests start from.
 pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml");
 
+/// The host that it names.
+pub const HOST: &str = include_str!("../../../../hosts/windows-8.1-z97.toml");
+
 /// How often a random case is drawn: so often in `make test-long`, a quarter of it otherwise.
 pub fn repeated(cases: u32) -> u32 {
     if std::env::var_os("DRIVEBAY_LONG").is_some() { cases } else { cases.div_ceil(4) }
@@ -23,7 +26,8 @@ impl Profile {
     /// that nothing but link and channels limits reads, that all places take the same time, and that the
     /// map keeps no journal: tests add what they are about.
     pub fn sm951() -> Profile {
-        let whole = Profile(PROFILE.parse().expect("the catalog's profile is TOML"));
+        let whole = drivebay_drive::whole_profile(HOST, PROFILE);
+        let whole = Profile(whole.expect("the catalog's profile is TOML"));
         whole
             .without("read_ahead")
             .without("gc.idle")
@@ -42,8 +46,11 @@ impl Profile {
 
     /// Sets a value by its dotted name; the range of the original is dropped.
     pub fn set(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
-        let (section, key) = name.split_once('.').expect("section.key");
-        let leaf = self.0[section][key].as_table_mut().expect("a leaf with value and source");
+        let (path, key) = name.rsplit_once('.').expect("section.key");
+        let section = path
+            .split('.')
+            .fold(&mut self.0, |table, part| table[part].as_table_mut().expect("a section"));
+        let leaf = section[key].as_table_mut().expect("a leaf with value and source");
         leaf.insert("value".to_owned(), value.into());
         leaf.remove("range");
         self

@@ -78,6 +78,8 @@ fn small_drive() -> Spec {
             "threshold_mb = { value = 300",
         )
         .replace("target_mb = { value = 1500, range = [500, 3000]", "target_mb = { value = 200");
+    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+    let base = whole_profile(host, &base).unwrap_or_else(|why| panic!("{why}")).to_string();
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))

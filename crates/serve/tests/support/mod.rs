@@ -3,14 +3,15 @@
 pub mod ahci;
 pub mod nbd;
 
-use drivebay_drive::{Device, Spec};
+use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::{Completion, Engine, Op, Pace, Request, SessionId, Store};
 use toml::Value;
 
 /// The catalog's SM951, cut to a few megabytes.
 pub fn spec(sectors: i64, lying: bool) -> Spec {
     let text = include_str!("../../../../drives/sm951-ahci-512.toml");
-    let mut raw: Value = text.parse::<toml::Table>().expect("TOML").into();
+    let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+    let mut raw = Value::from(whole_profile(host, text).expect("TOML"));
     for (name, value) in [
         ("nand.channels", Value::from(2)),
         ("nand.dies_per_channel", Value::from(2)),

@@ -21,10 +21,12 @@ from drivebay.definitions.suites import Phase, Replay, Test
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """A test of published/validation.toml on a drive, for example sm951-ahci-512+heatsink."""
+    """A test of published/validation.toml on a drive, for example sm951-ahci-512+heatsink, in a
+    host."""
 
     drive: str
     test: str
+    host: str
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -37,14 +39,14 @@ class Run:
         return self.drive.partition("+")[0]
 
     @classmethod
-    def of(cls, text: str) -> Run:
+    def of(cls, text: str, host: str) -> Run:
         """From "DRIVE/TEST".
 
-        >>> Run.of("xp941-512/heavy-full").test
+        >>> Run.of("xp941-512/heavy-full", "windows-7").test
         'heavy-full'
         """
         drive, _, test = text.partition("/")
-        return cls(drive, test)
+        return cls(drive, test, host)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Row:
     def needs(self) -> tuple[Run, ...]:
         """The runs that it takes."""
         figures = [text.rpartition("/")[0] for text in (self.value, self.over, self.change) if text]
-        return tuple(Run.of(text) for text in (*figures, *self.runs))
+        return tuple(Run.of(text, self.published.host) for text in (*figures, *self.runs))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from drivebay.analysis import Measured
 from drivebay.common.errors import Interrupted
+from drivebay.definitions import hosts
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
@@ -31,7 +33,8 @@ def run_all(
     Interrupted
         On SIGINT, SIGTERM or SIGHUP.
     """
-    groups = _groups(plan)
+    alike = _alike(plan.runs)
+    groups = _groups(plan, set(alike.values()))
     largest = max((VirtualTarget(_profile(runs[0])).memory_bytes for runs in groups), default=0)
     done: dict[Run, Measured] = {}
 
@@ -41,19 +44,35 @@ def run_all(
         for run, test in zip(runs, tests, strict=True):
             done[run] = worker.run_test(test)
             if progress is not None:
-                progress(run, len(done), len(plan.runs))
+                progress(run, len(done), len(set(alike.values())))
 
     Pool(workers_with_states(largest)).run(
         groups, work, interrupted=Interrupted("interrupted", "start again: drivebay validate")
     )
-    return done
+    return {run: done[same] for run, same in alike.items()}
 
 
-def _groups(plan: Plan) -> list[list[Run]]:
+def _alike(runs: Iterable[Run]) -> dict[Run, Run]:
+    """For each run the one that stands for it: hosts that differ in words alone have one result."""
+    first: dict[tuple[str, str, str], Run] = {}
+    return {
+        run: first.setdefault((run.drive, run.test, _numbers(hosts.load(run.host))), run)
+        for run in runs
+    }
+
+
+def _numbers(host: Any) -> str:
+    if isinstance(host, dict) and "value" in host:
+        return "" if isinstance(host["value"], str) else str(host["value"])
+    parts = host.items() if isinstance(host, dict) else ()
+    return " ".join(f"{key}({_numbers(part)})" for key, part in sorted(parts))
+
+
+def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
     """Runs of one drive that begin from the same prepared state, those that take longest first."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in plan.runs:
-        groups.setdefault((run.drive, key_of(plan.tests[run.test])), []).append(run)
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    for run in sorted(chosen):
+        groups.setdefault((run.drive, run.host, key_of(plan.tests[run.test])), []).append(run)
 
     def estimate_s(runs: list[Run]) -> float:
         target = VirtualTarget(_profile(runs[0]))
@@ -63,4 +82,4 @@ def _groups(plan: Plan) -> list[list[Run]]:
 
 
 def _profile(run: Run) -> Profile:
-    return changed(catalog.load(run.profile), run.variants)
+    return changed(catalog.load(run.profile).in_host(run.host), run.variants)

@@ -43,6 +43,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "id": row.id,
         "drive": row.drive,
         "test": row.test,
+        "host": row.host,
         "metric": row.metric,
         "relation": row.relation,
         "published": row.text if value is None else _digits(value),
@@ -83,8 +84,8 @@ def markdown(document: Mapping[str, Any]) -> str:
     """The table of docs/fidelity.md, from what `drivebay validate --json` printed."""
     notes = {row.published.id: row for row in load_plan().rows}
     out = [
-        "| | drive | test | figure | published | reproduced | error | |",
-        "|---|---|---|---|---|---|---|---|",
+        "| | drive | test | host | figure | published | reproduced | error | |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in document["rows"]:
         known = notes[row["id"]]
@@ -94,7 +95,9 @@ def markdown(document: Mapping[str, Any]) -> str:
         out.append(
             "| " + " | ".join(
                 _cell(text) for text in (
-                    row["id"], row["drive"], row["test"] + condition, row["metric"], _said(row),
+                    row["id"], row["drive"], row["test"] + condition, known.published.host,
+                    row["metric"],
+                    _said(row),
                     _number(row["reproduced"], row["unit"]), _error(row),
                     " ".join(part for part in (mark, verdict) if part),
                 )

@@ -17,8 +17,8 @@ class NotReached(Exception):
     """A figure that its run has not: a rate that never fell, for example; says why."""
 
 
-def figure(runs: Runs, text: str) -> float:
-    """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
+def figure(runs: Runs, text: str, host: str) -> float:
+    """The figure "DRIVE/TEST/FIGURE" in a host; besides the test's own: `iops@PHASE`, `rate@PHASE`,
     `power` (W, mean of the first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
@@ -29,7 +29,7 @@ def figure(runs: Runs, text: str) -> float:
         If it could not be computed.
     """
     name, _, key = text.rpartition("/")
-    found = runs[Run.of(name)]
+    found = runs[Run.of(name, host)]
     rates = [phase.step.rate_mb_s for phase in found.phases]
     kind, at, label = key.partition("@")
     if at:
@@ -49,7 +49,7 @@ def figure(runs: Runs, text: str) -> float:
     if key == "highest_ios":
         return max(phase.step.iops for phase in found.phases)
     if key == "wall_h":
-        return figure(runs, f"{name}/wall_s") / 3600
+        return figure(runs, f"{name}/wall_s", host) / 3600
     value = found.figures[key].value
     if value is None:
         raise NotReached(found.figures[key].note or "not measured")
@@ -96,8 +96,8 @@ def _lanes_gb_per_s(profile: Profile) -> float:
 
 
 def _efficiency(profile: Profile) -> float:
-    link = profile.raw["link"]
-    payload = link["payload_bytes"]["value"]
+    link, slot = profile.raw["link"], profile.raw["host"]["slot"]
+    payload = min(link["payload_bytes"]["value"], slot["payload_bytes"]["value"])
     coded = {2: 0.8, 3: 128 / 130}[link["generation"]["value"]]
     return float(100 * coded * payload / (payload + link["packet_overhead_bytes"]["value"]))
 

@@ -105,6 +105,7 @@ class VirtualTarget:
             "title": self._profile.title,
             "model": drive["model"]["value"],
             "interface": self._profile.interface,
+            "host": self._profile.raw["host"]["title"],
             "capacity_bytes": self.capacity_bytes,
             "profile": self._profile.resolved(),
         }

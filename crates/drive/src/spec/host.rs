@@ -1,0 +1,71 @@
+//! The host: what a command costs in it, and what it limits.
+//!
+//! Source: what AHCI and NVMe ask of the host per command, by Intel (quoted by AnandTech, "Testing SATA
+//! Express", 2014): AHCI four uncacheable register reads and one queue under a lock, NVMe none of these.
+//! The driver is the one for the drive's protocol. Its part that no other command of a queue can overlap is
+//! computed: register accesses times their cost, and work under the queue's lock or on its processor.
+//! Left out: interrupts that several completions share (coalescing), which Linux and Windows do not switch
+//! on; one processor that serves several queues.
+
+use drivebay_units::Nanos;
+
+use super::Protocol;
+use super::key::{Number, SpecError, is_set};
+use super::schema::{RawDriver, RawSpec};
+
+/// Linux's default for `max_sectors_kb` (BLK_DEF_MAX_SECTORS, block/blk-settings.c).
+const TRANSFER_MAX_KIB: u64 = 1280;
+
+/// The host of a checked profile.
+#[derive(Clone, Copy, Debug)]
+pub struct HostSpec {
+    /// Software per command that overlaps with other commands.
+    pub software: Nanos,
+    /// Registers, lock and processor per command, for which the other commands of its queue wait.
+    pub serial: Nanos,
+    /// From the drive's interrupt to the program.
+    pub interrupt: Nanos,
+    /// Most submission queues with a processor each.
+    pub queues_max: u32,
+    /// Most commands that the driver keeps at the drive.
+    pub outstanding_max: u32,
+    /// Most sectors of one command, by the driver's and the drive's limit.
+    pub transfer_max: u32,
+    /// Data through the driver, femtoseconds per byte; zero for no limit.
+    pub fs_per_byte: u64,
+    /// Drive and link may sleep.
+    pub power_saving: bool,
+}
+
+pub(super) fn check_host(raw: &RawSpec, protocol: Protocol) -> Result<HostSpec, SpecError> {
+    let host = &raw.host;
+    let (section, driver) = match protocol {
+        Protocol::Nvme => ("host.nvme", &host.nvme),
+        Protocol::Ahci | Protocol::Sata => ("host.ahci", &host.ahci),
+    };
+    let driver = driver.as_ref().ok_or_else(|| missing(section))?;
+    let kib = driver.transfer_max_kib.as_ref().map_or(TRANSFER_MAX_KIB, |kib| kib.value);
+    let own_kib = raw.identify.as_ref().map_or(u64::MAX, |own| 4 << own.transfer_max_log2.value);
+    Ok(HostSpec {
+        software: driver.software_us.micros(),
+        serial: serial(driver),
+        interrupt: driver.interrupt_us.micros(),
+        queues_max: host.processors.value as u32,
+        outstanding_max: driver.outstanding_max.as_ref().map_or(65_536, |most| most.value) as u32,
+        transfer_max: kib.min(own_kib) as u32 * 2,
+        fs_per_byte: driver.mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
+        power_saving: is_set(&host.power_saving),
+    })
+}
+
+fn serial(driver: &RawDriver) -> Nanos {
+    let reads = driver.register_read_us.micros().times(driver.register_reads.value);
+    let writes = driver.register_write_us.micros().times(driver.register_writes.value);
+    driver.serial_us.micros().after(reads).after(writes)
+}
+
+/// A host that lacks what this drive needs.
+pub(super) fn missing(section: &str) -> SpecError {
+    let hint = "choose another host: drivebay hosts";
+    SpecError::out(section, "missing", "there for this drive", hint)
+}

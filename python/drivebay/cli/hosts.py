@@ -1,0 +1,54 @@
+"""`drivebay hosts`: the hosts that virtual drives can be tested in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drivebay.cli import options
+from drivebay.cli.output import print_json, table
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="\b\nExamples:\n  drivebay hosts\n  drivebay review sm951-nvme-512 --host linux-io-uring"
+)
+def hosts(as_json: options.Json = False) -> None:
+    """List the hosts that virtual drives can be tested in.
+
+    A host is the computer around the drive: driver, protocol cost per command, interrupts,
+    processors, slot. Each drive names the host of its reviews; --host NAME takes another one.
+    """
+    from drivebay.definitions import hosts as catalog
+
+    found = [catalog.load(name) for name in catalog.names()]
+    if as_json:
+        print_json({"hosts": found})
+        return
+    table(
+        ("host", "AHCI", "NVMe", "slot", "title"),
+        [
+            (host["name"], _cost(host, "ahci"), _cost(host, "nvme"), _slot(host), host["title"])
+            for host in found
+        ],
+    )
+    print()
+    print("AHCI, NVMe: processor time per command, and how much of it other commands wait for.")
+
+
+def _cost(host: dict[str, Any], protocol: str) -> str:
+    driver = host.get(protocol)
+    if driver is None:
+        return "none"
+    value = {key: leaf["value"] for key, leaf in driver.items()}
+    serial = (
+        value["serial_us"]
+        + value["register_reads"] * value["register_read_us"]
+        + value["register_writes"] * value["register_write_us"]
+    )
+    return f"{value['software_us'] + serial + value['interrupt_us']:.3g} us, {serial:.3g} serial"
+
+
+def _slot(host: dict[str, Any]) -> str:
+    slot = host["slot"]
+    return f"PCIe {slot['generation']['value']}.0 x{slot['lanes']['value']}"
