@@ -419,7 +419,7 @@ def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
     rows = fitting.experiment_for("S148", base)
     parameters = select_parameters(base, ["nand.read_us", "controller.host_core_us"])
     (job,) = rows.tests
-    assert job.drive == "sm951-ahci-512"
+    assert job.drive == "sm951-ahci-512@centos-7-z87"
     other = Job("xp941-512", job.test)
     changed = rows.profile(other, parameters, (4.0, 70.0))
     own = catalog.load("xp941-512").raw

@@ -102,8 +102,12 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
                 _put(raw, path, leaf)
         return
     leaves = _leaves(raw)
-    if name in SHORT or name in leaves:
-        shorts = {"over_provisioning": "over_provisioning=25%", "link": "link=pcie2x4"}
+    shorts = {
+        "over_provisioning": "over_provisioning=25%",
+        "link": "link=pcie2x4",
+        "host": "host=linux-io-uring",
+    }
+    if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
         raise UserError(f"--set {name}: a value is missing", f"--set {example}")
     close = difflib.get_close_matches(name, [*profile.variants, *SHORT], n=1)

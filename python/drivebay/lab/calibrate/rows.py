@@ -39,7 +39,7 @@ class RowsExperiment(Experiment):
         """The job's drive, with those of the values that it has from the fitted one."""
         run = Run(job.drive, job.test)
         shared = frozenset(one.name for one in parameters if self.moves(job, one))
-        member = catalog.load(run.profile)
+        member = run.in_its_host(catalog.load(run.profile))
         fitted = with_values(member, parameters, values, only=shared) if shared else member
         return changed(fitted, run.variants)
 

@@ -1,7 +1,8 @@
 """Which published row is compared with what, and the runs that this takes.
 
 Source: published/validation.toml, whose head explains the keys. A run is a drive of the catalog
-(with variants) and a test; tests are those of the suites, some cut to what their figure needs.
+(with variants, in a host) and a test; tests are those of the suites, some cut to what their figure
+needs.
 """
 
 from __future__ import annotations
@@ -16,47 +17,57 @@ from drivebay.analysis.published import Published
 from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
+from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Phase, Replay, Test
 
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """A test of published/validation.toml on a drive, for example sm951-ahci-512+heatsink, in a
-    host."""
+    """A test of published/validation.toml on a drive with variants, in a host (the drive's own if
+    none is named), for example sm951-ahci-512+heatsink@windows-8.1-z97."""
 
     drive: str
     test: str
-    host: str
 
     @property
     def variants(self) -> tuple[str, ...]:
         """The drive's variants."""
-        return tuple(self.drive.split("+")[1:])
+        return tuple(self.drive.partition("@")[0].split("+")[1:])
 
     @property
     def profile(self) -> str:
         """Its name in the catalog."""
-        return self.drive.partition("+")[0]
+        return self.drive.partition("@")[0].partition("+")[0]
+
+    @property
+    def host(self) -> str:
+        """Name of the host; empty for the drive's own."""
+        return self.drive.partition("@")[2]
+
+    def in_its_host(self, profile: Profile) -> Profile:
+        """The profile in this run's host."""
+        return profile.in_host(self.host) if self.host else profile
 
     @classmethod
-    def of(cls, text: str, host: str) -> Run:
-        """From "DRIVE/TEST".
+    def of(cls, text: str) -> Run:
+        """From "DRIVE/TEST" or "DRIVE@HOST/TEST".
 
-        >>> Run.of("xp941-512/heavy-full", "windows-7").test
+        >>> Run.of("xp941-512/heavy-full").test
         'heavy-full'
         """
         drive, _, test = text.partition("/")
-        return cls(drive, test, host)
+        return cls(drive, test)
 
 
 @dataclass(frozen=True)
 class Row:
     """A published row and what it is compared with.
 
-    One of these is given: `value`, a measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this
-    one; `change`: their difference in percent); `predicate` with its `runs`; `catalog`, a value of
-    the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can answer.
-    `factor` turns units; `bound` is the number that printed words stand for.
+    Drives are in the host that the row was measured in. One of these is given: `value`, a
+    measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this one; `change`: their
+    difference in percent); `predicate` with its `runs`; `catalog`, a value of the drive's
+    profile (`ratio`: over this one); `not_covered`, why no drive model can answer. `factor`
+    turns units; `bound` is the number that printed words stand for.
     """
 
     published: Published
@@ -78,7 +89,7 @@ class Row:
     def needs(self) -> tuple[Run, ...]:
         """The runs that it takes."""
         figures = [text.rpartition("/")[0] for text in (self.value, self.over, self.change) if text]
-        return tuple(Run.of(text, self.published.host) for text in (*figures, *self.runs))
+        return tuple(Run.of(text) for text in (*figures, *self.runs))
 
 
 @dataclass(frozen=True)
@@ -134,9 +145,17 @@ def load_plan() -> Plan:
         if name not in entries:  # a drive of which only its maker's data sheet was published
             continue
         entry = {key: value for key, value in entries[name].items() if key != "id"}
-        entry["runs"] = tuple(entry.get("runs", ()))
+        for key in entry.keys() & {"value", "over", "change"}:
+            entry[key] = _in_host(entry[key], figure.host)
+        entry["runs"] = tuple(_in_host(text, figure.host) for text in entry.get("runs", ()))
         rows.append(Row(figure, **entry))
     return Plan(tuple(rows), tests)
+
+
+def _in_host(text: str, host: str) -> str:
+    """ "DRIVE/..." with the drive's host."""
+    drive, _, rest = text.partition("/")
+    return f"{drive}@{host}/{rest}"
 
 
 def _test(name: str, entry: Mapping[str, Any]) -> Test:

@@ -55,10 +55,12 @@ def run_all(
 def _alike(runs: Iterable[Run]) -> dict[Run, Run]:
     """For each run the one that stands for it: hosts that differ in words alone have one result."""
     first: dict[tuple[str, str, str], Run] = {}
-    return {
-        run: first.setdefault((run.drive, run.test, _numbers(hosts.load(run.host))), run)
-        for run in runs
-    }
+
+    def key(run: Run) -> tuple[str, str, str]:
+        host = hosts.load(run.host)
+        return run.drive.partition("@")[0], run.test, _numbers(host)
+
+    return {run: first.setdefault(key(run), run) for run in runs}
 
 
 def _numbers(host: Any) -> str:
@@ -70,9 +72,9 @@ def _numbers(host: Any) -> str:
 
 def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
     """Runs of one drive that begin from the same prepared state, those that take longest first."""
-    groups: dict[tuple[str, str, str], list[Run]] = {}
+    groups: dict[tuple[str, str], list[Run]] = {}
     for run in sorted(chosen):
-        groups.setdefault((run.drive, run.host, key_of(plan.tests[run.test])), []).append(run)
+        groups.setdefault((run.drive, key_of(plan.tests[run.test])), []).append(run)
 
     def estimate_s(runs: list[Run]) -> float:
         target = VirtualTarget(_profile(runs[0]))
@@ -82,4 +84,4 @@ def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
 
 
 def _profile(run: Run) -> Profile:
-    return changed(catalog.load(run.profile).in_host(run.host), run.variants)
+    return changed(run.in_its_host(catalog.load(run.profile)), run.variants)

@@ -17,8 +17,8 @@ class NotReached(Exception):
     """A figure that its run has not: a rate that never fell, for example; says why."""
 
 
-def figure(runs: Runs, text: str, host: str) -> float:
-    """The figure "DRIVE/TEST/FIGURE" in a host; besides the test's own: `iops@PHASE`, `rate@PHASE`,
+def figure(runs: Runs, text: str) -> float:
+    """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
     `power` (W, mean of the first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
@@ -29,7 +29,7 @@ def figure(runs: Runs, text: str, host: str) -> float:
         If it could not be computed.
     """
     name, _, key = text.rpartition("/")
-    found = runs[Run.of(name, host)]
+    found = runs[Run.of(name)]
     rates = [phase.step.rate_mb_s for phase in found.phases]
     kind, at, label = key.partition("@")
     if at:
@@ -49,7 +49,7 @@ def figure(runs: Runs, text: str, host: str) -> float:
     if key == "highest_ios":
         return max(phase.step.iops for phase in found.phases)
     if key == "wall_h":
-        return figure(runs, f"{name}/wall_s", host) / 3600
+        return figure(runs, f"{name}/wall_s") / 3600
     value = found.figures[key].value
     if value is None:
         raise NotReached(found.figures[key].note or "not measured")

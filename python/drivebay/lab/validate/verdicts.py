@@ -123,9 +123,9 @@ def _value(row: Row, runs: Runs) -> Any:
             other, _, key = row.ratio.rpartition("/")
             found /= values.leaf(catalog.load(other), key)
         return found * row.factor if isinstance(found, int | float) else found
-    value = values.figure(runs, row.value, row.published.host)
+    value = values.figure(runs, row.value)
     if row.over:
-        return value / values.figure(runs, row.over, row.published.host) * row.factor
+        return value / values.figure(runs, row.over) * row.factor
     if row.change:
-        return 100 * (value / values.figure(runs, row.change, row.published.host) - 1) * row.factor
+        return 100 * (value / values.figure(runs, row.change) - 1) * row.factor
     return value * row.factor
