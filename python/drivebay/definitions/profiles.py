@@ -21,7 +21,7 @@ from typing import Any
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import hosts
-from drivebay.definitions.families import Catalog, closest, lay_over
+from drivebay.definitions.families import Catalog, lay_over
 
 CATALOG = Catalog("drives", "drive", "drivebay drives", "sm951-ahci-512")
 
@@ -169,5 +169,3 @@ def _checked(raw: dict[str, Any], *, where: str) -> Profile:
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
     except UserError as problem:
         raise UserError(f"{where}: {problem.message}", problem.hint) from None
-
-
