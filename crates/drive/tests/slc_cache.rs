@@ -78,7 +78,7 @@ fn a_burst_runs_at_the_narrower_of_link_and_slc_programs() {
     let fast = cached(0, 60, 20, "direct", 0.0);
     assert_near(write(&mut fast.device(), 0, blocks(50)), ROW / SLC_US, 1.0);
     let narrow = fast.set("link.generation", 1).set("link.lanes", 1);
-    let link = 250.0 * 128.0 / 152.0;
+    let link = 250.0 * 64.0 / 84.0; // completions of 64 bytes, 20 around each
     assert_near(write(&mut narrow.device(), 0, blocks(50)), link, 1.0);
 }
 
