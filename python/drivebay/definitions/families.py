@@ -6,7 +6,9 @@ whole. This room must not know what the values mean.
 
 from __future__ import annotations
 
+import copy
 import difflib
+import functools
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,7 +47,7 @@ class Catalog:
         """
         if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
             path = Path(name_or_path)
-            return self.whole(self._read(path), where=str(path))
+            return self.whole(self.read(path), where=str(path))
         self._known(name_or_path, f"{self.kind} '{name_or_path}' is not in the catalog")
         return self._entry(name_or_path, ())
 
@@ -74,15 +76,15 @@ class Catalog:
         return whole
 
     def _entry(self, name: str, members: tuple[str, ...]) -> dict[str, Any]:
-        path = data.path(self.folder) / f"{name}.toml"
-        return self.whole(self._read(path), where=name, members=(*members, name))
+        return self.whole(copy.deepcopy(_own(self, name)), where=name, members=(*members, name))
 
     def _known(self, name: object, refusal: str) -> None:
         if name not in self.names():
             hint = closest(str(name), self.names()) or f"list the catalog: {self.listed}"
             raise UserError(refusal, hint)
 
-    def _read(self, path: Path) -> dict[str, Any]:
+    def read(self, path: Path) -> dict[str, Any]:
+        """The document of a file as it is."""
         try:
             return tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -99,6 +101,12 @@ class Catalog:
             raise EnvironmentProblem(
                 f"{self.kind} {path} cannot be read: {e.strerror}", f"ls -l {path}"
             ) from None
+
+
+@functools.cache
+def _own(catalog: Catalog, name: str) -> dict[str, Any]:
+    """The entry's file as it is, read once: several entries have the same base."""
+    return catalog.read(data.path(catalog.folder) / f"{name}.toml")
 
 
 def lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
