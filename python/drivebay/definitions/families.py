@@ -9,13 +9,12 @@ from __future__ import annotations
 import copy
 import difflib
 import functools
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay.common import data
+from drivebay.common import data, documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 
@@ -86,12 +85,12 @@ class Catalog:
     def read(self, path: Path) -> dict[str, Any]:
         """The document of a file as it is."""
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
+            return documents.toml(documents.read(path))
         except FileNotFoundError:
             raise UserError(
                 f"{self.kind} {path} does not exist", f"list the catalog: {self.listed}"
             ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        except ValueError as e:
             example = f"{self.folder}/{self.example}.toml"
             raise UserError(
                 f"{self.kind} {path} is not TOML: {e}",
