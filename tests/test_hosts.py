@@ -17,6 +17,7 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import hosts
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
+from drivebay.lab.sweep import plan, spec
 from drivebay.targets.virtual.target import VirtualTarget
 
 TOP = Path(__file__).resolve().parent.parent
@@ -88,6 +89,18 @@ def test_every_published_row_names_a_host() -> None:
         assert row.host in hosts.names(), row.id
     assert published.figures()["S140"].host == "windows-8.1-z87"
     assert published.figures()["S148"].host == "centos-7-z87"
+
+
+def test_a_sweep_varies_the_host() -> None:
+    table = {
+        "name": "hosts",
+        "drives": ["sm951-nvme-256"],
+        "suite": "quick",
+        "tests": ["random-read"],
+        "parameters": [{"name": "bench", "change": "host={}", "values": ["spdk", "laptop"]}],
+    }
+    made = plan.make(spec.parse(table, where="a.toml"), where="a.toml")
+    assert [made.profile(made.point(i)).host for i in range(made.runs)] == ["spdk", "laptop"]
 
 
 def drivebay_cli(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
