@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fetches what the guest tests boot: Debian's kernel, nvme-cli and nbd-client, unpacked into .tools/guest.
+# Fetches what the guest tests boot: Debian's kernel and the tools of NVMe, NBD, device-mapper and MD, unpacked
+# into .tools/guest.
 #
 # usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
 #
@@ -48,8 +49,8 @@ if [ "${1:-}" = fetch ]; then
     mkdir -p "$guest.new/kernel" "$guest.new/tools"
     cd "$guest.new"
     # shellcheck disable=SC2046
-    timeout "$FETCH_S" apt-get download -qq "$kernel" nvme-cli nbd-client \
-        $({ needs nvme-cli lib; needs nbd-client lib; } | sort -u | grep -v '^libc6$')
+    timeout "$FETCH_S" apt-get download -qq "$kernel" nvme-cli nbd-client dmsetup mdadm \
+        $(for one in nvme-cli nbd-client dmsetup mdadm; do needs "$one" lib; done | sort -u | grep -v '^libc6$')
     dpkg -x linux-image-*.deb kernel
     rm linux-image-*.deb
     for package in *.deb; do dpkg -x "$package" tools; done

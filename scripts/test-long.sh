@@ -14,6 +14,7 @@ export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_
 
 step "Long Rust tests" cargo test --profile checks --locked --workspace
 step "Long tests" .venv/bin/pytest -m long
+step "Files changed at random" .venv/bin/pytest tests/test_fuzzed_files.py
 if ! cargo fuzz --version >/dev/null 2>&1; then
     say "cargo-fuzz, into .tools"
     export PATH=$PWD/.tools/bin:$PATH

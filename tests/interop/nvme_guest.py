@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ PACKAGE = HERE.parent.parent / "python" / "drivebay"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "wipefs", "modinfo")
 MODULES = ("nvme",)
 PYTHON = Path("/usr/bin/python3")
-BOOT_S = 280
+BOOT_S = 1100
 INIT = """\
 #!/bin/busybox sh
 export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
@@ -59,13 +60,21 @@ def program_of(name: str) -> Path | None:
     return None if found is None else Path(found)
 
 
-def boot(folder: Path, *, capacity_bytes: int, serial: str) -> list[dict[str, Any]]:
-    """Boot the guest with a drive of this size; what its job printed, line by line."""
+@dataclass(frozen=True)
+class Job:
+    """What a guest runs, with the modules and programs that it needs besides nvme-cli; `devices`
+    are QEMU's options for its drives."""
+
+    script: str
+    devices: Sequence[str]
+    modules: Sequence[str] = MODULES
+    programs: Sequence[str] = ()
+
+
+def boot(folder: Path, job: Job) -> list[dict[str, Any]]:
+    """Boot the guest; what its job printed, line by line."""
     kernel = Path(os.environ["DRIVEBAY_GUEST_KERNEL"])
-    initrd = _initramfs(folder / "root", kernel)
-    disk = folder / "disk.img"
-    with disk.open("wb") as file:
-        file.truncate(capacity_bytes)
+    initrd = _initramfs(folder / "root", kernel, job)
     done = subprocess.run(
         [
             *("qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-smp", "1", "-m", "768"),
@@ -73,8 +82,7 @@ def boot(folder: Path, *, capacity_bytes: int, serial: str) -> list[dict[str, An
             *("-no-reboot", "-kernel", str(next(kernel.glob("boot/vmlinuz-*")))),
             *("-initrd", str(initrd), "-append"),
             "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off",
-            *("-drive", f"if=none,id=d0,format=raw,discard=unmap,file={disk}"),
-            *("-device", f"nvme,drive=d0,serial={serial}"),
+            *job.devices,
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -88,7 +96,14 @@ def boot(folder: Path, *, capacity_bytes: int, serial: str) -> list[dict[str, An
     return [json.loads(line) for line in lines]
 
 
-def _initramfs(root: Path, kernel: Path) -> Path:
+def disk(path: Path, size_bytes: int, *, name: str) -> list[str]:
+    """A new image of this size, as the drive of this name for a device of QEMU."""
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+    return ["-drive", f"if=none,id={name},format=raw,discard=unmap,file={path}"]
+
+
+def _initramfs(root: Path, kernel: Path, job: Job) -> Path:
     (root / "bin").mkdir(parents=True)
     busybox = program_of("busybox")
     assert busybox is not None
@@ -96,7 +111,8 @@ def _initramfs(root: Path, kernel: Path) -> Path:
     (root / "bin/sh").symlink_to("busybox")
     nvme, wipefs = program_of("nvme"), program_of("wipefs")
     assert nvme is not None and wipefs is not None
-    for program in (PYTHON.resolve(), nvme, wipefs):
+    more = [path for name in job.programs if (path := program_of(name)) is not None]
+    for program in (PYTHON.resolve(), nvme, wipefs, *more):
         copy_with_libraries(program, root)
     (root / "usr/bin").mkdir(parents=True, exist_ok=True)
     if not (root / "usr/bin/python3").exists():
@@ -111,8 +127,8 @@ def _initramfs(root: Path, kernel: Path) -> Path:
         target = root / "project/drivebay" / source.relative_to(PACKAGE)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-    shutil.copy(HERE / "nvme_job.py", root / "job.py")
-    copy_modules(kernel, root, MODULES)
+    shutil.copy(HERE / job.script, root / "job.py")
+    copy_modules(kernel, root, job.modules)
     return pack(root, INIT)
 
 

@@ -22,9 +22,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    lines = nvme_guest.boot(
-        Path(tmp_path_factory.mktemp("guest")), capacity_bytes=CAPACITY_BYTES, serial=SERIAL
-    )
+    folder = Path(tmp_path_factory.mktemp("guest"))
+    drive = nvme_guest.disk(folder / "disk.img", CAPACITY_BYTES, name="d0")
+    devices = [*drive, "-device", f"nvme,drive=d0,serial={SERIAL}"]
+    lines = nvme_guest.boot(folder, nvme_guest.Job("nvme_job.py", devices))
     assert "failed" not in {line["what"] for line in lines}, lines[-1]["trace"]
     return {line.pop("what"): line for line in lines}
 

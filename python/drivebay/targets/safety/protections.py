@@ -67,6 +67,16 @@ def foreign_data(examined: Examined) -> tuple[str, ...]:
     return _found(examined, released_by="--destroy-data")
 
 
+def file_users(path: str) -> tuple[str, ...]:
+    """Who uses a file now, in sentences that go on from "it ..."; () if it is not there."""
+    try:
+        examined = Examined(path, os.stat(path))
+    except OSError:
+        return ()
+    finds = (_loops_over_file, _file_users, _unseen_writer, _swap_file, _exported)
+    return tuple(dict.fromkeys(words for find in finds for words in find(examined)))
+
+
 def _found(examined: Examined, *, released_by: str) -> tuple[str, ...]:
     kind = "block" if examined.name else "file"
     wanted = [one for one in PROTECTIONS if (one.kind, one.released_by) == (kind, released_by)]

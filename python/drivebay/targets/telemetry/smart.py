@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drivebay._core import Health
 from drivebay.common import documents
 from drivebay.targets.safety import erase
+
+if TYPE_CHECKING:  # SMART is read without the core, too
+    from drivebay._core import Health
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
