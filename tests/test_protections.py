@@ -21,9 +21,8 @@ import pytest
 from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
 from real_files import GIB, MIB, a_test, keep_the_disk_free, load, wait_until
 
-from drivebay import serving
+from drivebay.cli import entry
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.definitions import profiles
 from drivebay.definitions.suites import Prepare, Test
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
@@ -619,16 +618,19 @@ def test_a_size_makes_a_new_file_and_never_changes_another(tmp_path: Path) -> No
 
 
 @needs_root
-def test_a_file_that_is_in_use_is_not_served(tmp_path: Path) -> None:
+def test_a_file_that_is_in_use_is_not_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = sparse(tmp_path / "data.img", 128_035_676_160)
-    options = serving.Options(nbd=(f"unix:{tmp_path}/socket",), data=file)
+    serve = ["serve", "sm951-ahci-128", "--nbd", f"unix:{tmp_path}/socket", "--data", str(file)]
     opener = "import sys; file = open(sys.argv[1], 'r+b')"
-    with loop(file) as device, pytest.raises(UserError, match=f"is in use by {device}"):
-        serving.Server(profiles.load("sm951-ahci-128"), options)
-    with another(opener, str(file)), pytest.raises(UserError, match="is in use by python"):
-        serving.Server(profiles.load("sm951-ahci-128"), options)
+    with loop(file) as device:
+        assert entry.run(serve) == 2
+        assert f"cannot be served: it is in use by {device}" in capsys.readouterr().err
+    with another(opener, str(file)):
+        assert entry.run(serve) == 2
+        assert "cannot be served: it is in use by python" in capsys.readouterr().err
     assert file.stat().st_blocks == 0
-    serving.Server(profiles.load("sm951-ahci-128"), options)
 
 
 def test_a_report_replaces_no_other_file(tmp_path: Path) -> None:

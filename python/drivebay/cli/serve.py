@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,6 +174,8 @@ def serve(
         raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
     if data is not None and memory is not None:
         raise UserError("--memory has no meaning with --data", "leave one of them out")
+    if data is not None:
+        _refuse_used(data)
     given = serving.Options(
         nbd=tuple(nbd or ()),
         nvme_tcp=tuple(nvme_tcp or ()),
@@ -207,6 +210,20 @@ def serve(
         print_json(figures)
     else:
         table(("figure", "value"), _rows(figures), right=(1,))
+
+
+def _refuse_used(path: Path) -> None:
+    """Raises if another program or the kernel uses the file; that it is served already is told by
+    the core, whose lock it has."""
+    from drivebay.targets.safety import protections
+
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if reasons := protections.file_users(str(path.resolve())):
+            raise UserError(
+                f"--data: {path} cannot be served: it {'; it '.join(reasons)}",
+                "stop what uses it, or name a new file",
+            )
 
 
 def _rows(figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -6,8 +6,6 @@ must not know how a request is served, nor how anything is printed.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,6 @@ from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
-from drivebay.targets.safety import protections
 
 Pace = Literal["sleep", "hybrid", "spin", "none"]
 Loss = Literal["all", "random", "unflushed"]
@@ -74,8 +71,6 @@ class Server:
     """
 
     def __init__(self, profile: Profile, options: Options, *, seed: int = 1) -> None:
-        if options.data is not None:
-            _refuse_used(options.data)
         memory_max_bytes = options.memory_max_bytes or available_bytes() // 2
         given = {
             "name": profile.name,
@@ -112,18 +107,6 @@ class Server:
         """Figures since the start, while it runs: see docs/concepts/serving.md; else None."""
         text = self._core.status()
         return None if text is None else _figures(text)
-
-
-def _refuse_used(path: Path) -> None:
-    """Raises if another program or the kernel uses the file; that it is served already is told by
-    the core, whose lock it has."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        if reasons := protections.file_users(str(path.resolve())):
-            raise UserError(
-                f"--data: {path} cannot be served: it {'; it '.join(reasons)}",
-                "stop what uses it, or name a new file",
-            )
 
 
 def _figures(text: str) -> dict[str, Any]:
