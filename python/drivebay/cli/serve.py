@@ -174,7 +174,7 @@ def serve(
         raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
     if data is not None and memory is not None:
         raise UserError("--memory has no meaning with --data", "leave one of them out")
-    if data is not None:
+    if data is not None and data.is_file():
         _refuse_used(data)
     given = serving.Options(
         nbd=tuple(nbd or ()),
