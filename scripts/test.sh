@@ -34,6 +34,10 @@ rust() {
     cargo fmt --version >/dev/null 2>&1 || fail "cargo fmt is missing" "rustup component add rustfmt"
     step "Rust format" cargo fmt --all --check
     if cargo clippy --version >/dev/null 2>&1; then
+        # With maturin's own settings: with others, it and clippy would make each other build pyo3 again.
+        local config
+        config=$(find "$PWD/target/maturin" -name 'pyo3-config-*.txt' 2>/dev/null | head -n 1)
+        [ -z "$config" ] || export PYO3_CONFIG_FILE=$config PYO3_BUILD_EXTENSION_MODULE=1
         step "Rust lint" cargo clippy --profile checks --locked --workspace --all-targets -- -D warnings
     else
         say "Rust lint: skipped, as cargo clippy is missing (rustup component add clippy)"

@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -265,7 +266,9 @@ class Recorder:
         full = (self.duration_ms + 50) // 1000
         if full < max(rule.min_s, rule.window_s):
             return False
-        rates = (self._differences("reads") + self._differences("writes"))[:full]
+        ends = self._ends()
+        done = np.rint(self._until(ends, "reads")) + np.rint(self._until(ends, "writes"))
+        rates = np.diff(done)[:full]
         window = rates[-rule.window_s :]
         mean = float(window.mean())
         return mean > 0 and float(window.max() - window.min()) <= mean * rule.within_percent / 100
@@ -273,58 +276,45 @@ class Recorder:
     def rates_per_round(self, round_s: float) -> list[float]:
         """I/Os per second of each whole round so far."""
         rounds = int((self.duration_ms + EARLY_ROUND_MS) / 1000 / round_s)
-        ends = np.arange(rounds + 1, dtype=np.float64) * round_s * 1000
-        at = np.array([point.ms for point in self.points], dtype=np.float64)
-        done = np.array([point.reads + point.writes for point in self.points], dtype=np.float64)
-        rates: list[float] = (np.diff(np.interp(ends, at, done)) / round_s).tolist()
+        ends = np.arange(rounds + 1) * round_s * 1000
+        done = self._until(ends, "reads") + self._until(ends, "writes")
+        rates: list[float] = (np.diff(done) / round_s).tolist()
         return rates
 
-    def _ends(self) -> npt.NDArray[np.int64]:
-        """Ends of the seconds in ms. The rest after the last full second is a row of its own from
-        half a second on; a shorter rest (I/Os in flight at the end) belongs to the row before."""
+    def _ends(self) -> npt.NDArray[np.float64]:
+        """0, then the ends of the seconds in ms. The rest after the last full second is a row by
+        itself from half a second on; a shorter rest (I/Os in flight at the end) belongs to the row
+        before."""
         rows = max(1, (self.duration_ms + 500) // 1000)
-        ends = np.arange(1, rows + 1, dtype=np.int64) * 1000
-        ends[-1] = self.duration_ms
-        return ends
+        return np.array([*range(0, rows * 1000, 1000), self.duration_ms], dtype=np.float64)
 
-    def _cumulative(self, of: str) -> npt.NDArray[np.float64]:
+    def _until(self, ends: npt.NDArray[np.float64], of: str) -> npt.NDArray[np.float64]:
+        """A cumulative figure at these times, between the two points around each."""
         at = np.array([point.ms for point in self.points], dtype=np.float64)
         values = np.array([getattr(point, of) for point in self.points], dtype=np.float64)
-        inner: npt.NDArray[np.float64] = np.interp(self._ends(), at, values)
+        inner: npt.NDArray[np.float64] = np.interp(ends, at, values)
         return inner
-
-    def _differences(self, of: str) -> npt.NDArray[np.int64]:
-        return _steps(np.rint(self._cumulative(of)).astype(np.int64))
 
     def series(self) -> pa.Table:
         """The one-second series; the sums over its rows are the exact totals."""
         ends = self._ends()
-        reads, writes = self._differences("reads"), self._differences("writes")
-        ios = reads + writes
-        latency = np.diff(self._cumulative("latency_ns_sum"), prepend=0.0)
-        return one_second_series(
-            reads=reads,
-            writes=writes,
-            read_bytes=self._bytes(reads, "read"),
-            write_bytes=self._bytes(writes, "write"),
-            latency_ns_mean=latency / np.maximum(ios, 1),
-            latency_ns_max=self._highest_per_row(ends),
-        )
-
-    def _bytes(self, ios: npt.NDArray[np.int64], direction: Direction) -> npt.NDArray[np.int64]:
-        """Bytes of each row: all I/Os have one size, so they follow the counts."""
-        total = self.total[direction]
-        if total.ios == 0:
-            return np.zeros_like(ios)
-        cumulative = np.cumsum(ios).astype(np.float64) * (total.bytes / total.ios)
-        return _steps(np.rint(cumulative).astype(np.int64))
-
-    def _highest_per_row(self, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        highest = np.zeros(len(ends), dtype=np.int64)
-        for before, point in zip(self.points, self.points[1:], strict=False):
-            row = min(int(np.searchsorted(ends, (before.ms + point.ms) // 2)), len(ends) - 1)
+        columns: dict[str, npt.NDArray[np.int64]] = {}
+        for direction in DIRECTIONS:
+            total, until = self.total[direction], np.rint(self._until(ends, f"{direction}s"))
+            # All I/Os have one size, so the bytes follow the counts.
+            size = total.bytes / total.ios if total.ios else 0.0
+            columns[f"{direction}s"] = np.diff(until).astype(np.int64)
+            columns[f"{direction}_bytes"] = np.diff(np.rint(until * size)).astype(np.int64)
+        highest = np.zeros(len(ends) - 1, dtype=np.int64)
+        for before, point in pairwise(self.points):
+            row = int(np.searchsorted(ends[1:], (before.ms + point.ms) // 2))
+            row = min(row, len(highest) - 1)
             highest[row] = max(highest[row], point.latency_ns_max)
-        return highest
+        ios = columns["reads"] + columns["writes"]
+        latency = np.diff(self._until(ends, "latency_ns_sum"))
+        return one_second_series(
+            **columns, latency_ns_mean=latency / np.maximum(ios, 1), latency_ns_max=highest
+        )
 
     def histogram(self) -> pa.Table:
         """Exact counts per direction and bin, in rising order."""
@@ -337,10 +327,3 @@ class Recorder:
                     high = max(high, total.latency_ns_max + 1)
                 rows.append((direction, low, high, count))
         return histogram(rows)
-
-
-def _steps(cumulative: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """What each value adds to the one before; the first one to 0."""
-    steps = cumulative.copy()
-    steps[1:] -= cumulative[:-1]
-    return steps

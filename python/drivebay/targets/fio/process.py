@@ -157,7 +157,7 @@ class Fio:
         )
         self.answers: queue.SimpleQueue[tuple[float, Document | None]] = queue.SimpleQueue()
         self.stdout = tempfile.TemporaryFile()  # noqa: SIM115 (likewise)
-        self._stopping = False
+        self.stopped = False
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
             stdin.write(job)  # a pipe breaks if fio has ended; then stderr says why
@@ -197,14 +197,9 @@ class Fio:
 
     def stop(self) -> None:
         """Have fio end soon and print its final figures."""
-        self._stopping = True
+        self.stopped = True
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether we have told it to stop."""
-        return self._stopping
 
     def answer(self, timeout_s: float) -> tuple[float, Document | None] | None:
         """The next document and when it came; None in its place at the end of the output; None
