@@ -370,7 +370,7 @@ def test_values_and_coordinates_are_each_others_inverse() -> None:
 
 def test_a_list_is_fitted_by_one_factor_and_a_section_by_its_ranged_values() -> None:
     drive = catalog.load("sm951-ahci-512")
-    (program,) = select_parameters(drive, ["program_us=600..1100"])
+    (program,) = select_parameters(drive, ["nand.program_us=600..1100"])
     assert program.start == 832
     assert with_values(drive, (program,), (416.0 * 2.5,)).raw["nand"]["program_us"]["value"] == [
         525.0,
