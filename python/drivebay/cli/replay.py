@@ -229,19 +229,18 @@ def _replay_virtual(drive: str, test: Test, seed: int, *, as_json: bool) -> None
 def _test(load: dict[str, Any], *, full: bool) -> Test:
     from pydantic import ValidationError
 
+    from drivebay.definitions import mistakes
     from drivebay.definitions.suites import Phase, Prepare, Replay, Test
 
     try:
         replay = Replay(**load, drive_s=3600.0)
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
+        first = mistakes.first(problem)
         names = {"idle_ms_max": "idle-cap", "rule": "place", "seed": "trace-seed"}
         field = str(first["loc"][0])
-        raise UserError(
-            f"--{names.get(field, field).replace('_', '-')}: {first['input']!r} is not allowed; "
-            f"{first['msg'][:1].lower()}{first['msg'][1:]}",
-            "drivebay replay --help lists what is allowed",
-        ) from None
+        option = f"--{names.get(field, field).replace('_', '-')}"
+        hint = "drivebay replay --help lists what is allowed"
+        raise mistakes.told(first, option, of="a replay", hint=hint) from None
     fill = (Prepare(kind="fill"),) if full else ()
     return Test(
         id="replay",

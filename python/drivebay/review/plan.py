@@ -62,57 +62,34 @@ class Sink(Protocol):
 
     def begin(self, plan: Plan, *, jobs: int) -> None:
         """The review starts; the plan has only the tests still to be run."""
-        ...
+        return
 
     def started(self, test_id: str) -> None:
         """A test starts."""
-        ...
+        return
 
     def progressed(
         self, test_id: str, what: str, done_s: float, planned_s: float, figures: Mapping[str, float]
     ) -> None:
         """How far a test is, in seconds of the drive's time; up to ten times a second."""
-        ...
+        return
 
     def ended(self, test_id: str, state: str) -> None:
         """A test has ended: "done", "failed" or "cancelled"."""
-        ...
+        return
 
     def warn(self, message: str) -> None:
         """Something that the user should know and that stops nothing."""
-        ...
+        return
 
     def stopping(self) -> None:
         """The review was asked to stop, and waits for the running tests to give up."""
-        ...
+        return
 
     def end(self) -> None:
         """No more is coming."""
-        ...
+        return
 
 
-class Silent:
+class Silent(Sink):
     """A sink that shows nothing."""
-
-    def begin(self, plan: Plan, *, jobs: int) -> None:
-        """Nothing."""
-
-    def started(self, test_id: str) -> None:
-        """Nothing."""
-
-    def progressed(
-        self, test_id: str, what: str, done_s: float, planned_s: float, figures: Mapping[str, float]
-    ) -> None:
-        """Nothing."""
-
-    def ended(self, test_id: str, state: str) -> None:
-        """Nothing."""
-
-    def warn(self, message: str) -> None:
-        """Nothing."""
-
-    def stopping(self) -> None:
-        """Nothing."""
-
-    def end(self) -> None:
-        """Nothing."""

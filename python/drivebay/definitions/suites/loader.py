@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from drivebay.common import data, documents
 from drivebay.common.errors import UserError
+from drivebay.definitions import mistakes
 from drivebay.definitions.suites.model import Suite
 
 PHASES_MAX = 1000
@@ -93,7 +94,15 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
         # Through JSON, because strict validation of it takes arrays for tuples and nothing else.
         return Suite.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as problem:
-        raise _explain(problem, table, where) from None
+        first = mistakes.first(problem)
+        missing = [str(e["loc"][-1]) for e in problem.errors() if e["type"] == "missing"]
+        raise mistakes.told(
+            first,
+            f"{where}: {_field_name(first['loc'], table)}",
+            of="a suite",
+            hint=f"a complete example to compare with is {data.path('suites') / 'quick.toml'}",
+            known=missing,
+        ) from None
 
 
 class _Expanded(dict[str, Any]):
@@ -221,50 +230,6 @@ def _expand(test: Any, where: str) -> Any:
     return full
 
 
-def _explain(problem: ValidationError, table: dict[str, Any], where: str) -> UserError:
-    """The first mistake in words; a key that does not exist goes before one that is missing, as it
-    is most often that one misspelt."""
-    found = problem.errors(include_url=False)
-    first = min(found, key=lambda error: error["type"] != "extra_forbidden")
-    field = _field_name(first["loc"], table)
-    kind, context = first["type"], first.get("ctx", {})
-    example = data.path("suites") / "quick.toml"
-    hint = f"a complete example to compare with is {example}"
-    if kind == "extra_forbidden":
-        missing = [str(error["loc"][-1]) for error in found if error["type"] == "missing"]
-        close = difflib.get_close_matches(str(first["loc"][-1]), missing, n=1)
-        if close:
-            hint = f"did you mean {close[0]}? {hint}"
-        return UserError(f"{where}: {field} is not a key of a suite", hint)
-    if kind == "missing":
-        return UserError(f"{where}: {field} is missing", f"add it; {hint}")
-    if kind == "value_error":
-        return UserError(f"{where}: {field}: {context['error']}", hint)
-    rule = f"must be {context['expected']}" if kind == "literal_error" else _rule(first["msg"])
-    message = f"{where}: {field}: {_short(first['input'])} is not allowed; {rule}"
-    return UserError(message, f"change {field.rsplit(': ', 1)[-1]}; {hint}")
-
-
-_WORDS = (
-    ("Input should be", "must be"),
-    ("a valid ", "a "),
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-    ("greater than", "more than"),
-    ("an instance of", "a"),
-    ("a integer", "a whole number"),
-    ("a array", "a list"),
-    ("an object", "a table"),
-)
-
-
-def _rule(message: str) -> str:
-    """What is allowed, in the words of this program."""
-    for theirs, ours in _WORDS:
-        message = message.replace(theirs, ours)
-    return message[:1].lower() + message[1:]
-
-
 def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
     """`test 'random-read': workload.block_bytes` rather than `tests.2.phases.0.workload...`."""
     parts = list(location)
@@ -277,12 +242,5 @@ def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:
         if isinstance(test, _Expanded) and parts[:1] == ["phases"]:
             swept = test.swept.get(str(parts[-1]))
             parts = [swept] if swept else parts[2:]
-    text = ""
-    for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    text = mistakes.dotted(parts)
     return prefix + text if text else prefix.removesuffix(": ") or "the file"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.common.seeds import SEED_MAX
-from drivebay.definitions import suites
+from drivebay.definitions import mistakes, suites
 from drivebay.definitions.suites import Prepare, Workload
 from drivebay.definitions.suites.model import Id
 from drivebay.definitions.suites.parts import Data
@@ -245,43 +245,15 @@ def parse(table: dict[str, Any], *, where: str) -> Spec:
     try:
         return Spec.model_validate_json(json.dumps(table, default=str))
     except ValidationError as problem:
-        raise _explain(problem, where) from None
-
-
-def _explain(problem: ValidationError, where: str) -> UserError:
-    """The first mistake in words; an unknown key goes first, as it is most often one misspelt."""
-    found = problem.errors(include_url=False)
-    first = min(found, key=lambda error: error["type"] != "extra_forbidden")
-    field = _field(first["loc"])
-    if first["type"] == "extra_forbidden":
+        first = mistakes.first(problem)
+        # Without pydantic's names of a union's members.
+        union = {"int", "float", "bool", "str"}
+        parts = [p for p in first["loc"] if isinstance(p, int) or not (p in union or "[" in p)]
+        field = mistakes.dotted(parts, count_from=1)
         known = [one.alias or name for name, one in Spec.model_fields.items()]
         known += [*Parameter.model_fields, *Design.model_fields, *FleetDrive.model_fields]
-        close = difflib.get_close_matches(str(first["loc"][-1]), known, n=1)
-        hint = f"did you mean {close[0]}? {EXAMPLE}" if close else EXAMPLE
-        return UserError(f"{where}: {field} is not a key of a sweep", hint)
-    if first["type"] == "missing":
-        return UserError(f"{where}: {field} is missing", f"add it; {EXAMPLE}")
-    if first["type"] == "value_error":
-        inside = f"{field}: " if field else ""
-        return UserError(f"{where}: {inside}{first['ctx']['error']}", EXAMPLE)
-    rule = first["msg"].replace("Input should be", "must be")
-    rule = rule[:1].lower() + rule[1:]
-    given = repr(first["input"])
-    given = given if len(given) <= 60 else given[:57] + "..."
-    return UserError(f"{where}: {field}: {given} is not allowed; {rule}", f"change it; {EXAMPLE}")
-
-
-def _field(location: tuple[int | str, ...]) -> str:
-    """`parameters[1].low`; pydantic's names of a union's members are left out."""
-    text = ""
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part + 1}]"
-        elif part in ("int", "float", "bool", "str") or "[" in part:
-            continue
-        else:
-            text += f".{part}" if text else part
-    return text
+        where = f"{where}: {field}" if field else where
+        raise mistakes.told(first, where, of="a sweep", hint=EXAMPLE, known=known) from None
 
 
 def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:

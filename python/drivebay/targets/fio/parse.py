@@ -276,7 +276,7 @@ class Recorder:
     def rates_per_round(self, round_s: float) -> list[float]:
         """I/Os per second of each whole round so far."""
         rounds = int((self.duration_ms + EARLY_ROUND_MS) / 1000 / round_s)
-        ends = np.arange(rounds + 1) * round_s * 1000
+        ends = np.arange(rounds + 1, dtype=np.float64) * round_s * 1000
         done = self._until(ends, "reads") + self._until(ends, "writes")
         rates: list[float] = (np.diff(done) / round_s).tolist()
         return rates

@@ -1,0 +1,71 @@
+"""What pydantic finds wrong in a document, as one line of error and one of hint."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from drivebay.common.errors import UserError
+
+_WORDS = (
+    ("Input should be", "must be"),
+    ("a valid ", "a "),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "more than"),
+    ("an instance of", "a"),
+    ("a integer", "a whole number"),
+    ("a array", "a list"),
+    ("an object", "a table"),
+)
+
+
+def first(problem: ValidationError) -> ErrorDetails:
+    """The mistake to tell: a key that does not exist goes before one that is missing, as it is most
+    often that one misspelt."""
+    found = problem.errors(include_url=False)
+    return min(found, key=lambda error: error["type"] != "extra_forbidden")
+
+
+def told(
+    error: ErrorDetails, field: str, *, of: str, hint: str, known: Iterable[str] = ()
+) -> UserError:
+    """A mistake in words.
+
+    Parameters
+    ----------
+    field : where it is, as the file has it.
+    of : what the document is: "a suite".
+    hint : what helps with any mistake; `known` are keys that an unknown one may stand for.
+    """
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(str(error["loc"][-1]), list(known), n=1)
+        hint = f"did you mean {close[0]}? {hint}" if close else hint
+        return UserError(f"{field} is not a key of {of}", hint)
+    if kind == "missing":
+        return UserError(f"{field} is missing", f"add it; {hint}")
+    if kind == "value_error":
+        return UserError(f"{field}: {context['error']}" if field else str(context["error"]), hint)
+    rule = f"must be {context['expected']}" if kind == "literal_error" else error["msg"]
+    for theirs, ours in _WORDS:
+        rule = rule.replace(theirs, ours)
+    given = repr(error["input"])
+    given = given if len(given) <= 60 else given[:57] + "..."
+    message = f"{field}: {given} is not allowed; {rule[:1].lower()}{rule[1:]}"
+    return UserError(message, f"change {field.rsplit(': ', 1)[-1]}; {hint}")
+
+
+def dotted(parts: Sequence[int | str], *, count_from: int = 0) -> str:
+    """A place in a document.
+
+    >>> dotted(("parameters", 0, "low"), count_from=1)
+    'parameters[1].low'
+    """
+    text = ""
+    for part in parts:
+        text += f"[{part + count_from}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
