@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 import stat
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import options
 from drivebay.common import units
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
@@ -79,10 +78,9 @@ def must_be_testable(drive: str) -> Path:
 
     path = Path(drive)
     if "/" not in drive and not path.exists():
-        close = difflib.get_close_matches(drive, profiles.names(), n=1)
         raise UserError(
             f"drive '{drive}' is unknown: no drive of the catalog has that name, nor has a file",
-            (f"did you mean {close[0]}? " if close else "") + "see: drivebay drives",
+            did_you_mean(drive, profiles.names()) + "see: drivebay drives",
         )
     make = f"make a file: drivebay review {shlex.quote(str(path))} --size 4G"
     try:

@@ -6,6 +6,8 @@ stack trace. Anything else that escapes is a bug and keeps its trace.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 EXIT_DONE = 0
 EXIT_CHECK_FAILED = 1
 EXIT_USAGE = 2
@@ -55,3 +57,15 @@ class Interrupted(DrivebayError):
     """The user pressed Ctrl-C; what had finished is kept."""
 
     exit_code = EXIT_INTERRUPTED
+
+
+def did_you_mean(name: str, known: Iterable[str], option: str = "") -> str:
+    """The beginning of a hint: the name that was probably meant; empty if none is near.
+
+    >>> did_you_mean("heatsnk", ["link", "heatsink"]), did_you_mean("x", ["heatsink"])
+    ('did you mean heatsink? ', '')
+    """
+    import difflib  # here, as most runs need it not
+
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {option}{close[0]}? " if close else ""

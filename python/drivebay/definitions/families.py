@@ -7,15 +7,14 @@ whole. This room must not know what the values mean.
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivebay.common import data, documents
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ class Catalog:
 
     def _known(self, name: object, refusal: str) -> None:
         if name not in self.names():
-            hint = closest(str(name), self.names()) or f"list the catalog: {self.listed}"
-            raise UserError(refusal, hint)
+            hint = did_you_mean(str(name), self.names())
+            raise UserError(refusal, f"{hint}list the catalog: {self.listed}")
 
     def read(self, path: Path) -> dict[str, Any]:
         """The document of a file as it is."""
@@ -116,9 +115,3 @@ def lay_over(base: dict[str, Any], over: Mapping[str, Any]) -> None:
             lay_over(old, value)
         else:
             base[key] = value
-
-
-def closest(name: str, known: Iterable[str]) -> str:
-    """A hint with the name that was probably meant; empty if none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, did_you_mean
 
 _WORDS = (
     ("Input should be", "must be"),
@@ -43,8 +42,7 @@ def told(
     """
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        close = difflib.get_close_matches(str(error["loc"][-1]), list(known), n=1)
-        hint = f"did you mean {close[0]}? {hint}" if close else hint
+        hint = did_you_mean(str(error["loc"][-1]), known) + hint
         return UserError(f"{field} is not a key of {of}", hint)
     if kind == "missing":
         return UserError(f"{field} is missing", f"add it; {hint}")

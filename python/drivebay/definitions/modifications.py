@@ -7,14 +7,13 @@ section may be left out if only one section has such a name. The core checks the
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from drivebay.common import documents
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import hosts
 from drivebay.definitions.profiles import Profile, from_resolved
 
@@ -110,8 +109,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
         raise UserError(f"--set {name}: a value is missing", f"--set {example}")
-    close = difflib.get_close_matches(name, [*profile.variants, *SHORT], n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    hint = did_you_mean(name, [*profile.variants, *SHORT])
     raise UserError(
         f"--set {name}: {profile.name} has no such variant; it has "
         f"{', '.join(profile.variants) or 'none'}",
@@ -185,8 +183,7 @@ def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
         )
     if not paths:
         endings = {path.rpartition(".")[2]: path for path in leaves}
-        close = difflib.get_close_matches(name, [*leaves, *endings, *SHORT], n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(name, [*leaves, *endings, *SHORT])
         raise UserError(
             f"--set {name}: {drive} has no such value",
             f"{hint}possible are, for example: {EXAMPLES}, or any section.key=value of its profile",

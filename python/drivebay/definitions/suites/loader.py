@@ -11,7 +11,6 @@ Leaves out: includes and variables; a suite is one file.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import json
 import re
@@ -24,7 +23,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from drivebay.common import data, documents
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import mistakes
 from drivebay.definitions.suites.model import Suite
 
@@ -52,8 +51,7 @@ def load(name_or_path: str | Path) -> Suite:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
         return _read(Path(name_or_path))
     if text not in names():
-        close = difflib.get_close_matches(text, names(), n=1)
-        suggestion = f"did you mean --suite {close[0]}? " if close else ""
+        suggestion = did_you_mean(text, names(), "--suite ")
         raise UserError(
             f"suite '{text}' is unknown; known are {', '.join(names())}",
             f"{suggestion}a suite of your own is given by its path: --suite ./my-suite.toml",

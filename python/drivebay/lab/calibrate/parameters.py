@@ -10,13 +10,12 @@ program times of the page types, is fitted as one factor, by its mean.
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions.profiles import Profile, from_resolved
 
 LOG_FROM = 2.0
@@ -191,10 +190,9 @@ def _paths(
         )
     if not ends:
         known = [*leaves, *(path.rpartition(".")[2] for path in leaves)]
-        close = difflib.get_close_matches(name, known, n=1)
         raise UserError(
             f"--fit {name}: {profile.name} has no such number",
-            f"did you mean {close[0]}?" if close else "names are section.key, as in the profile",
+            did_you_mean(name, known) + "names are section.key, as in the profile",
         )
     return ends
 

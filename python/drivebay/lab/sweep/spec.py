@@ -7,7 +7,6 @@ Leaves out: fractional designs and sequential ones, which choose points by what 
 
 from __future__ import annotations
 
-import difflib
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from drivebay.common import documents
-from drivebay.common.errors import UserError
+from drivebay.common.errors import UserError, did_you_mean
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import mistakes, suites
 from drivebay.definitions.suites import Prepare, Workload
@@ -62,9 +61,10 @@ class Parameter(Data):
         if self.change is not None and self.load is not None:
             raise ValueError("'change' and 'load' are both given; one of them is allowed")
         if self.load is not None and self.load not in Workload.model_fields:
-            close = difflib.get_close_matches(self.load, list(Workload.model_fields), n=1)
-            meant = f"; did you mean {close[0]}?" if close else ""
-            raise ValueError(f"load: '{self.load}' is not a field of a workload{meant}")
+            meant = did_you_mean(self.load, Workload.model_fields)
+            raise ValueError(
+                f"load: '{self.load}' is not a field of a workload; {meant}".rstrip("; ")
+            )
         ranged = self.low is not None and self.high is not None
         if (self.values is not None) == ranged or (self.low is None) != (self.high is None):
             raise ValueError("give either 'values' or both 'low' and 'high'")
@@ -271,13 +271,10 @@ def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
     known = [test.id for test in suite.tests]
     for name in spec.tests:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
             raise UserError(
                 f"{where}: tests: suite {suite.name} has no test '{name}'; it has "
                 + ", ".join(known),
-                f"did you mean {close[0]}?"
-                if close
-                else f"see: drivebay review --list --suite {suite.name}",
+                did_you_mean(name, known) + f"see: drivebay review --list --suite {suite.name}",
             )
     chosen = suite.selected(spec.tests) if spec.tests else suite
     for test in chosen.tests:
