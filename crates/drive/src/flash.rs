@@ -212,7 +212,7 @@ impl Flash {
     #[inline(always)]
     pub fn write(&mut self, stream: usize, lpn: Lpn, len: u32, from: Nanos) -> Nanos {
         let first = self.ftl.place(stream, lpn, len);
-        self.note_changes(len);
+        self.note_change(1);
         self.fill(stream, first, len, from)
     }
 
@@ -504,13 +504,13 @@ impl Flash {
     #[inline(always)]
     pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
         let stream = self.ftl.collect_stream();
+        self.note_change(source.extents);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
                 let opened = self.open(stream, at, Mode::Native);
                 assert!(opened, "the reserve always has a superblock for garbage collection");
             }
             let (first, count) = self.ftl.relocate(&mut source);
-            self.note_changes(count);
             self.fill(stream, first, count, from);
         }
     }
@@ -654,11 +654,11 @@ impl Flash {
 
     // ---- The map's journal.
 
-    /// So many entries of the map changed.
+    /// The map changed for so many extents.
     #[inline(always)]
-    fn note_changes(&mut self, entries: u32) {
+    fn note_change(&mut self, extents: u32) {
         if let Some(journal) = &mut self.journal {
-            journal.note_changes(entries);
+            journal.note_change(extents);
         }
     }
 

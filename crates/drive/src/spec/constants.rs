@@ -4,6 +4,8 @@ use drivebay_units::Nanos;
 
 /// Bytes of a mapped page.
 pub const PAGE_BYTES: u64 = 4096;
+/// Bytes of an entry of the map: where a page is.
+pub const MAP_ENTRY_BYTES: u64 = 4;
 /// Most throttle stages of a profile; stage 0 is "none".
 pub const THROTTLE_STAGES_MAX: usize = 4;
 /// Most page types of a flash cell (QLC has four).

@@ -315,10 +315,13 @@ sections! {
 
     /// The map's journal, on a drive that holds its map in memory.
     RawMapJournal {
-        /// Bytes of the record of one changed entry.
+        /// Bytes of the entry of one extent.
         entry_bytes: Whole = 4..=64,
-        /// Flash core, per program of journal or summary.
+        /// Flash core, per program of journal, summary or map.
         program_us: Number = MICROS,
+        /// Journal after which the whole map is written while the host waits; absent: it is written in small parts,
+        /// which cost nothing more.
+        checkpoint_mb: Option<Number> = 0.1..=1e6,
     }
 
     /// Collection in the foreground: the host waits from one mark of free space to the other.
