@@ -44,8 +44,8 @@ MARK = "user.drivebay"
 _MARK = re.compile(r"(\d+):(open|done):(\d+)")
 """Inode, whether it was being written, and time of change in ns."""
 MARK_EVERY_S = 2.0
-KILLED_S = 10.0
-"""A file that changed this long after the last note is no longer ours; guess: fio ends within
+KILLED_S = 60.0
+"""A file that changed longer than this after the last note is not ours; guess: fio ends within
 milliseconds of a kill, and a busy machine may delay a note by seconds."""
 _CHUNK_BYTES = 2**22
 
