@@ -33,8 +33,6 @@ SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 SCALED_WITH_FLASH = (
     "gc.threshold_mb",
     "gc.target_mb",
-    "gc.foreground.start_mb",
-    "gc.foreground.stop_mb",
     "gc.idle.free_mb",
     "slc_cache.static_mb",
     "slc_cache.dynamic_mb",

@@ -1,5 +1,5 @@
 //! Garbage collection: copying valid pages out of a victim, behind writes, in idle time, or in the
-//! foreground: between two marks of free space, where the profile has them, and while only the reserve is left.
+//! foreground, while only the reserve is left.
 //!
 //! How much runs behind a write is `pacing.rs`'s decision; which superblock is emptied, the victim
 //! policy's (`ftl/victims.rs`). Copies use the flash core, dies, channels and the write buffer like any other
@@ -13,7 +13,7 @@ use crate::controller::Controller;
 use crate::flash::Flash;
 use crate::io::DeviceError;
 use crate::persist::persist;
-use crate::spec::{Foreground, Idle, Spec};
+use crate::spec::{Idle, Spec};
 use crate::superblock::Source;
 use pacing::Pacing;
 
@@ -21,7 +21,6 @@ use pacing::Pacing;
 #[derive(Debug)]
 pub struct Gc {
     pacing: Pacing,
-    foreground: Option<Foreground>,
     idle: Option<Idle>,
     /// How long the flash core has no command until it works for itself; none if it never does.
     idle_after: Option<Nanos>,
@@ -32,13 +31,12 @@ pub struct Gc {
     copied_pages: u64,
 }
 
-persist!(Gc: pacing, data_ready, idle_since, copied_pages; given: foreground, idle, idle_after);
+persist!(Gc: pacing, data_ready, idle_since, copied_pages; given: idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
         Gc {
             pacing: Pacing::new(spec.pacing),
-            foreground: spec.foreground,
             idle: spec.idle,
             idle_after: spec.idle_after,
             data_ready: Nanos::ZERO,
@@ -78,9 +76,6 @@ impl Gc {
             return;
         }
         let free = flash.ftl().free_pages();
-        if let Some(marks) = self.foreground.filter(|marks| free < marks.start_free) {
-            return self.run_in_foreground(marks.stop_free, flash, controller);
-        }
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
         let mut budget = self.pacing.budget(free, pages, controller.costs().gc_duty);
@@ -92,18 +87,6 @@ impl Gc {
             at = end;
         }
         self.pacing.settle(budget);
-        controller.flash_core().collect(at.since(begin));
-    }
-
-    /// Collects without a pause until so much is free; the host waits.
-    #[cold]
-    fn run_in_foreground(&mut self, until: u64, flash: &mut Flash, controller: &mut Controller) {
-        let begin = controller.flash_core().free_at();
-        let mut at = begin;
-        while flash.ftl().free_pages() < until {
-            let Some((_, end)) = self.copy_next(at, flash, controller) else { break };
-            at = end;
-        }
         controller.flash_core().collect(at.since(begin));
     }
 

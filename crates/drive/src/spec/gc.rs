@@ -78,15 +78,6 @@ impl PacingSpec {
     }
 }
 
-/// Garbage collection in the foreground: the host waits from one mark of free space to the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Foreground {
-    /// It begins below this.
-    pub start_free: u64,
-    /// It ends here.
-    pub stop_free: u64,
-}
-
 /// How wear is spread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WearLeveling {
@@ -124,20 +115,6 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         return Err(SpecError::out("gc.idle.free_mb", idle.free_mb.value, allowed, hint));
     }
     Ok(Some(Idle { after: idle.after_ms.millis(), free: idle.free_mb.pages() }))
-}
-
-pub(super) fn check_foreground(raw: &RawSpec) -> Result<Option<Foreground>, SpecError> {
-    let Some(marks) = &raw.gc.foreground else {
-        return Ok(None);
-    };
-    let (start, stop) = (marks.start_mb.value, marks.stop_mb.value);
-    let target = raw.gc.target_mb.value;
-    if !(start < stop && stop <= target) {
-        let allowed = format!("above start_mb = {start}, at most gc.target_mb = {target}");
-        let hint = "the foreground stops before the control loop's target is reached";
-        return Err(SpecError::out("gc.foreground.stop_mb", stop, allowed, hint));
-    }
-    Ok(Some(Foreground { start_free: marks.start_mb.pages(), stop_free: marks.stop_mb.pages() }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.

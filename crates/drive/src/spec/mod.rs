@@ -36,7 +36,7 @@ pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::Costs;
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
-pub use gc::{Foreground, Idle, PacingSpec, Policy, WearLeveling};
+pub use gc::{Idle, PacingSpec, Policy, WearLeveling};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
 pub use identify::{Identify, PowerState};
@@ -88,8 +88,6 @@ pub struct Spec {
     pub pacing: PacingSpec,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
-    /// Garbage collection in the foreground, between marks of free space.
-    pub foreground: Option<Foreground>,
     /// Collection in idle time.
     pub idle: Option<Idle>,
     /// Energy.
@@ -193,7 +191,6 @@ impl Spec {
             queue_depth_max,
             turnaround: raw.controller.turnaround_us.as_ref().map(Number::micros),
             pacing: gc::pacing(&raw, &geometry),
-            foreground: gc::check_foreground(&raw)?,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
             wear_leveling: gc::wear_leveling(&raw),

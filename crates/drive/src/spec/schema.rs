@@ -307,8 +307,6 @@ sections! {
         duty_growth: Number = 1.0..=100.0,
         /// Free superblocks that only foreground collection may use.
         reserve_superblocks: Whole = 1..=1 << 20,
-        /// Collection in the foreground between two marks of free space; only by the reserve if it is left out.
-        foreground: Option<RawForeground>,
         /// Collection while nothing is asked of the drive; none if it is left out.
         idle: Option<RawIdle>,
     }
@@ -322,14 +320,6 @@ sections! {
         /// Journal after which the whole map is written while the host waits; absent: it is written in small parts,
         /// which cost nothing more.
         checkpoint_mb: Option<Number> = 0.1..=1e6,
-    }
-
-    /// Collection in the foreground: the host waits from one mark of free space to the other.
-    RawForeground {
-        /// Free space below which it begins.
-        start_mb: Number = MEGABYTES,
-        /// Free space at which it ends.
-        stop_mb: Number = MEGABYTES,
     }
 
     /// Wear levelling.
