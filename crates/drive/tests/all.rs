@@ -8,6 +8,7 @@ mod host_interface;
 mod idle;
 mod lifespan;
 mod map_cache;
+mod map_journal;
 mod oracle;
 mod page_types;
 mod power;

@@ -319,7 +319,7 @@ sections! {
         program_us: Number = MICROS,
         /// Journal after which the whole map is written while the host waits; absent: it is written in small parts,
         /// which cost nothing more.
-        checkpoint_mb: Option<Number> = 0.1..=1e6,
+        checkpoint_mb: Option<Number> = 0.01..=1e6,
     }
 
     /// Wear levelling.
