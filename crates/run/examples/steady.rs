@@ -22,7 +22,7 @@ fn main() {
             "threshold_mb = { value = 77",
         )
         .replace("target_mb = { value = 3000, range = [1000, 6000]", "target_mb = { value = 47")
-        .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 5")
+        .replace("free_mb = { value = 28000, range = [10000, 35500]", "free_mb = { value = 5")
         .replace("program_us = { value = [420, 1244]", "program_us = { value = [13]")
         .replace("read_us = { value = 61.7, range = [40, 90]", "read_us = { value = 1")
         .replace(
