@@ -79,6 +79,15 @@ def fios_of(pid: int) -> list[int]:
     return found
 
 
+def lasting_fios_of(pid: int) -> set[int]:
+    """Waits for a fio that runs a load; one that only checks a job ends at once."""
+    while True:
+        seen = set(fios_of(pid))
+        time.sleep(1)
+        if lasting := seen & set(fios_of(pid)):
+            return lasting
+
+
 def wait_until(holds: Callable[[], object]) -> None:
     """Returns when the condition holds; if it never does, pytest's own limit ends the test."""
     while not holds():

@@ -25,6 +25,7 @@ from real_files import (
     file,
     fios_of,
     keep_the_disk_free,
+    lasting_fios_of,
     load,
     refusal,
     results,
@@ -172,11 +173,11 @@ def test_a_killed_drivebay_leaves_no_fio(file: Path) -> None:
     )
     paths = [str(Path(__file__).parent), *sys.path]
     other = subprocess.Popen([sys.executable, "-c", program, str(file), *paths])
-    wait_until(lambda: fios_of(other.pid))
-    time.sleep(1)
-    assert fios_of(other.pid)
-    other.send_signal(signal.SIGKILL)
-    other.wait()
+    try:
+        lasting_fios_of(other.pid)
+    finally:
+        other.kill()
+        other.wait()
     wait_until(lambda: not fios_of(other.pid))
 
 
@@ -191,9 +192,7 @@ def test_a_fio_stopped_by_others_gives_an_error_not_a_result(file: Path) -> None
 
     worker = threading.Thread(target=work)
     worker.start()
-    wait_until(lambda: fios_of(os.getpid()))
-    time.sleep(1)
-    for pid in fios_of(os.getpid()):
+    for pid in lasting_fios_of(os.getpid()):
         os.kill(pid, signal.SIGTERM)
     worker.join(300)
     assert not worker.is_alive()
