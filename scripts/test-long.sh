@@ -12,6 +12,7 @@ scripts/test.sh
 eval "$(scripts/guest.sh)"
 export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
 
+step "Benchmarks, lint" cargo clippy --profile checks --locked -p drivebay-benches --benches -- -D warnings
 step "Long Rust tests" cargo test --profile checks --locked --workspace
 step "Long tests" .venv/bin/pytest -m long
 step "Files changed at random" .venv/bin/pytest tests/test_fuzzed_files.py

@@ -38,12 +38,12 @@ rust() {
         local config
         config=$(find "$PWD/target/maturin" -name 'pyo3-config-*.txt' 2>/dev/null | head -n 1)
         [ -z "$config" ] || export PYO3_CONFIG_FILE=$config PYO3_BUILD_EXTENSION_MODULE=1
-        step "Rust lint" cargo clippy --profile checks --locked --workspace --all-targets -- -D warnings
+        step "Rust lint" cargo clippy --profile checks --locked --workspace --exclude drivebay-benches --all-targets -- -D warnings
     else
         say "Rust lint: skipped, as cargo clippy is missing (rustup component add clippy)"
     fi
     # Not the examples, which clippy has checked, nor the border, which has no Rust tests of its own.
-    step "Rust tests" cargo test --profile checks --locked --workspace --exclude drivebay-py --lib --bins --tests
+    step "Rust tests" cargo test --profile checks --locked --workspace --exclude drivebay-py --exclude drivebay-benches --lib --bins --tests
 }
 
 python() {

@@ -5,6 +5,7 @@ Needs fio (`make test` installs it).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -90,10 +91,10 @@ def test_a_file_that_others_write_is_refused(file: Path) -> None:
 def test_two_reviews_cannot_have_the_same_file(file: Path) -> None:
     first, second = FioTarget(file), FioTarget(file)
     test = a_test(("run", load()))
-    first.run_test(test, seed=1, progress=Progress())
-    with pytest.raises(UserError, match="is being tested by another drivebay"):
-        second.run_test(test, seed=1, progress=Progress())
-    first.close()
+    with contextlib.closing(first):
+        first.run_test(test, seed=1, progress=Progress())
+        with pytest.raises(UserError, match="is being tested by another drivebay"):
+            second.run_test(test, seed=1, progress=Progress())
     second.run_test(test, seed=1, progress=Progress())
     second.close()
 

@@ -723,7 +723,10 @@ impl Flash {
             let buffer = &self.buffers[stream];
             buffer.known().filter(|&page| !buffer.survives(page, at, &self.nand)).collect()
         });
+        let free = self.ftl.free_pages();
         let lost_pages = self.ftl.lose(&lost);
+        // Rows that were begun are not gone on with: collection makes up for them as for padding.
+        self.padding += free.saturating_sub(self.ftl.free_pages());
         for stream in 0..STREAMS {
             self.buffers[stream].restart(self.ftl.next_page(stream));
         }

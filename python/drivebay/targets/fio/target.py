@@ -100,6 +100,7 @@ class FioTarget:
         """Raise if these tests must not or cannot run here; writes nothing."""
         if self._handle is None:
             _wait_for_orphans()
+            target_device.refuse_if_held(self._target)  # else its use would be told as a stranger's
             writes = any(_writes(test) for test in tests)
             target_device.check(self._target, permission=self._permission, will_write=writes)
             if self._no_wait:  # before there is a result folder

@@ -286,7 +286,10 @@ def refuse_if_held(target: TargetDevice) -> None:
     """Raise at once if another drivebay has this very file or device; nothing is kept open."""
     if target.device is not None:
         return  # found out by inspecting it: an exclusive open
-    fd = os.open(target.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fd = os.open(target.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return  # found out and told by the other checks
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

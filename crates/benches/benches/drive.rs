@@ -1,4 +1,4 @@
-//! The hot paths, one by one and end to end: `cargo bench -p drivebay-run`.
+//! The hot paths, one by one and end to end: `cargo bench -p drivebay-benches`.
 //!
 //! Machines are noisy: compare numbers of one run with each other, never with yesterday's.
 
