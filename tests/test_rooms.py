@@ -59,6 +59,7 @@ RUST_ROOMS: dict[str, set[str]] = {
     "wire": set(),
     "serve": {"wire", "run", "drive", "units"},
     "py": {"run", "replay", "serve", "drive", "trace", "units"},
+    "benches": {"run", "drive", "trace", "units"},
 }
 
 # The virtual drive's model knows no wall clock, sockets or files of its own.
