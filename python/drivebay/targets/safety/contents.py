@@ -223,15 +223,16 @@ class KeptMark:
     def __init__(self, fd: int, path: str) -> None:
         self._fd, self._path = fd, path
         self._over = threading.Event()
+        # Before the note: what changes after it is noted, however late the thread starts.
+        self._noted = os.fstat(fd).st_mtime_ns
         self._thread = threading.Thread(target=self._keep, daemon=True)
         mark_own(fd, path, being_written=True)
         self._thread.start()
 
     def _keep(self) -> None:
-        noted = os.fstat(self._fd).st_mtime_ns
         while not self._over.wait(MARK_EVERY_S):
-            if (now := os.fstat(self._fd).st_mtime_ns) != noted:
-                noted = now
+            if (now := os.fstat(self._fd).st_mtime_ns) != self._noted:
+                self._noted = now
                 mark_own(self._fd, self._path, being_written=True)
 
     def close(self) -> None:
