@@ -2,7 +2,8 @@
 //!
 //! Model: for each page that the host writes one must be given back. A victim with a share u of valid
 //! pages gives 1 - u of its pages for u copied, so this takes u / (1 - u) copies. That balance is
-//! multiplied by a gain: below one while more than the target is free, above one below it, by the distance from the target.
+//! multiplied by a gain: below one while more than the target is free, above one below it, by the distance
+//! from the target.
 //! So free space settles at the target, and write amplification is what the victims there hold: policy,
 //! spare space and load decide it, no count of pages. Per page that the host writes, collection takes no
 //! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
