@@ -1,14 +1,16 @@
 //! Requests on their way to the flash core, in the order of arrival.
 //!
 //! Those that come straight from the host core keep their order, and so do those whose data passes the
-//! write path first: two queues, merged by time.
+//! write path first: two queues, merged by time. A half-duplex controller's arbiter chooses between them.
 
 use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
+use crate::arbiter::{Arbiter, Head};
 use crate::io::{Io, NextCommand, Op};
 use crate::persist::{StateError, ensure, persist};
+use crate::spec::Spec;
 use crate::stage::Stages;
 use crate::timeline::NEVER;
 
@@ -41,29 +43,40 @@ const WITH_DATA: usize = 1;
 /// Requests on their way.
 pub struct CommandQueue {
     queues: [VecDeque<QueuedRequest>; 2],
-    /// When the first of each queue arrives.
+    /// When the first of each queue arrives; with an arbiter, when the one that it chooses goes on.
     arrivals: [Nanos; 2],
+    arbiter: Option<Box<Arbiter>>,
 }
 
-persist!(CommandQueue: queues; given: arrivals);
-
-impl Default for CommandQueue {
-    fn default() -> CommandQueue {
-        CommandQueue { queues: Default::default(), arrivals: [NEVER; 2] }
-    }
-}
+persist!(CommandQueue: queues, arbiter; given: arrivals);
 
 impl CommandQueue {
+    pub fn new(spec: &Spec) -> CommandQueue {
+        CommandQueue {
+            queues: Default::default(),
+            arrivals: [NEVER; 2],
+            arbiter: spec.half_duplex.map(|half| Box::new(Arbiter::new(half))),
+        }
+    }
+
+    /// Whether reads and writes are served in turns.
+    #[inline(always)]
+    pub fn is_half_duplex(&self) -> bool {
+        self.arbiter.is_some()
+    }
+
     /// When the next one arrives; the end of time if none is on its way.
     #[inline(always)]
     pub fn next_arrival(&self) -> Nanos {
         self.arrivals[DIRECT].min(self.arrivals[WITH_DATA])
     }
 
-    /// The next one. It is settled if it comes straight: only what waits for data can be passed.
+    /// The next one. It is settled if it comes straight: only what waits for data, or for its turn, can be
+    /// passed.
     pub fn next(&self) -> Option<NextCommand> {
-        let settled = self.arrivals[DIRECT] <= self.arrivals[WITH_DATA];
-        let next = self.queues[usize::from(!settled)].front()?;
+        let straight = self.arrivals[DIRECT] <= self.arrivals[WITH_DATA];
+        let next = self.queues[usize::from(!straight)].front()?;
+        let settled = straight && !self.is_half_duplex();
         Some(NextCommand { tag: next.tag, at: self.next_arrival(), settled })
     }
 
@@ -72,6 +85,9 @@ impl CommandQueue {
         let queue = if request.io.op.is_write() { WITH_DATA } else { DIRECT };
         self.arrivals[queue] = self.arrivals[queue].min(request.arrival);
         self.queues[queue].push_back(request);
+        if self.is_half_duplex() {
+            self.arbitrate();
+        }
     }
 
     /// Takes the next one; of two that arrive together the one that came straight.
@@ -83,15 +99,47 @@ impl CommandQueue {
         request
     }
 
+    /// [`CommandQueue::pop`] of a half-duplex controller; from when on the request has the data path as well.
+    #[cold]
+    pub fn grant(&mut self) -> Option<(QueuedRequest, Nanos)> {
+        let due = self.next_arrival();
+        let queue = usize::from(self.arrivals[WITH_DATA] < self.arrivals[DIRECT]);
+        let request = self.queues[queue].pop_front()?;
+        let has_data = request.io.data_bytes() > 0;
+        let begin = self.arbiter.as_mut().map_or(due, |a| a.grant(queue, has_data, due));
+        self.arbitrate();
+        Some((request, begin))
+    }
+
+    /// A request that was granted is off the data path at `at`.
+    pub fn release(&mut self, at: Nanos) {
+        self.arbiter.iter_mut().for_each(|arbiter| arbiter.release(at));
+        self.arbitrate();
+    }
+
+    #[cold]
+    fn arbitrate(&mut self) {
+        let head = |queue: &VecDeque<QueuedRequest>| match queue.front() {
+            Some(next) => Head { arrival: next.arrival, has_data: next.io.data_bytes() > 0 },
+            None => Head { arrival: NEVER, has_data: false },
+        };
+        let heads = [head(&self.queues[DIRECT]), head(&self.queues[WITH_DATA])];
+        if let Some(arbiter) = &self.arbiter {
+            self.arrivals = arbiter.due(heads);
+        }
+    }
+
     /// Works out what follows from queues that were read back.
     pub fn derive(&mut self) {
         for (arrival, queue) in self.arrivals.iter_mut().zip(&self.queues) {
             *arrival = queue.front().map_or(NEVER, |request| request.arrival);
         }
+        self.arbitrate();
     }
 
     /// Whether all requests are `allowed`, their stages add up, and each queue is in order.
     pub fn check(&self, allowed: impl Fn(Io) -> bool) -> Result<(), StateError> {
+        self.arbiter.iter().try_for_each(|arbiter| arbiter.check())?;
         for queue in &self.queues {
             for request in queue {
                 let fits = allowed(request.io) && request.submitted <= request.arrival;

@@ -1,11 +1,10 @@
-//! The controller: cores, data paths and, in a half-duplex one, the arbiter between reads and writes.
+//! The controller: cores and data paths.
 //!
 //! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
 //! adds to a command is booked as throttling.
 
 use drivebay_units::Nanos;
 
-use crate::arbiter::Arbiter;
 use crate::flash_core::FlashCore;
 use crate::persist::{StateError, persist};
 use crate::spec::{Costs, Spec, transfer};
@@ -24,10 +23,9 @@ pub struct Controller {
     /// From flash to the link, or the limit that heat sets.
     read_path: Fifo,
     flash_core: FlashCore,
-    arbiter: Option<Box<Arbiter>>,
 }
 
-persist!(Controller: host_core, write_path, read_path, flash_core, arbiter; given: costs, nominal);
+persist!(Controller: host_core, write_path, read_path, flash_core; given: costs, nominal);
 
 impl Controller {
     pub fn new(spec: &Spec) -> Controller {
@@ -39,7 +37,6 @@ impl Controller {
             write_path: Fifo::default(),
             read_path: Fifo::default(),
             flash_core: FlashCore::new(),
-            arbiter: spec.turnaround.map(|turnaround| Box::new(Arbiter::new(turnaround))),
         }
     }
 
@@ -139,17 +136,6 @@ impl Controller {
         let stage = if limit > nominal { Stage::Throttle } else { Stage::Firmware };
         stages.add(stage, begin.since(from));
         begin
-    }
-
-    /// The arbiter of a half-duplex controller.
-    #[inline(always)]
-    pub fn arbiter(&mut self) -> Option<&mut Arbiter> {
-        self.arbiter.as_deref_mut()
-    }
-
-    #[inline(always)]
-    pub fn is_half_duplex(&self) -> bool {
-        self.arbiter.is_some()
     }
 }
 

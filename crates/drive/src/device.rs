@@ -119,7 +119,7 @@ impl Device {
             host_interface: HostInterface::new(&spec),
             link: Link::new(&spec),
             controller: Controller::new(&spec),
-            queue: CommandQueue::default(),
+            queue: CommandQueue::new(&spec),
             flash: Flash::new(&spec, &rng, memory)?,
             gc: Gc::new(&spec),
             slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
@@ -256,11 +256,12 @@ impl Device {
         self.check(io)?;
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
-        if request.arrival <= until && self.next_arrival() == NEVER {
+        let at_once = request.arrival <= until && self.next_arrival() == NEVER;
+        if at_once && !self.queue.is_half_duplex() {
             return self.serve_request(request).map(Some);
         }
         self.queue.push(request);
-        Ok(None)
+        if at_once && self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -312,7 +313,7 @@ impl Device {
         let issued = self.host_interface.fetch(&mut self.link, now, awake);
         stages.add(Stage::Link, issued.since(awake));
         let fetched = self.controller.run_host_core(issued, &mut stages);
-        let moves_now = io.op.is_write() && !self.controller.is_half_duplex();
+        let moves_now = io.op.is_write() && !self.queue.is_half_duplex();
         let arrival = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
         QueuedRequest { arrival, tag, io, submitted: at, stages }
     }
@@ -341,24 +342,33 @@ impl Device {
     /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
     pub fn serve(&mut self) -> Result<Completion, DeviceError> {
-        let request = self.queue.pop().expect("a request was accepted and not yet served");
+        const NONE: &str = "a request was accepted and not yet served";
+        if self.queue.is_half_duplex() {
+            let (request, begin) = self.queue.grant().expect(NONE);
+            return self.serve_half_duplex(request, begin);
+        }
+        let request = self.queue.pop().expect(NONE);
         self.serve_request(request)
     }
 
     #[inline(always)]
     fn serve_request(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
-        let QueuedRequest { arrival, tag, io, submitted, mut stages } = request;
+        let QueuedRequest { arrival, io, mut stages, .. } = request;
         let ready = match io.op {
             Op::Flush => self.flush(arrival, &mut stages),
             _ if self.flash.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
-            Op::Read | Op::Write | Op::WriteFua if self.controller.is_half_duplex() => {
-                self.serve_half_duplex(arrival, io, &mut stages)?
-            }
             Op::Read => self.read(arrival, io, &mut stages),
             Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
             Op::Trim => self.trim(arrival, io, &mut stages),
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
         };
+        Ok(self.complete(request, ready, stages))
+    }
+
+    /// The completion of a request that the drive is done with at `ready`.
+    #[inline(always)]
+    fn complete(&mut self, request: QueuedRequest, ready: Nanos, mut stages: Stages) -> Completion {
+        let QueuedRequest { tag, io, submitted, .. } = request;
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);
         stages.add(Stage::Link, posted.since(ready));
@@ -367,7 +377,7 @@ impl Device {
         self.log.complete(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
         let media_error = self.flash.take_media_error();
-        Ok(Completion { tag, io, submitted, done, stages, media_error })
+        Completion { tag, io, submitted, done, stages, media_error }
     }
 
     /// Refuses what does not lie on the drive, or no command can carry.
@@ -397,27 +407,28 @@ impl Device {
         Ok(())
     }
 
-    /// Serves a read or a write of a half-duplex controller.
+    /// Serves a request of a half-duplex controller, which goes on at `begin`.
     #[cold]
     fn serve_half_duplex(
         &mut self,
-        from: Nanos,
-        io: Io,
-        stages: &mut Stages,
-    ) -> Result<Nanos, DeviceError> {
-        let is_write = io.op.is_write();
-        let begin = self.controller.arbiter().map_or(from, |arbiter| arbiter.grant(is_write, from));
-        stages.add(Stage::Firmware, begin.since(from));
-        let end = if is_write {
-            let arrived = self.receive(begin, io, stages);
-            self.write(arrived, io, stages)?
+        request: QueuedRequest,
+        begin: Nanos,
+    ) -> Result<Completion, DeviceError> {
+        let QueuedRequest { arrival, io, mut stages, .. } = request;
+        stages.add(Stage::Firmware, begin.since(arrival));
+        let refused = self.flash.is_read_only() && io.op.is_write();
+        if io.op == Op::Read {
+            let ready = self.read(begin, io, &mut stages);
+            self.queue.release(ready);
+            Ok(self.complete(request, ready, stages))
         } else {
-            self.read(begin, io, stages)
-        };
-        if let Some(arbiter) = self.controller.arbiter() {
-            arbiter.release(end);
+            let mut arrival = begin;
+            if io.op.is_write() && !refused {
+                arrival = self.receive(begin, io, &mut stages);
+                self.queue.release(arrival);
+            }
+            self.serve_request(QueuedRequest { arrival, stages, ..request })
         }
-        Ok(end)
     }
 
     /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.

@@ -70,10 +70,12 @@ pub struct Flash {
     /// Of these, those that garbage collection has not made up for.
     padding: u64,
     journal: Option<Box<MapJournal>>,
+    /// Partly written pages in the buffers are whole by then; programs wait for it.
+    merged: Nanos,
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map_cache, now, dies_floor, read_only, media_error,
-    padded_pages, padding, journal; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
+    padded_pages, padding, journal, merged; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -105,6 +107,7 @@ impl Flash {
             padded_pages: 0,
             padding: 0,
             journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
+            merged: Nanos::ZERO,
             ftl,
         })
     }
@@ -247,7 +250,13 @@ impl Flash {
 
     #[inline(never)]
     fn program(&mut self, stream: usize, program: Program) {
-        self.deferred.push(stream, program);
+        let at = program.at.max(self.merged);
+        self.deferred.push(stream, Program { at, ..program });
+    }
+
+    /// The rest of a partly written page comes from flash at `at`.
+    pub fn merge(&mut self, at: Nanos) {
+        self.merged = self.merged.max(at);
     }
 
     /// When a stream's next place in the buffer will be free.
@@ -732,7 +741,7 @@ impl Flash {
         }
         self.nand.power_cut();
         self.deferred = DeferredQueue::default();
-        self.dies_floor = Nanos::ZERO;
+        (self.dies_floor, self.merged) = (Nanos::ZERO, Nanos::ZERO);
         lost_pages
     }
 

@@ -88,7 +88,11 @@ impl Case {
         let mut profile = flash(profile, &mut draw, kind, depth * block_pages);
         if kind.half_duplex {
             let turnaround = draw.between("turnaround", 0, 200) as f64;
-            profile = profile.with("controller.turnaround_us", turnaround);
+            let wait = draw.one_of("batch_wait", [100, 1000, 10_000]) as f64;
+            profile = profile
+                .with("controller.half_duplex.turnaround_us", turnaround)
+                .with("controller.half_duplex.batch_wait_us", wait)
+                .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
         profile = host(profile, &mut draw);
         Case { seed, kind, profile, block_pages, depth: depth as usize, text: draw.text }

@@ -51,7 +51,11 @@ fn profiles() -> Vec<Profile> {
             .slc_cache([0.6, 1.0, 0.6], "fold", 0.5)
             .set("slc_cache.fold_after_ms", 1.0)
             .wearing(),
-        base().with("gc.host_frontiers", "by-lifespan").with("controller.turnaround_us", 100.0),
+        base()
+            .with("gc.host_frontiers", "by-lifespan")
+            .with("controller.half_duplex.turnaround_us", 100.0)
+            .with("controller.half_duplex.batch_commands", 3)
+            .with("controller.half_duplex.batch_wait_us", 300.0),
     ]
 }
 
@@ -221,6 +225,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (8, vec![46679, 48677, 46748, 46679, 48640, 48264])
+        (9, vec![46687, 48685, 46756, 46687, 48648, 48291])
     );
 }

@@ -49,7 +49,7 @@ impl Device {
     pub fn power_cut(&mut self, at: Nanos) -> Recovery {
         debug_assert!(at >= self.now(), "time does not go back");
         let lost_pages = self.flash.power_cut(at);
-        self.queue = CommandQueue::default();
+        self.queue = CommandQueue::new(&self.spec);
         self.host_interface = HostInterface::new(&self.spec);
         self.link.power_cut();
         let pages = u64::from(self.spec.streams()) * u64::from(self.spec.geometry.pages_per_die());

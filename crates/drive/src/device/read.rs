@@ -169,7 +169,7 @@ pub(super) fn touched(io: Io) -> (Lpn, Lpn) {
 
 /// Books the waits of a fetch.
 #[inline(always)]
-pub(super) fn add_parts(stages: &mut Stages, [die, array, channel]: ReadParts) {
+fn add_parts(stages: &mut Stages, [die, array, channel]: ReadParts) {
     stages.add(Stage::Die, die);
     stages.add(Stage::Nand, array);
     stages.add(Stage::Channel, channel);

@@ -7,7 +7,7 @@
 
 use drivebay_units::{Lpn, Nanos, SECTOR_BYTES};
 
-use super::read::{add_parts, touched};
+use super::read::touched;
 use super::{Device, PAGE_SECTORS};
 use crate::io::{DeviceError, Io, Op};
 use crate::spec::{Costs, PAGE_BYTES};
@@ -33,7 +33,7 @@ impl Device {
         }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         if bytes != u64::from(count) * PAGE_BYTES {
-            clock = self.read_edges(clock, io, first, last, stages);
+            self.merge_edges(clock, io, first, last);
         }
         let stream = self.flash.ftl_mut().stream_of(first, count);
         clock = self.store(stream, clock, first, count, stages)?;
@@ -158,31 +158,19 @@ impl Device {
         Ok(may_go_on)
     }
 
-    /// Read-modify-write: the old contents of partly written first and last pages.
-    fn read_edges(
-        &mut self,
-        from: Nanos,
-        io: Io,
-        first: Lpn,
-        last: Lpn,
-        stages: &mut Stages,
-    ) -> Nanos {
+    /// Read-modify-write: the old contents of partly written first and last pages are read behind the command,
+    /// whose data is safe in the buffer; it is programmed when they have come.
+    #[cold]
+    fn merge_edges(&mut self, from: Nanos, io: Io, first: Lpn, last: Lpn) {
         let end = io.lba + u64::from(io.sectors);
         let cut_first = !io.lba.is_multiple_of(PAGE_SECTORS);
         let cut_last = !end.is_multiple_of(PAGE_SECTORS);
-        let mut latest = (from, [Nanos::ZERO; 3]);
         let edges =
             [(first, cut_first || (cut_last && first == last)), (last, cut_last && first != last)];
-        for (lpn, cut) in edges {
-            if cut {
-                let (done, parts) = self.read_pages(from, self.flash.ftl().look_up(lpn), 1);
-                if done > latest.0 {
-                    latest = (done, parts);
-                }
-            }
+        for (lpn, _) in edges.into_iter().filter(|&(_, cut)| cut) {
+            let (merged, _) = self.read_pages(from, self.flash.ftl().look_up(lpn), 1);
+            self.flash.merge(merged);
         }
-        add_parts(stages, latest.1);
-        latest.0
     }
 
     /// Flush: everything acknowledged so far goes to flash.
@@ -238,7 +226,7 @@ impl Device {
         let passed = self.write_pass(from, edges, stages);
         let mut clock = self.unmap(passed, io, stages);
         if edges > 0 {
-            clock = self.read_edges(clock, io, first, last, stages);
+            self.merge_edges(clock, io, first, last);
             for (lpn, cut) in [(first, cut_first), (last, cut_last)] {
                 if cut {
                     let stream = self.flash.ftl_mut().stream_of(lpn, 1);

@@ -3,7 +3,26 @@
 use drivebay_units::Nanos;
 
 use super::key::Number;
-use super::schema::RawSpec;
+use super::schema::{RawHalfDuplex, RawSpec};
+
+/// How a half-duplex controller shares its data path between the directions.
+#[derive(Clone, Copy, Debug)]
+pub struct HalfDuplexSpec {
+    /// From the end of the last transfer in one direction to the first in the other.
+    pub turnaround: Nanos,
+    /// Commands after which a batch ends if the other direction waits.
+    pub batch_commands: u32,
+    /// How long a batch goes on while the other direction waits.
+    pub batch_wait: Nanos,
+}
+
+pub(super) fn half_duplex(raw: &RawHalfDuplex) -> HalfDuplexSpec {
+    HalfDuplexSpec {
+        turnaround: raw.turnaround_us.micros(),
+        batch_commands: raw.batch_commands.value as u32,
+        batch_wait: raw.batch_wait_us.micros(),
+    }
+}
 
 /// What the cores and the write path cost at one throttle stage.
 #[derive(Clone, Copy, Debug, Default)]

@@ -29,11 +29,11 @@ use std::sync::Arc;
 use drivebay_units::Nanos;
 
 use crate::victim_policy::VictimPolicy;
-use key::{Key, Number, is_set};
+use key::{Key, is_set};
 
 pub use compression::Compression;
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
-pub use controller::Costs;
+pub use controller::{Costs, HalfDuplexSpec};
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
 pub use gc::{Idle, PacingSpec, Policy, WearLeveling};
@@ -66,8 +66,8 @@ pub struct Spec {
     pub host_interface: Interface,
     /// The link.
     pub link: LinkSpec,
-    /// Reads and writes are served in turns: the change from one to the other.
-    pub turnaround: Option<Nanos>,
+    /// How reads and writes share one data path, if they do.
+    pub half_duplex: Option<HalfDuplexSpec>,
     /// Geometry.
     pub geometry: Geometry,
     /// Flash timing.
@@ -189,7 +189,7 @@ impl Spec {
         Ok(Spec {
             protocol,
             queue_depth_max,
-            turnaround: raw.controller.turnaround_us.as_ref().map(Number::micros),
+            half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
             pacing: gc::pacing(&raw, &geometry),
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,

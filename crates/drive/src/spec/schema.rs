@@ -222,9 +222,19 @@ sections! {
         write_path_mb_per_s: Number = 1.0..=1e5,
         /// Data path from flash to the link; no limit of its own if left out.
         read_path_mb_per_s: Option<Number> = 1.0..=1e5,
-        /// Of a half-duplex controller, which serves reads and writes in turns: the change from one to the
-        /// other. Left out: it serves both at the same time.
-        turnaround_us: Option<Number> = MICROS,
+        /// A controller with one data path for both directions; left out: reads and writes pass at the same
+        /// time.
+        half_duplex: Option<RawHalfDuplex>,
+    }
+
+    /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of commands.
+    RawHalfDuplex {
+        /// From the end of the last transfer in one direction to the first in the other.
+        turnaround_us: Number = MICROS,
+        /// Commands after which a batch ends if the other direction waits.
+        batch_commands: Whole = 1..=65_536,
+        /// How long a batch goes on while the other direction waits.
+        batch_wait_us: Number = MICROS,
     }
 
     /// The write buffer.

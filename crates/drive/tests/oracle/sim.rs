@@ -84,13 +84,15 @@ struct Stream {
 /// A half-duplex controller: requests wait in order until it is their way's turn.
 #[derive(Default)]
 struct HalfDuplex {
-    waiting: VecDeque<Id>,
+    /// Reads and writes, and when they came.
+    waiting: [VecDeque<(Id, u64)>; 2],
     writes: bool,
-    /// When the turn began, and how many of it are served.
+    /// When the turn began, how many it has had, and how many of them are on the path.
     since: u64,
-    served: u32,
-    /// When the last of them ended, if one has.
-    ended: Option<u64>,
+    served: u64,
+    on_path: u32,
+    /// When the last of them left it, if one has.
+    left: Option<u64>,
 }
 
 /// What the flash core is doing.
@@ -241,6 +243,7 @@ impl Oracle {
             Event::Core => self.core(),
             Event::Turn => self.admit(),
             Event::DataIn(id) => {
+                self.leave_path();
                 self.core_queue.push_back(id);
                 self.core_go_on();
             }
@@ -267,8 +270,9 @@ impl Oracle {
             (INTERFACE, Job::Command(id)) => {
                 self.set(self.now + self.driver.fetch, Event::Fetched(id));
             }
-            (HOST_CORE, Job::Command(id)) if self.spec.turnaround.is_some() => {
-                self.half_duplex.waiting.push_back(id);
+            (HOST_CORE, Job::Command(id)) if self.spec.half_duplex.is_some() => {
+                let way = usize::from(self.requests[id].io.op == Op::Write);
+                self.half_duplex.waiting[way].push_back((id, self.now));
                 self.admit();
             }
             (HOST_CORE, Job::Command(id)) => self.go_on(id),
@@ -300,35 +304,48 @@ impl Oracle {
         }
     }
 
-    /// Lets those go on whose way's turn it is; turns when all of the other way have ended.
+    /// Lets those go on whose way's turn it is; turns when the path is empty and the other way waits.
     fn admit(&mut self) {
-        let turnaround = self.spec.turnaround.expect("half-duplex").0;
-        while let Some(&id) = self.half_duplex.waiting.front() {
+        let rule = self.spec.half_duplex.expect("half-duplex");
+        loop {
             let half = &mut self.half_duplex;
-            let writes = self.requests[id].io.op == Op::Write;
-            if half.writes != writes {
-                if half.served > 0 {
-                    return;
-                }
-                half.since = half.ended.map_or(0, |ended| ended + turnaround);
-                half.writes = writes;
-            }
             if self.now < half.since {
                 let since = half.since;
                 return self.set(since, Event::Turn);
             }
-            half.waiting.pop_front();
-            half.served += 1;
-            self.go_on(id);
+            let [own, other] = [half.writes, !half.writes].map(usize::from);
+            let waits =
+                half.waiting[other].front().map(|&(_, came)| self.now - came.max(half.since));
+            let closed = waits.is_some_and(|waited| {
+                half.served >= u64::from(rule.batch_commands) || waited > rule.batch_wait.0
+            });
+            if !closed && let Some((id, _)) = half.waiting[own].pop_front() {
+                half.served += 1;
+                half.on_path += 1;
+                self.go_on(id);
+            } else if waits.is_some() && half.on_path == 0 {
+                half.writes = !half.writes;
+                half.served = 0;
+                half.since = half.left.map_or(0, |left| left + rule.turnaround.0);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The data of a half-duplex controller's request is off the path.
+    fn leave_path(&mut self) {
+        if self.spec.half_duplex.is_some() {
+            self.half_duplex.on_path -= 1;
+            self.half_duplex.left = Some(self.now);
+            self.admit();
         }
     }
 
     /// The data of a request is where it goes.
     fn ended(&mut self, id: Id) {
-        if self.spec.turnaround.is_some() {
-            self.half_duplex.served -= 1;
-            self.half_duplex.ended = Some(self.now);
-            self.admit();
+        if self.requests[id].io.op == Op::Read {
+            self.leave_path();
         }
         self.set(self.now + self.driver.completion, Event::Done(id));
     }
