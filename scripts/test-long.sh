@@ -16,6 +16,7 @@ step "Benchmarks, lint" cargo clippy --profile checks --locked -p drivebay-bench
 step "Long Rust tests" cargo test --profile checks --locked --workspace
 step "Long tests" .venv/bin/pytest -m long
 step "Files changed at random" .venv/bin/pytest tests/test_fuzzed_files.py
+step "Reviews of real storage" .venv/bin/pytest tests/test_real_review.py
 if ! cargo fuzz --version >/dev/null 2>&1; then
     say "cargo-fuzz, into .tools"
     export PATH=$PWD/.tools/bin:$PATH

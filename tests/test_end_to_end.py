@@ -103,7 +103,7 @@ def test_a_virtual_review_is_the_same_bytes_however_it_is_run(tmp_path: Path) ->
 
 
 def test_the_virtual_drive_by_the_command_line(tmp_path: Path) -> None:
-    done = drivebay_command("review", SM951, "--suite", "quick", "--json", cwd=tmp_path)
+    done = drivebay_command("review", SM951, "--suite", "quick", "--quick", "--json", cwd=tmp_path)
     summary = check_summary(done, kind="virtual")
     reading = next(row for row in summary["headline"] if row["test_id"] == "random-read")
     assert reading["value"] == pytest.approx(108, rel=0.15), "MB/s, mean of QD 1, 2, 4"
