@@ -44,16 +44,9 @@ fn load(
         pattern,
         read_percent,
         block_bytes,
-        block_bytes_max: None,
-        compressible_percent: 0,
-        queue_depth: 32,
-        offsets: Default::default(),
-        streams: Default::default(),
-        queues: 1,
-        arbitration: Default::default(),
-        span_start_bytes: 0,
         span_bytes: span_bytes / block_bytes * block_bytes,
-        stop: Stop { duration_s: None, bytes: Some(ios * block_bytes), stable: None },
+        stop: Stop::after_bytes(ios * block_bytes),
+        ..Workload::default()
     }
 }
 

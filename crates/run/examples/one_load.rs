@@ -6,7 +6,7 @@
 //! the machine matter little.
 
 use drivebay_drive::{Device, Spec};
-use drivebay_run::{Arbitration, Control, Pattern, Stop, Workload, run};
+use drivebay_run::{Control, Pattern, Stop, Workload, run};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,23 +17,10 @@ fn main() {
     let spec = Spec::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
     let capacity = spec.capacity_bytes();
     let load = Workload {
-        pattern: Pattern::Random,
-        offsets: Default::default(),
-        streams: Default::default(),
         read_percent: read_percent.parse().expect("a share"),
-        block_bytes: 4096,
-        block_bytes_max: None,
-        compressible_percent: 0,
-        queue_depth: 32,
-        queues: 1,
-        arbitration: Arbitration::default(),
-        span_start_bytes: 0,
         span_bytes: capacity,
-        stop: Stop {
-            duration_s: None,
-            bytes: Some(ios.parse::<u64>().expect("a number") * 4096),
-            stable: None,
-        },
+        stop: Stop::after_bytes(ios.parse::<u64>().expect("a number") * 4096),
+        ..Workload::default()
     };
     let mut fill = load.clone();
     fill.pattern = Pattern::Sequential;

@@ -43,16 +43,9 @@ fn main() {
             pattern,
             read_percent,
             block_bytes,
-            block_bytes_max: None,
-            compressible_percent: 0,
-            queue_depth: 32,
-            offsets: Default::default(),
-            streams: Default::default(),
-            queues: 1,
-            arbitration: Default::default(),
-            span_start_bytes: 0,
             span_bytes,
             stop,
+            ..Workload::default()
         };
         let begin = std::time::Instant::now();
         let outcome = run(&mut device, &load, 1, &Control::default()).expect("a possible load");
@@ -60,13 +53,7 @@ fn main() {
         let ns = begin.elapsed().as_nanos() as f64 / commands as f64;
         println!("{commands} I/Os, {ns:.0} ns each");
     };
-    let by_time = |seconds| Stop { duration_s: Some(seconds), bytes: None, stable: None };
-    go(
-        Pattern::Sequential,
-        0,
-        131_072,
-        Stop { duration_s: None, bytes: Some(span_bytes), stable: None },
-    );
-    go(Pattern::Random, 0, 4096, by_time(if full { 3600.0 } else { 30.0 }));
-    go(Pattern::Random, read_percent, 4096, by_time(seconds));
+    go(Pattern::Sequential, 0, 131_072, Stop::after_bytes(span_bytes));
+    go(Pattern::Random, 0, 4096, Stop::after_s(if full { 3600.0 } else { 30.0 }));
+    go(Pattern::Random, read_percent, 4096, Stop::after_s(seconds));
 }

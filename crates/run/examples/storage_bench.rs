@@ -35,22 +35,10 @@ fn main() {
     if has("full") {
         let fill = Workload {
             pattern: Pattern::Sequential,
-            read_percent: 0,
             block_bytes: 131_072,
-            offsets: Default::default(),
-            streams: Default::default(),
-            block_bytes_max: None,
-            compressible_percent: 0,
-            queues: 1,
-            arbitration: Default::default(),
-            queue_depth: 32,
-            span_start_bytes: 0,
             span_bytes: span_bytes / 131_072 * 131_072,
-            stop: Stop {
-                duration_s: None,
-                bytes: Some(span_bytes / 131_072 * 131_072),
-                stable: None,
-            },
+            stop: Stop::after_bytes(span_bytes / 131_072 * 131_072),
+            ..Workload::default()
         };
         run(&mut device, &fill, 1, &Control::default()).expect("a possible load");
         device.idle_until(device.now().after(Nanos::secs(1800)));

@@ -60,7 +60,7 @@ pub struct Stable {
 }
 
 /// When a run ends; the first that happens.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stop {
     /// After this much drive time.
     pub duration_s: Option<f64>,
@@ -68,6 +68,20 @@ pub struct Stop {
     pub bytes: Option<u64>,
     /// When the rate is stable.
     pub stable: Option<Stable>,
+}
+
+impl Stop {
+    /// After `seconds` of drive time.
+    #[must_use]
+    pub fn after_s(seconds: f64) -> Stop {
+        Stop { duration_s: Some(seconds), ..Stop::default() }
+    }
+
+    /// After requests for `bytes`.
+    #[must_use]
+    pub fn after_bytes(bytes: u64) -> Stop {
+        Stop { bytes: Some(bytes), ..Stop::default() }
+    }
 }
 
 /// A closed loop of requests at a queue depth.
@@ -99,6 +113,27 @@ pub struct Workload {
     pub span_bytes: u64,
     /// When to end.
     pub stop: Stop,
+}
+
+/// Random writes of 4 KiB at queue depth 32; `span_bytes` and `stop` are still to be given.
+impl Default for Workload {
+    fn default() -> Workload {
+        Workload {
+            pattern: Pattern::Random,
+            offsets: Offsets::Uniform,
+            streams: Streams::Each,
+            read_percent: 0,
+            block_bytes: 4096,
+            block_bytes_max: None,
+            compressible_percent: 0,
+            queue_depth: 32,
+            queues: 1,
+            arbitration: Arbitration::default(),
+            span_start_bytes: 0,
+            span_bytes: 0,
+            stop: Stop::default(),
+        }
+    }
 }
 
 /// Why a workload is refused.
@@ -369,18 +404,12 @@ mod tests {
     fn load(pattern: Pattern) -> Workload {
         Workload {
             pattern,
-            offsets: Offsets::Uniform,
-            streams: Streams::Each,
             read_percent: 60,
-            block_bytes: 4096,
-            block_bytes_max: None,
-            compressible_percent: 0,
             queue_depth: 1,
-            queues: 1,
-            arbitration: Arbitration::default(),
             span_start_bytes: 4096,
             span_bytes: BLOCKS * 4096,
-            stop: Stop { duration_s: Some(1.0), bytes: None, stable: None },
+            stop: Stop::after_s(1.0),
+            ..Workload::default()
         }
     }
 

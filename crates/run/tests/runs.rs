@@ -30,17 +30,10 @@ fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64)
     Workload {
         pattern,
         read_percent,
-        block_bytes: 4096,
-        block_bytes_max: None,
-        compressible_percent: 0,
         queue_depth,
-        offsets: Default::default(),
-        streams: Default::default(),
-        queues: 1,
-        arbitration: Default::default(),
-        span_start_bytes: 0,
         span_bytes: 1 << 30,
-        stop: Stop { duration_s: Some(seconds), bytes: None, stable: None },
+        stop: Stop::after_s(seconds),
+        ..Workload::default()
     }
 }
 
@@ -99,7 +92,7 @@ fn rows_histograms_and_stages_count_the_same() {
 fn a_run_by_amount_ends_with_it() {
     let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
     load.block_bytes = 131_072;
-    load.stop = Stop { duration_s: None, bytes: Some(1 << 30), stable: None };
+    load.stop = Stop::after_bytes(1 << 30);
     let mut drive = device();
     let outcome = go(&mut drive, &load, 1);
     assert_eq!(totals(&outcome).1, (1 << 30) / 131_072);
@@ -250,7 +243,7 @@ fn a_host_limits_what_is_outstanding() {
 fn a_run_by_amount_ends_through_queues_too() {
     let mut load = through(3, 4, None);
     load.read_percent = 0;
-    load.stop = Stop { duration_s: None, bytes: Some(4096 * 10_001), stable: None };
+    load.stop = Stop::after_bytes(4096 * 10_001);
     let outcome = go(&mut nvme(&[]), &load, 1);
     assert_eq!(outcome.queues.iter().map(|q| q.ios).sum::<u64>(), 10_001);
     assert_eq!(totals(&outcome).1, 10_001);
@@ -349,7 +342,7 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
         let mut load = workload(Pattern::Random, 0, 32, 1.0);
         load.offsets = offsets;
         load.span_bytes = 40_001 * 4096;
-        load.stop = Stop { duration_s: None, bytes: Some(passes * load.span_bytes), stable: None };
+        load.stop = Stop::after_bytes(passes * load.span_bytes);
         let mut drive = device();
         go(&mut drive, &load, 1);
         drive.ftl().mapped()
@@ -363,7 +356,7 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
 #[test]
 fn a_discard_unmaps_its_stretch_and_nothing_else() {
     let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
-    load.stop = Stop { duration_s: None, bytes: Some(load.span_bytes), stable: None };
+    load.stop = Stop::after_bytes(load.span_bytes);
     let mut drive = device();
     go(&mut drive, &load, 1);
     let (pages, before) = (load.span_bytes / 4096, drive.now());
@@ -383,7 +376,7 @@ fn large_requests_are_cut_by_the_host() {
     const MIB: u64 = 1 << 20;
     let load = |block: u64, depth| Workload {
         block_bytes: block,
-        stop: Stop { duration_s: None, bytes: Some(512 * MIB), stable: None },
+        stop: Stop::after_bytes(512 * MIB),
         ..workload(Pattern::Sequential, 100, depth, 1.0)
     };
     let rate = |outcome: &Outcome| {

@@ -5,7 +5,7 @@
 //! spare flash free, so that the policy, not the pace of collection, decides what is copied.
 
 use drivebay_drive::{Device, Spec, whole_profile};
-use drivebay_run::{Control, Offsets, Outcome, Pattern, Stop, Workload, run};
+use drivebay_run::{Control, Outcome, Pattern, Stop, Workload, run};
 
 const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 const PROFILE: &str = include_str!("../../../drives/sm951-ahci-512.toml");
@@ -38,18 +38,12 @@ pub fn spec(policy: &str) -> Spec {
 fn load(pattern: Pattern, block_bytes: u64, start: u64, span_bytes: u64, bytes: u64) -> Workload {
     Workload {
         pattern,
-        offsets: Offsets::Uniform,
-        streams: Default::default(),
         read_percent: 0,
         block_bytes,
-        block_bytes_max: None,
-        compressible_percent: 0,
-        queue_depth: 32,
-        queues: 1,
-        arbitration: Default::default(),
         span_start_bytes: start,
         span_bytes: span_bytes / block_bytes * block_bytes,
-        stop: Stop { duration_s: None, bytes: Some(bytes), stable: None },
+        stop: Stop::after_bytes(bytes),
+        ..Workload::default()
     }
 }
 
