@@ -9,12 +9,13 @@ use drivebay_units::Nanos;
 use serde::Deserialize;
 
 /// How the server meets the model's times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
     /// Sleeps until a completion is due: light on the processor, tens of microseconds late.
     Sleep,
     /// Sleeps until shortly before, then polls.
+    #[default]
     Hybrid,
     /// Polls always: one processor core is busy.
     Spin,

@@ -2,6 +2,7 @@
 
 pub mod ahci;
 pub mod nbd;
+pub mod pci;
 
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::{Completion, Engine, Op, Pace, Request, SessionId, Store};
