@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 __all__ = [
     "Control",
     "Counters",
+    "Fault",
     "Health",
     "Histogram",
+    "Lateness",
     "OpLatency",
+    "PowerCut",
     "Profile",
     "Progress",
     "RealReplayResult",
@@ -25,6 +28,7 @@ __all__ = [
     "ReplayResult",
     "RunResult",
     "Samples",
+    "ServeReport",
     "Server",
     "Survey",
     "TraceBatches",
@@ -86,6 +90,24 @@ class Counters:
     @property
     def throttled_s(self, /) -> float:
         """Time slowed by heat, in seconds."""
+
+@final
+class Fault:
+    """A fault to inject; which of the fields belong to a kind is checked when the drive is served."""
+    def __new__(
+        cls,
+        /,
+        *,
+        kind: Literal["read-error", "latency", "hang", "read-only", "ambient"],
+        after_s: float = 0.0,
+        after_ios: int = 0,
+        for_s: float | None = None,
+        lba: int | None = None,
+        sectors: int | None = None,
+        extra_us: int | None = None,
+        one_in: int | None = None,
+        celsius: float | None = None,
+    ) -> Fault: ...
 
 @final
 class Health:
@@ -164,6 +186,31 @@ class Histogram:
         """Least latency of each bin, in nanoseconds."""
 
 @final
+class Lateness:
+    """Lateness of completions, microseconds; zeros if the server is not paced."""
+    @property
+    def answers(self, /) -> int:
+        """Number of completions."""
+    @property
+    def late(self, /) -> int:
+        """Number of completions later than `late_from_us`."""
+    @property
+    def late_from_us(self, /) -> float:
+        """Lateness from which a completion counts as late."""
+    @property
+    def us_max(self, /) -> float:
+        """Maximum."""
+    @property
+    def us_p50(self, /) -> float:
+        """Median."""
+    @property
+    def us_p99(self, /) -> float:
+        """99th percentile."""
+    @property
+    def us_p999(self, /) -> float:
+        """99.9th percentile."""
+
+@final
 class OpLatency:
     """The requests of one kind in a replay on a real drive."""
     @property
@@ -175,6 +222,19 @@ class OpLatency:
     @property
     def service(self, /) -> Histogram:
         """The drive's own share of them, from when a request was issued."""
+
+@final
+class PowerCut:
+    """What a power cut did."""
+    @property
+    def at_ns(self, /) -> int:
+        """When, since the server started, on the drive's clock."""
+    @property
+    def lost_bytes(self, /) -> int:
+        """Bytes whose newest content was lost."""
+    @property
+    def ready_after_ns(self, /) -> int:
+        """How long the drive took to become ready."""
 
 @final
 class Profile:
@@ -525,17 +585,90 @@ class Samples:
         """First byte."""
 
 @final
-class Server:
-    """A drive that is served; see `_core.pyi`."""
-    def __new__(cls, /, profile: Profile, seed: SupportsIndex, options_json: str) -> Server: ...
+class ServeReport:
+    """Figures of a served drive since the server started."""
     @property
-    def addresses(self, /) -> list[str]: ...
-    def run(self, /) -> str:
+    def bytes_read(self, /) -> int:
+        """Bytes that hosts read."""
+    @property
+    def bytes_written(self, /) -> int:
+        """Bytes that hosts wrote."""
+    @property
+    def drive_s(self, /) -> float:
+        """The drive's time."""
+    @property
+    def elapsed_s(self, /) -> float:
+        """Wall time."""
+    def json(self, /) -> str:
+        """The same as one line of JSON, as the control socket answers it."""
+    @property
+    def last_power_cut(self, /) -> PowerCut | None:
+        """The last of them."""
+    @property
+    def lateness(self, /) -> Lateness:
+        """How late the completions were."""
+    @property
+    def losable_bytes(self, /) -> int:
+        """Bytes that a power cut would take now, at most."""
+    @property
+    def outstanding(self, /) -> int:
+        """Commands in flight."""
+    @property
+    def power_cuts(self, /) -> int:
+        """Number of power cuts."""
+    @property
+    def requests(self, /) -> int:
+        """Requests of all hosts."""
+    @property
+    def temperature_c(self, /) -> float:
+        """The drive's sensor, degrees Celsius."""
+    @property
+    def throttle_stage(self, /) -> int:
+        """Throttle stage, 0 for none."""
+    @property
+    def waf(self, /) -> float:
+        """Write amplification; zero before the first write."""
+
+@final
+class Server:
+    """
+    A drive that listens from the moment this is made, and answers while `run` runs.
+
+    `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
+    `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
+    """
+    def __new__(
+        cls,
+        /,
+        profile: Profile,
+        *,
+        seed: int,
+        name: str,
+        memory_max_bytes: int,
+        nbd: SupportsGetItem[int, str] = ...,
+        nvme_tcp: SupportsGetItem[int, str] = ...,
+        vfio_user: str | PathLike[str] | None = None,
+        data: str | PathLike[str] | None = None,
+        state: str | PathLike[str] | None = None,
+        pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
+        tls: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
+        control: str | None = None,
+        power_cut: str | None = None,
+        loss: Literal["all", "random", "unflushed"] = "all",
+        faults: SupportsGetItem[int, Fault] = ...,
+        serial: str | None = None,
+        nqn: str | None = None,
+        eui64: str | None = None,
+    ) -> Server: ...
+    @property
+    def addresses(self, /) -> list[str]:
+        """Where it listens."""
+    def run(self, /) -> ServeReport:
         """Serve until stopped."""
-    def status(self, /) -> str | None:
+    def status(self, /) -> ServeReport | None:
         """Figures so far; None if it does not run."""
     def stop(self, /) -> None:
-        """Answer what is under way, then end."""
+        """Complete what is under way, then end."""
 
 @final
 class Survey:

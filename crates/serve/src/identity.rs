@@ -27,8 +27,7 @@ pub struct DriveIdentity {
 }
 
 /// What of it the user gives.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct IdentityOptions {
     /// Serial number.
     pub serial: Option<String>,

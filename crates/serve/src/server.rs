@@ -7,7 +7,6 @@ use std::sync::Arc;
 use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
 use drivebay_run::snapshot::{self, SnapshotError};
 use drivebay_units::{Lpn, SECTOR_BYTES};
-use serde::Deserialize;
 
 use crate::ahci;
 use crate::channel::{Channel, Handle};
@@ -28,18 +27,15 @@ use crate::session::Session;
 use crate::store::{PowerCutLoss, Store, StoreError};
 
 /// What is served, and how.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The export's name.
     pub name: String,
     /// Where NBD clients connect: `unix:PATH` or `HOST:PORT`.
     pub nbd: Vec<String>,
     /// Where NVMe/TCP hosts connect: `HOST:PORT`.
-    #[serde(default)]
     pub nvme_tcp: Vec<String>,
     /// Where a virtual machine connects for a PCIe device: the path of a socket.
-    #[serde(default)]
     pub vfio_user: Option<PathBuf>,
     /// The file with the data; without it the data is in memory.
     pub data: Option<PathBuf>,
@@ -60,7 +56,6 @@ pub struct Options {
     /// Faults to inject.
     pub faults: Vec<Fault>,
     /// The drive's identity, as far as it is given.
-    #[serde(default)]
     pub identity: IdentityOptions,
 }
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from drivebay.cli import options
 from drivebay.cli.options import option
@@ -18,7 +19,7 @@ from drivebay.common import signals, units
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
-    from drivebay import serving
+    from drivebay import _core, serving
 
 ADDRESSES, IDENTITY, FAULTS = "Addresses", "Identity", "Power cuts and faults"
 
@@ -205,11 +206,11 @@ def serve(
         say(f"control {control}")
     say("Ctrl-C ends; kill -USR1 shows the figures so far")
     with signals.heard(server.stop), _shown_on_usr1(server):
-        figures = server.run()
+        report = server.run()
     if as_json:
-        print_json(figures)
+        print_json(json.loads(report.json()))
     else:
-        table(("figure", "value"), _rows(figures), right=(1,))
+        table(("figure", "value"), _rows(report), right=(1,))
 
 
 def _refuse_used(path: Path) -> None:
@@ -226,27 +227,26 @@ def _refuse_used(path: Path) -> None:
             )
 
 
-def _rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    lateness = figures["lateness"]
+def _rows(report: _core.ServeReport) -> list[tuple[str, str]]:
+    lateness = report.lateness
     lines = [
-        ("served for", f"{figures['elapsed_s']:.1f} s"),
-        ("requests", f"{figures['requests']:,}"),
-        ("read", units.si_bytes(figures["bytes_read"])),
-        ("written", units.si_bytes(figures["bytes_written"])),
-        ("write amplification", f"{figures['waf']:.2f}"),
-        ("temperature", f"{figures['temperature_c']:.1f} °C"),
-        ("throttle stage", str(figures["throttle_stage"])),
-        ("power cuts", str(figures["power_cuts"])),
+        ("served for", f"{report.elapsed_s:.1f} s"),
+        ("requests", f"{report.requests:,}"),
+        ("read", units.si_bytes(report.bytes_read)),
+        ("written", units.si_bytes(report.bytes_written)),
+        ("write amplification", f"{report.waf:.2f}"),
+        ("temperature", f"{report.temperature_c:.1f} °C"),
+        ("throttle stage", str(report.throttle_stage)),
+        ("power cuts", str(report.power_cuts)),
     ]
-    if lateness["answers"]:
-        late, answers = lateness["late"], lateness["answers"]
+    if lateness.answers:
         lines += [
-            ("server late, 50th percentile", f"{lateness['us_p50']:.1f} us"),
-            ("server late, 99th percentile", f"{lateness['us_p99']:.1f} us"),
-            ("server late, 99.9th percentile", f"{lateness['us_p999']:.1f} us"),
+            ("server late, 50th percentile", f"{lateness.us_p50:.1f} us"),
+            ("server late, 99th percentile", f"{lateness.us_p99:.1f} us"),
+            ("server late, 99.9th percentile", f"{lateness.us_p999:.1f} us"),
             (
-                f"not served in time (over {lateness['late_from_us']:.0f} us)",
-                f"{late:,} ({late / answers:.2%})",
+                f"not served in time (over {lateness.late_from_us:.0f} us)",
+                f"{lateness.late:,} ({lateness.late / lateness.answers:.2%})",
             ),
         ]
     return lines
@@ -255,11 +255,10 @@ def _rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 @contextlib.contextmanager
 def _shown_on_usr1(server: serving.Server) -> Iterator[None]:
     """Inside, SIGUSR1 prints the figures so far to stderr."""
-    import json
 
     def tell(_number: int, _frame: FrameType | None) -> None:
-        if (figures := server.status()) is not None:
-            say(json.dumps(figures))
+        if (report := server.status()) is not None:
+            say(report.json())
 
     before = signal.signal(signal.SIGUSR1, tell)
     try:

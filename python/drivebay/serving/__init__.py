@@ -1,12 +1,11 @@
 """Serving: a virtual drive attached to real hosts, in real time, until somebody stops it.
 
-Turns a profile and options into a running server of the core, and its figures into data. This room
+Turns a profile and options into a running server of the core. This room
 must not know how a request is served, nor how anything is printed.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -71,51 +70,43 @@ class Server:
     """
 
     def __init__(self, profile: Profile, options: Options, *, seed: int = 1) -> None:
-        memory_max_bytes = options.memory_max_bytes or available_bytes() // 2
-        given = {
-            "name": profile.name,
-            "nbd": options.nbd,
-            "nvme_tcp": options.nvme_tcp,
-            "vfio_user": None if options.vfio_user is None else str(options.vfio_user),
-            "data": None if options.data is None else str(options.data),
-            "state": None if options.state is None else str(options.state),
-            "memory_max_bytes": memory_max_bytes,
-            "pace": options.pace,
-            "tls": None if options.tls is None else [str(path) for path in options.tls],
-            "control": options.control,
-            "power_cut": options.power_cut,
-            "loss": options.loss,
-            "faults": [] if options.faults is None else _script(options.faults),
-            "identity": {
-                "serial": options.serial,
-                "nqn": options.nqn,
-                "eui64": options.eui64,
-            },
-        }
-        self._core = _core.Server(profile.core, seed, json.dumps(given))
+        self._core = _core.Server(
+            profile.core,
+            seed=seed,
+            name=profile.name,
+            memory_max_bytes=options.memory_max_bytes or available_bytes() // 2,
+            nbd=options.nbd,
+            nvme_tcp=options.nvme_tcp,
+            vfio_user=options.vfio_user,
+            data=options.data,
+            state=options.state,
+            pace=options.pace,
+            tls=options.tls,
+            control=options.control,
+            power_cut=options.power_cut,
+            loss=options.loss,
+            faults=() if options.faults is None else _script(options.faults),
+            serial=options.serial,
+            nqn=options.nqn,
+            eui64=options.eui64,
+        )
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> _core.ServeReport:
         """Serves until `stop` is called or a signal comes; returns the last `status`."""
-        return _figures(self._core.run())
+        return self._core.run()
 
     def stop(self) -> None:
-        """Answers what is under way, then ends; from any thread or signal handler."""
+        """Completes what is under way, then ends; from any thread or signal handler."""
         self._core.stop()
 
-    def status(self) -> dict[str, Any] | None:
+    def status(self) -> _core.ServeReport | None:
         """Figures since the start, while it runs: see docs/concepts/serving.md; else None."""
-        text = self._core.status()
-        return None if text is None else _figures(text)
+        return self._core.status()
 
 
-def _figures(text: str) -> dict[str, Any]:
-    figures: dict[str, Any] = json.loads(text)
-    return figures
-
-
-def _script(path: Path) -> list[Any]:
-    """The faults of a script; the core checks each."""
+def _script(path: Path) -> list[_core.Fault]:
+    """The faults of a script."""
     example = '[[fault]], kind = "hang", after_s = 10.0, for_s = 5.0'
     try:
         script = documents.toml(documents.read(path))
@@ -126,6 +117,15 @@ def _script(path: Path) -> list[Any]:
             f"--faults: {path} cannot be read: {problem.strerror}", f"ls -l {path}"
         ) from None
     faults = script.pop("fault", [])
-    if script or not isinstance(faults, list):
+    if script or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
         raise UserError(f"--faults: {path} must hold [[fault]] tables and nothing else", example)
-    return faults
+    return [_fault(fault, f"--faults: {path}: fault {n}") for n, fault in enumerate(faults, 1)]
+
+
+def _fault(given: dict[str, Any], where: str) -> _core.Fault:
+    try:
+        return _core.Fault(**given)
+    except (TypeError, OverflowError, UserError) as problem:
+        said = problem.message if isinstance(problem, UserError) else str(problem)
+        said = said.removeprefix("Fault.__new__() ")
+        raise UserError(f"{where}: {said}", "see docs/concepts/serving.md") from None
