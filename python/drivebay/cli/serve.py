@@ -19,7 +19,7 @@ from drivebay.common import signals, units
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
-    from drivebay import _core, serving
+    from drivebay import serving
 
 ADDRESSES, IDENTITY, FAULTS = "Addresses", "Identity", "Power cuts and faults"
 
@@ -227,7 +227,7 @@ def _refuse_used(path: Path) -> None:
             )
 
 
-def _rows(report: _core.ServeReport) -> list[tuple[str, str]]:
+def _rows(report: serving.Report) -> list[tuple[str, str]]:
     lateness = report.lateness
     lines = [
         ("served for", f"{report.elapsed_s:.1f} s"),

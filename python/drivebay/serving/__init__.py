@@ -18,6 +18,7 @@ from drivebay.definitions.profiles import Profile
 
 Pace = Literal["sleep", "hybrid", "spin", "none"]
 Loss = Literal["all", "random", "unflushed"]
+Report = _core.ServeReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class Server:
         )
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
-    def run(self) -> _core.ServeReport:
+    def run(self) -> Report:
         """Serves until `stop` is called or a signal comes; returns the last `status`."""
         return self._core.run()
 
@@ -100,7 +101,7 @@ class Server:
         """Completes what is under way, then ends; from any thread or signal handler."""
         self._core.stop()
 
-    def status(self) -> _core.ServeReport | None:
+    def status(self) -> Report | None:
         """Figures since the start, while it runs: see docs/concepts/serving.md; else None."""
         return self._core.status()
 
