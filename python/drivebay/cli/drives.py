@@ -28,7 +28,7 @@ def drives(as_json: options.Json = False) -> None:
     catalog = [profiles.load(name) for name in profiles.names()]
     devices = blockdev.list_devices()
     if as_json:
-        keys = ("name", "title", "capacity_bytes", "interface")
+        keys = ("name", "title", "capacity_bytes", "interface", "stand_in")
         virtual = [{key: getattr(profile, key) for key in keys} for profile in catalog]
         print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
         return
@@ -36,6 +36,9 @@ def drives(as_json: options.Json = False) -> None:
         ("virtual drive", "capacity", "interface", "title"),
         [(p.name, units.si_bytes(p.capacity_bytes), p.interface, p.title) for p in catalog],
     )
+    for profile in catalog:
+        if profile.stand_in:
+            print(f"{profile.name} is a stand-in: {profile.stand_in}")
     print()
     if not devices:
         print("no block devices on this machine")

@@ -47,8 +47,18 @@ class Profile:
 
     @property
     def title(self) -> str:
-        """The drive's name in words."""
-        return str(self.raw["drive"]["title"])
+        """The drive's name in words; of a stand-in it says so."""
+        return f"{self.raw['drive']['title']}{' (stand-in)' if self.stand_in else ''}"
+
+    @property
+    def stand_in(self) -> str | None:
+        """Why too little is known of the drive, so that this profile only stands in for it.
+
+        >>> load("sm951-ahci-512").stand_in is None
+        True
+        """
+        why = self.raw["drive"].get("stand_in")
+        return None if why is None else str(why)
 
     @property
     def capacity_bytes(self) -> int:

@@ -148,7 +148,7 @@ class Drive(Profile):
                 f"scaled({near} / {whole})",
             )
         raw = self.resolved()
-        raw["drive"]["title"] = f"{self.title}, scaled to {exact} of its flash"
+        raw["drive"]["title"] = f"{raw['drive']['title']}, scaled to {exact} of its flash"
         sectors = Fraction(self.value("drive.capacity_sectors")) * exact
         _note(raw["drive"]["capacity_sectors"], int(sectors) // SECTOR_ALIGN * SECTOR_ALIGN, exact)
         _note(raw["nand"]["pages_per_block"], int(pages), exact)

@@ -65,10 +65,17 @@ def header(all_entries: Sequence[Entry]) -> Html:
                     ),
                     class_="meta",
                 ),
+                _stand_in(result.target),
                 class_="who",
             )
         )
     return el("header", el("p", "SSD review", class_="eyebrow"), el("h1", title), lines)
+
+
+def _stand_in(target: Mapping[str, Any]) -> Html | None:
+    """Why too little is known of a virtual drive that is called a stand-in."""
+    why = target.get("stand_in")
+    return el("p", f"A stand-in: {why}.", class_="note") if why else None
 
 
 def _host(target: Mapping[str, Any]) -> str:

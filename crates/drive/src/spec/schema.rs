@@ -95,6 +95,9 @@ sections! {
         controller: Word,
         /// Flash, in words.
         flash: Word,
+        /// Why too little is known of the drive, so that its profile is a stand-in and is called one wherever
+        /// it is shown; left out for a drive with figures of its own.
+        stand_in: Option<String>,
         /// The host of its reviews by its name in hosts/, in which it is tested unless another is asked
         /// for; none for a profile that has a `[host]` of its own.
         host: Option<String>,

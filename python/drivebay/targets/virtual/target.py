@@ -103,6 +103,7 @@ class VirtualTarget:
             "kind": self.kind,
             "name": self.name,
             "title": self._profile.title,
+            "stand_in": self._profile.stand_in,
             "model": drive["model"]["value"],
             "interface": self._profile.interface,
             "host": self._profile.raw["host"]["title"],
