@@ -10,12 +10,15 @@ import json
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import made_result
 import pytest
 
 from drivebay.analysis import published
+from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate import load_plan
@@ -101,6 +104,42 @@ def leaves(node: Any, place: str) -> Any:
         items = node.items() if isinstance(node, dict) else enumerate(node)
         for key, inner in items:
             yield from leaves(inner, f"{place}.{key}")
+
+
+HARDWARE = {
+    "nand": {"channels", "dies_per_channel", "read_us", "read_by_type_us", "program_us"},
+    "controller": {"read_path_mb_per_s", "read_command_us"},
+    "energy": {"idle_mw", "active_mw", "program_4k_uj"},
+}
+COMPARED = {
+    "samsung-850-pro-512", "samsung-840-pro-512", "sandisk-extreme-pro-480",
+    "corsair-neutron-xt-480", "plextor-m6e-512",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(COMPARED))
+def test_a_comparison_drive_has_its_own_hardware(name: str) -> None:
+    own = tomllib.loads((TOP / "drives" / f"{name}.toml").read_text())
+    for section, keys in HARDWARE.items():
+        assert keys <= set(own[section]), section
+    assert own["drive"].keys() >= {"controller", "flash"}
+
+
+def test_a_stand_in_is_called_one_wherever_it_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_ins = [drive for drive in map(catalog.load, catalog.names()) if drive.stand_in]
+    assert {drive.name for drive in stand_ins} == COMPARED - {"samsung-850-pro-512"}
+    assert run(["drives"]) == 0
+    listed = capsys.readouterr().out
+    drive = stand_ins[0]
+    assert drive.title.endswith(" (stand-in)") and drive.title in listed
+    assert f"{drive.name} is a stand-in: {drive.stand_in}" in listed
+    target = made_result.VIRTUAL | {"title": drive.title, "stand_in": drive.stand_in}
+    folder = made_result.make(tmp_path / "made", only=("random-read",), target=target)
+    assert run(["report", str(folder), "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert f"A stand-in: {drive.stand_in}." in page and drive.title in page
 
 
 def test_a_family_member_is_whole_and_differs_by_what_it_says(tmp_path: Path) -> None:

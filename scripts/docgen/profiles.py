@@ -69,7 +69,27 @@ This page is generated from the core's types. "Allowed" is what the core answers
 the example is the value of `{EXAMPLE}`, or of the first drive of the catalog that has one. A
 profile may also have `base = "NAME"`, a drive of the catalog from which it differs, and `without
 = ["section", ...]` for what it lacks of it."""
-    return {"reference/profile.md": page("Profiles of drives", introduction, body)}
+    return {
+        "reference/profile.md": page("Profiles of drives", introduction, body),
+        "reference/drives.md": _catalog(),
+    }
+
+
+def _catalog() -> str:
+    """The page of the catalog's drives and their hardware."""
+    rows = []
+    for drive in map(catalog.load, catalog.names()):
+        known = drive.raw["drive"]
+        hardware = (plain(known[key]["value"]) for key in ("controller", "flash"))
+        rows.append(
+            (code(drive.name), drive.title, drive.interface, *hardware, drive.stand_in or "")
+        )
+    introduction = """
+The virtual drives, each with its own hardware. Of a *stand-in* too little is known: the last
+column says what is missing, and every page that shows the drive calls it one. Each number is in
+`drives/NAME.toml`, with its source."""
+    head = ("Name", "Drive", "Interface", "Controller", "Flash", "Stand-in, because")
+    return page("Drives of the catalog", introduction, table(head, rows))
 
 
 def _structs() -> dict[str, tuple[str, list[Field]]]:

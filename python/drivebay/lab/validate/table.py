@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate.plan import load_plan
 from drivebay.lab.validate.verdicts import Validation, Verdict
 
@@ -54,6 +55,12 @@ def _row(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def _named(drive: str) -> str:
+    """The drive as the tables name it: a stand-in is called one."""
+    known = drive in catalog.names() and catalog.load(drive).stand_in
+    return f"{drive} (stand-in)" if known else drive
+
+
 def _printed_unit(row_id: str) -> str:
     from drivebay.analysis import published
 
@@ -73,7 +80,7 @@ def lines(validation: Validation) -> list[tuple[str, ...]]:
         verdict = "ok" if row["ok"] else "conflict" if known.conflict else "off"
         found.append(
             (
-                row["id"], row["drive"], row["test"], row["metric"], _said(row),
+                row["id"], _named(row["drive"]), row["test"], row["metric"], _said(row),
                 _number(row["reproduced"], row["unit"]), _error(row), verdict,
             )
         )  # fmt: skip
@@ -95,7 +102,7 @@ def markdown(document: Mapping[str, Any]) -> str:
         out.append(
             "| " + " | ".join(
                 _cell(text) for text in (
-                    row["id"], row["drive"], row["test"] + condition, known.published.host,
+                    row["id"], _named(row["drive"]), row["test"] + condition, known.published.host,
                     row["metric"],
                     _said(row),
                     _number(row["reproduced"], row["unit"]), _error(row),
