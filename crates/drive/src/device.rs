@@ -65,6 +65,8 @@ pub struct Counters {
     pub erases: u64,
     /// Flash pages read.
     pub page_reads: u64,
+    /// Time that the flash core has worked, nanoseconds.
+    pub core_busy_ns: u64,
     /// Energy up to the last heat step, nanojoule.
     pub energy_nj: u64,
     /// Time spent throttled, nanoseconds.
@@ -164,6 +166,7 @@ impl Device {
             slc_erases: self.ftl().slc_erases(),
             erases: work.erases,
             page_reads: work.page_reads,
+            core_busy_ns: work.core_ns,
             energy_nj: self.thermal.energy_nj(),
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),

@@ -16,6 +16,7 @@ use crate::io::DeviceError;
 use crate::map_cache::{Found, MapCache, MapTraffic};
 use crate::map_journal::MapJournal;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
+use crate::parity::Parity;
 use crate::persist::{StateError, ensure, persist};
 use crate::reliability::{Erased, Errors, Reliability};
 use crate::spec::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
@@ -72,10 +73,11 @@ pub struct Flash {
     journal: Option<Box<MapJournal>>,
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
+    parity: Option<Box<Parity>>,
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map_cache, now, dies_floor, read_only, media_error,
-    padded_pages, padding, journal, merged; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
+    padded_pages, padding, journal, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -108,6 +110,7 @@ impl Flash {
             padding: 0,
             journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
             merged: Nanos::ZERO,
+            parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             ftl,
         })
     }
@@ -140,7 +143,7 @@ impl Flash {
         self.now = now;
     }
 
-    /// Padding and map pages programmed so far, in 4 KiB pages.
+    /// Padding, parity and map pages programmed so far, in 4 KiB pages.
     pub fn overhead_pages(&self) -> u64 {
         self.padded_pages + self.map_traffic().write_backs
     }
@@ -190,6 +193,19 @@ impl Flash {
             let number = program.number - (earlier << self.geometry.die_shift);
             self.buffers[stream].give_back(number, end);
         }
+        if let Some(number) = self.parity.as_mut().and_then(|parity| parity.follow_program()) {
+            self.program_parity(program, number);
+        }
+    }
+
+    /// The next die in turn programs the parity of a stripe, in the row in which the stripe ends.
+    #[cold]
+    fn program_parity(&mut self, last: Program, number: u32) {
+        let g = &self.geometry;
+        let others = g.dies() - 1;
+        let page = last.page & !others | number & others;
+        self.nand.program(self.dies_floor, last.at, page);
+        self.padded_pages += 1 << (g.page_shift + g.plane_shift);
     }
 
     fn program_all(&mut self) {

@@ -94,7 +94,7 @@ impl Case {
                 .with("controller.half_duplex.batch_wait_us", wait)
                 .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
-        profile = host(profile, &mut draw);
+        profile = parity(host(profile, &mut draw), &mut draw);
         Case { seed, kind, profile, block_pages, depth: depth as usize, text: draw.text }
     }
 
@@ -169,6 +169,18 @@ fn host(profile: Profile, draw: &mut Draw) -> Profile {
         .set("host.slot.read_completion_bytes", draw.one_of("completion", [64, 128]) as i64)
         .set("host.slot.round_trip_us", draw.tenths("round_trip", (3, 12)))
         .with("link.read_tags", draw.one_of("read_tags", [8, 32]) as i64)
+}
+
+/// Parity on every other drive, with space of its own for it.
+fn parity(profile: Profile, draw: &mut Draw) -> Profile {
+    let stripe = draw.one_of("parity_stripe", [0, 0, 16, 64]);
+    if stripe == 0 {
+        return profile;
+    }
+    let blocks = profile.spec().raw.nand.blocks_per_plane.value;
+    profile
+        .set("nand.blocks_per_plane", (blocks + blocks.div_ceil(stripe - 1)) as i64)
+        .with("nand.parity_stripe_pages", stripe as i64)
 }
 
 /// Geometry, flash timing, buffer and spare space for so many pages outstanding.

@@ -51,23 +51,43 @@ fn sequential_write(profile: &Profile) -> f64 {
     3000.0 * 131_072.0 / end.since(warm).as_secs_f64() / 1e6
 }
 
+/// Two dies with these program times, which are the bottleneck.
+fn two_dies(times: &[f64], planes: u32) -> Profile {
+    Profile::sm951()
+        .set("nand.channels", 2)
+        .set("nand.dies_per_channel", 1)
+        .set("nand.planes", i64::from(planes))
+        .set("nand.blocks_per_plane", 600)
+        .set("nand.pages_per_block", 192)
+        .set("drive.capacity_sectors", 4_000_000)
+        .set("nand.program_us", times.to_vec())
+        .set("nand.channel_mb_per_s", 1200.0)
+        .set("write_buffer.size_kib", 1024)
+        .cool()
+}
+
+/// Of 16 programs one is parity's, and of 16 superblocks one; both are counted as written.
+#[test]
+fn parity_takes_its_share_of_programs_and_of_space() {
+    let plain = two_dies(CELLS[1].1, 2);
+    let stripes = plain.clone().with("nand.parity_stripe_pages", 16);
+    let share = sequential_write(&stripes) / sequential_write(&plain);
+    assert!((share - 15.0 / 16.0).abs() < 0.002, "{share}");
+    let usable = |profile: &Profile| profile.spec().geometry.usable_pages();
+    assert_eq!(usable(&stripes), usable(&plain) / 597 * (597 - 38));
+    let mut device = stripes.device();
+    at_depth(&mut device, 8, (0..600).map(|i| Io { op: Op::Write, lba: i * 256, sectors: 256 }));
+    let counters = device.counters();
+    let parity = counters.placed_pages - counters.host_pages;
+    assert!((1250..=1280).contains(&parity), "19,200 pages make 1,280, less the buffer: {parity}");
+}
+
 /// Dies x planes x page / mean program time; without cache programs the mean and the loading.
 #[test]
 fn sequential_writes_run_at_the_mean_program_time() {
     for (cell, times) in CELLS {
         for (planes, cached) in [(1u32, true), (2, true), (4, true), (2, false)] {
-            let profile = Profile::sm951()
-                .set("nand.channels", 2)
-                .set("nand.dies_per_channel", 1)
-                .set("nand.planes", i64::from(planes))
-                .set("nand.blocks_per_plane", 600)
-                .set("nand.pages_per_block", 192)
-                .set("drive.capacity_sectors", 4_000_000)
-                .set("nand.program_us", times.to_vec())
-                .set("nand.channel_mb_per_s", 1200.0)
-                .set("write_buffer.size_kib", 1024)
-                .cool();
-            let mut profile = profile;
+            let mut profile = two_dies(times, planes);
             let cache = profile.0["nand"]["cache_program"].as_table_mut().expect("a leaf");
             cache.insert("value".to_owned(), cached.into());
             let bytes = f64::from(planes) * 16_384.0;

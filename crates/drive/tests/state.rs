@@ -40,6 +40,7 @@ fn profiles() -> Vec<Profile> {
         wears.map_cache(8, 0, 2.0),
         base()
             .map_cache(4, 1, 2.0)
+            .with("host.ahci.interrupt_gap_us", 20.0)
             .set("gc.victim_policy", "d-choices")
             .with("gc.idle.after_ms", 1.0)
             .with("gc.idle.free_mb", 3.0),
@@ -53,6 +54,8 @@ fn profiles() -> Vec<Profile> {
             .wearing(),
         base()
             .with("gc.host_frontiers", "by-lifespan")
+            .with("nand.parity_stripe_pages", 16)
+            .set("nand.blocks_per_plane", 26)
             .with("controller.half_duplex.turnaround_us", 100.0)
             .with("controller.half_duplex.batch_commands", 3)
             .with("controller.half_duplex.batch_wait_us", 300.0),
@@ -225,6 +228,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (9, vec![46687, 48685, 46756, 46687, 48648, 48291])
+        (10, vec![46687, 48685, 47020, 46687, 48648, 49451])
     );
 }

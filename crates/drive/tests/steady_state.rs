@@ -198,9 +198,17 @@ fn amplification_falls_when_writes_turn_sequential() {
     assert!(quarters[3] < 0.5 * random, "{random}, {quarters:?}");
 }
 
-/// Random writes per second of 16 dies whose programs take so many times as long, and the amplification.
-fn rate(program_times: f64) -> (f64, f64) {
-    let mut device = Profile::sm951()
+/// What random writes in steady state come to.
+struct Steady {
+    per_s: f64,
+    amplification: f64,
+    /// Shares of the time in which each is busy: host, link, flash core, channels, dies.
+    busy: [f64; 5],
+}
+
+/// Random writes on 16 dies whose programs take so many times as long.
+fn random_writes(program_times: f64) -> Steady {
+    let profile = Profile::sm951()
         .cool()
         .set("nand.dies_per_channel", 2)
         .set("nand.blocks_per_plane", 64)
@@ -210,8 +218,8 @@ fn rate(program_times: f64) -> (f64, f64) {
         .set("nand.erase_us", 300.0)
         .set("drive.capacity_sectors", 960_000)
         .set("gc.threshold_mb", 5.0)
-        .set("gc.target_mb", 20.0)
-        .device();
+        .set("gc.target_mb", 20.0);
+    let (mut device, spec) = (profile.device(), profile.spec());
     let user = 960_000 / 8;
     one_by_one(&mut device, (0..user).map(|lpn| page(Op::Write, lpn)));
     let mut rng = Rng::new(11);
@@ -221,24 +229,60 @@ fn rate(program_times: f64) -> (f64, f64) {
     let begin = random(&mut device, 4 * user);
     let before = device.counters();
     device.idle_until(begin);
-    let end = random(&mut device, 2 * user);
+    let ns = random(&mut device, 2 * user).since(begin).0 as f64;
     let after = device.counters();
-    let placed = (after.placed_pages - before.placed_pages) as f64;
-    let hosted = (after.host_pages - before.host_pages) as f64;
-    (hosted / end.since(begin).as_secs_f64(), placed / hosted)
+    let [placed, hosted, copied, reads, erases, core] = [
+        after.placed_pages - before.placed_pages,
+        after.host_pages - before.host_pages,
+        after.copied_pages - before.copied_pages,
+        after.page_reads - before.page_reads,
+        after.erases - before.erases,
+        after.core_busy_ns - before.core_busy_ns,
+    ]
+    .map(|count| count as f64);
+    let (n, g) = (&spec.nand, &spec.geometry);
+    let dies = f64::from(g.dies());
+    let program = (n.program[0].0 + n.program[1].0) as f64 / 2.0;
+    let array = reads * n.read.0 as f64
+        + placed / f64::from(1u32 << (g.page_shift + g.plane_shift)) * program
+        + erases * dies * n.erase.0 as f64;
+    let bytes_ns = |pages: f64, fs_per_byte: u64| pages * 4096.0 * fs_per_byte as f64 / 1e6;
+    let channels = f64::from(g.channel_mask + 1);
+    let busy = [
+        hosted * spec.host.serial.0 as f64,
+        bytes_ns(hosted, spec.link.down_fs_per_byte),
+        core,
+        bytes_ns(placed + copied, n.channel_fs_per_byte) / channels,
+        array / dies,
+    ];
+    Steady {
+        per_s: hosted / ns * 1e9,
+        amplification: placed / hosted,
+        busy: busy.map(|busy| busy / ns),
+    }
 }
 
-/// 16 dies program 154,000 pages a second; the firmware copies 90,000. With programs of four times the
-/// length the dies are the limit, and the host is slowed by them; free space stands a little lower, so
-/// amplification does, too.
+/// With programs of four times the length the dies are the limit, and the host is slowed by them; free space
+/// stands a little lower, so amplification does, too. `--nocapture` prints which resource is busy how much.
 #[test]
 fn program_times_decide_when_the_dies_are_busy_and_only_then() {
-    let (usual, a) = rate(1.0);
-    assert_within(rate(0.5).0, usual, 1.0);
-    let (slow, slow_a) = rate(4.0);
-    let dies = 16.0 * 8.0 / (832e-6 * 4.0) / slow_a;
-    assert!(slow < 0.6 * usual && slow > 0.7 * dies, "{slow} of {usual}, the dies give {dies}");
-    assert_within(slow_a, a, 15.0);
+    println!("tPROG    IOPS   amplification   host   link   core   channels   dies, % busy");
+    let [usual, fast, slow] = [1.0, 0.5, 4.0].map(|times| {
+        let steady = random_writes(times);
+        let [host, link, core, channels, dies] = steady.busy.map(|share| 100.0 * share);
+        println!(
+            "x{times:<5} {:6.0}   {:13.2}   {host:4.1}   {link:4.1}   {core:4.1}   {channels:8.1}   {dies:4.1}",
+            steady.per_s, steady.amplification
+        );
+        steady
+    });
+    let [core, dies] = [2, 4];
+    assert_within(fast.per_s, usual.per_s, 1.0);
+    assert!(usual.busy[core] > 0.98 && fast.busy[core] > 0.98, "{:?}", usual.busy);
+    assert!(usual.busy[dies] < 0.8 && fast.busy[dies] < 0.5, "{:?}", usual.busy);
+    assert!(slow.per_s < 0.6 * usual.per_s, "{} of {}", slow.per_s, usual.per_s);
+    assert!(slow.busy[dies] > 0.7 && slow.busy[dies] < 1.01, "{:?}", slow.busy);
+    assert_within(slow.amplification, usual.amplification, 15.0);
 }
 
 /// Places differ in their times: percentiles have a tail, and the mean stays.

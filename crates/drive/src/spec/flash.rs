@@ -15,7 +15,7 @@ pub struct Geometry {
     pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
-    /// Bad superblocks.
+    /// Bad superblocks, and as many as parity takes the space of.
     pub bad_superblocks: u32,
     /// log2 of 4 KiB pages in a flash page.
     pub page_shift: u32,
@@ -105,6 +105,8 @@ pub struct NandTiming {
     pub channel_fs_per_byte: u64,
     /// Data of the next program moves during this one.
     pub cache_program: bool,
+    /// Flash pages of a stripe with one of parity, if there is any.
+    pub parity_stripe: Option<u32>,
     /// How places differ in their times, if they do.
     pub spread: Option<Spread>,
 }
@@ -161,11 +163,13 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
             format!("less than the flash holds: {} sectors", superblock_pages * blocks * 8);
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
+    let good = blocks - n.bad_superblocks.value;
+    let parity = n.parity_stripe_pages.as_ref().map_or(0, |stripe| good.div_ceil(stripe.value));
     Ok(Geometry {
         user_pages: (sectors / 8) as u32,
         superblock_pages: superblock_pages as u32,
         superblocks: blocks as u32,
-        bad_superblocks: n.bad_superblocks.value as u32,
+        bad_superblocks: (n.bad_superblocks.value + parity) as u32,
         page_shift: (page_kib / 4).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
@@ -192,8 +196,7 @@ pub(super) fn check_spare(
             "at least {} superblocks of {superblock_mb} MB (two frontiers, the reserve, one to gain)",
             reserve + 3
         );
-        let hint =
-            "raise nand.blocks_per_plane, lower nand.bad_superblocks, or offer less capacity";
+        let hint = "raise nand.blocks_per_plane, lower nand.bad_superblocks, leave out parity, or offer less capacity";
         return Err(SpecError::out("drive.capacity_sectors", given, allowed, hint));
     }
     Ok(())
@@ -241,6 +244,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         suspend: n.suspend_us.micros(),
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         cache_program: n.cache_program.value,
+        parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),
         spread: n.variation.as_ref().map(Spread::new),
     })
 }

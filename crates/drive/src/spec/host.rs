@@ -4,8 +4,7 @@
 //! Express", 2014): AHCI four uncacheable register reads and one queue under a lock, NVMe none of these.
 //! The driver is the one for the drive's protocol. Its part that no other command of a queue can overlap is
 //! computed: register accesses times their cost, and work under the queue's lock or on its processor.
-//! Left out: interrupts that several completions share (coalescing), which Linux and Windows do not switch
-//! on; one processor that serves several queues.
+//! Left out: one processor that serves several queues.
 
 use drivebay_units::Nanos;
 
@@ -25,6 +24,8 @@ pub struct HostSpec {
     pub serial: Nanos,
     /// From the drive's interrupt to the program.
     pub interrupt: Nanos,
+    /// Least time between two interrupts, if completions share them.
+    pub interrupt_gap: Option<Nanos>,
     /// Most submission queues with a processor each.
     pub queues_max: u32,
     /// Most commands that the driver keeps at the drive.
@@ -50,6 +51,7 @@ pub(super) fn check_host(raw: &RawSpec, protocol: Protocol) -> Result<HostSpec, 
         software: driver.software_us.micros(),
         serial: serial(driver),
         interrupt: driver.interrupt_us.micros(),
+        interrupt_gap: driver.interrupt_gap_us.as_ref().map(Number::micros),
         queues_max: host.processors.value as u32,
         outstanding_max: driver.outstanding_max.as_ref().map_or(65_536, |most| most.value) as u32,
         transfer_max: kib.min(own_kib) as u32 * 2,

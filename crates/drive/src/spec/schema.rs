@@ -149,6 +149,9 @@ sections! {
         register_write_us: Number = MICROS,
         /// From the device's interrupt to the program that waits; a driver that polls has less.
         interrupt_us: Number = MICROS,
+        /// Least time between two interrupts: completions meanwhile share the next (coalescing); none if left
+        /// out, as Linux and Windows leave it.
+        interrupt_gap_us: Option<Number> = MICROS,
         /// Most commands that the driver keeps at the drive; as many as the interface if left out.
         outstanding_max: Option<Whole> = 1..=65_536,
         /// Most data of one command; 1,280 KiB if left out, to which Linux's block layer cuts requests. The
@@ -262,6 +265,9 @@ sections! {
         pages_per_block: Whole = 2..=1 << 14,
         /// Bytes of a page: 4, 8, 16 or 32 KiB.
         page_kib: Whole = power_of_two(64),
+        /// Flash pages of a stripe across the dies, of which one holds the parity of the others (RAIN); no parity
+        /// if left out.
+        parity_stripe_pages: Option<Whole> = 2..=4096,
         /// Superblocks lost to bad blocks.
         bad_superblocks: Whole,
         /// tR.

@@ -78,6 +78,12 @@ impl<J: Copy> Die<J> {
         self.go_on(now, wishes);
     }
 
+    /// A program of what nobody waits for.
+    pub fn program_parity(&mut self, now: u64, len: u64, wishes: &mut Vec<Wish<J>>) {
+        self.writes.push_back(Write { len, pages: None, loaded: false });
+        self.go_on(now, wishes);
+    }
+
     pub fn erase(&mut self, now: u64, len: u64, wishes: &mut Vec<Wish<J>>) {
         self.writes.push_back(Write { len, pages: None, loaded: true });
         self.go_on(now, wishes);

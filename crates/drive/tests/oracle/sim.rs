@@ -131,6 +131,8 @@ pub struct Oracle {
     /// Up to when the core time of collection is booked.
     collect_since: u64,
     variation: Option<Variation>,
+    /// Programs of data so far.
+    programs: u32,
     done: Vec<(Id, u64)>,
     /// What must be safe before superblocks are erased ahead.
     erase_later: Vec<(u32, [u64; 2])>,
@@ -187,6 +189,7 @@ impl Oracle {
             variation: n
                 .spread
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
+            programs: 0,
             done: Vec::new(),
             erase_later: Vec::new(),
             spec,
@@ -471,10 +474,18 @@ impl Oracle {
             given[(number - plane * u64::from(dies)) as usize] = true;
         }
         let types = self.spec.nand.page_types;
-        let len =
-            self.of_page(page, self.spec.nand.program[(page / dies / planes % types) as usize]);
+        let usual = self.spec.nand.program[(page / dies / planes % types) as usize];
+        let len = self.of_page(page, usual);
         let die = (page % dies) as usize;
         self.with_die(die, |d, now, w| d.program(now, len, (stream, number), w));
+        self.programs += 1;
+        if let Some(stripe) = self.spec.nand.parity_stripe
+            && self.programs.is_multiple_of(stripe - 1)
+        {
+            let die = self.programs / (stripe - 1) % dies;
+            let len = self.of_page(page / dies * dies + die, usual);
+            self.with_die(die as usize, |d, now, w| d.program_parity(now, len, w));
+        }
     }
 
     /// Time of a read or program of a flash page that usually takes `len`.
