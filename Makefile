@@ -14,7 +14,7 @@ setup: ## everything the program needs: .venv with its packages and the Rust cor
 review: setup ## the whole review of the virtual Samsung SM951 (REVIEW=... ARGS=... to change it)
 	@.venv/bin/drivebay review $(REVIEW) $(ARGS)
 
-test: ## what finds a mistake in a change, as CI runs it: a quarter of an hour
+test: ## what finds a mistake in a change, as CI runs it: about ten minutes
 	@PYTHON="$(PYTHON)" scripts/test.sh
 
 test-long: ## that, and fuzzing, guests in QEMU, hundreds of power cuts and kills, all of the validation: hours

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks of `make test`: everything that finds a mistake in a change, in a quarter of an hour on two cores; ten minutes are the aim.
+# The checks of `make test`: everything that finds a mistake in a change, in about ten minutes on two cores.
 # What takes longer is in test-long.sh.
 #
 # Two lanes run side by side, Rust's and Python's; each stops at its first failure. Nothing here depends

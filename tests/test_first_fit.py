@@ -39,7 +39,7 @@ def headline(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     program = "from drivebay.cli import main; main()"
     command = [sys.executable, "-c", program, "review", "sm951-ahci-512", "--json"]
     done = subprocess.run(
-        [*command, "--out", str(out)], capture_output=True, text=True, check=False, timeout=280
+        [*command, "--out", str(out)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

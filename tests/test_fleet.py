@@ -137,9 +137,7 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     done = tmp_path / "review" / "steps" / "reads"
-    for _ in range(1200):
-        if done.exists() or process.poll() is not None:
-            break
+    while not done.exists() and process.poll() is None:
         time.sleep(0.05)
     process.stdin.close()
     answer = json.loads(process.stdout.read())

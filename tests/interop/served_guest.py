@@ -175,7 +175,7 @@ def server(*options: str, drive: str = DRIVE) -> Iterator[list[str]]:
             yield lines
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=300)
 
 
 def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> dict[str, str]:

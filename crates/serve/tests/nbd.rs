@@ -56,7 +56,7 @@ impl Served {
 
     fn client(&self) -> Client {
         let socket = UnixStream::connect(self.path()).expect("it listens");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_secs(600))).expect("a socket");
         Client::greet(socket)
     }
 
