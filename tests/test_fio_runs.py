@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -200,38 +201,38 @@ def test_a_fio_stopped_by_others_gives_an_error_not_a_result(file: Path) -> None
     assert "run: fio failed (exit code " in caught[0].message  # 128, or -15 while it still starts
 
 
-def test_fio_failing_in_a_phase_says_why(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def fake_fio(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a fio first in the PATH that has its version, and passes `$job` on to the real one
+    unless this shell code ends it before."""
     real = working_tool(str(file), shown="file")
-    fake = tmp_path / "bin" / "fio"
-    fake.parent.mkdir()
-    fake.write_text(
-        f'#!/bin/bash\nif [ "$1" = --version ]; then exec {real.path} --version; fi\n'
-        'job=$(cat)\nif [[ $job == *runtime* ]]; then echo; echo "fio: it broke" >&2; '
-        f'echo "more" >&2; exit 1; fi\nexec {real.path} "$@" <<< "$job"\n'
-    )
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+
+    def put(code: str) -> None:
+        fake = tmp_path / "bin" / "fio"
+        fake.parent.mkdir()
+        fake.write_text(
+            f'#!/bin/bash\nif [ "$1" = --version ]; then exec {real.path} --version; fi\n'
+            f'job=$(cat)\n{code}\nexec {real.path} "$@" <<< "$job"\n'
+        )
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+
+    return put
+
+
+def test_fio_failing_in_a_phase_says_why(file: Path, fake_fio: Callable[[str], None]) -> None:
+    fails = 'echo; echo "fio: it broke" >&2; echo "more" >&2; exit 1'
+    fake_fio(f"if [[ $job == *runtime* ]]; then {fails}; fi")
     with pytest.raises(EnvironmentProblem) as caught:
         results(file, a_test(("run", load())))
     assert caught.value.message == "run: fio failed (exit code 1): fio: it broke"
 
 
 def test_libaio_stands_in_where_io_uring_is_refused(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, fake_fio: Callable[[str], None]
 ) -> None:
-    real = working_tool(str(file), shown="file")
-    fake = tmp_path / "bin" / "fio"
-    fake.parent.mkdir()
-    fake.write_text(
-        f'#!/bin/bash\nif [ "$1" = --version ]; then exec {real.path} --version; fi\n'
-        "job=$(cat)\n"
-        'if [[ $job == *io_uring* ]]; then echo "fio: Operation not permitted" >&2; exit 1; fi\n'
-        f'exec {real.path} "$@" <<< "$job"\n'
-    )
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    refuses = 'echo "fio: Operation not permitted" >&2; exit 1'
+    fake_fio(f"if [[ $job == *io_uring* ]]; then {refuses}; fi")
     (result,) = results(file, a_test(("run", load())))
     assert b"ioengine=libaio" in result.artefacts["run.fio"]
     assert result.writes > 0

@@ -30,7 +30,7 @@ pub use log::{
 };
 pub use pdu::{
     Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, HEADER_BYTES,
-    InitPdu, Pdu, PduType, R2t, TermPdu, encode, encode_data_with,
+    InitPdu, Pdu, PduType, TermPdu, encode, encode_data_with,
 };
 pub use status::Status;
 

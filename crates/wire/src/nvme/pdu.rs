@@ -134,7 +134,7 @@ pub struct InitPdu {
     pub max: U32,
 }
 
-/// Fields of a data PDU.
+/// Fields of a data PDU, and of a Ready to Transfer.
 #[derive(
     Clone,
     Copy,
@@ -152,34 +152,7 @@ pub struct InitPdu {
 pub struct DataPdu {
     /// The command.
     pub cid: U16,
-    /// To the controller: that of the R2T.
-    pub tag: U16,
-    /// Place in the command's data.
-    pub offset: U32,
-    /// Bytes.
-    pub bytes: U32,
-    reserved: U32,
-}
-
-/// Fields of a Ready to Transfer.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct R2t {
-    /// The command.
-    pub cid: U16,
-    /// The controller's name for this transfer.
+    /// The controller's name for this transfer; not used in data to the host.
     pub tag: U16,
     /// Place in the command's data.
     pub offset: U32,
@@ -240,7 +213,7 @@ pub enum Pdu<'a> {
     /// Data to the host; the flags are [`FLAG_LAST`] and [`FLAG_SUCCESS`].
     DataToHost(DataPdu, u8, Data<'a>),
     /// The controller is ready for data.
-    R2t(R2t),
+    R2t(DataPdu),
 }
 
 /// Why a connection cannot go on; sent in a termination request.
@@ -514,14 +487,6 @@ impl DataPdu {
     pub fn new(cid: u16, tag: u16, offset: u32, bytes: u32) -> DataPdu {
         let (cid, tag) = (cid.into(), tag.into());
         DataPdu { cid, tag, offset: offset.into(), bytes: bytes.into(), ..DataPdu::default() }
-    }
-}
-
-impl R2t {
-    /// Ready for so much of a command's data.
-    pub fn new(cid: u16, tag: u16, offset: u32, bytes: u32) -> R2t {
-        let (cid, tag) = (cid.into(), tag.into());
-        R2t { cid, tag, offset: offset.into(), bytes: bytes.into(), ..R2t::default() }
     }
 }
 

@@ -158,7 +158,7 @@ fn any_pdu<'a>(kind: u8, words: [u32; 4], sqe: &'a Sqe, bytes: &'a [u8]) -> Pdu<
         5 => Pdu::Response(Cqe::new(cid, Status(words[1] as u16 & 0x7fff), u64::from(words[2]))),
         6 => Pdu::DataToController(DataPdu::new(cid, tag, words[2], length), FLAG_LAST, data),
         7 => Pdu::DataToHost(DataPdu::new(cid, 0, words[2], length), FLAG_SUCCESS, data),
-        _ => Pdu::R2t(R2t::new(cid, tag, words[2], words[3])),
+        _ => Pdu::R2t(DataPdu::new(cid, tag, words[2], words[3])),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use drivebay_wire::nvme::{
-    Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, Pdu, R2t, SglKind, Sqe, Status,
+    Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, Pdu, SglKind, Sqe, Status,
     encode_data_with,
 };
 
@@ -155,7 +155,7 @@ impl Queue {
             });
             let data = vec![0; bytes as usize];
             self.incoming[place] = Some(Incoming { sqe, data, received: 0, is_damaged: false });
-            out.put(&Pdu::R2t(R2t::new(sqe.cid.get(), place as u16, 0, bytes)));
+            out.put(&Pdu::R2t(DataPdu::new(sqe.cid.get(), place as u16, 0, bytes)));
         }
     }
 
