@@ -259,12 +259,26 @@ impl Device {
         self.check(io)?;
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
-        let at_once = request.arrival <= until && self.next_arrival() == NEVER;
-        if at_once && !self.queue.is_half_duplex() {
+        if request.arrival <= until && self.next_arrival() == NEVER {
+            if self.queue.is_half_duplex() {
+                return self.wait_for_turn(request, until);
+            }
             return self.serve_request(request).map(Some);
         }
         self.queue.push(request);
-        if at_once && self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
+        Ok(None)
+    }
+
+    /// A half-duplex controller serves a request when its direction has the path, which may be at once.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_turn(
+        &mut self,
+        request: QueuedRequest,
+        until: Nanos,
+    ) -> Result<Option<Completion>, DeviceError> {
+        self.queue.push(request);
+        if self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -356,7 +370,7 @@ impl Device {
 
     #[inline(always)]
     fn serve_request(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
-        let QueuedRequest { arrival, io, mut stages, .. } = request;
+        let QueuedRequest { arrival, tag, io, submitted, mut stages } = request;
         let ready = match io.op {
             Op::Flush => self.flush(arrival, &mut stages),
             _ if self.flash.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
@@ -365,13 +379,19 @@ impl Device {
             Op::Trim => self.trim(arrival, io, &mut stages),
             Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
         };
-        Ok(self.complete(request, ready, stages))
+        Ok(self.complete(tag, io, submitted, ready, stages))
     }
 
     /// The completion of a request that the drive is done with at `ready`.
     #[inline(always)]
-    fn complete(&mut self, request: QueuedRequest, ready: Nanos, mut stages: Stages) -> Completion {
-        let QueuedRequest { tag, io, submitted, .. } = request;
+    fn complete(
+        &mut self,
+        tag: u32,
+        io: Io,
+        submitted: Nanos,
+        ready: Nanos,
+        mut stages: Stages,
+    ) -> Completion {
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);
         stages.add(Stage::Link, posted.since(ready));
@@ -412,6 +432,7 @@ impl Device {
 
     /// Serves a request of a half-duplex controller, which goes on at `begin`.
     #[cold]
+    #[inline(never)]
     fn serve_half_duplex(
         &mut self,
         request: QueuedRequest,
@@ -423,7 +444,7 @@ impl Device {
         if io.op == Op::Read {
             let ready = self.read(begin, io, &mut stages);
             self.queue.release(ready);
-            Ok(self.complete(request, ready, stages))
+            Ok(self.complete(request.tag, io, request.submitted, ready, stages))
         } else {
             let mut arrival = begin;
             if io.op.is_write() && !refused {
