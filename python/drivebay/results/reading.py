@@ -100,10 +100,6 @@ class Step:
         table: dict[str, Any] = documents.from_json(self._file("step.json").read_bytes())
         return dict(table.get("conditions", {}))
 
-    def raw_files(self) -> tuple[Path, ...]:
-        """The target's own files (fio's job, command line and output), sorted."""
-        return tuple(sorted(path for path in (self.folder / "raw").rglob("*") if path.is_file()))
-
     def _table(self, name: str, phase: str | None) -> Any:
         table = pq.read_table(self._file(name))
         return table if phase is None else _rows(table, phase)

@@ -381,9 +381,7 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
     inode, number = f" {status.st_ino} ".encode(), os.major(status.st_dev)
     device = f"{number:02x}:{os.minor(status.st_dev):02x}".encode()
     found = []
-    for process in PROC.glob("[0-9]*"):
-        if process.name == str(os.getpid()):
-            continue
+    for process in _other_processes():
         try:
             maps = (process / "maps").read_bytes()
         except OSError:
@@ -402,13 +400,11 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
 
 def writers(wanted: os.stat_result) -> list[str]:
     """Other programs that have this file or block device open for writing: "qemu (pid 71)"."""
-    found = []
-    for process in PROC.glob("[0-9]*"):
-        if process.name == str(os.getpid()):
-            continue
-        if any(_is_same(wanted, fd) and _may_write(process, fd.name) for fd in _fds(process)):
-            found.append(f"{read(process / 'comm')} (pid {process.name})")
-    return sorted(found)
+    return sorted(
+        f"{read(process / 'comm')} (pid {process.name})"
+        for process in _other_processes()
+        if _writes(process, wanted)
+    )
 
 
 def orphans(mark: str) -> list[int]:
@@ -426,18 +422,18 @@ def orphans(mark: str) -> list[int]:
     return found
 
 
-def _fds(process: Path) -> Iterator[Path]:
-    try:
-        yield from list((process / "fd").iterdir())
-    except OSError:
-        return
+def _other_processes() -> Iterator[Path]:
+    own = str(os.getpid())
+    return (PROC / name for name in _names(PROC) if name.isdigit() and name != own)
 
 
-def _is_same(wanted: os.stat_result, fd: Path) -> bool:
-    try:
-        return _same_place(wanted, fd.stat())
-    except OSError:
-        return False
+def _writes(process: Path, wanted: os.stat_result) -> bool:
+    with contextlib.suppress(OSError), os.scandir(process / "fd") as fds:
+        for fd in fds:
+            with contextlib.suppress(OSError):
+                if _same_place(wanted, fd.stat()) and _may_write(process, fd.name):
+                    return True
+    return False
 
 
 def _may_write(process: Path, fd: str) -> bool:
@@ -467,6 +463,6 @@ def _number_of(path: str) -> str:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in folder.iterdir())
+        return sorted(os.listdir(folder))
     except OSError:
         return []
