@@ -1,5 +1,8 @@
 # What the scripts share: messages, steps, and packages of the system. Sourced, never run.
 
+# Some containers set this; each of the program's hundreds of starts in the tests would then compile all that it imports.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '==> %s\n' "$*"; }
 
 # fail MESSAGE HINT: one line of each, and the exit code for "the environment lacks something".

@@ -10,8 +10,6 @@ source scripts/common.sh
 
 started=$SECONDS
 mkdir -p .tools
-# Some containers set this; each of the program's hundreds of starts would then compile all of Python it imports.
-unset PYTHONDONTWRITEBYTECODE
 
 # Programs of the system that tests call; they are installed while the core is built.
 system_packages() {
