@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from drivebay import review
 from drivebay.definitions.suites import Phase, Prepare, Stable, Suite, Test, Workload
 from drivebay.results.records import HISTOGRAM_SCHEMA, SERIES_SCHEMA, STAGES_SCHEMA, PhaseResult
 from drivebay.targets.base import Progress
 
 SLICE_S = 0.005
+
+
+class CtrlC(review.Silent):
+    """Sends this process SIGINT, as Ctrl-C would, when the test of that number begins; the test
+    goes on once the review has heard it, however long that takes."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+        self._heard = threading.Event()
+
+    def started(self, test_id: str) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            self._heard.wait()
+
+    def stopping(self) -> None:
+        self._heard.set()
 
 
 class FakeTarget:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeTarget, small_suite
+from fakes import CtrlC, FakeTarget, small_suite
 from hypothesis import given
 from hypothesis import strategies as st
 from test_results import content
@@ -116,6 +116,7 @@ def test_quick_is_refused_where_a_test_has_no_short_form(tmp_path: Path) -> None
 def test_a_display_that_fails_stops_the_review_and_leaves_no_thread(tmp_path: Path) -> None:
     class Broken(CtrlC):
         def stopping(self) -> None:
+            super().stopping()
             raise OSError("the terminal has gone")
 
     with pytest.raises(OSError, match="the terminal has gone"):
@@ -230,22 +231,10 @@ def test_a_second_worker_that_cannot_start_is_told(tmp_path: Path) -> None:
     assert results.load(tmp_path / "r").missing == ()
 
 
-class CtrlC(review.Silent):
-    """Sends this process SIGINT, as Ctrl-C would, when the test of that number begins."""
-
-    def __init__(self, number: int) -> None:
-        self._left = number
-
-    def started(self, test_id: str) -> None:
-        self._left -= 1
-        if self._left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.mark.parametrize("kind", ["virtual", "file"])
 def test_ctrl_c_keeps_what_had_finished(tmp_path: Path, kind: Any) -> None:
     def make() -> FakeTarget:
-        return FakeTarget(kind=kind, wall_s=0.4)
+        return FakeTarget(kind=kind)
 
     out = tmp_path / "it's mine"
     handler = signal.getsignal(signal.SIGINT)
