@@ -140,9 +140,10 @@ fn saved(device: &Device) -> Vec<u8> {
 fn a_copy_and_a_restored_drive_go_on_as_the_original() {
     for (which, profile) in profiles().into_iter().enumerate() {
         let mut rng = Rng::new(which as u64).fork("state");
+        let spec = profile.spec();
         let mut used = profile.device();
         for round in 0..12 {
-            let mut device = Device::new(profile.spec(), round).expect("memory");
+            let mut device = Device::new(spec.clone(), round).expect("memory");
             let count = rng.below(4000) as u32;
             steps(&mut device, &mut rng, count);
             device.ftl().check_invariants();
@@ -151,8 +152,8 @@ fn a_copy_and_a_restored_drive_go_on_as_the_original() {
             let copy = device.duplicate_into(used).expect("memory");
             let others = [
                 device.duplicate().expect("memory"),
-                Device::restore(profile.spec(), None, &mut &bytes[..]).expect("what was saved"),
-                Device::restore(profile.spec(), Some(copy), &mut &bytes[..]).expect("saved"),
+                Device::restore(spec.clone(), None, &mut &bytes[..]).expect("what was saved"),
+                Device::restore(spec.clone(), Some(copy), &mut &bytes[..]).expect("saved"),
             ];
             let mut twin = rng.clone();
             let expected = steps(&mut device, &mut twin, 1500);
@@ -175,7 +176,8 @@ fn a_state_cut_short_too_long_or_of_another_drive_is_refused() {
     let mut device = base().device();
     steps(&mut device, &mut Rng::new(5), 2000);
     let bytes = saved(&device);
-    let restore = |bytes: &[u8]| Device::restore(base().spec(), None, &mut &bytes[..]).err();
+    let spec = base().spec();
+    let restore = |bytes: &[u8]| Device::restore(spec.clone(), None, &mut &bytes[..]).err();
     for len in (0..bytes.len()).step_by(97) {
         assert!(matches!(restore(&bytes[..len]), Some(StateError::Stream(_))), "{len} bytes");
     }
@@ -194,14 +196,14 @@ fn a_wrong_state_is_refused_or_serves() {
         let mut device = profile.device();
         let mut rng = Rng::new(which as u64).fork("wrong states");
         steps(&mut device, &mut rng, 3000);
-        let bytes = saved(&device);
+        let (bytes, spec) = (saved(&device), profile.spec());
         for _ in 0..250 {
             let mut wrong = bytes.clone();
             for _ in 0..1 + rng.below(3) {
                 let at = rng.below(wrong.len() as u64) as usize;
                 wrong[at] ^= 1 << rng.below(8);
             }
-            match Device::restore(profile.spec(), None, &mut &wrong[..]) {
+            match Device::restore(spec.clone(), None, &mut &wrong[..]) {
                 Err(error) => {
                     assert!(matches!(error, StateError::Wrong(_) | StateError::Stream(_)));
                     refused += 1;
