@@ -509,6 +509,7 @@ impl Device {
                 + self.flash.overhead_pages(),
             slc_programmed: self.ftl().slc_pages(),
             page_reads: self.flash.nand().page_reads(),
+            read_bytes: self.flash.nand().read_bytes(),
             erases: self.flash.nand().superblock_erases(),
             link_bytes: bytes_up + bytes_down,
             core_ns: self.controller.work().0,

@@ -29,6 +29,8 @@ pub struct Work {
     pub slc_programmed: u64,
     /// Flash pages read.
     pub page_reads: u64,
+    /// Bytes read over the flash channels.
+    pub read_bytes: u64,
     /// Superblocks erased.
     pub erases: u64,
     /// Payload bytes over the link.
@@ -39,7 +41,7 @@ pub struct Work {
     pub commands: u64,
 }
 
-persist!(Work: programmed, slc_programmed, page_reads, erases, link_bytes, core_ns, commands);
+persist!(Work: programmed, slc_programmed, page_reads, read_bytes, erases, link_bytes, core_ns, commands);
 
 /// Times that the health log reports, summed over steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,8 +64,8 @@ pub struct Thermal {
     network: Network,
     nand: usize,
     power: Option<Power>,
-    /// NextCommand points of the stages: (on, off, node), entry 0 unused.
-    turns: Vec<(f64, f64, usize)>,
+    /// The stages' steps: (number of the stage, on, off, node); entry 0 is none.
+    turns: Vec<(usize, f64, f64, usize)>,
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
     rated: Rated,
@@ -131,7 +133,7 @@ impl Thermal {
             network: Network::new(thermal, step_s),
             nand: thermal.nand,
             power: spec.power.clone(),
-            turns: spec.throttle.iter().map(|s| (s.on_c, s.off_c, s.node)).collect(),
+            turns: spec.throttle.iter().map(|s| (s.number, s.on_c, s.off_c, s.node)).collect(),
             temperature_c: [thermal.ambient_c; NODES_MAX],
             sensor,
             rated: spec.rated,
@@ -160,11 +162,20 @@ impl Thermal {
         let felt = self.temperature_c.iter().chain(&sensor).all(bearable);
         let due = self.next_step > now && self.next_step <= now.after(STEP);
         let timed = due && self.next_step.0.is_multiple_of(STEP.0) && self.accounted <= now;
-        let Work { programmed, slc_programmed, page_reads, erases, link_bytes, core_ns, commands } =
-            self.last;
+        let Work {
+            programmed,
+            slc_programmed,
+            page_reads,
+            read_bytes,
+            erases,
+            link_bytes,
+            core_ns,
+            commands,
+        } = self.last;
         let done = programmed <= work.programmed
             && slc_programmed <= work.slc_programmed
             && page_reads <= work.page_reads
+            && read_bytes <= work.read_bytes
             && erases <= work.erases
             && link_bytes <= work.link_bytes
             && core_ns <= work.core_ns
@@ -172,9 +183,14 @@ impl Thermal {
         ensure(felt && timed && done && self.stage < self.turns.len(), "heat and throttling")
     }
 
+    /// The entry of the spec's throttle steps that holds; 0 for none.
+    pub fn step_held(&self) -> usize {
+        self.stage
+    }
+
     /// The throttle stage that holds; 0 for none.
     pub fn stage(&self) -> usize {
-        self.stage
+        self.turns[self.stage].0
     }
 
     /// When the next step is due.
@@ -184,7 +200,7 @@ impl Thermal {
     }
 
     /// Steps up to `now`, with nothing asked of the drive since `idle_since` and the flash core at work on
-    /// what was asked until `works_until`; returns the throttle stage that holds then.
+    /// what was asked until `works_until`; returns the entry of the throttle steps that holds then.
     pub fn advance(
         &mut self,
         now: Nanos,
@@ -225,6 +241,7 @@ impl Thermal {
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
         self.owed_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
+            + (work.read_bytes - last.read_bytes) * e.read_4k_nj / 4096
             + nanojoule(e.core_busy_uw, work.core_ns - last.core_ns);
         self.last = work;
     }
@@ -280,8 +297,9 @@ impl Thermal {
     fn count(&mut self, energy_nj: u64, times: u64) {
         let len = STEP.times(times);
         self.energy_nj += energy_nj * times;
-        if self.stage > 0 {
-            self.log.stage_time[self.stage] = self.log.stage_time[self.stage].after(len);
+        let number = self.stage();
+        if number > 0 {
+            self.log.stage_time[number] = self.log.stage_time[number].after(len);
         }
         let reads_c = self.sensor.reads_c;
         if self.rated.critical_c.is_some_and(|limit| reads_c >= limit) {
@@ -293,13 +311,13 @@ impl Thermal {
 
     /// Enters the next stage, or leaves this one.
     fn turn(&mut self) {
-        if let Some(&(on_c, _, node)) = self.turns.get(self.stage + 1)
+        if let Some(&(number, on_c, _, node)) = self.turns.get(self.stage + 1)
             && self.temperature_c[node] >= on_c
         {
+            self.log.stage_entries[number] += u64::from(number > self.stage());
             self.stage += 1;
-            self.log.stage_entries[self.stage] += 1;
         } else if self.stage > 0 {
-            let (_, off_c, node) = self.turns[self.stage];
+            let (_, _, off_c, node) = self.turns[self.stage];
             self.stage -= usize::from(self.temperature_c[node] < off_c);
         }
     }

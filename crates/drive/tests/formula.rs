@@ -207,7 +207,7 @@ fn sequential_write_is_as_fast_as_the_narrowest_part() {
 /// With constant power the node follows T = Ta + P R (1 - exp(-t / RC)).
 #[test]
 fn the_heat_node_follows_its_exponential() {
-    let mut device = Profile::sm951().set("energy.idle_mw", 5000.0).cool().device();
+    let mut device = Profile::sm951().one_node().set("energy.idle_mw", 5000.0).cool().device();
     for seconds in [60u64, 85, 200] {
         device.idle_until(Nanos::secs(seconds));
         let expected = 25.0 + 5.0 * 10.0 * (1.0 - (-(seconds as f64) / 85.0).exp());

@@ -70,7 +70,7 @@ fn values_out_of_range_are_refused_by_name() {
     assert_refused("drive.capacity_sectors", 1_073_741_824_i64, "less than the flash holds");
     assert_refused("drive.capacity_sectors", 1_068_000_000_i64, "superblocks");
     assert_refused("drive.capacity_sectors", 1_000_215_217_i64, "multiple of 8");
-    assert_refused("thermal.resistance_k_per_w", 0, "0.01 to 1000");
+    assert_refused("thermal.network.module_to_air_k_per_w", 0, "0.01 to 1000");
 }
 
 #[test]
@@ -131,15 +131,18 @@ fn a_value_needs_a_source() {
 #[test]
 fn throttle_stages_must_be_ordered_and_have_hysteresis() {
     let upside_down =
-        PROFILE.replace("on_c = { value = 72, range = [65, 85]", "on_c = { value = 50");
+        PROFILE.replace("on_c = { value = 87.1, range = [65, 105]", "on_c = { value = 50");
     let upside_down =
-        upside_down.replace("off_c = { value = 40, range = [30, 70]", "off_c = { value = 39");
+        upside_down.replace("off_c = { value = 45, range = [30, 70]", "off_c = { value = 39");
     assert!(
         refusal(&upside_down).starts_with("thermal.throttle[1].on_c"),
         "{}",
         refusal(&upside_down)
     );
     let no_hysteresis =
-        PROFILE.replace("off_c = { value = 52, range = [40, 75]", "off_c = { value = 57");
+        PROFILE.replace("off_c = { value = 54.5, range = [45, 79]", "off_c = { value = 57");
     assert!(refusal(&no_hysteresis).starts_with("thermal.throttle[0].off_c"));
+    let no_way =
+        PROFILE.replace("full_c = { value = 86, range = [60, 100]", "full_c = { value = 55");
+    assert!(refusal(&no_way).starts_with("thermal.throttle[0].full_c"));
 }

@@ -16,10 +16,7 @@ fn network() -> Profile {
         ("module_to_air_k_per_w", 8.0),
     ];
     leaves.iter().fold(
-        Profile::sm951()
-            .without("thermal.resistance_k_per_w")
-            .without("thermal.capacity_j_per_k")
-            .without("thermal.sensor"),
+        Profile::sm951().without("thermal.sensor"),
         |profile, (name, value)| profile.with(&format!("thermal.network.{name}"), *value),
     )
 }
@@ -54,6 +51,7 @@ fn assert_near(got: &[f64], expected: &[f64], tolerance: f64) {
 fn one_node_follows_its_exponential_exactly() {
     for (resistance, capacity) in [(10.0, 8.5), (0.01, 0.1), (0.5, 0.1), (1000.0, 1e6)] {
         let profile = Profile::sm951()
+            .one_node()
             .set("thermal.resistance_k_per_w", resistance)
             .set("thermal.capacity_j_per_k", capacity);
         let mut device = heater(profile, 5000.0);
@@ -125,8 +123,10 @@ fn a_network_settles_with_its_slowest_time_constant() {
 #[test]
 fn moving_air_divides_resistances_to_air() {
     let air = |speed: f64| {
-        let profile =
-            Profile::sm951().with("thermal.air.speed_m_per_s", speed).with("thermal.air.gain", 2.5);
+        let profile = Profile::sm951()
+            .one_node()
+            .with("thermal.air.speed_m_per_s", speed)
+            .with("thermal.air.gain", 2.5);
         let mut device = heater(profile, 5000.0);
         device.idle_until(Nanos::secs(3600));
         nodes(&device)[0]
@@ -142,7 +142,7 @@ fn moving_air_divides_resistances_to_air() {
 #[test]
 fn a_sensor_lags_and_rounds() {
     let profile = Profile::sm951()
-        .without("thermal.sensor")
+        .one_node()
         .with("thermal.sensor.node", "drive")
         .with("thermal.sensor.interval_ms", 2000)
         .with("thermal.sensor.lag_ms", 5000.0)
@@ -198,11 +198,45 @@ fn a_stage_follows_its_own_node() {
     assert!(health.throttling[0].1 > Nanos::ZERO);
 }
 
+/// The clock falls from `on_c` to `full_c` in equal steps, each with the stage's own hysteresis.
+#[test]
+fn a_stage_with_full_c_takes_hold_step_by_step() {
+    let spec = Profile::sm951().spec();
+    let steps: Vec<_> = spec.throttle.iter().filter(|step| step.number == 1).collect();
+    let (first, last) = (steps[0], steps[steps.len() - 1]);
+    assert_eq!((first.on_c, last.on_c), (55.0, 86.0));
+    let nominal = spec.throttle[0].costs.write_command.0 as f64;
+    assert_near(&[last.costs.write_command.0 as f64 / nominal], &[2.0], 1e-3);
+    let slower = |step: f64| 1.0 / (1.0 - 0.5 * step / steps.len() as f64);
+    for (i, step) in steps.iter().enumerate() {
+        let got = step.costs.write_command.0 as f64 / nominal;
+        assert_near(&[got, step.on_c - step.off_c], &[slower(i as f64 + 1.0), 0.5], 1e-3);
+    }
+}
+
+/// A tenth of a degree of a threshold moves the rate of a load that throttles by less than half a percent.
+#[test]
+fn no_rate_hangs_on_a_tenth_of_a_degree() {
+    let rate = |on_c: f64| {
+        let profile = Profile::sm951().scaled(64).set("thermal.ambient_c", 45.0);
+        let mut profile = profile;
+        let stage = &mut profile.0["thermal"]["throttle"].as_array_mut().expect("stages")[0];
+        stage["on_c"]["value"] = on_c.into();
+        let mut device = profile.device();
+        let read = |i: u64| Io { op: Op::Write, lba: i * 7919 % 100_000 * 8, sectors: 8 };
+        at_depth(&mut device, 32, (0..6_000_000).map(read));
+        assert_eq!(device.counters().throttle_stage, 1);
+        6e6 / device.now().as_secs_f64()
+    };
+    let (one, other) = (rate(55.0), rate(55.1));
+    assert!((one / other - 1.0).abs() < 0.005, "{one} against {other} a second");
+}
+
 /// Time above the limits: the warning's up to the critical temperature, the critical one's above it.
 #[test]
 fn time_above_the_limits_is_counted() {
     let profile = Profile::sm951()
-        .without("thermal.sensor")
+        .one_node()
         .with("health.warning_c", 50.0)
         .with("health.critical_c", 70.0);
     let mut device = heater(profile, 5000.0);

@@ -34,7 +34,7 @@ impl Device {
         let work = self.work();
         let erases = work.erases as f64 - slc_erases * (1.0 - slc_weight);
         let cycles = erases / f64::from(g.superblocks - g.bad_superblocks);
-        let stages = 1..self.spec.throttle.len();
+        let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;
         let waf = (self.host_pages > 0).then(|| work.programmed as f64 / self.host_pages as f64);
         let (bytes_up, bytes_down) = self.link.bytes();
         Health {

@@ -13,7 +13,7 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 10;
+pub const STATE_VERSION: u32 = 11;
 
 persist!(Device: host_interface, link, controller, queue, flash, gc, slc_cache, compressor, read_ahead, thermal,
     log, host_pages; given: spec);
@@ -44,7 +44,7 @@ impl Device {
 
     /// Works out what follows from the state.
     fn derive(&mut self) {
-        self.controller.set_costs(self.spec.throttle[self.thermal.stage()].costs);
+        self.controller.set_costs(self.spec.throttle[self.thermal.step_held()].costs);
         self.flash.derive();
         self.read_ahead.iter_mut().for_each(|ahead| ahead.find_ages());
         self.queue.derive();

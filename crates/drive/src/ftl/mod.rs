@@ -387,6 +387,12 @@ impl Ftl {
         self.victim.filter(|v| v.given_per_copy != EMPTY).map_or(0, |v| v.given_per_copy)
     }
 
+    /// Whether the victim in hand, or else the next one, gives that many pages per page copied, in 1/65536.
+    pub fn victim_gives(&mut self, least: u64) -> bool {
+        let in_hand = self.victim.is_some() || self.choose_victim().is_some();
+        in_hand && self.victim.is_some_and(|victim| victim.given_per_copy >= least)
+    }
+
     /// Pages that it gives without a copy, likewise: all, if it was empty.
     pub fn given_by_empty(&self) -> u64 {
         let empty = self.victim.filter(|victim| victim.given_per_copy == EMPTY);

@@ -223,6 +223,9 @@ impl Gc {
             if at >= until {
                 return;
             }
+            if !flash.ftl_mut().victim_gives(idle.given_min) {
+                return;
+            }
             match flash.ftl_mut().next_source() {
                 Some(source) => {
                     let cost = self.copy(source, at, flash, controller);

@@ -108,10 +108,11 @@ pub struct Nand {
     /// Moving all planes' data to a die.
     load: Nanos,
     page_reads: u64,
+    read_bytes: u64,
     superblock_erases: u64,
 }
 
-persist!(Nand: timing, dies, writes, channels, page_reads, superblock_erases;
+persist!(Nand: timing, dies, writes, channels, page_reads, read_bytes, superblock_erases;
     given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load);
 
 impl Nand {
@@ -141,6 +142,7 @@ impl Nand {
             channel_mask: geometry.channel_mask,
             load: transfer(die_bytes, spec.channel_fs_per_byte),
             page_reads: 0,
+            read_bytes: 0,
             superblock_erases: 0,
         }
     }
@@ -148,6 +150,11 @@ impl Nand {
     /// Flash pages read so far.
     pub fn page_reads(&self) -> u64 {
         self.page_reads
+    }
+
+    /// Bytes read over the channels so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
     }
 
     /// Superblocks erased so far.
@@ -203,6 +210,7 @@ impl Nand {
     /// The channel part of a read.
     #[inline]
     pub fn move_out(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> Nanos {
+        self.read_bytes += bytes;
         let len = transfer(bytes, self.channel_fs_per_byte);
         self.channels[(page & self.channel_mask) as usize].reserve(floor, from, len)
     }

@@ -8,6 +8,9 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const MAP_ENTRY_BYTES: u64 = 4;
 /// Most throttle stages of a profile; stage 0 is "none".
 pub const THROTTLE_STAGES_MAX: usize = 4;
+
+/// Steps of a throttle stage that takes hold little by little.
+pub const THROTTLE_STEPS: u32 = 16;
 /// Most page types of a flash cell (QLC has four).
 pub const PAGE_TYPES_MAX: usize = 4;
 

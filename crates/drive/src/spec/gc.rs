@@ -101,6 +101,8 @@ pub struct Idle {
     pub after: Nanos,
     /// Ends when so many pages are free.
     pub free: u64,
+    /// Ends at a victim that gives fewer pages per page copied, in 1/65536.
+    pub given_min: u64,
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
@@ -114,7 +116,12 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(SpecError::out("gc.idle.free_mb", idle.free_mb.value, allowed, hint));
     }
-    Ok(Some(Idle { after: idle.after_ms.millis(), free: idle.free_mb.pages() }))
+    let valid = idle.valid_max_percent.as_ref().map_or(1.0, |most| most.value / 100.0);
+    Ok(Some(Idle {
+        after: idle.after_ms.millis(),
+        free: idle.free_mb.pages(),
+        given_min: ((1.0 - valid) / valid * 65536.0) as u64,
+    }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of.

@@ -356,6 +356,8 @@ sections! {
         after_ms: Number = 0.0..=1e6,
         /// Free space at which it ends.
         free_mb: Number = MEGABYTES,
+        /// Victims with more valid pages than this are left for later; none if left out.
+        valid_max_percent: Option<Number> = 1.0..=100.0,
     }
 
     /// Energy.
@@ -372,6 +374,8 @@ sections! {
         read_page_uj: Number = 0.0..=1e4,
         /// Erasing one block.
         erase_block_uj: Number = 0.0..=1e6,
+        /// Moving 4 KiB that were read through the flash channel and error correction; the controller's.
+        read_4k_uj: Option<Number> = 0.0..=1e4,
         /// Moving 4 KiB over the link.
         link_4k_uj: Number = 0.0..=1e4,
     }
@@ -479,12 +483,14 @@ sections! {
         critical_c: Option<Number> = TEMPERATURE,
     }
 
-    /// One stage of throttling, entered at `on_c`, left below `off_c`.
+    /// One stage of throttling, entered at `on_c`, left below `off_c`; with `full_c` it takes hold little by little.
     RawThrottle {
         /// Entered at this temperature.
         on_c: Number = TEMPERATURE,
         /// Left below this temperature.
         off_c: Number = TEMPERATURE,
+        /// The clock falls evenly from `on_c`, reaches `clock_percent` here; all of it at `on_c` if left out.
+        full_c: Option<Number> = TEMPERATURE,
         /// Clock of the cores against the nominal one.
         clock_percent: Number = 1.0..=100.0,
         /// The node that it follows; the hottest there is by design if left out: `drive`, in a network

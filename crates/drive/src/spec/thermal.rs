@@ -3,7 +3,7 @@
 //! Air flow: forced convection over a plate grows with the square root of the air's speed (laminar
 //! boundary layer, any heat transfer textbook), on top of what still air and radiation carry.
 
-use super::constants::THROTTLE_STAGES_MAX;
+use super::constants::{THROTTLE_STAGES_MAX, THROTTLE_STEPS};
 use super::controller::{Costs, slowed};
 use super::flash::Geometry;
 use super::key::{Number, SpecError, Word};
@@ -24,6 +24,8 @@ pub struct Energy {
     pub slc_program_4k_nj: u64,
     /// Reading a flash page.
     pub read_page_nj: u64,
+    /// Moving 4 KiB of it through channel and error correction.
+    pub read_4k_nj: u64,
     /// Erasing a superblock.
     pub erase_superblock_nj: u64,
     /// 4 KiB over the link.
@@ -63,9 +65,11 @@ pub struct Sensing {
     pub lag_s: f64,
 }
 
-/// One throttle stage.
+/// One throttle stage, or one step of a stage that takes hold little by little.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThrottleStage {
+    /// The profile's stage; 0 is none.
+    pub number: usize,
     /// Entered at this temperature, degrees Celsius.
     pub on_c: f64,
     /// Left below this temperature.
@@ -87,6 +91,7 @@ pub(super) fn energy(raw: &RawSpec, geometry: &Geometry) -> Energy {
         program_4k_nj: thousandth(&e.program_4k_uj),
         slc_program_4k_nj: raw.slc_cache.as_ref().map_or(0, |slc| thousandth(&slc.program_4k_uj)),
         read_page_nj: thousandth(&e.read_page_uj),
+        read_4k_nj: e.read_4k_uj.as_ref().map_or(0, thousandth),
         erase_superblock_nj: thousandth(&e.erase_block_uj) * blocks,
         link_4k_nj: thousandth(&e.link_4k_uj),
     }
@@ -195,6 +200,7 @@ pub(super) fn check_throttle(
         return Err(SpecError::out("thermal.throttle", thermal.throttle.len(), allowed, hint));
     }
     let mut stages = vec![ThrottleStage {
+        number: 0,
         on_c: f64::NEG_INFINITY,
         off_c: f64::NEG_INFINITY,
         node: 0,
@@ -216,16 +222,38 @@ pub(super) fn check_throttle(
             Some(sensor) => nodes.node(&name("sensor"), sensor)?,
             None => 0,
         };
-        if node == stages[i].node && on_c <= stages[i].on_c {
+        let before = stages[stages.len() - 1];
+        if node == before.node && on_c <= before.on_c {
             let hint = "order the stages from mild to severe";
-            let allowed = format!("above the stage before, {}", stages[i].on_c);
+            let allowed = format!("above the stage before, {}", before.on_c);
             return Err(SpecError::out(&name("on_c"), on_c, allowed, hint));
         }
-        let mut costs = slowed(nominal, raw.clock_percent.value);
         let limit = |rate: &Option<Number>| rate.as_ref().map_or(0, Number::fs_per_byte);
-        costs.write_path_fs_per_byte = costs.write_path_fs_per_byte.max(limit(&raw.write_mb_per_s));
-        costs.read_limit_fs_per_byte = costs.read_limit_fs_per_byte.max(limit(&raw.read_mb_per_s));
-        stages.push(ThrottleStage { on_c, off_c, node, costs });
+        let (steps, step_c) = match &raw.full_c {
+            None => (1, 0.0),
+            Some(full) if full.value <= on_c => {
+                let allowed = format!("above on_c = {on_c}");
+                let hint = "leave it out for a stage that takes hold at once";
+                return Err(SpecError::out(&name("full_c"), full.value, allowed, hint));
+            }
+            Some(full) => (THROTTLE_STEPS, (full.value - on_c) / f64::from(THROTTLE_STEPS - 1)),
+        };
+        for step in 0..steps {
+            let share = f64::from(step + 1) / f64::from(steps);
+            let mut costs = slowed(nominal, 100.0 - (100.0 - raw.clock_percent.value) * share);
+            costs.write_path_fs_per_byte =
+                costs.write_path_fs_per_byte.max(limit(&raw.write_mb_per_s));
+            costs.read_limit_fs_per_byte =
+                costs.read_limit_fs_per_byte.max(limit(&raw.read_mb_per_s));
+            let rise = step_c * f64::from(step);
+            stages.push(ThrottleStage {
+                number: i + 1,
+                on_c: on_c + rise,
+                off_c: off_c + rise,
+                node,
+                costs,
+            });
+        }
     }
     Ok(stages)
 }

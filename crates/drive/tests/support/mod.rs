@@ -44,6 +44,14 @@ impl Profile {
             .without("gc.idle")
     }
 
+    /// With one heat node in place of the network: 10 K/W to the air, 8.5 J/K.
+    pub fn one_node(self) -> Profile {
+        self.without("thermal.network")
+            .without("thermal.sensor")
+            .with("thermal.resistance_k_per_w", 10.0)
+            .with("thermal.capacity_j_per_k", 8.5)
+    }
+
     /// Sets a value by its dotted name; the range of the original is dropped.
     pub fn set(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
         let (path, key) = name.rsplit_once('.').expect("section.key");
