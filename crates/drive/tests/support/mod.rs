@@ -33,6 +33,7 @@ impl Profile {
             .without("gc.idle")
             .without("controller.read_path_mb_per_s")
             .without("nand.variation")
+            .without("nand.read_by_type_us")
             .without("map_journal")
     }
 
