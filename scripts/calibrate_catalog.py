@@ -77,7 +77,7 @@ PLAN = (
     ),
     Stage(
         "heat",
-        ("thermal.capacity_j_per_k", "thermal.throttle.1.write_mb_per_s"),
+        ("thermal.network.module_j_per_k", "thermal.throttle.1.write_mb_per_s"),
         ("S111", "S184", "S186"),
         "75 MB/s after just under two minutes and about 180 GB",
     ),

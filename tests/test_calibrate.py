@@ -262,7 +262,7 @@ def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint:
         ({"hold_out": ["nothing"]}, "the result has no such test", "--hold-out reads"),
         ({"hold_out": ["reads"], "only": ["reads"]}, "named with --only, too", ""),
         ({"hold_out": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
-        ({"parameters": ["thermal.capacity_j_per_k"]}, "no figure depends on", "--only"),
+        ({"parameters": ["thermal.network.module_j_per_k"]}, "no figure depends on", "--only"),
         ({"data": "S9999"}, "no such row", "S058"),
         ({"data": "S048"}, "no measured figure nor a ratio", "bootable|yes"),
         ({"data": "nowhere"}, "neither a result folder nor published rows", "drivebay review"),

@@ -40,7 +40,7 @@ def test_a_drive_is_built_changed_and_refused() -> None:
     )
     assert isinstance(changed, Drive) and changed.capacity_bytes == pytest.approx(384e9, rel=1e-3)
     assert changed.value("gc.victim_policy") == "cost-benefit"
-    assert changed.value("thermal.resistance_k_per_w") == 4
+    assert changed.value("thermal.network.heatsink.to_air_k_per_w") == 5
     for wrong, match in (
         ({"victim_polici": "fifo"}, "did you mean victim_policy"),
         ({"victim_policy": "lifo"}, "one of greedy, fifo"),

@@ -35,7 +35,7 @@ def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Prof
     assert made.capacity_bytes == pytest.approx(drive.capacity_bytes * 0.75, rel=1e-6)
     assert made.capacity_bytes % 4096 == 0
     assert made.interface == "AHCI, PCIe 2.0 x4"
-    assert made.raw["thermal"]["resistance_k_per_w"]["value"] == 4
+    assert made.raw["thermal"]["network"]["heatsink"]["to_air_k_per_w"]["value"] == 5
     assert made.raw["thermal"]["ambient_c"]["value"] == 30
     assert set(changes({"profile": made.raw})) == {
         "heatsink",

@@ -27,8 +27,8 @@ fn spec(blocks_per_plane: u64) -> Spec {
             &format!("threshold_mb = {{ value = {}", 4900.0 * share),
         )
         .replace(
-            "resistance_k_per_w = { value = 10, range = [9, 12]",
-            "resistance_k_per_w = { value = 0.1",
+            "module_to_air_k_per_w = { value = 10, range = [9, 12]",
+            "module_to_air_k_per_w = { value = 0.01",
         );
     Spec::from_family(HOST, &text).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -767,8 +767,9 @@ impl Flash {
     }
 
     /// Checks that what was read is a state that this flash can be in.
-    pub fn check(&self) -> Result<(), StateError> {
+    pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
         self.nand.check()?;
+        ensure(self.dies_floor <= core_until, "the time up to which dies are planned")?;
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
         self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
@@ -785,7 +786,8 @@ impl Flash {
         for stream in 0..STREAMS {
             let buffer = &self.buffers[stream];
             let taken = buffer.taken();
-            let covered = self.deferred.check_programs(stream, g, pages, &buffer.known())?;
+            let covered =
+                self.deferred.check_programs(stream, g, pages, &buffer.known(), self.dies_floor)?;
             for page in buffer.known().filter(|&page| buffer.waits(page)) {
                 // Its die's planes are not yet full: their last page will program all of them.
                 let coming = || {

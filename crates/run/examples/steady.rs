@@ -22,7 +22,7 @@ fn main() {
             "threshold_mb = { value = 77",
         )
         .replace("target_mb = { value = 3000, range = [1000, 6000]", "target_mb = { value = 47")
-        .replace("free_mb = { value = 28000, range = [10000, 35500]", "free_mb = { value = 5")
+        .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 5")
         .replace("program_us = { value = [420, 1244]", "program_us = { value = [13]")
         .replace("read_us = { value = 61.7, range = [40, 90]", "read_us = { value = 1")
         .replace(
@@ -31,8 +31,8 @@ fn main() {
         )
         .replace("erase_us = { value = 5000, range = [3000, 10000]", "erase_us = { value = 80")
         .replace(
-            "resistance_k_per_w = { value = 10, range = [9, 12]",
-            "resistance_k_per_w = { value = 0.1",
+            "module_to_air_k_per_w = { value = 10, range = [9, 12]",
+            "module_to_air_k_per_w = { value = 0.01",
         );
     let text = if full { whole } else { small.as_str() };
     let spec = Spec::from_family(HOST, text).unwrap_or_else(|e| panic!("{e}"));

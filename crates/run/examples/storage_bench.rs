@@ -19,12 +19,8 @@ fn main() {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
     let text = if has("heatsink") {
         text.replace(
-            "resistance_k_per_w = { value = 10, range = [9, 12]",
-            "resistance_k_per_w = { value = 4",
-        )
-        .replace(
-            "capacity_j_per_k = { value = 8.5, range = [5, 10]",
-            "capacity_j_per_k = { value = 25",
+            "module_to_air_k_per_w = { value = 10, range = [9, 12]",
+            "module_to_air_k_per_w = { value = 3",
         )
     } else {
         text.to_string()

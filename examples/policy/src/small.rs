@@ -30,7 +30,7 @@ pub fn spec(policy: &str) -> Spec {
         set("gc", key, mb.into());
     }
     set("gc", "victim_policy", policy.into());
-    set("thermal", "resistance_k_per_w", 0.1.into());
+    set("thermal.network", "module_to_air_k_per_w", 0.01.into());
     profile["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&profile.to_string()).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -38,7 +38,7 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
         process's peak memory so far; waf, None where nothing was written.
     """
     # Cool by decree: what is measured is the model's speed, not a drive at 75 MB/s.
-    profile = changed(catalog.load(DRIVE), ["thermal.resistance_k_per_w=0.1"])
+    profile = changed(catalog.load(DRIVE), ["thermal.network.module_to_air_k_per_w=0.01"])
     drive = _core.VirtualDrive(profile.core, SEED)
     capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
     fill = _load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity)

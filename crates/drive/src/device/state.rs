@@ -88,7 +88,7 @@ impl Device {
         self.host_interface.check()?;
         self.link.check()?;
         self.controller.check()?;
-        self.flash.check()?;
+        self.flash.check(self.controller.work().1)?;
         let counts = [self.host_pages, self.gc.copied_pages()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")?;
         self.compressor.check(self.host_pages)?;

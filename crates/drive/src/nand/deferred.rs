@@ -146,9 +146,10 @@ impl DeferredQueue {
         g: &Geometry,
         pages: u32,
         known: &Range<u64>,
+        floor: Nanos,
     ) -> Result<BTreeSet<u64>, StateError> {
         let mut covered = BTreeSet::new();
-        let mut last = Nanos::ZERO;
+        let mut last = floor;
         for due in &self.streams[stream] {
             let plane = u64::from(g.plane_of(due.page));
             let sound = due.page < pages && known.contains(&due.number);
