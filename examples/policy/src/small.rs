@@ -30,7 +30,10 @@ pub fn spec(policy: &str) -> Spec {
         set("gc", key, mb.into());
     }
     set("gc", "victim_policy", policy.into());
-    set("thermal.network", "module_to_air_k_per_w", 0.01.into());
+    let to_air = &mut profile["thermal"]["network"]["module_to_air_k_per_w"];
+    *to_air = toml::toml! { value = 0.01
+    source = "guess: cool" }
+    .into();
     profile["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&profile.to_string()).unwrap_or_else(|error| panic!("{error}"))
 }
