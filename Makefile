@@ -3,7 +3,7 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test test-long fuzz bench docs format lock man stub wheel clean
+.PHONY: help setup review test test-long fuzz bench fidelity docs format lock man stub wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ fuzz: ## feed each parser and protocol with hostile bytes for a minute (ARGS="60
 
 bench: setup ## the core's own speed on this machine
 	@.venv/bin/drivebay bench $(ARGS)
+
+fidelity: setup ## leverage, leave-one-out errors and intervals of all published rows again: half an hour; goes on if killed
+	@.venv/bin/python scripts/fidelity.py $(ARGS)
 
 docs: ## the documentation site into site/; broken links fail (open site/index.html)
 	@PYTHON="$(PYTHON)" scripts/setup.sh --dev

@@ -1,31 +1,108 @@
-"""Writes the table of docs/fidelity.md from a recorded run of `drivebay validate --json`.
+"""Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
 
-    drivebay validate --json > published/validation-run.json
-    python scripts/fidelity.py
+    python scripts/fidelity.py [--refits 20] [--drive NAME] [--pages]
 
-The table stands between two marks in the page; the words around it are written by hand. A test
-asserts that the page has the table of the recorded run.
+Writes published/fidelity.json, published/validation-run.json and the generated parts of
+docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
+is done: a killed run goes on when it is started again with the same profiles and core. `--drive`
+limits it to the rows about a drive, to try it out: it then writes nothing. `--pages` only writes the pages
+from what is kept. A test asserts that the pages are those of the kept results.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import json
+import os
+import sys
+import time
 from pathlib import Path
 
-from drivebay.lab.validate import table
+from drivebay import _core
+from drivebay.analysis import fidelity
+from drivebay.common.errors import DrivebayError
+from drivebay.lab.fidelity import kept, pages
+from drivebay.lab.fidelity.derivatives import Bench, derivatives
+from drivebay.lab.fidelity.posterior import posterior
+from drivebay.lab.fidelity.refit import refits
+from drivebay.lab.validate import load_plan, score, table
 
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"
+SENSITIVITY = TOP / "docs" / "sensitivity.md"
 RECORDED = TOP / "published" / "validation-run.json"
-BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+KEPT = TOP / "published" / fidelity.FILE
 
 
-def page_with_table(page: str, recorded: str) -> str:
-    """The page with the recorded run's table between the marks."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n" + table.markdown(json.loads(recorded)) + "\n" + END + after
+def written(page: str, name: str, recorded: str, found: str) -> str:
+    """The page `name` ("fidelity" or "sensitivity") with its generated parts."""
+    validation, document = json.loads(recorded), json.loads(found)
+    parts = {
+        "fidelity": [
+            ("score", pages.score(validation, document)),
+            ("table", pages.rows(validation)),
+        ],
+        "sensitivity": [("table", pages.sensitivity(validation, document))],
+    }
+    return pages.replaced(page, parts[name])
+
+
+def write_pages() -> None:
+    """Writes both pages from what is kept."""
+    for path in (PAGE, SENSITIVITY):
+        path.write_text(
+            written(path.read_text(), path.stem, RECORDED.read_text(), KEPT.read_text())
+        )
+
+
+def evaluations() -> Path:
+    """The folder of this state's evaluations: of the same profiles, tests and core."""
+    core = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:8]
+    now = fidelity.fingerprint()
+    return TOP / "target" / "fidelity" / f"{now['profiles']}-{core}"
+
+
+def say(words: str, _began: float = time.monotonic()) -> None:
+    """Progress, with the minutes so far."""
+    print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--refits", type=int, default=20)
+    parser.add_argument("--drive", action="append", default=[])
+    parser.add_argument("--pages", action="store_true")
+    asked = parser.parse_args()
+    if asked.pages:
+        write_pages()
+        return
+    os.nice(5)
+    bench = Bench(load_plan().of_drives(asked.drive), evaluations(), say)
+    found = derivatives(bench)
+    problem, chosen = kept.problem_of(bench, found)
+    known = posterior(problem)
+    real = refits(bench, found, problem, chosen, known, count=asked.refits)
+    document = kept.document_of(bench, found, problem, chosen, known, real)
+    validation = kept.validation_of(bench, found)
+    if asked.drive:
+        rows = score.scored(validation)
+        print(json.dumps(real, indent=1))
+        for row in rows:
+            print(row.row.published.id, document["rows"].get(row.row.published.id))
+        return
+    kept.write(KEPT, document)
+    fidelity.kept.cache_clear()
+    fidelity.stale.cache_clear()
+    kept.write(RECORDED, table.as_json(validation))
+    write_pages()
+    print(table.headline("all", table.as_json(validation)["summary"]))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page_with_table(PAGE.read_text(), RECORDED.read_text()))
+    try:
+        main()
+    except DrivebayError as problem:
+        print(f"error: {problem.message}\nhint: {problem.hint}", file=sys.stderr)
+        raise SystemExit(3) from None

@@ -11,7 +11,6 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
+from drivebay.definitions.scaling import scaled
 from drivebay.definitions.suites import Content
 from drivebay.library.load import Trace, Workload
 from drivebay.library.result import Result
@@ -27,21 +27,6 @@ from drivebay.library.result import Result
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
 """How a drive is filled: once over all addresses."""
 SEED_MASK = 2**64 - 1
-
-
-SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
-SCALED_WITH_FLASH = (
-    "gc.threshold_mb",
-    "gc.target_mb",
-    "gc.idle.free_mb",
-    "slc_cache.static_mb",
-    "slc_cache.dynamic_mb",
-    "slc_cache.keep_mb",
-    "nand.erase_us",
-    "energy.erase_block_uj",
-)
-"""Values that are shares of the flash, and what is spent once per block: a smaller block is erased
-as much more often."""
 
 
 class Drive(Profile):
@@ -137,28 +122,7 @@ class Drive(Profile):
         >>> drive("sm951-ahci-512").scaled(1 / 16).capacity_bytes
         32006885376
         """
-        whole = int(self.value("nand.pages_per_block"))
-        exact = Fraction(share).limit_denominator(4096) if 0 < share <= 1 else Fraction(0)
-        pages = whole * exact
-        if pages.denominator != 1 or pages < 2:
-            near = max(2, min(whole, round(pages)))
-            raise UserError(
-                f"scaled({share:g}) is not allowed; must be at most 1 and leave a block a whole "
-                f"number of its {whole} pages, at least 2",
-                f"scaled({near} / {whole})",
-            )
-        raw = self.resolved()
-        raw["drive"]["title"] = f"{raw['drive']['title']}, scaled to {exact} of its flash"
-        sectors = Fraction(self.value("drive.capacity_sectors")) * exact
-        _note(raw["drive"]["capacity_sectors"], int(sectors) // SECTOR_ALIGN * SECTOR_ALIGN, exact)
-        _note(raw["nand"]["pages_per_block"], int(pages), exact)
-        for name in SCALED_WITH_FLASH:
-            node: Any = raw
-            for key in name.split("."):
-                node = node.get(key, {})
-            if node:
-                _note(node, float(node["value"] * exact), exact)
-        return _drive(from_document(raw, where=f"{self.name}, scaled"))
+        return _drive(scaled(self, share))
 
     def device(self, *, seed: int = 1) -> Device:
         """A new device of this drive: empty, at ambient temperature, with a clock at 0.
@@ -229,12 +193,6 @@ def _found(what: str | Path | Mapping[str, Any]) -> Drive:
 
 def _drive(profile: Profile) -> Drive:
     return Drive(profile.raw)
-
-
-def _note(leaf: dict[str, Any], value: Any, share: Fraction) -> None:
-    leaf.pop("range", None)
-    leaf["source"] = f"scaled to {share}, from {leaf['value']}: {leaf['source']}"
-    leaf["value"] = value
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,10 @@ from drivebay.definitions.profiles import Profile
 from drivebay.lab.calibrate.experiment import Experiment, Figures, Job, Observation, Relation
 from drivebay.lab.calibrate.parameters import Parameter, leaf_at, with_values
 from drivebay.lab.validate import load_plan
-from drivebay.lab.validate.plan import Row, Run
+from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run
 from drivebay.lab.validate.runs import SEED
 from drivebay.lab.validate.values import NotReached
 from drivebay.lab.validate.values import figure as paper_figure
-from drivebay.lab.validate.verdicts import WITHIN_PERCENT
 
 BOUND_PERCENT = 5.0
 """Of a row whose relation has no bound of its own (under, over, between): as of an exact one."""
@@ -172,12 +171,10 @@ def _row_observation(row: Row) -> Observation | None:
     relation: Relation = "eq"
     scale = _bound_percent(row) / 200  # half of the bound
     high = None
-    value = figure.value if row.bound is None else row.bound
-    if figure.relation == "range":
-        low_text, _, high_text = figure.text.partition("..")
-        relation, value, high = "range", float(low_text), float(high_text)
-    elif figure.relation in ("lt", "gt"):
-        relation = "lt" if figure.relation == "lt" else "gt"
+    value = figure.value
+    if row.range is not None or figure.relation == "range":
+        assert row.bounds is not None
+        relation, (value, high) = "range", row.bounds
     if value is None or value <= 0:
         return None
     label = f"{figure.test}, {figure.metric}"

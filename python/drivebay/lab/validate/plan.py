@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from drivebay.analysis import published
@@ -59,15 +59,23 @@ class Run:
         return cls(drive, test)
 
 
+WITHIN_PERCENT = {"eq": 5.0, "approx": 10.0, "ratio_to": 10.0}
+"""How far a figure may be off, by what the publication's words promise."""
+ROUNDED = 0.05
+"""What still rounds to a printed 0."""
+
+
 @dataclass(frozen=True)
 class Row:
     """A published row and what it is compared with.
 
     Drives are in the host that the row was measured in. One of these is given: `value`, a
     measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this one; `change`: their
-    difference in percent); `predicate` with its `runs`; `catalog`, a value of the drive's
-    profile (`ratio`: over this one); `not_covered`, why no drive model can answer. `factor`
-    turns units; `bound` is the number that printed words stand for.
+    difference in percent); `statement`, a function of `statements` with its `runs`; `catalog`, a
+    value of the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can
+    answer. `factor` turns units. `range` is what the printed words stand for, `reason` why.
+    `same_as` names the rows that state the same measurement. `differs` says how the condition that
+    is run is not the published one.
     """
 
     published: Published
@@ -75,15 +83,32 @@ class Row:
     over: str = ""
     change: str = ""
     factor: float = 1.0
-    predicate: str = ""
+    statement: str = ""
     runs: tuple[str, ...] = ()
     catalog: str = ""
     ratio: str = ""
-    bound: float | None = None
+    range: tuple[float, float] | None = None
+    reason: str = ""
     not_covered: str = ""
     conflict: str = ""
-    fitted: bool = False
+    same_as: tuple[str, ...] = ()
+    differs: str = ""
     note: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Both ends of what agrees with the publication; None where words are compared."""
+        if self.range is not None:
+            return self.range
+        relation, value = self.published.relation, self.published.value
+        if relation == "range":
+            low, _, high = self.published.text.partition("..")
+            return float(low), float(high)
+        if value is None:
+            return None
+        half = abs(value) * WITHIN_PERCENT[relation] / 100
+        half = half or ROUNDED
+        return value - half, value + half
 
     @property
     def needs(self) -> tuple[Run, ...]:
@@ -94,10 +119,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows in the order of figures.csv, and the tests by their name in validation.toml."""
+    """Rows in the order of figures.csv, and the tests by their name in validation.toml; `full_size`
+    are those that say nothing on a smaller drive."""
 
     rows: tuple[Row, ...]
     tests: Mapping[str, Test]
+    full_size: frozenset[str] = frozenset()
 
     def of_drives(self, drives: Sequence[str]) -> Plan:
         """Only the rows about these drives, or all.
@@ -116,7 +143,7 @@ class Plan:
                     "leave the names out for all rows: drivebay validate",
                 )
         rows = tuple(row for row in self.rows if not drives or row.published.drive in drives)
-        return Plan(rows, self.tests)
+        return replace(self, rows=rows)
 
     def only(self, ids: Sequence[str]) -> Plan:
         """Only the rows with these ids, or all."""
@@ -126,7 +153,9 @@ class Plan:
                 raise UserError(
                     f"--row {name}: there is no such row", "ids are as in the table: S058"
                 )
-        return Plan(tuple(r for r in self.rows if not ids or r.published.id in ids), self.tests)
+        return replace(
+            self, rows=tuple(r for r in self.rows if not ids or r.published.id in ids)
+        )
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -139,7 +168,13 @@ def load_plan() -> Plan:
     with (data.path("published") / "validation.toml").open("rb") as file:
         table = tomllib.load(file)
     tests = {name: _test(name, entry) for name, entry in table["tests"].items()}
+    differs = {name: _differs(name, entry) for name, entry in table["tests"].items()}
     entries = {entry["id"]: entry for entry in table["row"]}
+    same: dict[str, tuple[str, ...]] = {}
+    for group in table["same"]:
+        for name in group:
+            others = (*same.get(name, ()), *(one for one in group if one != name))
+            same[name] = tuple(dict.fromkeys(others))
     rows = []
     for name, figure in published.figures().items():
         if name not in entries:  # a drive of which only its maker's data sheet was published
@@ -148,14 +183,36 @@ def load_plan() -> Plan:
         for key in entry.keys() & {"value", "over", "change"}:
             entry[key] = _in_host(entry[key], figure.host)
         entry["runs"] = tuple(_in_host(text, figure.host) for text in entry.get("runs", ()))
-        rows.append(Row(figure, **entry))
-    return Plan(tuple(rows), tests)
+        if "range" in entry:
+            entry["range"] = tuple(entry["range"])
+        row = Row(figure, **entry)
+        own = [differs[run.test] for run in row.needs]
+        said = dict.fromkeys(text for text in (row.differs, *own) if text)
+        rows.append(replace(row, differs="; ".join(said), same_as=same.get(name, ())))
+    full_size = frozenset(name for name, entry in table["tests"].items() if "full_size" in entry)
+    return Plan(tuple(rows), tests, full_size)
 
 
 def _in_host(text: str, host: str) -> str:
     """ "DRIVE/..." with the drive's host."""
     drive, _, rest = text.partition("/")
     return f"{drive}@{host}/{rest}"
+
+
+def _differs(name: str, entry: Mapping[str, Any]) -> str:
+    """What of the published condition was cut or chosen, in words."""
+    suite = suites.load(entry["suite"])
+    test = next(test for test in suite.tests if test.id == entry.get("test", name))
+    said = [entry["differs"]] if "differs" in entry else []
+    longest = max((p.workload.duration_s for p in test.phases if p.replay is None), default=0.0)
+    if "seconds" in entry and entry["seconds"] < longest:
+        said.append(f"{entry['seconds']:g} s a phase instead of {longest:g}")
+    if "load_seconds" in entry:
+        load = next(step.load.duration_s for step in test.prepare if step.load is not None)
+        said.append(f"{entry['load_seconds']:g} s of writes before instead of {load:g}")
+    if entry.get("scale", 1.0) < 1.0:
+        said.append(f"{100 * entry['scale']:g} % of the trace")
+    return ", ".join(said)
 
 
 def _test(name: str, entry: Mapping[str, Any]) -> Test:

@@ -33,26 +33,26 @@ def run_all(
     Interrupted
         On SIGINT, SIGTERM or SIGHUP.
     """
-    alike = _alike(plan.runs)
-    groups = _groups(plan, set(alike.values()))
-    largest = max((VirtualTarget(_profile(runs[0])).memory_bytes for runs in groups), default=0)
+    same_as = alike(plan.runs)
+    groups = _groups(plan, set(same_as.values()))
+    largest = max((VirtualTarget(profile_of(runs[0])).memory_bytes for runs in groups), default=0)
     done: dict[Run, Measured] = {}
 
     def work(worker: Worker, runs: list[Run]) -> None:
         tests = [plan.tests[run.test] for run in runs]
-        worker.set_profile(_profile(runs[0]), tests, seed=SEED)
+        worker.setprofile_of(profile_of(runs[0]), tests, seed=SEED)
         for run, test in zip(runs, tests, strict=True):
             done[run] = worker.run_test(test)
             if progress is not None:
-                progress(run, len(done), len(set(alike.values())))
+                progress(run, len(done), len(set(same_as.values())))
 
     Pool(workers_with_states(largest)).run(
         groups, work, interrupted=Interrupted("interrupted", "start again: drivebay validate")
     )
-    return {run: done[same] for run, same in alike.items()}
+    return {run: done[same] for run, same in same_as.items()}
 
 
-def _alike(runs: Iterable[Run]) -> dict[Run, Run]:
+def alike(runs: Iterable[Run]) -> dict[Run, Run]:
     """For each run the one that stands for it: hosts that differ in words alone have one result."""
     first: dict[tuple[str, str, str], Run] = {}
 
@@ -77,11 +77,12 @@ def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
         groups.setdefault((run.drive, key_of(plan.tests[run.test])), []).append(run)
 
     def estimate_s(runs: list[Run]) -> float:
-        target = VirtualTarget(_profile(runs[0]))
+        target = VirtualTarget(profile_of(runs[0]))
         return sum(target.estimate_s(plan.tests[run.test]) for run in runs)
 
     return sorted(groups.values(), key=estimate_s, reverse=True)
 
 
-def _profile(run: Run) -> Profile:
+def profile_of(run: Run) -> Profile:
+    """The run's drive, with its variants and in its host."""
     return changed(run.in_its_host(catalog.load(run.profile)), run.variants)

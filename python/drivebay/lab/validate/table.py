@@ -1,13 +1,15 @@
-"""The table of `drivebay validate`: JSON for scripts, text for people, Markdown for the docs."""
+"""The table of `drivebay validate`: JSON for scripts and for what is kept, text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from drivebay.analysis import fidelity
 from drivebay.definitions import profiles as catalog
-from drivebay.lab.validate.plan import load_plan
-from drivebay.lab.validate.verdicts import Validation, Verdict
+from drivebay.lab.validate import score
+from drivebay.lab.validate.score import Scored, Summary
+from drivebay.lab.validate.verdicts import Validation
 
 RELATIONS = {
     "approx": "about ",
@@ -17,132 +19,132 @@ RELATIONS = {
     "eq": "",
     "range": "",
 }
+HEAD = (
+    "row", "drive", "figure", "published", "reproduced", "error", "leverage", "left out",
+    "90 %", "",
+)  # fmt: skip
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
     """Rows, summary and what is not covered; numbers to six digits, so that it can be kept."""
+    rows = score.scored(validation)
     median = validation.median_abs_error_pct
     return {
-        "rows": [_row(verdict) for verdict in validation.verdicts],
+        "rows": [_row(row) for row in rows],
         "summary": {
-            "n": len(validation.verdicts),
+            **_summary(score.summary(rows)),
+            "n": len(rows),
             "ok": validation.ok,
             "median_abs_error_pct": None if median is None else round(median, 3),
+            "stale": fidelity.stale(),
         },
+        "drives": {name: _summary(one) for name, one in score.by_drive(rows).items()},
         "not_covered": [
             {"id": row.published.id, "why": row.not_covered} for row in validation.not_covered
         ],
     }
 
 
-def _row(verdict: Verdict) -> dict[str, Any]:
-    row = verdict.row.published
-    mine, error = verdict.reproduced, verdict.error_percent
-    factor = 1e-3 if (row.unit, _printed_unit(row.id)) == ("MB/s", "GB/s") else 1.0
-    value = None if row.value is None else row.value * factor
+def _summary(found: Summary) -> dict[str, Any]:
+    values = {key: value for key, value in asdict(found).items()}
+    values["median_abs_loo_error_pct"] = values.pop("median_percent")
     return {
-        "id": row.id,
-        "drive": row.drive,
-        "test": row.test,
-        "host": row.host,
-        "metric": row.metric,
-        "relation": row.relation,
-        "published": row.text if value is None else _digits(value),
-        "reproduced": mine if isinstance(mine, str) else _digits(float(mine) * factor),
-        "unit": _printed_unit(row.id),
-        "error_pct": None if error is None else round(error, 2),
-        "ok": bool(verdict.ok),
+        key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
     }
 
 
-def _named(drive: str) -> str:
-    """The drive as the tables name it: a stand-in is called one."""
-    known = drive in catalog.names() and catalog.load(drive).stand_in
-    return f"{drive} (stand-in)" if known else drive
-
-
-def _printed_unit(row_id: str) -> str:
-    from drivebay.analysis import published
-
-    return published.figures()[row_id].printed_unit
+def _row(scored: Scored) -> dict[str, Any]:
+    verdict, published = scored.verdict, scored.row.published
+    mine, error = verdict.reproduced, verdict.error_percent
+    factor = 1e-3 if (published.unit, published.printed_unit) == ("MB/s", "GB/s") else 1.0
+    value = None if published.value is None else published.value * factor
+    left_out, interval = scored.left_out_percent, scored.interval
+    return {
+        "id": published.id,
+        "drive": published.drive,
+        "test": published.test,
+        "condition": published.condition,
+        "differs": scored.row.differs,
+        "host": published.host,
+        "metric": published.metric,
+        "relation": published.relation,
+        "published": published.text if value is None else _digits(value),
+        "bounds": None
+        if scored.row.bounds is None
+        else [_digits(end * factor) for end in scored.row.bounds],
+        "reproduced": mine if isinstance(mine, str) else _digits(float(mine) * factor),
+        "unit": published.printed_unit,
+        "error_pct": None if error is None else round(error, 2),
+        "ok": bool(verdict.ok),
+        "leverage": None if scored.leverage is None else round(scored.leverage, 3),
+        "loo_error_pct": None if left_out is None else round(left_out, 2),
+        "loo_ok": scored.left_out_ok if scored.left_out is not None else None,
+        "interval": None if interval is None else [_digits(end * factor) for end in interval],
+        "within": scored.within,
+    }
 
 
 def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def lines(validation: Validation) -> list[tuple[str, ...]]:
-    """Columns for a terminal: id, drive, test, metric, published, reproduced, error, verdict."""
-    notes = {row.published.id: row for row in load_plan().rows}
+def lines(document: dict[str, Any], *, predicted: bool) -> list[tuple[str, ...]]:
+    """Rows of `HEAD` for a terminal: those that the model predicts, or the others."""
     found: list[tuple[str, ...]] = []
-    for row in as_json(validation)["rows"]:
-        known = notes[row["id"]]
-        verdict = "ok" if row["ok"] else "conflict" if known.conflict else "off"
-        found.append(
-            (
-                row["id"], _named(row["drive"]), row["test"], row["metric"], _said(row),
-                _number(row["reproduced"], row["unit"]), _error(row), verdict,
-            )
-        )  # fmt: skip
+    for row in document["rows"]:
+        leverage = row["leverage"]
+        if (leverage is None or leverage < score.PREDICTED_BELOW) == predicted:
+            found.append(
+                (
+                    row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", said(row),
+                    number(row["reproduced"], row["unit"]), percent(row["error_pct"]),
+                    "" if leverage is None else f"{leverage:.2f}", percent(row["loo_error_pct"]),
+                    between(row), "" if row["ok"] else "off",
+                )
+            )  # fmt: skip
     return found
 
 
-def markdown(document: Mapping[str, Any]) -> str:
-    """The table of docs/fidelity.md, from what `drivebay validate --json` printed."""
-    notes = {row.published.id: row for row in load_plan().rows}
-    out = [
-        "| | drive | test | host | figure | published | reproduced | error | |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in document["rows"]:
-        known = notes[row["id"]]
-        mark = "fitted" if known.fitted else ""
-        verdict = "" if row["ok"] else "**conflict**" if known.conflict else "**off**"
-        condition = f", {known.published.condition}" if known.published.condition else ""
-        out.append(
-            "| " + " | ".join(
-                _cell(text) for text in (
-                    row["id"], _named(row["drive"]), row["test"] + condition, known.published.host,
-                    row["metric"],
-                    _said(row),
-                    _number(row["reproduced"], row["unit"]), _error(row),
-                    " ".join(part for part in (mark, verdict) if part),
-                )
-            ) + " |"
-        )  # fmt: skip
-    summary = document["summary"]
-    out += [
-        "",
-        f"{summary['ok']} of {summary['n']} rows within their bounds; median of the absolute "
-        f"errors {summary['median_abs_error_pct']} %.",
-        "",
-        "Conflicts and notes:",
-        "",
-    ]
-    out += [
-        f"- {row['id']}: {notes[row['id']].conflict or notes[row['id']].note}"
-        for row in document["rows"]
-        if notes[row["id"]].conflict or notes[row["id"]].note
-    ]
-    out += ["", "Not covered:", ""]
-    out += [f"- {row['id']}: {row['why']}" for row in document["not_covered"]]
-    return "\n".join(out) + "\n"
+def headline(name: str, found: dict[str, Any]) -> str:
+    """One line: the score of a drive or of all."""
+    if not found["n_predicted"]:
+        return f"{name}: nothing predicted; {found['n_fitted']} fitted, {found['n_told']} told"
+    median = found["median_abs_loo_error_pct"]
+    error = "no printed number among them" if median is None else f"median error {median:.1f} %"
+    return (
+        f"{name}: {found['n_predicted']} figures predicted, {error}, "
+        f"{100 * found['within_share']:.0f} % within their bounds; "
+        f"{found['n_fitted']} fitted, {found['n_told']} told"
+    )
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "/")
+def named(drive: str) -> str:
+    """The drive as the tables name it: a stand-in is called one."""
+    known = drive in catalog.names() and catalog.load(drive).stand_in
+    return f"{drive} (stand-in)" if known else drive
 
 
-def _said(row: Mapping[str, Any]) -> str:
-    return RELATIONS[row["relation"]] + _number(row["published"], row["unit"])
+def said(row: dict[str, Any]) -> str:
+    """What was printed."""
+    return RELATIONS[row["relation"]] + number(row["published"], row["unit"])
 
 
-def _number(value: float | str, unit: str) -> str:
+def number(value: float | str, unit: str) -> str:
+    """A figure with its unit, to four digits."""
     if isinstance(value, str):
         return value
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{text} {unit.partition(' (')[0]}".strip()
 
 
-def _error(row: Mapping[str, Any]) -> str:
-    return "" if row["error_pct"] is None else f"{row['error_pct']:+.1f} %"
+def percent(value: float | None) -> str:
+    """An error."""
+    return "" if value is None else f"{value:+.1f} %"
+
+
+def between(row: dict[str, Any]) -> str:
+    """The interval, marked where it does not hold what was published."""
+    if row["interval"] is None:
+        return ""
+    low, high = (number(end, "") for end in row["interval"])
+    return f"{low} to {high}{'' if row['within'] else ' (not in it)'}"

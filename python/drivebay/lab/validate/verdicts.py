@@ -1,7 +1,7 @@
 """Published beside reproduced: error and verdict of every row.
 
-Bounds: "eq" within 5 %, "approx" and "ratio_to" within 10 %, "lt", "gt" and "range" hold, a shape
-or rank as a predicate. A printed 0 is met by what rounds to it.
+A row agrees when its figure lies within both ends of its bounds: 5 % of a printed figure, 10 % of
+an "about" or a ratio, or the range that the row gives for words and one-sided bounds.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.definitions import profiles as catalog
-from drivebay.lab.validate import predicates, values
+from drivebay.lab.validate import statements, values
 from drivebay.lab.validate.plan import Plan, Row
 from drivebay.lab.validate.values import Runs
-
-WITHIN_PERCENT = {"eq": 5.0, "approx": 10.0, "ratio_to": 10.0}
-ROUNDED = 0.05
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A row that is covered; `error_percent` is None where the published value is in words."""
+    """A row that is covered; `error_percent` is None where there is no number to be off from."""
 
     row: Row
     reproduced: float | str
@@ -56,66 +53,44 @@ def judge(plan: Plan, runs: Runs) -> Validation:
 
 def _verdict(row: Row, runs: Runs) -> Verdict:
     try:
-        return _compared(row, runs)
+        mine = reproduced(row, runs)
     except values.NotReached as why:
         return Verdict(row, str(why), None, False)
+    bounds = row.bounds
+    if isinstance(mine, str) or bounds is None:
+        return Verdict(row, mine, None, _says(row, str(mine)))
+    return Verdict(row, mine, error_percent(row, mine), bounds[0] <= mine <= bounds[1])
 
 
-def _compared(row: Row, runs: Runs) -> Verdict:
-    if row.predicate:
-        named = [runs[run] for run in row.needs]
-        reproduced, ok = predicates.PREDICATES[row.predicate](named)
-    else:
-        reproduced, ok = _value(row, runs), None
-    published = _published(row)
-    if isinstance(reproduced, str) or published is None:
-        fits = ok if ok is not None else _says(row, str(reproduced))
-        return Verdict(row, reproduced, None, bool(fits))
-    error, within = compared(row.published.relation, published, reproduced)
-    return Verdict(row, reproduced, error, bool(within))
-
-
-def _published(row: Row) -> float | tuple[float, float] | None:
-    if row.published.relation == "range":
-        low, _, high = row.published.text.partition("..")
-        return float(low), float(high)
-    return row.published.value if row.bound is None else row.bound
-
-
-def _says(row: Row, reproduced: str) -> bool:
-    """Whether the catalog's words contain the published ones, or are part of them."""
-    mine, theirs = (
-        {word.strip("(),") for word in text.lower().split()}
-        for text in (reproduced, row.published.text)
-    )
-    return mine <= theirs or theirs <= mine or reproduced.lower() in row.published.text.lower()
-
-
-def compared(
-    relation: str, published: float | tuple[float, float], reproduced: float
-) -> tuple[float | None, bool]:
-    """Error in percent, and whether it is within the relation's bound.
-
-    >>> compared("approx", 7500.0, 7880.0)
-    (5.066666666666666, True)
-    >>> compared("range", (60.0, 90.0), 99.0)
-    (10.0, False)
+def error_percent(row: Row, mine: float) -> float | None:
+    """How far a figure is off, in percent of what was printed; of a range the distance to it, 0
+    within. None beside a printed 0, of which there are no percents.
     """
-    if isinstance(published, tuple):
-        low, high = published
-        bound = low if reproduced < low else high
-        error = 0.0 if low <= reproduced <= high else 100 * (reproduced - bound) / bound
-        return error, error == 0.0
-    if relation in ("lt", "gt"):
-        holds = reproduced < published if relation == "lt" else reproduced > published
-        return (0.0 if holds else 100 * (reproduced - published) / published), holds
-    if published == 0:
-        return None, abs(reproduced) < ROUNDED
-    error = 100 * (reproduced - published) / abs(published)
-    return error, abs(error) <= WITHIN_PERCENT[relation]
+    printed, bounds = row.published.value, row.bounds
+    if printed is None or row.range is not None or row.published.relation == "range":
+        assert bounds is not None, "a row in words has a range"
+        printed = min(max(mine, bounds[0]), bounds[1])
+    return 100 * (mine - printed) / abs(printed) if printed else None
 
 
-def _value(row: Row, runs: Runs) -> Any:
+def _says(row: Row, mine: str) -> bool:
+    """Whether the catalog's words contain the published ones, or are part of them."""
+    own, theirs = (
+        {word.strip("(),") for word in text.lower().split()} for text in (mine, row.published.text)
+    )
+    return own <= theirs or theirs <= own or mine.lower() in row.published.text.lower()
+
+
+def reproduced(row: Row, runs: Runs) -> Any:
+    """The row's figure from the runs, or the words of a catalog entry.
+
+    Raises
+    ------
+    NotReached
+        If the runs have no such figure.
+    """
+    if row.statement:
+        return statements.STATEMENTS[row.statement]([runs[run] for run in row.needs])
     if row.catalog:
         name, _, dotted = row.catalog.rpartition("/")
         found = values.leaf(catalog.load(name or row.published.drive), dotted)

@@ -1,0 +1,109 @@
+"""What `make fidelity` found, as it is kept: leverage and errors of published rows, how far the
+parameters leave figures open, and whether profiles or model have changed since.
+
+Source: published/fidelity.json, which drivebay.lab.fidelity writes and docs/fidelity.md explains.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import statistics
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from drivebay.common import data
+
+FILE = "fidelity.json"
+Z_90 = 1.645
+"""Half of a 90 % interval, in standard deviations."""
+MODEL_CRATES = ("units", "drive", "run")
+AGAIN = "make fidelity"
+
+
+def folder() -> Path:
+    """Where the results are kept."""
+    return data.path("published")
+
+
+@functools.cache
+def kept() -> Mapping[str, Any]:
+    """The results; empty where there are none."""
+    try:
+        found = json.loads((folder() / FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    assert isinstance(found, dict), FILE
+    return found
+
+
+def fingerprint() -> dict[str, str]:
+    """Of the profiles with what is run on them, and of the model's code; "" for code that is not
+    here, as in an installed package."""
+    tables = [path for room in ("drives", "hosts", "suites")
+              for path in sorted(data.path(room).glob("*.toml"))]  # fmt: skip
+    tables += [folder() / name for name in ("figures.csv", "hosts.toml", "validation.toml")]
+    crates = data.path("drives").parent / "crates"
+    code = [path for name in MODEL_CRATES for path in sorted((crates / name / "src").rglob("*.rs"))]
+    return {"profiles": _hash(tables), "model": _hash(code)}
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    """Of the files' text without comments and blank lines."""
+    found = hashlib.sha256()
+    some = False
+    for path in paths:
+        some = True
+        for line in path.read_text(encoding="utf-8").splitlines():
+            text = line.strip()
+            if text and not re.match(r"//|#(?!\[)", text):
+                found.update(text.encode() + b"\n")
+    return found.hexdigest()[:16] if some else ""
+
+
+@functools.cache
+def stale() -> str:
+    """What has changed since the results were computed, in words; empty if nothing has."""
+    then = kept().get("fingerprint")
+    if then is None:
+        return "they were never computed"
+    now = fingerprint()
+    changed = [name for name, one in now.items() if one and one != then.get(name)]
+    return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
+
+
+def relative_sd(drive: str, test: str, figure: str, unit: str) -> float | None:
+    """Standard deviation of a figure over itself, as far as the drive's parameters leave it open.
+
+    Of a figure that was never run for a published row it is the median of those of the same unit in
+    the same test, else of the drive.
+
+    Parameters
+    ----------
+    drive : name of its profile.
+    test, figure : id of the test, key of the figure.
+    """
+    tests = kept().get("figures", {}).get(drive)
+    if not tests:
+        return None
+    of_test = tests.get(test, {})
+    if figure in of_test:
+        return float(of_test[figure][0])
+    for some in ([of_test], tests.values()):
+        alike = [one[0] for figures in some for one in figures.values() if one[1] == unit]
+        if alike:
+            return float(statistics.median(alike))
+    return None
+
+
+def interval(value: float, relative: float) -> tuple[float, float]:
+    """Both ends of a 90 % interval around a figure that is above 0.
+
+    >>> tuple(round(end) for end in interval(1000.0, 0.05))
+    (921, 1086)
+    """
+    factor = float(2.718281828459045 ** (Z_90 * relative))
+    return value / factor, value * factor

@@ -1,0 +1,76 @@
+"""Smaller drives that behave alike, in less time.
+
+Rates, latencies and write amplification stay; what fills the drive, or a part of it, takes less
+time. Leaves out: heat, which keeps its own time unless it is asked for.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from drivebay.common.errors import UserError
+from drivebay.definitions.profiles import Profile, from_resolved
+
+SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
+WITH_FLASH = (
+    "gc.threshold_mb",
+    "gc.target_mb",
+    "gc.idle.free_mb",
+    "slc_cache.static_mb",
+    "slc_cache.dynamic_mb",
+    "slc_cache.keep_mb",
+    "nand.erase_us",
+    "energy.erase_block_uj",
+)
+"""Values that are shares of the flash, and what is spent once per block: a smaller block is erased
+as much more often."""
+
+
+def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
+    """A drive with the same dies, channels and number of blocks, and blocks of `share` as many
+    pages; its title says so. `heat`: it also warms up in `share` of the time.
+
+    Raises
+    ------
+    UserError
+        If a block cannot be scaled so.
+    """
+    raw = profile.resolved()
+    whole = int(raw["nand"]["pages_per_block"]["value"])
+    exact = Fraction(share).limit_denominator(4096) if 0 < share <= 1 else Fraction(0)
+    pages = whole * exact
+    if pages.denominator != 1 or pages < 2:
+        near = max(2, min(whole, round(pages)))
+        raise UserError(
+            f"scaled({share:g}) is not allowed; must be at most 1 and leave a block a whole "
+            f"number of its {whole} pages, at least 2",
+            f"scaled({near} / {whole})",
+        )
+    raw["drive"]["title"] = f"{raw['drive']['title']}, scaled to {exact} of its flash"
+    sectors = Fraction(raw["drive"]["capacity_sectors"]["value"]) * exact
+    _note(raw["drive"]["capacity_sectors"], int(sectors) // SECTOR_ALIGN * SECTOR_ALIGN, exact)
+    _note(raw["nand"]["pages_per_block"], int(pages), exact)
+    for name in WITH_FLASH:
+        node: Any = raw
+        for key in name.split("."):
+            node = node.get(key, {})
+        if node:
+            _note(node, float(node["value"] * exact), exact)
+    if heat:
+        _scale_heat(raw.get("thermal", {}), exact)
+    return from_resolved(raw)
+
+
+def _scale_heat(node: Any, share: Fraction) -> None:
+    for key, inner in node.items() if isinstance(node, dict) else enumerate(node):
+        if key == "capacity_j_per_k":
+            _note(inner, float(inner["value"] * share), share)
+        elif isinstance(inner, dict | list):
+            _scale_heat(inner, share)
+
+
+def _note(leaf: dict[str, Any], value: Any, share: Fraction) -> None:
+    leaf.pop("range", None)
+    leaf["source"] = f"scaled to {share}, from {leaf['value']}: {leaf['source']}"
+    leaf["value"] = value

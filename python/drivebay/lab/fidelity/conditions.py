@@ -1,0 +1,92 @@
+"""Shorter conditions under which derivatives are taken, in which the same mechanisms act.
+
+A drive of 512 GB becomes one of 64 GB or less that behaves alike; traces and what takes longer than
+a minute take as much less time, and the drive warms up in that time. So the scaled Destroyer comes to
+the steady state that the whole one comes to: 493 MB/s, 1,167 us and 2.1 % over 10 ms on a 32nd of
+the SM951, 469 MB/s, 1,302 us and 2.4 % on the whole drive. Leaves out: what seconds show and not shares of them,
+the journal's checkpoints, for which consistency tests are run in their whole length (`WHOLE`).
+"""
+
+from __future__ import annotations
+
+from drivebay.definitions.profiles import Profile
+from drivebay.definitions.scaling import scaled
+from drivebay.definitions.suites import Phase, Replay, Test
+
+SMALL_BYTES = {"destroyer": 16e9, "consistency": 32e9, "ladders": 32e9}
+"""Capacity of the scaled drive, by trace or kind of test; the more, the shorter the test is."""
+USUAL_BYTES = 64e9
+LONG_S = 60.0
+"""What takes longer is shortened with the drive."""
+WHOLE = {"map_journal": {"consistency"}}
+"""Sections of parameters for which tests of a kind are run in their whole length."""
+
+
+def is_long(test: Test) -> bool:
+    """Whether something in it takes so long that heat and collection change on the way."""
+    loads = [step.load.duration_s for step in test.prepare if step.load is not None]
+    phases = [phase.workload.duration_s for phase in test.phases if phase.replay is None]
+    replays = any(phase.replay is not None for phase in test.phases)
+    return replays or max((*loads, *phases), default=0.0) > LONG_S
+
+
+def wholly_for(test: Test, section: str) -> bool:
+    """Whether derivatives by parameters of this section need the test in its whole length."""
+    return test.kind in WHOLE.get(section, set())
+
+
+def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, Test]:
+    """The drive and the test of the short condition."""
+    if full_size:
+        return profile, test
+    whole = (p.replay.trace for p in test.phases if p.replay is not None and p.replay.scale == 1)
+    kind = next(whole, test.kind)
+    wanted = SMALL_BYTES.get(kind, USUAL_BYTES)
+    share = 1.0
+    while profile.capacity_bytes * share > 1.2 * wanted:
+        share /= 2
+    long = is_long(test)
+    small = scaled(profile, share, heat=long) if share < 1 else profile
+    if not long or share == 1:
+        return small, test
+    prepare = tuple(
+        step
+        if step.load is None
+        else step.model_copy(
+            update={
+                "load": step.load.model_copy(
+                    update={"duration_s": step.load.duration_s * share}
+                )
+            }
+        )
+        for step in test.prepare
+    )
+    window = test.metric_window_s
+    changes = {
+        "prepare": prepare,
+        "phases": tuple(_shorter_phase(phase, share) for phase in test.phases),
+        "metric_window_s": None if window is None else max(10.0, window * share),
+    }
+    return small, test.model_copy(update=changes)
+
+
+def _shorter_phase(phase: Phase, share: float) -> Phase:
+    if phase.replay is not None:
+        old = phase.replay
+        part = {"scale": old.scale * share, "drive_s": old.drive_s * share}
+        return phase.model_copy(update={"replay": Replay(**{**old.model_dump(), **part})})
+    load = phase.workload
+    changes: dict[str, object] = {}
+    if load.duration_s > LONG_S:
+        changes["duration_s"] = max(2.0, load.duration_s * share)
+        if load.span_bytes is not None:
+            changes["span_bytes"] = int(load.span_bytes * share) // 2**20 * 2**20
+        if load.until_stable is not None:
+            stable = load.until_stable
+            changes["until_stable"] = stable.model_copy(
+                update={
+                    "window_s": max(5, round(stable.window_s * share)),
+                    "min_s": max(10, round(stable.min_s * share)),
+                }
+            )
+    return phase.model_copy(update={"workload": load.model_copy(update=changes)})

@@ -1,0 +1,147 @@
+"""What is kept in published/fidelity.json: of rows, parameters and figures, with a fingerprint."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drivebay.analysis import fidelity
+from drivebay.lab.fidelity.derivatives import (
+    Bench,
+    Derivatives,
+    coordinate_of,
+    numeric,
+    transformed,
+)
+from drivebay.lab.fidelity.posterior import EDGE, Floats, Found, Problem, groups, posterior
+from drivebay.lab.validate.verdicts import judge
+
+LEAST_SD = 1e-4
+"""Figures that the parameters leave open by less are not kept."""
+
+
+def problem_of(bench: Bench, found: Derivatives) -> tuple[Problem, list[int]]:
+    """The rows that have a figure, as the linear algebra takes them, and their numbers."""
+    rows, values = [], []
+    for i, row in enumerate(bench.rows):
+        value = bench.value(row, found.full)
+        if value is not None:
+            rows.append(i)
+            values.append(value)
+    chosen = [bench.rows[i] for i in rows]
+    ends = [_bounds(row) for row in chosen]
+    same = groups([row.published.id for row in chosen], [row.same_as for row in chosen])
+    problem = Problem(
+        found.jacobian[rows],
+        found.start,
+        np.array(values),
+        np.array([(low + high) / 2 for low, high in ends]),
+        np.array([(high - low) / 2 for low, high in ends]),
+        found.noise[rows],
+        same,
+    )
+    return problem, rows
+
+
+def _bounds(row: Any) -> tuple[float, float]:
+    low, high = row.bounds
+    return transformed(row, low), transformed(row, high)
+
+
+def document_of(
+    bench: Bench,
+    found: Derivatives,
+    problem: Problem,
+    chosen: list[int],
+    known: Found,
+    refits: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """All that is kept; numbers to five digits."""
+    rows = {}
+    for k, i in enumerate(chosen):
+        row = bench.rows[i]
+        rows[row.published.id] = {
+            "log": bool(row.bounds is not None and row.bounds[0] > 0),
+            "leverage": _short(known.leverage[k]),
+            "shift": _short(known.left_out_value[k] - problem.reproduced[k]),
+            "sd": _short(known.left_out_sd[k]),
+            "posterior_sd": _short(known.sd[k]),
+        }
+    for row in bench.rows:  # a statement that nothing of the drive fulfils
+        rows.setdefault(
+            row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0}
+        )
+    return {
+        "fingerprint": fidelity.fingerprint(),
+        "rows": dict(sorted(rows.items())),
+        "parameters": _parameters(found, known),
+        "derivatives": {
+            name: {str(j): _short(found.jacobian[i, j]) for j in np.flatnonzero(found.jacobian[i])}
+            for i, name in enumerate(found.rows)
+        },
+        "figures": _figures(bench, found, known.covariance),
+        "refits": refits,
+    }
+
+
+def _parameters(found: Derivatives, known: Found) -> list[dict[str, Any]]:
+    sd = np.sqrt(np.diag(known.covariance))
+    touched = {
+        j for changes in found.figures.values() for one in changes.values() for j in one
+    } | set(np.flatnonzero(np.abs(found.jacobian).sum(axis=0)).tolist())
+    return [
+        {
+            "name": one.path,
+            "drives": sorted({name.partition("@")[0] for name in found.drives[j]}),
+            "value": _short(one.parameter.start),
+            "low": _short(one.parameter.low),
+            "high": _short(one.parameter.high),
+            "best": _short(one.parameter.value(coordinate_of(known.best[j]))),
+            "open": _short(float(sd[j])),
+            "told": one.told,
+            "moves": "stuck" if j in found.stuck else j in touched,
+            "source": one.source,
+        }
+        for j, one in enumerate(found.parameters)
+    ]
+
+
+def _figures(bench: Bench, found: Derivatives, covariance: Floats) -> dict[str, Any]:
+    """Relative standard deviation and unit of every figure of the runs, by drive and test."""
+    kept: dict[str, dict[str, dict[str, list[Any]]]] = {}
+    for run, figures in sorted(found.figures.items()):
+        drive = run.drive.partition("@")[0]
+        measured = found.full[run]
+        tests = kept.setdefault(drive, {}).setdefault(measured.test.id, {})
+        for key, changes in figures.items():
+            numbers = list(changes)
+            row = np.array([changes[j] for j in numbers])
+            sd = math.sqrt(float(row @ covariance[np.ix_(numbers, numbers)] @ row))
+            if sd >= LEAST_SD and key in measured.figures:
+                tests[key] = [_short(sd), measured.figures[key].unit]
+    return kept
+
+
+def _short(value: float) -> float:
+    return float(f"{float(value):.5g}")
+
+
+def validation_of(bench: Bench, found: Derivatives) -> Any:
+    """The rows compared, from the whole runs."""
+    runs = {run: found.full[same] for run, same in bench.same.items()}
+    return judge(bench.plan, runs)
+
+
+def write(path: Path, document: Mapping[str, Any]) -> None:
+    """Writes a document, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+__all__ = ["EDGE", "document_of", "numeric", "posterior", "problem_of", "validation_of", "write"]

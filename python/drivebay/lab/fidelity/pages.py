@@ -1,0 +1,197 @@
+"""The generated parts of docs/fidelity.md and docs/sensitivity.md, from what is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from drivebay.lab.fidelity.posterior import EDGE
+from drivebay.lab.validate import table
+from drivebay.lab.validate.plan import load_plan
+from drivebay.lab.validate.score import PREDICTED_BELOW
+
+SET_BY = 0.9
+"""A figure is set by one parameter if that brings so much of what its ranges leave open."""
+NOTABLE = 0.005
+"""A range that moves a figure by less is not listed."""
+LISTED = 4
+
+Document = Mapping[str, Any]
+
+
+def score(validation: Document, kept: Document) -> str:
+    """The head of docs/fidelity.md: per drive and over all."""
+    found = validation["summary"]
+    out = [
+        f"**{found['n_predicted']} figures that the model was not told: median error "
+        f"{_percent(found['median_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
+        f"number), {100 * (found['within_share'] or 0):.0f} % within their bounds.** "
+        f"Their 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the published "
+        f"values. It was fitted to {found['n_fitted']} others; {found['n_told']} more are "
+        "in its profiles.",
+        "",
+        "| drive | predicted | median error | within bounds | in the 90 % interval | fitted | told |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    out += [
+        f"| {name} | {one['n_predicted']} | {_percent(one['median_abs_loo_error_pct'])} | "
+        f"{_share(one['within_share'])} | {_share(one['coverage_90'])} | {one['n_fitted']} | "
+        f"{one['n_told']} |"
+        for name, one in validation["drives"].items()
+    ]
+    refits = [one for one in kept["refits"] if one["real"] is not None]
+    if refits:
+        apart = sorted(abs(one["linear"] - one["real"]) for one in refits)
+        shift = sorted(abs(one["real"] - one["fitted"]) for one in refits)
+        out += [
+            "",
+            f"The linear formula beside {len(refits)} real refits: what comes out without the row moves "
+            f"by {_log_percent(shift[len(shift) // 2])} in the median, and the two differ by "
+            f"{_log_percent(apart[len(apart) // 2])} in the median, "
+            f"{_log_percent(apart[-1])} at most.",
+            "",
+            "| row | leverage | with the row | without, linear | without, run |",
+            "|---|---|---|---|---|",
+        ]
+        rows = {row["id"]: row for row in validation["rows"]}
+        for one in refits:
+            row = rows[one["id"]]
+            log = kept["rows"][one["id"]]["log"]
+            out.append(
+                f"| {one['id']} | {one['leverage']:.2f} | "
+                + " | ".join(
+                    table.number(_factored(row, math.exp(value) if log else value), row["unit"])
+                    for value in (one["fitted"], one["linear"], one["real"])
+                )
+                + " |"
+            )
+    return "\n".join(out) + "\n"
+
+
+def _factored(row: Document, value: float) -> float:
+    return value * (1e-3 if row["unit"] == "GB/s" else 1.0)
+
+
+def rows(validation: Document) -> str:
+    """The table of docs/fidelity.md: what is predicted first."""
+    known = {row.published.id: row for row in load_plan().rows}
+    out: list[str] = []
+    predicted = [r for r in validation["rows"] if (r["leverage"] or 0) < PREDICTED_BELOW]
+    others = [r for r in validation["rows"] if (r["leverage"] or 0) >= PREDICTED_BELOW]
+    for title, some in (("Predicted", predicted), ("Fitted, or told", others)):
+        out += [
+            f"### {title}",
+            "",
+            "| | drive | test | host | figure | published | reproduced | error | leverage | "
+            "error without the row | 90 % interval without it | |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        out += [_row(row, known[row["id"]].conflict) for row in some]
+        out.append("")
+    noted = [
+        (row["id"], "; ".join(text for text in (
+            f"run with {known[row['id']].differs}" if known[row["id"]].differs else "",
+            f"{_ends(row)}: {known[row['id']].reason}" if known[row["id"]].reason else "",
+            known[row["id"]].conflict, known[row["id"]].note) if text))
+        for row in validation["rows"]
+    ]  # fmt: skip
+    out += ["Conditions that differ, ranges for words, conflicts:", ""]
+    out += [f"- {name}: {text}" for name, text in noted if text]
+    out += ["", "Not covered:", ""]
+    out += [f"- {row['id']}: {row['why']}" for row in validation["not_covered"]]
+    return "\n".join(out) + "\n"
+
+
+def _row(row: Document, conflict: str) -> str:
+    verdict = "" if row["ok"] else "**conflict**" if conflict else "**off**"
+    condition = f", {row['condition']}" if row["condition"] else ""
+    changed = " (differs)" if row["differs"] else ""
+    leverage = "" if row["leverage"] is None else f"{row['leverage']:.2f}"
+    cells = (
+        row["id"], row["drive"], row["test"] + condition + changed, row["host"], row["metric"],
+        table.said(row), table.number(row["reproduced"], row["unit"]),
+        table.percent(row["error_pct"]), leverage, table.percent(row["loo_error_pct"]),
+        table.between(row), verdict,
+    )  # fmt: skip
+    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+
+
+def _ends(row: Document) -> str:
+    low, high = row["bounds"]
+    return f"{table.number(low, '')} to {table.number(high, row['unit'])}"
+
+
+def sensitivity(validation: Document, kept: Document) -> str:
+    """The body of docs/sensitivity.md."""
+    parameters = kept["parameters"]
+    out = [
+        "| | drive | figure | reproduced | moved most by (over the whole range) | set by |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in validation["rows"]:
+        changes = kept["derivatives"].get(row["id"], {})
+        log = kept["rows"].get(row["id"], {}).get("log", True)
+        if not changes or isinstance(row["reproduced"], str):
+            continue
+        over = {int(j): one * 2 * EDGE for j, one in changes.items()}
+        largest = sorted(over, key=lambda j: -abs(over[j]))
+        total = sum(one**2 for one in over.values())
+        first = parameters[largest[0]]
+        alone = over[largest[0]] ** 2 >= SET_BY * total and abs(over[largest[0]]) >= 0.05
+        listed = [j for j in largest[:LISTED] if abs(over[j]) >= NOTABLE or not log]
+        moved = ", ".join(f"{parameters[j]['name']} {_change(over[j], log)}" for j in listed)
+        by = f"**{first['name']}**" + ("" if first["told"] else ", a guess") if alone else ""
+        cells = (
+            row["id"], row["drive"], f"{row['test']}, {row['metric']}",
+            table.number(row["reproduced"], row["unit"]), moved, by,
+        )  # fmt: skip
+        out.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    nothing = [one for one in parameters if one["moves"] is False]
+    stuck = [one for one in parameters if one["moves"] == "stuck"]
+    by_row = {int(j) for changes in kept["derivatives"].values() for j in changes}
+    figures_only = [
+        one for j, one in enumerate(parameters) if one["moves"] is True and j not in by_row
+    ]
+    out += ["", "## Parameters that move nothing", ""]
+    out += ["No figure of any published row's test changes at all, bit by bit:", ""]
+    out += _names(nothing)
+    out += ["", "No published row changes by more than its scatter between seeds:", ""]
+    out += _names(figures_only)
+    if stuck:
+        out += ["", "Cannot be moved, as the model takes no drive with another value:", ""]
+        out += _names(stuck)
+    return "\n".join(out) + "\n"
+
+
+def _names(parameters: Iterable[Document]) -> list[str]:
+    found: dict[str, list[str]] = {}
+    for one in parameters:
+        found.setdefault(one["name"], []).extend(one["drives"])
+    return [f"- {name}: {', '.join(sorted(set(drives)))}" for name, drives in sorted(found.items())]
+
+
+def _change(value: float, log: bool) -> str:
+    return f"{100 * (math.exp(min(value, 5.0)) - 1):+.1f} %" if log else f"{value:+.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f} %"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.0f} %"
+
+
+def _log_percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def replaced(page: str, parts: Sequence[tuple[str, str]]) -> str:
+    """The page with each part between its marks `<!-- NAME: begin -->` and `end`."""
+    for name, text in parts:
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+        before, found, rest = page.partition(begin)
+        assert found, f"the page lacks {begin.strip()}"
+        page = before + begin + "\n" + text + "\n" + end + rest.partition(end)[2]
+    return page

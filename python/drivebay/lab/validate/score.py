@@ -1,0 +1,135 @@
+"""The score: errors of rows that the model was not told.
+
+Leverage and the shift of each row without itself come from the kept results of `make fidelity`;
+the rows' figures are those of the present run. A row of leverage under a half is predicted. A
+value of the catalog that a row is compared with has leverage 1: it is what the model was told.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.analysis import fidelity
+from drivebay.lab.validate.plan import Row
+from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
+
+PREDICTED_BELOW = 0.5
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A row with what is known of its fit; None where nothing is kept.
+
+    `left_out` is what comes out if the row and those that state the same are left out of the fit,
+    `left_out_percent` its error, `interval` holds it with 90 %.
+    """
+
+    verdict: Verdict
+    leverage: float | None
+    left_out: float | None = None
+    left_out_percent: float | None = None
+    interval: tuple[float, float] | None = None
+
+    @property
+    def row(self) -> Row:
+        """The row."""
+        return self.verdict.row
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the model was not told this figure, directly or by a fit."""
+        return self.leverage is not None and self.leverage < PREDICTED_BELOW
+
+    @property
+    def has_number(self) -> bool:
+        """Whether a number was printed that the figure can be off from."""
+        return bool(self.row.published.value) and self.row.range is None
+
+    @property
+    def left_out_ok(self) -> bool:
+        """Whether it is within the row's bounds without having been fitted."""
+        bounds = self.row.bounds
+        return (
+            bounds is not None
+            and self.left_out is not None
+            and bounds[0] <= self.left_out <= bounds[1]
+        )
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the interval holds what was published: the number, or a part of the range."""
+        if self.interval is None or self.row.bounds is None:
+            return None
+        low, high = self.row.bounds
+        if self.has_number:
+            low = high = float(self.row.published.value or 0)
+        return low <= self.interval[1] and self.interval[0] <= high
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Of the predicted rows: how many, the median of their absolute errors (of `n_numbers` rows with
+    a printed number), the share within bounds, the share of published values within the intervals;
+    and how many rows the model was told, or fitted to."""
+
+    n_predicted: int
+    n_numbers: int
+    median_percent: float | None
+    within_share: float | None
+    coverage_90: float | None
+    n_told: int
+    n_fitted: int
+
+
+def scored(validation: Validation) -> tuple[Scored, ...]:
+    """Every row of a run with its score."""
+    return tuple(map(_scored, validation.verdicts))
+
+
+def _scored(verdict: Verdict) -> Scored:
+    row = verdict.row
+    if row.catalog or row.bounds is None:
+        return Scored(verdict, 1.0)
+    rows = fidelity.kept().get("rows", {})
+    known: dict[str, Any] | None = rows.get(row.published.id)
+    if known is None or isinstance(verdict.reproduced, str):
+        return Scored(verdict, known["leverage"] if known else 0.0 if rows else None)
+    log = known["log"]
+    mine = math.log(max(verdict.reproduced, 1e-12)) if log else verdict.reproduced
+    ends = [mine + known["shift"] + side * fidelity.Z_90 * known["sd"] for side in (-1, 0, 1)]
+    low, left_out, high = (math.exp(min(one, 700.0)) for one in ends) if log else ends
+    error = error_percent(row, left_out)
+    return Scored(verdict, known["leverage"], left_out, error, (low, high))
+
+
+def summary(rows: Sequence[Scored]) -> Summary:
+    """The figures of the headline."""
+    predicted = [row for row in rows if row.predicted]
+    errors = [
+        abs(row.left_out_percent)
+        for row in predicted
+        if row.has_number and row.left_out_percent is not None
+    ]
+    held = [row.within for row in predicted if row.within is not None]
+    told = sum(bool(row.row.catalog) for row in rows)
+    return Summary(
+        len(predicted),
+        len(errors),
+        statistics.median(errors) if errors else None,
+        sum(row.left_out_ok for row in predicted) / len(predicted) if predicted else None,
+        sum(held) / len(held) if held else None,
+        told,
+        sum(row.leverage is not None and not row.predicted for row in rows) - told,
+    )
+
+
+def by_drive(rows: Sequence[Scored]) -> dict[str, Summary]:
+    """The summary of each drive's rows."""
+    drives: dict[str, list[Scored]] = {}
+    for row in rows:
+        drives.setdefault(row.row.published.drive, []).append(row)
+    return {drive: summary(some) for drive, some in sorted(drives.items())}
