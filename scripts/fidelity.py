@@ -5,8 +5,8 @@
 Writes published/fidelity.json, published/validation-run.json and the generated parts of
 docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
 is done: a killed run goes on when it is started again with the same profiles and core. `--drive`
-limits it to the rows about a drive, to try it out: it then writes nothing. `--pages` only writes the pages
-from what is kept. A test asserts that the pages are those of the kept results.
+limits it to the rows about a drive, to try it out: it then writes nothing. `--pages` only writes
+the pages from what is kept. A test asserts that the pages are those of the kept results.
 """
 
 from __future__ import annotations

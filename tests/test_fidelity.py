@@ -1,5 +1,5 @@
-"""Leverage, leave-one-out predictions and intervals: what they say where the answer is known, and on
-virtual drives whose values are hidden; and that the pages are those of the kept results.
+"""Leverage, leave-one-out predictions and intervals: what they say where the answer is known, and
+on virtual drives whose values are hidden; and that the pages are those of the kept results.
 """
 
 from __future__ import annotations
@@ -85,15 +85,13 @@ def test_parameters_stay_in_their_ranges() -> None:
 
 
 def test_the_interval_is_that_of_sampling() -> None:
-    """Laplace's approximation beside Metropolis sampling of the whole posterior: three parameters in
-    a sum of times and a limit, each row a logarithm."""
+    """Laplace's approximation beside Metropolis sampling of the whole posterior: three parameters
+    in a sum of times and a limit, each row a logarithm."""
     published = _latencies(np.array([0.5, -0.4, 0.3]))
     bound = np.full(len(published), 0.05)
     best = np.zeros(3)
     for _ in range(4):
-        given = problem(
-            _slopes(best), published, bound, reproduced=_latencies(best), start=best
-        )
+        given = problem(_slopes(best), published, bound, reproduced=_latencies(best), start=best)
         best = posterior(given).best
     laplace = posterior(given)
 
@@ -117,7 +115,7 @@ def test_the_interval_is_that_of_sampling() -> None:
 
 
 def _latencies(z: np.ndarray) -> np.ndarray:
-    """Logarithms of five latencies of one drive: firmware, flash and channel in different shares."""
+    """Logarithms of five latencies of a drive: firmware, flash and channel in different shares."""
     firmware, flash, channel = 6 * 1.3 ** z[0], 60 * 1.25 ** z[1], 15 * 1.3 ** z[2]
     mixes = [(1, 1, 1), (1, 0, 0), (2, 1, 4), (8, 1, 1), (1, 0.2, 3)]
     return np.log([a * firmware + b * flash + c * channel for a, b, c in mixes])
@@ -144,9 +142,7 @@ def _held(values: Any, slopes: Any, published: Any, bound: Any, truth: Any) -> l
     """Whether each interval after a fit by Gauss and Newton holds the truth."""
     best = np.zeros(slopes(np.zeros(3)).shape[1])
     for _ in range(4):
-        given = problem(
-            slopes(best), published, bound, reproduced=values(best), start=best
-        )
+        given = problem(slopes(best), published, bound, reproduced=values(best), start=best)
         found = posterior(given)
         best = found.best
     off = np.abs(values(best) - truth)
@@ -250,6 +246,8 @@ def test_every_row_with_a_figure_has_a_score() -> None:
     for row in recorded["rows"]:
         assert row["leverage"] is not None and 0 <= row["leverage"] <= 1, row["id"]
     summary = recorded["summary"]
-    assert {"n_predicted", "median_abs_loo_error_pct", "within_share", "coverage_90"} <= set(summary)
+    assert {"n_predicted", "median_abs_loo_error_pct", "within_share", "coverage_90"} <= set(
+        summary
+    )
     predicted = sum(row["leverage"] < 0.5 for row in recorded["rows"])
     assert summary["n_predicted"] == predicted > 20

@@ -15,11 +15,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from drivebay.analysis.figures import Figure
 from drivebay.common import data
 
 FILE = "fidelity.json"
 Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
+UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
+"""Units of figures that have an interval."""
 MODEL_CRATES = ("units", "drive", "run")
 AGAIN = "make fidelity"
 
@@ -73,6 +76,21 @@ def stale() -> str:
     now = fingerprint()
     changed = [name for name, one in now.items() if one and one != then.get(name)]
     return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
+
+
+def interval_of(drive: str, test: str, figure: Figure) -> tuple[float, float] | None:
+    """Both ends of a figure's 90 % interval; None where nothing is known of the drive, or the
+    figure is a count or no rate, time, power or temperature.
+
+    Parameters
+    ----------
+    drive : name of its profile.
+    test : id of the test.
+    """
+    if not figure.value or figure.value <= 0 or figure.unit not in UNITS:
+        return None
+    relative = relative_sd(drive, test, figure.key, figure.unit)
+    return None if relative is None else interval(figure.value, relative)
 
 
 def relative_sd(drive: str, test: str, figure: str, unit: str) -> float | None:

@@ -37,7 +37,8 @@ class Figure:
 
     `spread` is in the figure's own unit, of the kind `spread_kind` says; `n` counts `n_kind`.
     `place` says at which load an extreme was found ("at 128 KiB"), so that drives with different
-    places have one label.
+    places have one label. `interval` holds a virtual drive's figure with 90 %, as far as its
+    parameters leave it open.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Figure:
     n_kind: str = SAMPLES
     note: str = ""
     place: str = ""
+    interval: tuple[float, float] | None = None
 
 
 def sampled(

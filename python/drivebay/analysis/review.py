@@ -6,10 +6,10 @@ This is where the room meets the result folder; everything else here works on ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from drivebay.analysis import fidelity, published
 from drivebay.analysis import headline as headlines
-from drivebay.analysis import published
 from drivebay.analysis.figures import Measured
 from drivebay.analysis.headline import Headline
 from drivebay.analysis.measure import measure
@@ -59,8 +59,12 @@ class Review:
         )
 
 
-def review(result: Result) -> Review:
+def review(result: Result, *, intervals: bool = True) -> Review:
     """Computes a result; a partial one has figures for what is finished.
+
+    Parameters
+    ----------
+    intervals : of a virtual drive of the catalog, also how far its parameters leave figures open.
 
     Raises
     ------
@@ -68,12 +72,25 @@ def review(result: Result) -> Review:
         If a step's files cannot be read.
     """
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
+    if intervals and result.simulated:
+        drive = str(result.target.get("name"))
+        tests = {name: _with_intervals(test, drive) for name, test in tests.items()}
     return Review(result, tests, published_drive(result))
 
 
-def headline(result: Result) -> list[Headline]:
+def _with_intervals(measured: Measured, drive: str) -> Measured:
+    return replace(
+        measured,
+        figures={
+            key: replace(one, interval=fidelity.interval_of(drive, measured.test.id, one))
+            for key, one in measured.figures.items()
+        },
+    )
+
+
+def headline(result: Result, *, intervals: bool = True) -> list[Headline]:
     """The short table of a review: main figures, the published ones beside them."""
-    return list(review(result).headline)
+    return list(review(result, intervals=intervals).headline)
 
 
 def published_drive(result: Result) -> str | None:

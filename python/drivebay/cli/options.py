@@ -185,6 +185,10 @@ Host = Annotated[
         autocompletion=complete.hosts,
     ),
 ]
+NoIntervals = Annotated[
+    bool,
+    flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),
+]
 DestroyData = Annotated[
     str | None,
     option(

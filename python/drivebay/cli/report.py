@@ -36,6 +36,7 @@ def report(
         Path | None,
         option("FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"),
     ] = None,
+    no_intervals: options.NoIntervals = False,
 ) -> None:
     """Make the report of a review, or the Bench of many.
 
@@ -47,10 +48,10 @@ def report(
         for path in drivebay.report.write_pictures(folders, png):
             print(path)
     if png is None or out is not None:
-        print(write(*folders, out=out))
+        print(write(*folders, out=out, intervals=not no_intervals))
 
 
-def write(*folders: Path, out: Path | None = None) -> Path:
+def write(*folders: Path, out: Path | None = None, intervals: bool = True) -> Path:
     """Writes the page or the Bench and returns its path.
 
     Raises
@@ -64,7 +65,7 @@ def write(*folders: Path, out: Path | None = None) -> Path:
     from drivebay import results
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        return _write_bench(list(folders), out)
+        return _write_bench(list(folders), out, intervals=intervals)
     for folder in folders:
         if not results.load(folder).done:
             raise UserError(
@@ -74,7 +75,7 @@ def write(*folders: Path, out: Path | None = None) -> Path:
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
     try:
-        return drivebay.report.write(list(folders), page)
+        return drivebay.report.write(list(folders), page, intervals=intervals)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the report {page} cannot be written: {problem.strerror or problem}",
@@ -82,7 +83,7 @@ def write(*folders: Path, out: Path | None = None) -> Path:
         ) from None
 
 
-def _write_bench(folders: list[Path], out: Path) -> Path:
+def _write_bench(folders: list[Path], out: Path, *, intervals: bool) -> Path:
     import drivebay.report
     from drivebay.cli.progress import status
 
@@ -96,4 +97,5 @@ def _write_bench(folders: list[Path], out: Path) -> Path:
             out,
             progress=lambda done: show(f"report: {done} of {len(folders)} reviews"),
             left_out=left_out if len(folders) > 1 else None,
+            intervals=intervals,
         )

@@ -141,6 +141,7 @@ def review(
     ] = None,
     as_json: options.Json = False,
     changes: options.Set = None,
+    no_intervals: options.NoIntervals = False,
     host: options.Host = None,
     baseline: Annotated[
         Path | None,
@@ -204,7 +205,7 @@ def review(
         _list(given, as_json=as_json)
         return
     folder = _start(given) if given.resume is None else _resume(given, given.resume)
-    _summarize(folder, given.baseline, as_json=as_json)
+    _summarize(folder, given.baseline, as_json=as_json, intervals=not no_intervals)
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -385,15 +386,15 @@ def _say_plan(target: Target, plan: Plan) -> None:
 # --- the result -----------------------------------------------------------------------------------
 
 
-def _summarize(folder: Path, baseline: Path | None, *, as_json: bool) -> None:
+def _summarize(folder: Path, baseline: Path | None, *, as_json: bool, intervals: bool) -> None:
     """Writes the reports and prints what came out."""
     from drivebay import analysis, results
     from drivebay.cli import report
 
-    page = report.write(folder)
-    comparison = _compare_with_baseline(folder, baseline)
+    page = report.write(folder, intervals=intervals)
+    comparison = _compare_with_baseline(folder, baseline, intervals=intervals)
     made = results.load(folder)
-    figures = analysis.headline(made)
+    figures = analysis.headline(made, intervals=intervals)
     found = analysis.conditions(made)
     if as_json:
         print_json(
@@ -414,7 +415,7 @@ def _summarize(folder: Path, baseline: Path | None, *, as_json: bool) -> None:
         print(f"compare {short(comparison)}")
 
 
-def _compare_with_baseline(folder: Path, given: Path | None) -> Path | None:
+def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool) -> Path | None:
     """A modified drive's report beside the original's; None without a change or an original."""
     from drivebay import results
     from drivebay.analysis.modified import changes
@@ -430,7 +431,7 @@ def _compare_with_baseline(folder: Path, given: Path | None) -> Path | None:
             f"drivebay review {shlex.quote(str(made.target['drive']))}"
         )
         return None
-    return report.write(baseline, folder, out=folder / COMPARISON)
+    return report.write(baseline, folder, out=folder / COMPARISON, intervals=intervals)
 
 
 def _baselines(folder: Path, made: Manifest) -> Iterator[Path]:
@@ -453,7 +454,8 @@ def _baselines(folder: Path, made: Manifest) -> Iterator[Path]:
 def _print_headline(figures: Sequence[Headline]) -> None:
     """The headline figures, with published ones beside them where there are any.
 
-    The spread is the standard deviation of the samples; the report says of which.
+    After a virtual drive's figure stands its 90 % interval, as far as the drive's parameters leave
+    it open. The spread is the standard deviation of the samples; the report says of which.
     """
     from rich.console import Console
 
@@ -463,6 +465,9 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     last = ""
     for figure in figures:
         value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
+        if figure.interval is not None:
+            low, high = map(number, figure.interval)
+            value += f", {low} to {high}" if low != high else ""
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None

@@ -27,7 +27,7 @@ SIDE_BY_SIDE = "drivebay-report.html"
 DRIVES_MAX = 24
 
 
-def write(dirs: Sequence[Path], out: Path | None = None) -> Path:
+def write(dirs: Sequence[Path], out: Path | None = None, *, intervals: bool = True) -> Path:
     """Writes the report of one review, or of several side by side, and returns its path.
 
     Parameters
@@ -35,6 +35,7 @@ def write(dirs: Sequence[Path], out: Path | None = None) -> Path:
     dirs : result folders, in the order in which they are shown.
     out : the file to write, or a folder for it; without it DIR/report.html for one review and
         ./drivebay-report.html for several. A report that is there already is replaced.
+    intervals : shows how far a virtual drive's parameters leave its figures open.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def write(dirs: Sequence[Path], out: Path | None = None) -> Path:
             f"{len(dirs)} result folders given; must be 1 to {DRIVES_MAX} for one file",
             "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
         )
-    reviews = [review(results.load(folder)) for folder in dirs]
+    reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
     return _written(_place(dirs, out), render(entries(reviews)))
 
 
@@ -93,6 +94,7 @@ def write_bench(
     *,
     progress: Callable[[int], None] = lambda _: None,
     left_out: Callable[[DrivebayError], None] | None = None,
+    intervals: bool = True,
 ) -> Path:
     """Writes the Bench of these reviews into a folder and returns the path of its first page.
 
@@ -102,6 +104,7 @@ def write_bench(
     left_out : told of each folder that cannot be shown; without it the first one is an error.
     out : the folder to write; it is new, empty, or holds a Bench, which is replaced.
     progress : told how many reviews are written.
+    intervals : as for `write`.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def write_bench(
     found = []
     for folder in unique:
         try:
-            found.append((folder.resolve().name, _reviewed(folder)))
+            found.append((folder.resolve().name, _reviewed(folder, intervals=intervals)))
         except DrivebayError as problem:
             if left_out is None:
                 raise
@@ -138,14 +141,14 @@ def write_bench(
         ) from None
 
 
-def _reviewed(folder: Path) -> Review:
+def _reviewed(folder: Path, *, intervals: bool) -> Review:
     result = results.load(folder)
     if not result.done:
         raise UserError(
             f"{folder} has no finished test, so there is nothing to report",
             f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
         )
-    return review(result)
+    return review(result, intervals=intervals)
 
 
 def write_pictures(dirs: Sequence[Path], out: Path) -> list[Path]:

@@ -47,21 +47,30 @@ def figure_bars(
         if one is None:
             rows.append(Bar(_bar_name(run), None, run.colour, detail="run too short for it"))
             continue
-        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail(one)))
+        ends = one.interval
+        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail(one), ends=ends))
         rows += published_bars(run, key)
     return bars(title, unit, rows, better=better, of=of)
 
 
 def detail(one: Figure) -> str:
     """What stands beside a bar: where the figure was found, spread and samples, or why it is not
-    there: "± 48.9 sd, n = 400"."""
+    there: "7,300 to 8,600, ± 48.9 sd, n = 400"."""
     words = one.note
     if one.spread is not None:
         kind = " sd" if one.spread_kind == SD else ""
         words = f"±{GAP}{number(one.spread)}{kind}, n{GAP}={GAP}{one.n:,}"
     elif one.value is not None and one.n:
         words = f"n{GAP}={GAP}{one.n:,}"
-    return ", ".join(filter(None, (one.place, words)))
+    return ", ".join(filter(None, (between(one), one.place, words)))
+
+
+def between(one: Figure) -> str:
+    """The interval in words: "7,300 to 8,600"; empty without one."""
+    if one.interval is None:
+        return ""
+    low, high = map(number, one.interval)
+    return f"{low} to {high}" if low != high else ""
 
 
 def _bar_name(run: Run) -> str:

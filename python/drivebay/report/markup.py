@@ -77,8 +77,8 @@ def chart_text(value: str) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar; `spread` is drawn as a whisker of that length on both sides, `words` stand for the
-    value where it is more than a number ("about 7,500").
+    """One bar; `ends` are drawn as a whisker, or else `spread` of that length on both sides;
+    `words` stand for the value where it is more than a number ("about 7,500").
 
     `colour` is a theme name; published figures use "@published-fill" and are hatched. `bound` is
     "gt" or "lt" where only one end of a published figure is known.
@@ -92,6 +92,14 @@ class Bar:
     words: str = ""
     published: bool = False
     bound: str = ""
+    ends: tuple[float, float] | None = None
+
+    @property
+    def whisker(self) -> tuple[float, float] | None:
+        """Both ends of what is drawn as its whisker."""
+        if self.ends is not None or not self.spread or self.value is None:
+            return self.ends
+        return max(0.0, self.value - self.spread), self.value + self.spread
 
 
 def bars(
@@ -104,7 +112,8 @@ def bars(
 ) -> Html:
     """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
     the title and the anchor that they lead to."""
-    top = max((abs(row.value) + (row.spread or 0) for row in rows if row.value), default=1.0)
+    top = max((max(abs(row.value), *(row.whisker or ())) if row.whisker else abs(row.value)
+               for row in rows if row.value), default=1.0)  # fmt: skip
     words = [word for word in (unit, f"{better} is better" if better else "") if word]
     name, heading = title, [el("strong", title)]
     if of is not None:
@@ -124,9 +133,9 @@ def _bar(row: Bar, top: float) -> Html:
         return el("tr", label, el("td", row.detail or "not measured", class_="none"))
     width = 100 * max(row.value, 0) / top
     whisker = None
-    if row.spread and 200 * row.spread / top >= 0.5:
-        low = max(0.0, row.value - row.spread)
-        left, length = 100 * low / top, 100 * (row.value + row.spread - low) / top
+    low, high = row.whisker or (0.0, 0.0)
+    if 100 * (high - low) / top >= 0.5:
+        left, length = 100 * low / top, 100 * (high - low) / top
         whisker = el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%")
     fill = el(
         "i",

@@ -16,7 +16,7 @@ from drivebay.analysis.headline import plain_row
 from drivebay.analysis.modified import changes
 from drivebay.report import kinds
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import figure_bars
+from drivebay.report.figures import between, figure_bars
 from drivebay.report.kinds.client import scatter_panel
 from drivebay.report.markup import Child, Html, details, el, table
 from drivebay.report.render_page import Page, pairs
@@ -353,7 +353,7 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
         return el("td", el("span", DASH, class_="num"))
     if row.value is None:
         return el("td", el("span", DASH, class_="num"), el("small", row.note, class_="why"))
-    words = [row.place] if row.place else []
+    words = [text for text in (between(row), row.place) if text]
     words += [f"±{GAP}{number(row.spread)}"] if row.spread is not None else []
     words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
     below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")

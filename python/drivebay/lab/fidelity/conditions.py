@@ -1,10 +1,11 @@
 """Shorter conditions under which derivatives are taken, in which the same mechanisms act.
 
 A drive of 512 GB becomes one of 64 GB or less that behaves alike; traces and what takes longer than
-a minute take as much less time, and the drive warms up in that time. So the scaled Destroyer comes to
-the steady state that the whole one comes to: 493 MB/s, 1,167 us and 2.1 % over 10 ms on a 32nd of
-the SM951, 469 MB/s, 1,302 us and 2.4 % on the whole drive. Leaves out: what seconds show and not shares of them,
-the journal's checkpoints, for which consistency tests are run in their whole length (`WHOLE`).
+a minute take as much less time, and the drive warms up in that time. So the scaled Destroyer comes
+to the steady state that the whole one comes to: 493 MB/s, 1,167 us and 2.1 % over 10 ms on a 32nd
+of the SM951, 469 MB/s, 1,302 us and 2.4 % on the whole drive. Leaves out: what seconds show and not
+shares of them, the journal's checkpoints, for which consistency tests are run in their whole length
+(`WHOLE`).
 """
 
 from __future__ import annotations
@@ -54,9 +55,7 @@ def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, 
         if step.load is None
         else step.model_copy(
             update={
-                "load": step.load.model_copy(
-                    update={"duration_s": step.load.duration_s * share}
-                )
+                "load": step.load.model_copy(update={"duration_s": step.load.duration_s * share})
             }
         )
         for step in test.prepare

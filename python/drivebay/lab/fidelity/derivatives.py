@@ -108,7 +108,9 @@ class Bench:
             self.by_drive.setdefault(run.drive, []).append(run)
         self.profiles = {name: profile_of(runs[0]) for name, runs in self.by_drive.items()}
         self.free = {name: free_of(one) for name, one in self.profiles.items()}
-        largest = max((VirtualTarget(one).memory_bytes for one in self.profiles.values()), default=1)
+        largest = max(
+            (VirtualTarget(one).memory_bytes for one in self.profiles.values()), default=1
+        )
         self._pool = Pool(workers_with_states(largest))
 
     def condition(self, run: Run, profile: Profile, *, whole: bool) -> tuple[Profile, Test]:
@@ -201,6 +203,7 @@ def _full(bench: Bench) -> Runs:
         for run in runs:
             by_state.setdefault(key_of(bench.plan.tests[run.test]), []).append(run)
         for state, some in by_state.items():
+
             def run_all(worker: Worker, name: str = name, some: list[Run] = some) -> Runs:
                 return bench.measure(worker, some, bench.profiles[name], whole=some)
 
@@ -216,6 +219,7 @@ def _base(bench: Bench) -> tuple[Runs, np.ndarray]:
     tasks = []
     for seed in SEEDS:
         for name, runs in bench.by_drive.items():
+
             def run_all(
                 worker: Worker, name: str = name, runs: list[Run] = runs, seed: int = seed
             ) -> Runs:
@@ -263,6 +267,7 @@ def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[
     tasks = []
     for name, runs in bench.by_drive.items():
         for section, some in _sections(bench, name).items():
+
             def screen(
                 worker: Worker,
                 name: str = name,

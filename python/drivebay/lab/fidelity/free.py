@@ -22,9 +22,27 @@ from drivebay.definitions.profiles import Profile, from_resolved
 from drivebay.lab.calibrate.parameters import Parameter, leaf_at, mean, numbers
 
 BUILD = frozenset(
-    "blocks_per_plane channels dies_per_channel generation lanes page_kib pages_per_block "
-    "payload_bytes planes queue_depth_max queues_max read_request_bytes read_completion_bytes "
-    "reserve_superblocks processors register_reads register_writes streams choices".split()
+    {
+        "blocks_per_plane",
+        "channels",
+        "choices",
+        "dies_per_channel",
+        "generation",
+        "lanes",
+        "page_kib",
+        "pages_per_block",
+        "payload_bytes",
+        "planes",
+        "processors",
+        "queue_depth_max",
+        "queues_max",
+        "read_completion_bytes",
+        "read_request_bytes",
+        "register_reads",
+        "register_writes",
+        "reserve_superblocks",
+        "streams",
+    }
 )
 """Keys that say what the drive or host is built of: counts, and sizes of the standard's choice."""
 LEFT_OUT = ("drive", "identify", "health", "variants")

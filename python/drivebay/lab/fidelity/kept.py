@@ -73,9 +73,7 @@ def document_of(
             "posterior_sd": _short(known.sd[k]),
         }
     for row in bench.rows:  # a statement that nothing of the drive fulfils
-        rows.setdefault(
-            row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0}
-        )
+        rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
     return {
         "fingerprint": fidelity.fingerprint(),
         "rows": dict(sorted(rows.items())),

@@ -31,7 +31,8 @@ def score(validation: Document, kept: Document) -> str:
         f"values. It was fitted to {found['n_fitted']} others; {found['n_told']} more are "
         "in its profiles.",
         "",
-        "| drive | predicted | median error | within bounds | in the 90 % interval | fitted | told |",
+        "| drive | predicted | median error | within bounds | in the 90 % interval | fitted "
+        "| told |",
         "|---|---|---|---|---|---|---|",
     ]
     out += [
@@ -46,8 +47,8 @@ def score(validation: Document, kept: Document) -> str:
         shift = sorted(abs(one["real"] - one["fitted"]) for one in refits)
         out += [
             "",
-            f"The linear formula beside {len(refits)} real refits: what comes out without the row moves "
-            f"by {_log_percent(shift[len(shift) // 2])} in the median, and the two differ by "
+            f"The linear formula beside {len(refits)} real refits: without its row a figure "
+            f"moves by {_log_percent(shift[len(shift) // 2])} in the median, and the two differ by "
             f"{_log_percent(apart[len(apart) // 2])} in the median, "
             f"{_log_percent(apart[-1])} at most.",
             "",
@@ -103,7 +104,7 @@ def rows(validation: Document) -> str:
     return "\n".join(out) + "\n"
 
 
-def _row(row: Document, conflict: str) -> str:
+def _row(row: dict[str, Any], conflict: str) -> str:
     verdict = "" if row["ok"] else "**conflict**" if conflict else "**off**"
     condition = f", {row['condition']}" if row["condition"] else ""
     changed = " (differs)" if row["differs"] else ""

@@ -3,8 +3,8 @@
 Rows y depend on parameters z, in standard deviations of their ranges around the middle:
 y = y0 + J (z - z0). The best parameters minimize the rows' squared errors in units of their bounds
 plus the squares of z, within the ranges; Gauss-Newton with one step, which is Laplace's
-approximation of the posterior. Source: Gelman et al., Bayesian Data Analysis, chapters 4 and 14; the
-leverage is the hat matrix' diagonal (Hoaglin and Welsch, 1978), of a row without those that
+approximation of the posterior. Source: Gelman et al., Bayesian Data Analysis, chapters 4 and 14;
+the leverage is the hat matrix' diagonal (Hoaglin and Welsch, 1978), of a row without those that
 state the same. A row that the model misses by far counts less, by Cauchy's weight: it says that the
 model is wrong there, not where its parameters lie.
 Leaves out: curvature; a real refit shows how much (`refit.py`).

@@ -6,6 +6,7 @@ profiles' own, and the row's tests run in their whole length.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,9 @@ def refits(
         def task(worker: Worker, k: int = k) -> Any:
             return _refit(bench, found, known, chosen[k], k, worker)
 
-        tasks.append((f"refit {bench.rows[chosen[k]].published.id} {known.left_out[k].tobytes().hex()[:40]}", task))
+        what = hashlib.sha256(known.left_out[k].tobytes() + known.best.tobytes()).hexdigest()
+        tasks.append((f"refit {bench.rows[chosen[k]].published.id} {what}", task
+        )
     done = bench.each(tasks, "refits")
     out = []
     for k, (name, _) in zip(picked, tasks, strict=True):
@@ -68,7 +71,7 @@ def _refit(
     row = bench.rows[i]
     change = known.left_out[k] - known.best
     change[np.abs(change) < NEGLIGIBLE] = 0.0
-    inside = np.array([one for one in found.start + change])
+    inside = found.start + change
     runs = dict(found.full)
     moved_by = np.zeros(len(change))
     for drive in sorted({bench.same[run].drive for run in row.needs}):

@@ -153,9 +153,7 @@ class Plan:
                 raise UserError(
                     f"--row {name}: there is no such row", "ids are as in the table: S058"
                 )
-        return replace(
-            self, rows=tuple(r for r in self.rows if not ids or r.published.id in ids)
-        )
+        return replace(self, rows=tuple(r for r in self.rows if not ids or r.published.id in ids))
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -40,7 +40,7 @@ def run_all(
 
     def work(worker: Worker, runs: list[Run]) -> None:
         tests = [plan.tests[run.test] for run in runs]
-        worker.setprofile_of(profile_of(runs[0]), tests, seed=SEED)
+        worker.set_profile(profile_of(runs[0]), tests, seed=SEED)
         for run, test in zip(runs, tests, strict=True):
             done[run] = worker.run_test(test)
             if progress is not None:

@@ -72,9 +72,9 @@ class Scored:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the predicted rows: how many, the median of their absolute errors (of `n_numbers` rows with
-    a printed number), the share within bounds, the share of published values within the intervals;
-    and how many rows the model was told, or fitted to."""
+    """Of the predicted rows: how many, the median of their absolute errors (of `n_numbers` rows
+    with a printed number), the share within bounds, the share of published values within their
+    intervals; and how many rows the model was told, or fitted to."""
 
     n_predicted: int
     n_numbers: int

@@ -46,7 +46,7 @@ def as_json(validation: Validation) -> dict[str, Any]:
 
 
 def _summary(found: Summary) -> dict[str, Any]:
-    values = {key: value for key, value in asdict(found).items()}
+    values: dict[str, Any] = asdict(found)
     values["median_abs_loo_error_pct"] = values.pop("median_percent")
     return {
         key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
