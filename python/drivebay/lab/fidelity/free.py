@@ -11,12 +11,14 @@ share the parameter.
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from drivebay.analysis import published
 from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile, from_resolved
 from drivebay.lab.calibrate.parameters import Parameter, leaf_at, mean, numbers
@@ -47,10 +49,6 @@ BUILD = frozenset(
 """Keys that say what the drive or host is built of: counts, and sizes of the standard's choice."""
 LEFT_OUT = ("drive", "identify", "health", "variants")
 """Sections without influence on any published row."""
-PUBLICATION = re.compile(
-    r"AnandTech (8979|9396|8006)|Custom PC Review|\bmaker|specification|rating", re.IGNORECASE
-)
-"""Sources that published/figures.csv holds."""
 OPEN_FACTOR = 2.0
 """Up and down, for a value of which nothing but a published row, or nothing at all, is known."""
 
@@ -80,6 +78,14 @@ class Free:
         return self.parameter.coordinate(self.parameter.start)
 
 
+@functools.cache
+def _publication() -> re.Pattern[str]:
+    """Sources that published/figures.csv holds: reviews by their short names, makers' ratings."""
+    names = {re.sub(r",.*| p\d+,.*", "", row.source) for row in published.figures().values()}
+    known = "|".join(re.escape(name) for name in sorted(names))
+    return re.compile(rf"{known}|\bmaker|specification|\brating", re.IGNORECASE)
+
+
 def free_of(profile: Profile) -> dict[str, Free]:
     """The free parameters of a drive, by key."""
     found = {}
@@ -95,7 +101,7 @@ def _free(path: str, leaf: Mapping[str, Any]) -> Free | None:
         return None
     start, source = mean(leaf["value"]), str(leaf["source"])
     guess = source.startswith("guess") or "; guess" in source
-    told = not guess and PUBLICATION.search(source) is not None
+    told = not guess and _publication().search(source) is not None
     bounds = leaf.get("range")
     if told or (bounds is None and guess):
         if start <= 0:

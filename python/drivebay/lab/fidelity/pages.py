@@ -36,7 +36,8 @@ def score(validation: Document, kept: Document) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     out += [
-        f"| {name} | {one['n_predicted']} | {_percent(one['median_abs_loo_error_pct'])} | "
+        f"| {table.named(name)} | {one['n_predicted']} "
+        f"| {_percent(one['median_abs_loo_error_pct'])} | "
         f"{_share(one['within_share'])} | {_share(one['coverage_90'])} | {one['n_fitted']} | "
         f"{one['n_told']} |"
         for name, one in validation["drives"].items()
@@ -110,7 +111,8 @@ def _row(row: dict[str, Any], conflict: str) -> str:
     changed = " (differs)" if row["differs"] else ""
     leverage = "" if row["leverage"] is None else f"{row['leverage']:.2f}"
     cells = (
-        row["id"], row["drive"], row["test"] + condition + changed, row["host"], row["metric"],
+        row["id"], table.named(row["drive"]), row["test"] + condition + changed, row["host"],
+        row["metric"],
         table.said(row), table.number(row["reproduced"], row["unit"]),
         table.percent(row["error_pct"]), leverage, table.percent(row["loo_error_pct"]),
         table.between(row), verdict,
@@ -144,7 +146,7 @@ def sensitivity(validation: Document, kept: Document) -> str:
         moved = ", ".join(f"{parameters[j]['name']} {_change(over[j], log)}" for j in listed)
         by = f"**{first['name']}**" + ("" if first["told"] else ", a guess") if alone else ""
         cells = (
-            row["id"], row["drive"], f"{row['test']}, {row['metric']}",
+            row["id"], table.named(row["drive"]), f"{row['test']}, {row['metric']}",
             table.number(row["reproduced"], row["unit"]), moved, by,
         )  # fmt: skip
         out.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")

@@ -47,8 +47,7 @@ def refits(
             return _refit(bench, found, known, chosen[k], k, worker)
 
         what = hashlib.sha256(known.left_out[k].tobytes() + known.best.tobytes()).hexdigest()
-        tasks.append((f"refit {bench.rows[chosen[k]].published.id} {what}", task
-        )
+        tasks.append((f"refit {bench.rows[chosen[k]].published.id} {what}", task))
     done = bench.each(tasks, "refits")
     out = []
     for k, (name, _) in zip(picked, tasks, strict=True):
