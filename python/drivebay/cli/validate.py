@@ -39,11 +39,11 @@ def validate(
 ) -> None:
     """Compare published figures with reproduced ones.
 
-    Says first how well the model does where it was not told: the median error and the share
-    within bounds of all rows whose leverage is under 0.5, each with itself left out of the fit.
-    Below, each row of published/figures.csv with its error; its leverage, from 0 (nothing was
-    tuned to it) to 1 (it is there because it was put in); its error if it is left out of the fit;
-    and the 90 % interval that the model's parameters leave it. Exit code 1 if a row is not within its bounds.
+    Says first how well the model does where it was not told: the median error and the share within
+    bounds of all rows whose leverage is under 0.5, each with itself left out of the fit. Below,
+    each row of published/figures.csv with its error; its leverage, from 0 (nothing was tuned to it)
+    to 1 (it is there because it was put in); its error if it is left out of the fit; and the 90 %
+    interval that the model's parameters leave it. Exit code 1 if a row is not within its bounds.
     """
     from drivebay.analysis import fidelity
     from drivebay.cli.progress import status
