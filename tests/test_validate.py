@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import made_result
+import numpy as np
 import pytest
 
 from drivebay.analysis import published
@@ -22,6 +24,7 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate import load_plan
 from drivebay.lab.validate.statements import STATEMENTS
+from drivebay.lab.validate.values import NotReached
 from drivebay.lab.validate.verdicts import error_percent
 
 TOP = Path(__file__).resolve().parent.parent
@@ -97,6 +100,68 @@ def test_bounds_are_those_of_the_relation_and_errors_those_of_the_print() -> Non
         "S085": pytest.approx(5), "S160": pytest.approx(10), "S087": pytest.approx(-50),
         "S110": 0, "S171": None,
     }  # fmt: skip
+
+
+def seen(*, ios: Any = (), rates: Any = (), stages: Any = (), **figures: float) -> Any:
+    """A test's run, as far as statements look at it."""
+    phases = [
+        SimpleNamespace(
+            step=SimpleNamespace(rate_mb_s=rate),
+            timeline=SimpleNamespace(ios=np.asarray(ios, dtype=float)),
+            stages=[SimpleNamespace(stage=name, share_percent=share) for name, share in stages],
+        )
+        for rate in (rates or (0.0,))
+    ]
+    known = {key: SimpleNamespace(value=value, note="") for key, value in figures.items()}
+    return SimpleNamespace(
+        phases=phases, figures=known, test=SimpleNamespace(metric_window_s=400.0)
+    )
+
+
+STEADY = [10_000 + 200 * (-1) ** second for second in range(400)]
+
+
+@pytest.mark.parametrize(
+    ("row", "runs"),
+    [
+        ("S056", [seen(ios=[10_000] * 400)]),  # a ruled line is no drive's consistency
+        ("S062", [seen(ios=[10_000] * 400)]),
+        ("S062", [seen(ios=[*STEADY[:399], 1000])]),
+        ("S057", [seen(ios=[1, 9999] * 200), *[seen(ios=[10_000] * 400)] * 4]),
+        ("S063", [seen(ios=[*STEADY[:398], 300, 300])]),  # two drops are not regular
+        ("S065", [seen(ios=STEADY)]),
+        ("S073", [seen(over_100_ms=0.0)] * 6),  # nothing against nothing
+        ("S105", [seen(rates=[200, 180, 60, 40, 40, 127])]),
+        ("S107", [seen(rates=[500] * 6)] * 2),  # no bathtub is flat
+        ("S116", [seen(rate=800.0), seen(rate=400.0), seen(rate=400.0)]),  # a gain of 1.00 times
+        ("S196", [seen(ios=STEADY), seen(ios=STEADY)]),
+        ("S199", [seen(ios=[20_000] * 1500 + [10_000] * 500)]),
+        ("S200", [seen(stages=[("firmware", 60.0), ("gc", 40.0), ("nand", 0.0)])]),
+    ],
+)
+def test_a_statement_fails_where_nothing_of_it_is_to_be_seen(row: str, runs: Any) -> None:
+    known = next(one for one in load_plan().rows if one.published.id == row)
+    assert known.bounds is not None
+    try:
+        value = STATEMENTS[known.statement](runs)
+    except NotReached:
+        return
+    assert not known.bounds[0] <= value <= known.bounds[1]
+
+
+def test_statements_hold_for_what_they_say() -> None:
+    rows = {row.published.id: row for row in load_plan().rows}
+    cases = {
+        "S056": [seen(ios=STEADY)],
+        "S105": [seen(rates=[200, 180, 40, 40, 40, 42])],
+        "S107": [seen(rates=[540, 300, 200, 200, 300, 500])] * 2,
+        "S116": [seen(rate=800.0), seen(rate=500.0), seen(rate=400.0)],
+        "S199": [seen(ios=[20_000] * 900 + [10_000] * 1100)],
+        "S200": [seen(stages=[("nand", 40.0), ("die", 20.0), ("gc", 40.0)])],
+    }
+    for name, runs in cases.items():
+        low, high = rows[name].bounds or (0, 0)
+        assert low <= STATEMENTS[rows[name].statement](runs) <= high, name
 
 
 def test_mistakes_are_named() -> None:

@@ -41,6 +41,10 @@ STEP = 0.25
 SEEDS = (SEED, SEED + 1, SEED + 2)
 NOISE_FACTOR = 2.0
 """A change under so many standard deviations between seeds is none."""
+EVERYWHERE = frozenset({"controller", "nand"})
+"""Sections that touch every test."""
+LEAST_SCREENED = 3
+"""From so many parameters on a run with all of them moved saves more than it costs."""
 HINT = "start again, it goes on: make fidelity"
 
 Runs = dict[Run, Measured]
@@ -68,11 +72,19 @@ class Derivatives:
 
 
 def transformed(row: Row, value: Any) -> float:
-    """A row's figure as it enters: its logarithm, or itself where it may be 0 or below."""
+    """A row's figure as it enters: its logarithm, or itself where it may be 0 or below.
+
+    Raises
+    ------
+    NotReached
+        If it is 0 and its bounds are not.
+    """
     assert row.bounds is not None
-    if row.bounds[0] > 0:
-        return math.log(max(float(value), 1e-12))
-    return float(value)
+    if row.bounds[0] <= 0:
+        return float(value)
+    if value <= 0:
+        raise NotReached("0")
+    return math.log(value)
 
 
 def numeric(row: Row) -> bool:
@@ -181,7 +193,7 @@ class Bench:
         """The row's figure, transformed; None if these runs have none."""
         try:
             found = reproduced(row, {run: runs[self.same[run]] for run in row.needs})
-            return transformed(row, found) if math.isfinite(float(found)) else None
+            return transformed(row, found) if math.isfinite(found) else None
         except NotReached:
             return None
 
@@ -263,10 +275,13 @@ def _sections(bench: Bench, name: str) -> dict[str, list[Free]]:
 
 
 def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[Run]]:
-    """The runs of a drive that moving a whole section changes at all."""
+    """The runs of a drive that moving a whole section changes at all; all of them where the section
+    is too small, or touches everything, to be worth a run of its own."""
     tasks = []
     for name, runs in bench.by_drive.items():
         for section, some in _sections(bench, name).items():
+            if section in EVERYWHERE or len(some) < LEAST_SCREENED:
+                continue
 
             def screen(
                 worker: Worker,
@@ -287,8 +302,8 @@ def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[
             tasks.append((f"screen {name} {section}", screen))
     done = bench.each(tasks, "sections")
     return {
-        (name, section): set(done[f"screen {name} {section}"])
-        for name in bench.by_drive
+        (name, section): set(done.get(f"screen {name} {section}", runs))
+        for name, runs in bench.by_drive.items()
         for section in _sections(bench, name)
     }
 

@@ -68,8 +68,11 @@ class Free:
 
     @property
     def section(self) -> str:
-        """The part of the profile it belongs to; a host's by protocol."""
+        """The part of the profile it belongs to; a host's by protocol, all that is about heat in
+        one."""
         parts = self.path.split(".")
+        if parts[0] in ("thermal", "energy", "power"):
+            return "heat"
         return ".".join(parts[:2]) if parts[0] == "host" else parts[0]
 
     @property
