@@ -79,12 +79,13 @@ def main() -> None:
         write_pages()
         return
     os.nice(5)
+    fingerprint = fidelity.fingerprint()
     bench = Bench(load_plan().of_drives(asked.drive), evaluations(), say)
     found = derivatives(bench)
     problem, chosen = kept.problem_of(bench, found)
     known = posterior(problem)
     real = refits(bench, found, problem, chosen, known, count=asked.refits)
-    document = kept.document_of(bench, found, problem, chosen, known, real)
+    document = kept.document_of(bench, found, problem, chosen, known, real, fingerprint)
     validation = kept.validation_of(bench, found)
     if asked.drive:
         rows = score.scored(validation)

@@ -14,9 +14,9 @@ from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.suites import Phase, Replay, Test
 
-SMALL_BYTES = {"destroyer": 16e9, "consistency": 32e9, "ladders": 32e9, "thermal": 1e12}
+SMALL_BYTES = {"destroyer": 16e9, "consistency": 32e9, "ladders": 32e9, "thermal": 256e9}
 """Capacity of the scaled drive, by trace or kind of test: the less, the shorter the test is. When a
-drive throttles is told to a second, so heat is taken in its own time."""
+drive throttles is told to a second, so that test is not as short as it could be."""
 USUAL_BYTES = 64e9
 LONG_S = 60.0
 """What takes longer is shortened with the drive."""

@@ -60,6 +60,7 @@ def document_of(
     chosen: list[int],
     known: Found,
     refits: list[dict[str, Any]],
+    fingerprint: dict[str, str],
 ) -> dict[str, Any]:
     """All that is kept; numbers to five digits."""
     rows = {}
@@ -75,7 +76,7 @@ def document_of(
     for row in bench.rows:  # a statement that nothing of the drive fulfils
         rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
     return {
-        "fingerprint": fidelity.fingerprint(),
+        "fingerprint": fingerprint,
         "rows": dict(sorted(rows.items())),
         "parameters": _parameters(found, known),
         "derivatives": {
