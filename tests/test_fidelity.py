@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import numpy as np
 import pytest
 
 from drivebay.analysis import fidelity
+from drivebay.analysis.figures import Figure
+from drivebay.analysis.headline import Headline
+from drivebay.cli.review import _print_headline
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled
@@ -22,6 +26,8 @@ from drivebay.lab.fidelity.free import free_of, moved
 from drivebay.lab.fidelity.posterior import EDGE, Z_90, Problem, fitted, posterior
 from drivebay.lab.pool import Worker
 from drivebay.lab.validate import load_plan
+from drivebay.report.figures import detail
+from drivebay.report.markup import Bar
 
 TOP = Path(__file__).resolve().parent.parent
 
@@ -230,6 +236,54 @@ def test_a_short_condition_scales_drive_test_and_heat_alike() -> None:
         assert ratio == pytest.approx(share, rel=0.01)
     same, kept = conditions.shorter(profile, plan.tests["random-read"], full_size=True)
     assert same is profile and kept is plan.tests["random-read"]
+
+
+KNOWN = {
+    "fingerprint": {"profiles": "1", "model": "2"},
+    "figures": {"xp941-512": {"random-read": {"iops_qd1": [0.05, "IOPS"], "a": [0.2, "W"]}}},
+}
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
+
+
+@pytest.mark.usefixtures("known")
+def test_a_figure_has_the_interval_of_its_test_or_of_what_is_like_it() -> None:
+    def ends(key: str, unit: str, test: str = "random-read", drive: str = "xp941-512") -> Any:
+        return fidelity.interval_of(drive, test, Figure(key, key, 1000.0, unit))
+
+    assert ends("iops_qd1", "IOPS") == pytest.approx((921, 1086), abs=1)
+    assert ends("iops_qd2", "IOPS") == ends("iops_qd1", "IOPS", test="other")
+    assert ends("power", "W") == pytest.approx((720, 1390), abs=1)
+    assert ends("iops_qd1", "%") is None and ends("x", "MB/s") is None
+    assert ends("iops_qd1", "IOPS", drive="mine") is None
+
+
+def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figure = Headline(
+        "mean_iops", "Mean IOPS", 7900.0, "IOPS", 300.0, n=400, interval=(7300.0, 8600.0)
+    )
+    _print_headline([figure])
+    assert "7,900 IOPS, 7,300 to 8,600" in capsys.readouterr().out
+    assert detail(figure).startswith("7,300 to 8,600, ±")
+    bar = Bar("reproduced", figure.value, "@a", figure.spread, ends=figure.interval)
+    assert bar.whisker == (7300.0, 8600.0)
+    assert replace(bar, ends=None).whisker == (7600.0, 8200.0)
+
+
+def test_results_of_other_profiles_are_called_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
+    monkeypatch.setattr(fidelity, "fingerprint", lambda: {"profiles": "1", "model": "3"})
+    fidelity.stale.cache_clear()
+    assert fidelity.stale() == "model changed since they were computed"
+    monkeypatch.setattr(fidelity, "fingerprint", lambda: {"profiles": "1", "model": ""})
+    fidelity.stale.cache_clear()
+    assert fidelity.stale() == ""  # an installed package has no source to compare
+    fidelity.stale.cache_clear()
 
 
 def test_the_pages_are_those_of_the_kept_results() -> None:

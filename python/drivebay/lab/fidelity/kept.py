@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from drivebay.analysis import fidelity
 from drivebay.lab.fidelity.derivatives import (
     Bench,
     Derivatives,
