@@ -1,6 +1,6 @@
 """Shorter conditions under which derivatives are taken, in which the same mechanisms act.
 
-A drive of 512 GB becomes one of 64 GB or less that behaves alike; traces and what takes longer than
+A drive of 512 GB becomes one of 32 GB or less that behaves alike; traces and what takes longer than
 a minute take as much less time, and the drive warms up in that time. So the scaled Destroyer comes
 to the steady state that the whole one comes to: 493 MB/s, 1,167 us and 2.1 % over 10 ms on a 32nd
 of the SM951, 469 MB/s, 1,302 us and 2.4 % on the whole drive. Leaves out: what seconds show and not
@@ -14,10 +14,10 @@ from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.suites import Phase, Replay, Test
 
-SMALL_BYTES = {"destroyer": 16e9, "consistency": 32e9, "ladders": 32e9, "thermal": 256e9}
+SMALL_BYTES = {"destroyer": 16e9, "consistency": 16e9, "ladders": 16e9, "thermal": 256e9}
 """Capacity of the scaled drive, by trace or kind of test: the less, the shorter the test is. When a
 drive throttles is told to a second, so that test is not as short as it could be."""
-USUAL_BYTES = 64e9
+USUAL_BYTES = 32e9
 LONG_S = 60.0
 """What takes longer is shortened with the drive."""
 WHOLE = {"map_journal": {"consistency"}}

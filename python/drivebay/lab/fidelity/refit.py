@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from drivebay.common.errors import UserError
+from drivebay.lab.fidelity.arrivals import PER_Z, shifted
 from drivebay.lab.fidelity.derivatives import Bench, Derivatives, coordinate_of
 from drivebay.lab.fidelity.posterior import Found, Problem
 from drivebay.lab.pool import Worker
@@ -84,6 +85,12 @@ def _refit(
         runs |= after
         for j, z in used.items():
             moved_by[j] = z
+    for j, one in enumerate(found.parameters):  # arrival is in no drive
+        section, _, rest = one.path.partition(".")
+        if section == "trace" and change[j]:
+            trace, _, figure = rest.partition(".")
+            runs = shifted(runs, trace, figure, PER_Z * float(change[j]))
+            moved_by[j] = float(change[j])
     real = bench.value(row, runs)
     start = bench.value(row, found.full)
     assert start is not None
