@@ -1,12 +1,13 @@
 """Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
 
-    python scripts/fidelity.py [--refits 20] [--drive NAME] [--pages]
+    python scripts/fidelity.py [--refits 20] [--drive NAME] [--runs] [--pages]
 
 Writes published/fidelity.json, published/validation-run.json and the generated parts of
 docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
 is done: a killed run goes on when it is started again with the same profiles and core. `--drive`
-limits it to the rows about a drive, to try it out: it then writes nothing. `--pages` only writes
-the pages from what is kept. A test asserts that the pages are those of the kept results.
+limits it to the rows about a drive, to try it out: it then writes nothing. `--runs` only
+runs the rows anew, some minutes: leverage, errors without the row and intervals stay those kept.
+`--pages` only writes the pages. A test asserts that the pages are those of the kept results.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from drivebay import _core
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
 from drivebay.lab.fidelity import kept, pages
-from drivebay.lab.fidelity.derivatives import Bench, derivatives
+from drivebay.lab.fidelity.derivatives import Bench, derivatives, whole_runs
 from drivebay.lab.fidelity.posterior import posterior
 from drivebay.lab.fidelity.refit import refits
 from drivebay.lab.validate import load_plan, score, table
@@ -73,6 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--refits", type=int, default=20)
     parser.add_argument("--drive", action="append", default=[])
+    parser.add_argument("--runs", action="store_true")
     parser.add_argument("--pages", action="store_true")
     asked = parser.parse_args()
     if asked.pages:
@@ -81,12 +83,17 @@ def main() -> None:
     os.nice(5)
     fingerprint = fidelity.fingerprint()
     bench = Bench(load_plan().of_drives(asked.drive), evaluations(), say)
+    if asked.runs:
+        validation = kept.validation_of(bench, whole_runs(bench))
+        kept.write(RECORDED, table.as_json(validation))
+        write_pages()
+        return
     found = derivatives(bench)
     problem, chosen = kept.problem_of(bench, found)
     known = posterior(problem)
     real = refits(bench, found, problem, chosen, known, count=asked.refits)
     document = kept.document_of(bench, found, problem, chosen, known, real, fingerprint)
-    validation = kept.validation_of(bench, found)
+    validation = kept.validation_of(bench, found.full)
     if asked.drive:
         rows = score.scored(validation)
         print(json.dumps(real, indent=1))

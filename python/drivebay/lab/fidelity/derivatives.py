@@ -201,14 +201,14 @@ class Bench:
 
 def derivatives(bench: Bench) -> Derivatives:
     """All of it; hours of a drive's time each, some minutes here."""
-    full = _full(bench)
+    full = whole_runs(bench)
     base, noise = _base(bench)
     touched = _touched(bench, base, full)
     moves = _moves(bench, base, full, touched)
     return _assembled(bench, base, full, noise, moves)
 
 
-def _full(bench: Bench) -> Runs:
+def whole_runs(bench: Bench) -> Runs:
     """Every run in its whole length, those of one drive and state in one task."""
     tasks = []
     for name, runs in bench.by_drive.items():

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from drivebay.analysis import Measured
 from drivebay.lab.fidelity.derivatives import (
     Bench,
     Derivatives,
     coordinate_of,
-    numeric,
     transformed,
 )
-from drivebay.lab.fidelity.posterior import EDGE, Floats, Found, Problem, groups, posterior
-from drivebay.lab.validate.verdicts import judge
+from drivebay.lab.fidelity.posterior import Floats, Found, Problem, groups
+from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate.verdicts import Validation, judge
 
 LEAST_SD = 1e-4
 """Figures that the parameters leave open by less are not kept."""
@@ -129,9 +130,9 @@ def _short(value: float) -> float:
     return float(f"{float(value):.5g}")
 
 
-def validation_of(bench: Bench, found: Derivatives) -> Any:
+def validation_of(bench: Bench, whole: Mapping[Run, Measured]) -> Validation:
     """The rows compared, from the whole runs."""
-    runs = {run: found.full[same] for run, same in bench.same.items()}
+    runs = {run: whole[same] for run, same in bench.same.items()}
     return judge(bench.plan, runs)
 
 
@@ -140,6 +141,3 @@ def write(path: Path, document: Mapping[str, Any]) -> None:
     part = path.with_suffix(".part")
     part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     part.replace(path)
-
-
-__all__ = ["EDGE", "document_of", "numeric", "posterior", "problem_of", "validation_of", "write"]

@@ -23,6 +23,8 @@ Document = Mapping[str, Any]
 def score(validation: Document, kept: Document) -> str:
     """The head of docs/fidelity.md: per drive and over all."""
     found = validation["summary"]
+    if not kept.get("rows"):
+        return "Not computed yet: `make fidelity`.\n"
     out = [
         f"**{found['n_predicted']} figures that the model was not told: median error "
         f"{_percent(found['median_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
@@ -42,6 +44,8 @@ def score(validation: Document, kept: Document) -> str:
         f"{one['n_told']} |"
         for name, one in validation["drives"].items()
     ]
+    if found["stale"]:
+        out[1:1] = ["", f"Stale, {found['stale']}: `make fidelity` computes it again."]
     refits = [one for one in kept["refits"] if one["real"] is not None]
     if refits:
         apart = sorted(abs(one["linear"] - one["real"]) for one in refits)
@@ -127,6 +131,8 @@ def _ends(row: Document) -> str:
 
 def sensitivity(validation: Document, kept: Document) -> str:
     """The body of docs/sensitivity.md."""
+    if not kept.get("rows"):
+        return "Not computed yet: `make fidelity`.\n"
     parameters = kept["parameters"]
     out = [
         "| | drive | figure | reproduced | moved most by (over the whole range) | set by |",
