@@ -22,6 +22,9 @@ from mkdocs.structure.files import File, Files  # noqa: E402
 from mkdocs.structure.pages import Page  # noqa: E402
 from mkdocs.utils import get_relative_url  # noqa: E402
 
+from drivebay.analysis import fidelity  # noqa: E402
+
+COMPUTED = ("fidelity.md", "sensitivity.md")
 GENERATORS = (cli, problems, profiles, python, schemas, tests, texts)
 
 SHIM = "https://unpkg.com/iframe-worker/shim"
@@ -51,8 +54,15 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A link out of docs/, right in the checkout, leads to its page here, or is the file's name."""
+    """A link out of docs/, right in the checkout, leads to its page here, or is the file's name.
+
+    Pages of computed results say first if they are stale.
+    """
     path = page.file.src_uri
+    if path in COMPUTED and (why := fidelity.stale()):
+        title, _, rest = markdown.partition("\n")
+        words = f"The tables are stale: {why}. `{fidelity.AGAIN}` computes them again."
+        markdown = f"{title}\n\n!!! warning\n    {words}\n{rest}"
     return markdown if path in _pages else texts.linked(markdown, f"docs/{path}", path)
 
 

@@ -53,7 +53,7 @@ def write_pages() -> None:
     """Writes both pages from what is kept."""
     for path in (PAGE, SENSITIVITY):
         path.write_text(
-            written(path.read_text(), path.stem, RECORDED.read_text(), KEPT.read_text())
+            written(path.read_text(), path.stem, RECORDED.read_text(), json.dumps(fidelity.kept()))
         )
 
 

@@ -289,7 +289,7 @@ def test_results_of_other_profiles_are_called_stale(monkeypatch: pytest.MonkeyPa
 def test_the_pages_are_those_of_the_kept_results() -> None:
     script = runpy.run_path(str(TOP / "scripts" / "fidelity.py"))
     recorded = (TOP / "published" / "validation-run.json").read_text()
-    kept = (TOP / "published" / fidelity.FILE).read_text()
+    kept = json.dumps(fidelity.kept())
     for name in ("fidelity", "sensitivity"):
         page = (TOP / "docs" / f"{name}.md").read_text()
         assert page == script["written"](page, name, recorded, kept), "make fidelity ARGS=--pages"
@@ -297,6 +297,8 @@ def test_the_pages_are_those_of_the_kept_results() -> None:
 
 def test_every_row_with_a_figure_has_a_score() -> None:
     recorded = json.loads((TOP / "published" / "validation-run.json").read_text())
+    if not fidelity.kept():
+        pytest.skip("not computed yet: make fidelity")
     for row in recorded["rows"]:
         assert row["leverage"] is not None and 0 <= row["leverage"] <= 1, row["id"]
     summary = recorded["summary"]

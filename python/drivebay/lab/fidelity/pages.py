@@ -44,8 +44,6 @@ def score(validation: Document, kept: Document) -> str:
         f"{one['n_told']} |"
         for name, one in validation["drives"].items()
     ]
-    if found["stale"]:
-        out[1:1] = ["", f"Stale, {found['stale']}: `make fidelity` computes it again."]
     refits = [one for one in kept["refits"] if one["real"] is not None]
     if refits:
         apart = sorted(abs(one["linear"] - one["real"]) for one in refits)
