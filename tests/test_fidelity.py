@@ -20,6 +20,7 @@ from drivebay.cli.review import _print_headline
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled
+from drivebay.lab.calibrate.parameters import numbers
 from drivebay.lab.fidelity import conditions
 from drivebay.lab.fidelity.derivatives import coordinate_of
 from drivebay.lab.fidelity.free import free_of, moved
@@ -230,10 +231,12 @@ def test_a_short_condition_scales_drive_test_and_heat_alike() -> None:
     small, test = conditions.shorter(profile, plan.tests["consistency"], full_size=False)
     share = small.capacity_bytes / profile.capacity_bytes
     assert test.phases[0].workload.duration_s == pytest.approx(3600 * share, rel=0.01)
-    heat, whole = (one.raw["thermal"] for one in (small, profile))
-    if "capacity_j_per_k" in whole:
-        ratio = heat["capacity_j_per_k"]["value"] / whole["capacity_j_per_k"]["value"]
-        assert ratio == pytest.approx(share, rel=0.01)
+    whole = {path: leaf["value"] for path, leaf in numbers(profile.raw)}
+    capacities = [path for path in whole if path.endswith("_j_per_k")]
+    assert capacities
+    for path, leaf in numbers(small.raw):
+        if path in capacities:
+            assert leaf["value"] == pytest.approx(whole[path] * share, rel=0.01), path
     same, kept = conditions.shorter(profile, plan.tests["random-read"], full_size=True)
     assert same is profile and kept is plan.tests["random-read"]
 

@@ -64,7 +64,7 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
 
 def _scale_heat(node: Any, share: Fraction) -> None:
     for key, inner in node.items() if isinstance(node, dict) else enumerate(node):
-        if key == "capacity_j_per_k":
+        if str(key).endswith("_j_per_k"):
             _note(inner, float(inner["value"] * share), share)
         elif isinstance(inner, dict | list):
             _scale_heat(inner, share)

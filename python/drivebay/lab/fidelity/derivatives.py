@@ -10,6 +10,7 @@ Every evaluation is kept in a file of `folder` as soon as it is done, so that a 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -23,9 +24,10 @@ import numpy as np
 
 from drivebay.analysis import Measured
 from drivebay.common.errors import Interrupted, UserError
+from drivebay.definitions import scaling
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.fidelity import conditions
+from drivebay.lab.fidelity import conditions, free
 from drivebay.lab.fidelity.arrivals import PER_Z, arrivals, shifted, trace_of
 from drivebay.lab.fidelity.free import Free, free_of, moved
 from drivebay.lab.fidelity.posterior import EDGE
@@ -70,6 +72,13 @@ class Derivatives:
     full: Mapping[Run, Measured]
     figures: Mapping[Run, Mapping[str, Mapping[int, float]]]
     stuck: tuple[int, ...]
+
+
+@functools.cache
+def recipe() -> str:
+    """Of the code that decides what a short run is: kept evaluations of another are run again."""
+    files = (conditions.__file__, free.__file__, scaling.__file__, __file__)
+    return hashlib.sha256(b"".join(Path(one).read_bytes() for one in files)).hexdigest()[:12]
 
 
 def transformed(row: Row, value: Any) -> float:
@@ -238,13 +247,13 @@ def _base(bench: Bench) -> tuple[Runs, np.ndarray]:
             ) -> Runs:
                 return bench.measure(worker, runs, bench.profiles[name], seed=seed)
 
-            tasks.append((f"base {name} {seed}", run_all))
+            tasks.append((f"base {name} {seed} {recipe()}", run_all))
     done = bench.each(tasks, "short runs")
     by_seed: list[Runs] = []
     for seed in SEEDS:
         merged: Runs = {}
         for name in bench.by_drive:
-            merged |= done[f"base {name} {seed}"]
+            merged |= done[f"base {name} {seed} {recipe()}"]
         by_seed.append(merged)
     noise = np.zeros(len(bench.rows))
     for i, row in enumerate(bench.rows):
@@ -300,10 +309,10 @@ def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[
                 before = {run: (full if run in whole else base)[run] for run in runs}
                 return [run for run in runs if _told(before[run]) != _told(after[run])]
 
-            tasks.append((f"screen {name} {section}", screen))
+            tasks.append((f"screen {name} {section} {recipe()}", screen))
     done = bench.each(tasks, "sections")
     return {
-        (name, section): set(done.get(f"screen {name} {section}", runs))
+        (name, section): set(done.get(f"screen {name} {section} {recipe()}", runs))
         for name, runs in bench.by_drive.items()
         for section in _sections(bench, name)
     }
@@ -325,7 +334,7 @@ def _moves(
         for key, one in bench.free[name].items():
             runs = sorted(touched[name, one.section])
             if runs:
-                task = f"move {name} {key} {STEP}"
+                task = f"move {name} {key} {STEP} {recipe()}"
                 keys[task] = (name, key)
 
                 def move(
