@@ -18,7 +18,7 @@ from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import Headline
 from drivebay.cli.review import _print_headline
 from drivebay.definitions import profiles as catalog
-from drivebay.definitions import suites
+from drivebay.definitions import scaling, suites
 from drivebay.definitions.scaling import scaled
 from drivebay.lab.calibrate.parameters import numbers
 from drivebay.lab.fidelity import conditions
@@ -236,7 +236,8 @@ def test_a_short_condition_scales_drive_test_and_heat_alike() -> None:
     assert capacities
     for path, leaf in numbers(small.raw):
         if path in capacities:
-            assert leaf["value"] == pytest.approx(whole[path] * share, rel=0.01), path
+            least = scaling.LEAST_J_PER_K
+            assert leaf["value"] == pytest.approx(max(least, whole[path] * share), rel=0.01), path
     same, kept = conditions.shorter(profile, plan.tests["random-read"], full_size=True)
     assert same is profile and kept is plan.tests["random-read"]
 

@@ -13,6 +13,9 @@ from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile, from_resolved
 
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
+LEAST_J_PER_K = 0.1
+"""The core takes no smaller heat capacity: small nodes of a much smaller drive lag behind their
+share, the module, which sets how long warming up takes, does not."""
 WITH_FLASH = (
     "gc.threshold_mb",
     "gc.target_mb",
@@ -65,7 +68,8 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
 def _scale_heat(node: Any, share: Fraction) -> None:
     for key, inner in node.items() if isinstance(node, dict) else enumerate(node):
         if str(key).endswith("_j_per_k"):
-            _note(inner, float(inner["value"] * share), share)
+            least = min(inner["value"], LEAST_J_PER_K)
+            _note(inner, max(float(inner["value"] * share), float(least)), share)
         elif isinstance(inner, dict | list):
             _scale_heat(inner, share)
 
