@@ -232,7 +232,12 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             let hint = "give both the same order of page types, or leave this out";
             return Err(SpecError::out("nand.read_by_type_us", given, allowed, hint));
         }
-        Some(times) => Some(by_type("nand.read_by_type_us", times)?),
+        Some(times) => {
+            let given = by_type("nand.read_by_type_us", times)?;
+            let mean = times.value.iter().sum::<f64>() / page_types as f64;
+            let scale = n.read_us.value / mean;
+            Some(given.map(|time| Nanos((time.0 as f64 * scale).round() as u64)))
+        }
     };
     Ok(NandTiming {
         read: n.read_us.micros(),

@@ -272,7 +272,8 @@ sections! {
         bad_superblocks: Whole,
         /// tR.
         read_us: Number = MICROS,
-        /// tR by page type, in programming order; absent: `read_us` for all.
+        /// How tR differs by page type, in programming order; its mean is `read_us` whatever theirs is. Absent: no
+        /// difference.
         read_by_type_us: Option<Numbers>,
         /// tPROG by page type, in programming order (MLC: LSB, MSB).
         program_us: Numbers,
