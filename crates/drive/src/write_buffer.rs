@@ -172,8 +172,8 @@ mod tests {
         assert!(!buffer.holds(0, ends[0], &nand));
         assert_eq!(buffer.next_free_at(&nand), ends[0]);
         // A read that suspends the program keeps its place longer.
-        nand.read_array(Nanos(ends[0].0 - 200_000), 0);
-        let later = ends[0].after(spec.nand.read);
+        let (begin, end) = nand.read_array(Nanos(ends[0].0 - 200_000), 0);
+        let later = ends[0].after(end.since(begin));
         assert_eq!(buffer.next_free_at(&nand), later);
         buffer.take(buffer.next_free_at(&nand));
         assert_eq!(buffer.ready(), later);
