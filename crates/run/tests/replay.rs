@@ -12,7 +12,7 @@ use proptest::prelude::*;
 fn device() -> Device {
     let text = include_str!("../../../drives/sm951-ahci-512.toml")
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
-        .replace("free_mb = { value = 28000, range = [10000, 35500]", "free_mb = { value = 1000")
+        .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
     let host = include_str!("../../../hosts/windows-8.1-z97.toml");
     Device::new(Spec::from_family(host, &text).unwrap_or_else(|e| panic!("{e}")), 1)

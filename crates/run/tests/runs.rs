@@ -15,7 +15,7 @@ fn spec() -> Spec {
     // A sixteenth of the flash: the same dies, fewer blocks; no journal of the map beside the host's writes.
     let small = text
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
-        .replace("free_mb = { value = 28000, range = [10000, 35500]", "free_mb = { value = 1000")
+        .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
     let mut whole = whole_profile(HOST, &small).unwrap_or_else(|e| panic!("{e}"));
     whole.remove("map_journal");

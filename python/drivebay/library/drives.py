@@ -439,7 +439,7 @@ def run(
     >>> small = drive("sm951-ahci-512").scaled(1 / 32)
     >>> result = run(small, Workload(read_percent=100, queue_depth=1, ios=10_000))
     >>> result.ios, len(result.series), round(result.latency.percentile_us(50))
-    (10000, 1, 88)
+    (10000, 1, 89)
     """
     device = Device(drive, seed=seed)
     if fill:
