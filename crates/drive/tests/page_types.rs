@@ -110,18 +110,23 @@ fn read_times(device: &mut Device, count: u64) -> Vec<u64> {
     (0..count).map(read).collect()
 }
 
-/// Reads take the time of their page's type if the profile says so, else one time for all.
+/// Reads take the time of their page's type if the profile says so, else one time for all; their mean is `read_us`.
 #[test]
 fn reads_take_the_time_of_their_page_type() {
     let program = CELLS[2].1;
-    let mut by_type = one_die(program);
-    let leaf: toml::Table =
-        "value = [50, 70, 90.5]\nsource = \"guess: a test's\"".parse().expect("TOML");
-    let nand = by_type.0["nand"].as_table_mut().expect("a section");
-    nand.insert("read_by_type_us".to_owned(), toml::Value::Table(leaf));
-    for (profile, expected) in
-        [(by_type, [50_000, 70_000, 90_500]), (one_die(program), [61_700; 3])]
-    {
+    let by_type = |mean: f64| {
+        let mut profile = one_die(program).set("nand.read_us", mean);
+        let leaf: toml::Table =
+            "value = [50, 70, 90]\nsource = \"guess: a test's\"".parse().expect("TOML");
+        let nand = profile.0["nand"].as_table_mut().expect("a section");
+        nand.insert("read_by_type_us".to_owned(), toml::Value::Table(leaf));
+        profile
+    };
+    for (profile, expected) in [
+        (by_type(70.0), [50_000, 70_000, 90_000]),
+        (by_type(35.0), [25_000, 35_000, 45_000]),
+        (one_die(program), [61_700; 3]),
+    ] {
         let mut device = profile.device();
         one_by_one(&mut device, (0..30).map(|lpn| page(Op::Write, lpn)));
         let times = read_times(&mut device, 30);
