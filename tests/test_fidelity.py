@@ -279,6 +279,10 @@ def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
     assert replace(bar, ends=None).whisker == (7600.0, 8200.0)
 
 
+def test_a_checkout_has_a_fingerprint_of_profiles_and_model() -> None:
+    assert all(len(one) == 16 for one in fidelity.fingerprint().values())
+
+
 def test_results_of_other_profiles_are_called_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
     monkeypatch.setattr(fidelity, "fingerprint", lambda: {"profiles": "1", "model": "3"})

@@ -49,7 +49,7 @@ def fingerprint() -> dict[str, str]:
     tables = [path for room in ("drives", "hosts", "suites")
               for path in sorted(data.path(room).glob("*.toml"))]  # fmt: skip
     tables += [folder() / name for name in ("figures.csv", "hosts.toml", "validation.toml")]
-    crates = data.path("drives").parent / "crates"
+    crates = data.path("drives").resolve().parent / "crates"
     code = [path for name in MODEL_CRATES for path in sorted((crates / name / "src").rglob("*.rs"))]
     return {"profiles": _hash(tables), "model": _hash(code)}
 
