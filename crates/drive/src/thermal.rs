@@ -69,6 +69,7 @@ pub struct Thermal {
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
     rated: Rated,
+    /// The step of a throttle stage that holds, an entry of `turns`; [`Thermal::stage`] is the stage it belongs to.
     stage: usize,
     next_step: Nanos,
     last: Work,
