@@ -18,6 +18,7 @@ import pytest
 import typer.testing
 
 from drivebay import results, review
+from drivebay.analysis import Figure, fidelity
 from drivebay.analysis import review as review_of
 from drivebay.cli.app import app
 from drivebay.common.errors import DrivebayError, Interrupted, UserError
@@ -176,6 +177,31 @@ def test_what_the_data_cannot_tell_is_said(twin: calibrate.Calibration) -> None:
     assert "controller.write_command_us stays open over" in said  # the slot hides it
     (unseen,) = (one for one in twin.parameters if one.name == "thermal.throttle.0.on_c")
     assert (unseen.value, unseen.sd) == (unseen.before, None)
+
+
+def test_a_twin_has_intervals_and_its_profile_keeps_them(twin: calibrate.Calibration) -> None:
+    for one in twin.figures:
+        if one.held_out or "@" in one.name:
+            assert one.interval and one.after, one.name
+            assert one.interval[0] < one.after < one.interval[1], one.name
+    assert twin.out is not None
+    drive = catalog.load(twin.out)
+    spreads = fidelity.spreads_of(drive.name, drive.raw)
+    held = next(one for one in twin.figures if one.held_out)
+    assert held.interval and held.after
+    figure = Figure(held.name.partition("/")[2], "", held.after, held.unit)
+    assert fidelity.interval_of(spreads, "mixed", figure) == pytest.approx(held.interval, rel=1e-3)
+    what_if = changed(drive, ["thermal.ambient_c=30"])
+    assert what_if.intervals == drive.intervals and "intervals" not in what_if.json()
+
+
+def test_a_profile_with_intervals_that_are_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    for wrong in ("[0.1]", '["x", "MB/s"]', '[nan, "MB/s"]', "5"):
+        path.write_text(f'base = "xp941-512"\n[intervals.reads]\n"rate@qd1" = {wrong}\n')
+        with pytest.raises(UserError, match=r"intervals\.reads\.rate@qd1") as refused:
+            catalog.load(path)
+        assert "mean_iops" in str(refused.value.hint)
 
 
 def test_the_written_profile_is_a_drive_like_any(

@@ -256,12 +256,14 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("known")
 def test_a_figure_has_the_interval_of_its_test_or_of_what_is_like_it() -> None:
     def ends(key: str, unit: str, test: str = "random-read", drive: str = "xp941-512") -> Any:
-        return fidelity.interval_of(drive, test, Figure(key, key, 1000.0, unit))
+        figure = Figure(key, key, 1000.0, unit)
+        return fidelity.interval_of(fidelity.spreads_of(drive), test, figure)
 
     assert ends("iops_qd1", "IOPS") == pytest.approx((921, 1086), abs=1)
     assert ends("iops_qd2", "IOPS") == ends("iops_qd1", "IOPS", test="other")
     assert ends("power", "W") == pytest.approx((720, 1390), abs=1)
-    assert ends("iops_qd1", "%") is None and ends("x", "MB/s") is None
+    assert ends("rate", "MB/s") == ends("iops_qd1", "IOPS")  # a rate is a rate
+    assert ends("iops_qd1", "%") is None and ends("x", "s") is None
     assert ends("iops_qd1", "IOPS", drive="mine") is None
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import drivebay
 from drivebay import Device, Drive, Latencies, Trace, Workload
+from drivebay.analysis import fidelity
 from drivebay.common.errors import EnvironmentProblem, UserError
 
 
@@ -127,6 +128,19 @@ def test_latencies_merge_and_percentiles_keep_their_error(
     exact = float(np.percentile(one + other, q, method="inverted_cdf")) / 1e3
     low, high = merged.bounds_us(q)
     assert low <= exact <= high == merged.percentile_us(q) <= max(exact * (1 + 1 / 64), exact)
+
+
+def test_a_result_has_intervals_where_the_drives_parameters_are_known(
+    filled: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {filled.drive.name: {"random-read": {"qd1": [0.05, "IOPS"]}}}
+    monkeypatch.setattr(fidelity, "kept", lambda: {"figures": known})
+    result = filled.copy().run(Workload(read_percent=100, ios=2000))
+    low, high = result.interval("iops") or (0, 0)
+    assert (low, high) == pytest.approx((result.iops * 0.921, result.iops * 1.0857), rel=1e-3)
+    assert result.interval("mb_per_s") is not None and result.interval("latency_us") is None
+    monkeypatch.setattr(fidelity, "kept", dict)
+    assert filled.copy().run(Workload(read_percent=100, ios=10)).interval() is None
 
 
 def test_the_grid_is_the_recorders(filled: Device) -> None:

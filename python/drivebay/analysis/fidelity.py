@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
+RATES = frozenset({"IOPS", "MB/s"})
+Spreads = Mapping[str, Mapping[str, Sequence[Any]]]
+"""By test and key of a figure: standard deviation over the figure, unit."""
 MODEL_CRATES = ("units", "drive", "run")
 AGAIN = "make fidelity"
 
@@ -78,40 +81,53 @@ def stale() -> str:
     return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
 
 
-def interval_of(drive: str, test: str, figure: Figure) -> tuple[float, float] | None:
+def spreads_of(drive: str, profile: Mapping[str, Any] | None = None) -> Spreads:
+    """How far the parameters leave a drive's figures open; empty where nothing is known.
+
+    Parameters
+    ----------
+    drive : name of its profile.
+    profile : the profile; one that `drivebay calibrate` wrote has spreads of its own.
+    """
+    own = (profile or {}).get("intervals")
+    found: Spreads = own or kept().get("figures", {}).get(drive, {})
+    return found
+
+
+def interval_of(spreads: Spreads, test: str, figure: Figure) -> tuple[float, float] | None:
     """Both ends of a figure's 90 % interval; None where nothing is known of the drive, or the
     figure is a count or no rate, time, power or temperature.
 
     Parameters
     ----------
-    drive : name of its profile.
     test : id of the test.
     """
     if not figure.value or figure.value <= 0 or figure.unit not in UNITS:
         return None
-    relative = relative_sd(drive, test, figure.key, figure.unit)
+    relative = relative_sd(spreads, test, figure.key, figure.unit)
     return None if relative is None else interval(figure.value, relative)
 
 
-def relative_sd(drive: str, test: str, figure: str, unit: str) -> float | None:
+def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | None:
     """Standard deviation of a figure over itself, as far as the drive's parameters leave it open.
 
     Of a figure that was never run for a published row it is the median of those of the same unit in
-    the same test, else of the drive.
+    the same test, else of the drive; a rate is a rate, in IOPS or MB/s.
 
     Parameters
     ----------
-    drive : name of its profile.
     test, figure : id of the test, key of the figure.
     """
-    tests = kept().get("figures", {}).get(drive)
-    if not tests:
-        return None
-    of_test = tests.get(test, {})
+    of_test = spreads.get(test, {})
     if figure in of_test:
         return float(of_test[figure][0])
-    for some in ([of_test], tests.values()):
-        alike = [one[0] for figures in some for one in figures.values() if one[1] == unit]
+    for some in ([of_test], spreads.values()):
+        alike = [
+            one[0]
+            for figures in some
+            for one in figures.values()
+            if one[1] == unit or {one[1], unit} <= RATES
+        ]
         if alike:
             return float(statistics.median(alike))
     return None

@@ -64,7 +64,8 @@ def review(result: Result, *, intervals: bool = True) -> Review:
 
     Parameters
     ----------
-    intervals : of a virtual drive of the catalog, also how far its parameters leave figures open.
+    intervals : of a virtual drive of the catalog or a calibrated one, also how far its parameters
+        leave figures open.
 
     Raises
     ------
@@ -73,16 +74,16 @@ def review(result: Result, *, intervals: bool = True) -> Review:
     """
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     if intervals and result.simulated:
-        drive = str(result.target.get("name"))
-        tests = {name: _with_intervals(test, drive) for name, test in tests.items()}
+        spreads = fidelity.spreads_of(str(result.target.get("name")), result.target.get("profile"))
+        tests = {name: _with_intervals(test, spreads) for name, test in tests.items()}
     return Review(result, tests, published_drive(result))
 
 
-def _with_intervals(measured: Measured, drive: str) -> Measured:
+def _with_intervals(measured: Measured, spreads: fidelity.Spreads) -> Measured:
     return replace(
         measured,
         figures={
-            key: replace(one, interval=fidelity.interval_of(drive, measured.test.id, one))
+            key: replace(one, interval=fidelity.interval_of(spreads, measured.test.id, one))
             for key, one in measured.figures.items()
         },
     )

@@ -3,6 +3,8 @@
 A profile is data: every number is `{ value, source }`, units stand last in each name. What is
 allowed is checked by the core, in one place. This room must not know how a drive runs.
 
+`[intervals]` is all that the core does not see: what a calibration left open.
+
 Families: a profile may name another drive of the catalog as its `base`, and then has only what
 differs. A profile names the host of its reviews, whose values become its `[host]`. A loaded profile
 is whole; so is what results keep.
@@ -16,13 +18,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import hosts
 from drivebay.definitions.families import Catalog, lay_over
 
+Spread = tuple[Annotated[float, Field(ge=0, le=10, strict=True)], str]
+Intervals = dict[str, dict[str, Spread]]
+INTERVALS = TypeAdapter(Intervals)
 CATALOG = Catalog("drives", "drive", "drivebay drives", "sm951-ahci-512")
 
 
@@ -81,6 +88,13 @@ class Profile:
         return f"{protocol.upper() if protocol == 'ahci' else 'NVMe'}, PCIe {generation}.0 x{lanes}"
 
     @property
+    def intervals(self) -> Intervals:
+        """How far its parameters leave its figures open, if `drivebay calibrate` made it: by test
+        and figure the standard deviation over the figure, and its unit."""
+        found: Intervals = self.raw.get("intervals", {})
+        return found
+
+    @property
     def host(self) -> str:
         """Name of the host that it is tested in."""
         return str(self.raw["host"]["name"])
@@ -95,8 +109,9 @@ class Profile:
         return copy.deepcopy(dict(self.raw))
 
     def json(self) -> str:
-        """The profile as the core reads it; the same text for the same profile."""
-        return json.dumps(self.raw, sort_keys=True)
+        """The profile as the core reads it; the same text for the same drive."""
+        model = {key: value for key, value in self.raw.items() if key != "intervals"}
+        return json.dumps(model, sort_keys=True)
 
     def in_host(self, name_or_path: str | Path) -> Profile:
         """The drive in another host: one of the catalog or a user's file.
@@ -173,8 +188,14 @@ def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
     try:
         profile = Profile(raw)
+        INTERVALS.validate_python(profile.intervals)
         profile.core  # noqa: B018  # resolved now, so that what is wrong is said here
         return profile
+    except ValidationError as e:
+        at = ".".join(map(str, ("intervals", *e.errors()[0]["loc"][:2])))
+        raise UserError(
+            f"{where}: {at} is no standard deviation with its unit", '"mean_iops" = [0.02, "IOPS"]'
+        ) from None
     except TypeError as e:  # TOML's dates and times
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
     except UserError as problem:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay._core import Counters, Health, VirtualDrive
+from drivebay.analysis import fidelity
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.modifications import changed
@@ -277,7 +278,8 @@ class Device:
             with self._named():
                 core = self._core.run(workload, chosen, sample_every=sample_every)
         self.runs += 1
-        return Result(self.drive.title, load, seed, core)
+        spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
+        return Result(self.drive.title, load, seed, core, spreads)
 
     def fill(self, *, passes: int = 1, content: int = 0) -> Result:
         """Writes all addresses in order, in 128 KiB, `passes` times.

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drivebay._core import RunResult
+from drivebay.analysis import fidelity
 from drivebay.analysis.latency import Histogram
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
@@ -19,6 +20,7 @@ from drivebay.library.load import Trace, Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Interval = Literal["iops", "mb_per_s", "latency_us", "power_w"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -111,8 +113,16 @@ class Result:
         The core's own columns, a `drivebay._core.RunResult`: arrays without a copy.
     """
 
-    def __init__(self, drive: str, load: Workload | Trace, seed: int, core: RunResult) -> None:
+    def __init__(
+        self,
+        drive: str,
+        load: Workload | Trace,
+        seed: int,
+        core: RunResult,
+        spreads: fidelity.Spreads | None = None,
+    ) -> None:
         self.drive = drive
+        self._spreads = spreads or {}
         self.load = load
         self.seed = seed
         self.core = core
@@ -163,6 +173,37 @@ class Result:
     def throttled_s(self) -> float:
         """Seconds in which heat slowed the drive."""
         return self._counted("throttled_s")
+
+    def interval(self, figure: Interval = "iops") -> tuple[float, float] | None:
+        """Both ends of the figure's 90 % interval, as far as the drive's parameters are known.
+
+        It is as wide as those of the same unit in the test of the reviews that is most like the
+        load, else in all of them; docs/fidelity.md says how they are computed. None for a drive
+        that neither `make fidelity` nor `calibrate` has seen, and for a figure of 0.
+
+        Parameters
+        ----------
+        figure
+            "iops", "mb_per_s", "latency_us" (the mean) or "power_w".
+        """
+        value, unit = {
+            "iops": (self.iops, "IOPS"),
+            "mb_per_s": (self.mb_per_s, "MB/s"),
+            "latency_us": (self.latency.mean_us, "µs"),
+            "power_w": (self.power_w, "W"),
+        }[figure]
+        if not value > 0:
+            return None
+        relative = fidelity.relative_sd(self._spreads, self._like(), figure, unit)
+        return None if relative is None else fidelity.interval(value, relative)
+
+    def _like(self) -> str:
+        """The test of anandtech-2015 that a load is most like."""
+        if isinstance(self.load, Trace):
+            return ""
+        pattern, reads = self.load.pattern, self.load.read_percent
+        kind = {0: "write", 100: "read"}.get(reads)
+        return f"{pattern}-{kind}" if kind else f"mixed-{pattern}"
 
     @cached_property
     def read_latency(self) -> Latencies:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from drivebay.analysis.fidelity import interval
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.calibrate.experiment import Experiment, Observation
 from drivebay.lab.calibrate.identifiability import Identifiability
@@ -36,7 +37,8 @@ class Estimate:
 class Compared:
     """A figure as it was observed, before the fit and after it, each test at its full length.
 
-    `error_percent` is None where the drive has no such figure; 0 where a bound holds.
+    `interval` holds it with 90 %, as far as the fitted parameters are left open. `error_percent` is
+    None where the drive has no such figure; 0 where a bound holds.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Compared:
     error_percent: float | None
     held_out: bool
     ok: bool
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,14 @@ def compared(
     after: float | None,
     *,
     held_out: bool,
+    sd: float | None = None,
 ) -> Compared:
-    """The figure beside its observation, and whether it is within its bound."""
+    """The figure beside its observation, and whether it is within its bound.
+
+    Parameters
+    ----------
+    sd : of its logarithm, from what the fit left open of the parameters.
+    """
 
     def percent(value: float | None) -> float | None:
         return None if value is None else float(100 * np.expm1(observation.error(value)))
@@ -98,7 +107,8 @@ def compared(
     error, one = percent(after), observation
     ok = error is not None and abs(error) <= experiment.bound_percent(one, held_out=held_out)
     figure = (one.name, one.test, one.label, one.unit, one.value)
-    return Compared(*figure, before, after, percent(before), error, held_out, ok)
+    ends = None if sd is None or not after or after <= 0 else interval(after, sd)
+    return Compared(*figure, before, after, percent(before), error, held_out, ok, ends)
 
 
 def head(experiment: Experiment, known: Identifiability, figures: Sequence[Compared]) -> str:
@@ -125,7 +135,7 @@ def _spread(errors: Sequence[float]) -> str:
 
 
 PARAMETER_HEAD = ("parameter", "before", "calibrated", "±", "range", "left open")
-FIGURE_HEAD = ("test", "figure", "observed", "before", "after", "error", "")
+FIGURE_HEAD = ("test", "figure", "observed", "before", "after", "90 % interval", "error", "")
 
 
 def as_json(found: Calibration) -> dict[str, Any]:
@@ -176,6 +186,7 @@ def figure_rows(found: Calibration) -> list[tuple[str, ...]]:
             one.test,
             one.label,
             *(_number(value, one.unit) for value in (one.observed, one.before, one.after)),
+            "" if one.interval is None else " to ".join(_number(end, "") for end in one.interval),
             "" if one.error_percent is None else f"{one.error_percent:+.2f} %",
             ", ".join(["held out"] * one.held_out + ["off"] * (not one.ok)),
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,17 +22,24 @@ import numpy as np
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import profiles as catalog
-from drivebay.definitions.profiles import Profile
+from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.lab.calibrate import write
 from drivebay.lab.calibrate.calibration import Calibration, Estimate, compared, head
 from drivebay.lab.calibrate.evaluator import Evaluator
-from drivebay.lab.calibrate.experiment import Experiment, Job, fingerprint
+from drivebay.lab.calibrate.experiment import Experiment, Job, Observation, fingerprint
 from drivebay.lab.calibrate.folder import folder_experiment
 from drivebay.lab.calibrate.identifiability import Identifiability, identifiability
 from drivebay.lab.calibrate.journal import Journal, Values
 from drivebay.lab.calibrate.parameters import Parameter, select_parameters, with_values
 from drivebay.lab.calibrate.rows import rows_experiment
-from drivebay.lab.calibrate.search import GOOD, Problem, derivatives, global_search, local_search
+from drivebay.lab.calibrate.search import (
+    GOOD,
+    Floats,
+    Problem,
+    derivatives,
+    global_search,
+    local_search,
+)
 from drivebay.lab.validate import load_plan
 from drivebay.targets.virtual.states import workers_with_states
 
@@ -225,8 +232,12 @@ class _Fit:
             for name in insensitive
         )
         known = replace(known, sentences=known.sentences + said)
+        spread = _spread(whole.observations, slopes, known)
+        if held_out := self._held_out(whole):
+            self._tell("intervals")
+            spread |= _spread(held_out.observations, derivatives(held_out, best), known)
         self._tell("check at full length")
-        return self._result(best, known, whole.active, out)
+        return self._result(best, known, spread, whole.active, out)
 
     def _screened(self) -> Problem:
         """The whole problem: jobs that depend on something, parameters that something shows."""
@@ -354,6 +365,15 @@ class _Fit:
         active = tuple(sorted({index for index, job in self._moves if job in jobs}))
         return replace(whole, observations=observations, jobs=jobs, active=active)
 
+    def _held_out(self, whole: Problem) -> Problem | None:
+        """The tests that were kept out, in their whole length."""
+        observations = self._experiment.held_out
+        if not observations:
+            return None
+        jobs = {job for one in observations for job in self._experiment.jobs_of(one)}
+        self._evaluator.lengthen(jobs - set(self._experiment.tests))
+        return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
+
     def _is_quick(self, job: Job) -> bool:
         test = self._experiment.tests[job]
         return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
@@ -363,7 +383,12 @@ class _Fit:
         return sum(r * r for r in residuals) > GOOD * len(problem.observations)
 
     def _result(
-        self, best: Values, known: Identifiability, active: tuple[int, ...], out: Path | None
+        self,
+        best: Values,
+        known: Identifiability,
+        spread: Mapping[str, float],
+        active: tuple[int, ...],
+        out: Path | None,
     ) -> Calibration:
         experiment = self._experiment
         jobs = sorted(experiment.full)
@@ -375,6 +400,7 @@ class _Fit:
                 experiment.read(observation, before),
                 experiment.read(observation, after),
                 held_out=held_out,
+                sd=spread.get(observation.name),
             )
             for held_out, observations in (
                 (False, experiment.whole),
@@ -400,12 +426,19 @@ class _Fit:
         source = f"fitted by drivebay calibrate, seed {self._seed}, to {experiment.words}"
         profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
         name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
+        intervals = _intervals(experiment, spread)
         content = write.text(
-            profile, [one.name for one in moved], name=name, head=head(experiment, known, figures)
+            profile,
+            [one.name for one in moved],
+            name=name,
+            head=head(experiment, known, figures),
+            intervals=intervals,
         )
         if out is not None:
             write.save(out, content)
             profile = catalog.load(out)
+        else:
+            profile = catalog.from_resolved({**profile.raw, "intervals": intervals})
         return Calibration(
             profile, content, out, fitted, figures, known, experiment.words, experiment.notes,
             self._evaluator.count, self._seed,
@@ -415,6 +448,29 @@ class _Fit:
         if self._progress is not None:
             progress = self._progress
             self._evaluator.report_to(lambda count: progress(what, count))
+
+
+def _spread(
+    observations: Sequence[Observation], slopes: Floats, known: Identifiability
+) -> dict[str, float]:
+    """How far each figure's logarithm is left open by the parameters, by the observation's name;
+    of bounds nothing is said."""
+    found = known.relative_sd(slopes, [one.scale for one in observations])
+    pairs = zip(observations, found, strict=True)
+    return {one.name: float(sd) for one, sd in pairs if one.relation == "eq"}
+
+
+def _intervals(experiment: Experiment, spread: Mapping[str, float]) -> Intervals:
+    """The same as the profile keeps it, by test and key: of the fitted drive's own figures."""
+    found: Intervals = {}
+    for one in (*experiment.whole, *experiment.held_out):
+        jobs = experiment.jobs_of(one)
+        own = len(jobs) == 1 and jobs[0].drive.partition("@")[0] in ("", experiment.base.name)
+        if own and one.name in spread:
+            key = one.name.partition("/")[2] or one.name
+            unit = {"us": "µs"}.get(one.unit, one.unit)
+            found.setdefault(jobs[0].test, {})[key] = (float(f"{spread[one.name]:.4g}"), unit)
+    return found
 
 
 def _differ(one: float | None, other: float | None) -> bool:

@@ -36,6 +36,7 @@ class Identifiability:
     parameter. `singular_values`, shape (parameters,), largest first, of the derivatives in scales
     per range; `directions`, shape (parameters, parameters), one row each. `correlation`, shape
     (parameters, parameters). `sd`, shape (parameters,): standard errors, in the parameters' units.
+    `covariance`, shape (parameters, parameters), is that of their coordinates.
     `determined` counts the combinations that the data narrow to under half of their range.
     """
 
@@ -49,6 +50,18 @@ class Identifiability:
     open_share: Floats
     determined: int
     sentences: tuple[str, ...]
+    covariance: Floats
+
+    def relative_sd(self, derivatives: Floats, scales: Sequence[float]) -> Floats:
+        """Standard deviations of figures' logarithms, shape (figures,), as far as the data leave
+        the parameters open.
+
+        Parameters
+        ----------
+        derivatives, scales : of the figures, as for `identifiability`.
+        """
+        variance = np.einsum("ij,jk,ik->i", derivatives, self.covariance, derivatives)
+        return np.asarray(np.sqrt(variance) * np.asarray(scales))
 
 
 def identifiability(
@@ -61,7 +74,7 @@ def identifiability(
     """What derivatives of shape (figures, parameters), in scales per range, tell."""
     count = len(parameters)
     info = derivatives.T @ derivatives
-    covariance = np.linalg.inv(info + PRIOR * np.eye(count))
+    covariance = np.asarray(np.linalg.inv(info + PRIOR * np.eye(count)), dtype=np.float64)
     sd = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(sd, sd)
     _, singular, rows = np.linalg.svd(derivatives, full_matrices=True)
@@ -86,6 +99,7 @@ def identifiability(
         open_share,
         determined,
         tuple(_sentences(names, correlation, open_share, derivatives, determined)),
+        covariance,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions import profiles as catalog
-from drivebay.definitions.profiles import Profile
+from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.lab.calibrate.parameters import leaf_at
 from drivebay.results import files
 
@@ -24,7 +24,14 @@ BARE = re.compile(r"[A-Za-z0-9_-]+")
 NAME_MAX = 64
 
 
-def text(profile: Profile, fitted: Sequence[str], *, name: str, head: str) -> str:
+def text(
+    profile: Profile,
+    fitted: Sequence[str],
+    *,
+    name: str,
+    head: str,
+    intervals: Intervals | None = None,
+) -> str:
     """The profile as TOML.
 
     Parameters
@@ -32,6 +39,7 @@ def text(profile: Profile, fitted: Sequence[str], *, name: str, head: str) -> st
     fitted : dotted names of the values that differ from the profile of this name in the catalog.
     name : the new drive's.
     head : what stands above it, without the comment's signs.
+    intervals : how far the fit leaves figures open.
     """
     raw = copy.deepcopy(dict(profile.raw))
     title = f"{raw['drive']['title']}, fitted"
@@ -42,6 +50,10 @@ def text(profile: Profile, fitted: Sequence[str], *, name: str, head: str) -> st
         raw = {"drive": {"name": name, "title": title, **raw.pop("drive", {})}, **raw}
     else:
         raw["drive"] |= {"name": name, "title": title}
+    raw["intervals"] = {
+        test: {key: list(one) for key, one in sorted(figures.items())}
+        for test, figures in sorted((intervals or {}).items())
+    }
     return "\n".join([*lines, *_section(raw, ())]) + "\n"
 
 
