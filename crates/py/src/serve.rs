@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use drivebay_serve::{Engine, Fault, Handle, IdentityOptions, Options, Report, ServeError, Server};
+use drivebay_serve::{Engine, Fault, Handle, IdentityOptions, Options, Report, ServeError, Server, TimeScaleError};
 use pyo3::prelude::*;
 
 use crate::drive::PyProfile;
@@ -72,7 +72,7 @@ pub(crate) struct PowerCut {
     lost_bytes: u64,
 }
 
-/// Lateness of completions, microseconds; zeros if the server is not paced.
+/// Lateness of completions, microseconds of the host's clock; zeros if the server is not paced.
 #[pyclass(module = "drivebay._core", frozen, get_all)]
 pub(crate) struct Lateness {
     /// Number of completions.
@@ -101,6 +101,9 @@ pub(crate) struct ServeReport {
     /// The drive's time.
     #[pyo3(get)]
     drive_s: f64,
+    /// Seconds of the drive's clock in a second of the host's.
+    #[pyo3(get)]
+    time_scale: f64,
     /// Requests of all hosts.
     #[pyo3(get)]
     requests: u64,
@@ -164,6 +167,7 @@ impl ServeReport {
         Ok(ServeReport {
             elapsed_s: report.elapsed_s,
             drive_s: report.drive_s,
+            time_scale: report.time_scale,
             requests: report.requests,
             outstanding: report.outstanding,
             bytes_read: report.bytes_read,
@@ -183,6 +187,7 @@ impl ServeReport {
 /// A drive that listens from the moment this is made, and answers while `run` runs.
 ///
 /// `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
+/// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/1000 to 100;
 /// `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
@@ -208,6 +213,7 @@ impl PyServer {
         data = None,
         state = None,
         pace: "typing.Literal['sleep', 'hybrid', 'spin', 'none']" = "hybrid",
+        time_scale: "str" = "1",
         tls = None,
         control: "str | None" = None,
         power_cut: "str | None" = None,
@@ -230,6 +236,7 @@ impl PyServer {
         data: Option<PathBuf>,
         state: Option<PathBuf>,
         pace: &str,
+        time_scale: &str,
         tls: Option<(PathBuf, PathBuf)>,
         control: Option<String>,
         power_cut: Option<String>,
@@ -249,6 +256,9 @@ impl PyServer {
             memory_max_bytes,
             state,
             pace: named("pace", pace)?,
+            time_scale: time_scale
+                .parse()
+                .map_err(|error: TimeScaleError| user_error(error))?,
             tls,
             control,
             power_cut,

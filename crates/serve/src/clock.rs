@@ -1,8 +1,10 @@
 //! The drive's time, and how long the server waits for it.
 //!
-//! Paced, the drive's clock runs with CLOCK_MONOTONIC. Unpaced (`--pace none`), it stands still until
+//! Paced, the drive's clock runs with CLOCK_MONOTONIC, or faster or slower by the time scale: a host that
+//! is too slow for the drive meets the modelled ratios on a slower clock. Unpaced (`--pace none`), it stands still until
 //! no more requests come, then jumps to the last completion: as if the host took no time.
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use drivebay_units::Nanos;
@@ -31,10 +33,74 @@ const POLL_BEFORE: Nanos = Nanos::micros(60);
 /// wake-up costs, so polling costs at most as much again.
 const POLL_AFTER: Nanos = Nanos::micros(50);
 
+/// Fractional bits of a [`TimeScale`].
+const FRACTION: u32 = 32;
+const SLOWEST: f64 = 1e-3;
+const FASTEST: f64 = 100.0;
+
+/// Seconds of the drive's clock in a second of the host's: 1/1000 to 100.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeScale {
+    ratio: f64,
+    /// Fixed point of `FRACTION` bits, rounded: below 4 ns in a second.
+    drive_per_host: u64,
+    host_per_drive: u64,
+}
+
+/// Why a time scale is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--time-scale {0}: must be a number or a fraction from 1/1000 to 100\nhint: --time-scale 1/20")]
+pub struct TimeScaleError(String);
+
+impl Default for TimeScale {
+    fn default() -> TimeScale {
+        TimeScale { ratio: 1.0, drive_per_host: 1 << FRACTION, host_per_drive: 1 << FRACTION }
+    }
+}
+
+impl FromStr for TimeScale {
+    type Err = TimeScaleError;
+
+    fn from_str(text: &str) -> Result<TimeScale, TimeScaleError> {
+        let wrong = || TimeScaleError(text.into());
+        let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
+        let ratio = match text.split_once('/') {
+            Some((above, below)) => number(above)? / number(below)?,
+            None => number(text)?,
+        };
+        if !(SLOWEST..=FASTEST).contains(&ratio) {
+            return Err(wrong());
+        }
+        let fixed = |ratio: f64| (ratio * (1u64 << FRACTION) as f64).round() as u64;
+        Ok(TimeScale { ratio, drive_per_host: fixed(ratio), host_per_drive: fixed(1.0 / ratio) })
+    }
+}
+
+impl TimeScale {
+    /// The drive's seconds in a second of the host.
+    pub fn ratio(self) -> f64 {
+        self.ratio
+    }
+
+    /// A duration on the drive's clock.
+    #[inline]
+    pub(crate) fn to_drive(self, host: Nanos) -> Nanos {
+        Nanos(((u128::from(host.0) * u128::from(self.drive_per_host)) >> FRACTION) as u64)
+    }
+
+    /// A duration on the host's clock; at most the longest there is.
+    #[inline]
+    pub(crate) fn to_host(self, drive: Nanos) -> Nanos {
+        let host = (u128::from(drive.0) * u128::from(self.host_per_drive)) >> FRACTION;
+        Nanos(u64::try_from(host).unwrap_or(u64::MAX))
+    }
+}
+
 /// The drive's clock, and the time at which the present turn of the event loop began.
 #[derive(Debug)]
 pub(crate) struct Clock {
     pace: Pace,
+    scale: TimeScale,
     started: Instant,
     /// The drive's time when the clock was started; unpaced, its time now.
     base: Nanos,
@@ -45,8 +111,12 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Starts with the drive's time at `base`.
-    pub fn new(pace: Pace, base: Nanos) -> Clock {
-        Clock { pace, started: Instant::now(), base, origin: base, turn: base }
+    pub fn new(pace: Pace, scale: TimeScale, base: Nanos) -> Clock {
+        Clock { pace, scale, started: Instant::now(), base, origin: base, turn: base }
+    }
+
+    pub fn scale(&self) -> TimeScale {
+        self.scale
     }
 
     /// The drive's time at this moment.
@@ -54,7 +124,7 @@ impl Clock {
     pub fn read(&self) -> Nanos {
         match self.pace {
             Pace::None => self.base,
-            _ => self.base.after(self.elapsed()),
+            _ => self.base.after(self.scale.to_drive(self.elapsed())),
         }
     }
 
@@ -85,6 +155,12 @@ impl Clock {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
 
+    /// Time since the start by which plans count: the drive's, or unpaced, as its clock then stands still
+    /// between requests, the host's.
+    pub fn plan_time(&self) -> Nanos {
+        if self.is_paced() { self.since_start(self.read()) } else { self.elapsed() }
+    }
+
     pub fn is_paced(&self) -> bool {
         self.pace != Pace::None
     }
@@ -101,11 +177,14 @@ impl Clock {
         }
     }
 
-    /// How long to sleep at most, when `due` comes next and the last event was `quiet` ago; no time
+    /// How long to sleep at most, on the host's clock, when `due` comes next and the last event was `quiet` ago; no time
     /// means to poll, None to sleep until the next event.
     pub fn sleep(&self, due: Option<Nanos>, quiet: Nanos) -> Option<Duration> {
         let until = |ahead: Nanos| {
-            due.map(|due| Duration::from_nanos(due.since_or_zero(self.read().after(ahead)).0))
+            due.map(|due| {
+                let left = self.scale.to_host(due.since_or_zero(self.read()));
+                Duration::from_nanos(left.since_or_zero(ahead).0)
+            })
         };
         match self.pace {
             Pace::Sleep => until(Nanos::ZERO),
@@ -114,5 +193,45 @@ impl Clock {
             Pace::Hybrid => until(POLL_BEFORE),
             Pace::None => due.map(|_| Duration::ZERO),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_numbers_or_fractions_within_bounds() {
+        for (text, ratio) in [("1", 1.0), ("0.05", 0.05), ("1/20", 0.05), (" 3 / 4 ", 0.75), ("1e2", 100.0)] {
+            assert_eq!(text.parse::<TimeScale>().map(TimeScale::ratio), Ok(ratio), "{text}");
+        }
+        assert_eq!("1".parse(), Ok(TimeScale::default()));
+        for wrong in ["", "0", "-1", "1/0", "0/1", "1/1001", "101", "nan", "inf", "1/inf", "x", "1/2/3"] {
+            assert!(wrong.parse::<TimeScale>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_are_there_and_back_the_same() {
+        for text in ["1/1000", "1/20", "1/3", "1", "7", "100"] {
+            let scale: TimeScale = text.parse().expect(text);
+            for host in [0, 1000, 123_456_789, 86_400_000_000_000_u64] {
+                let there = scale.to_drive(Nanos(host));
+                assert!((there.0 as f64 - host as f64 * scale.ratio()).abs() <= 1.0 + host as f64 * 1e-6, "{text}");
+                let back = scale.to_host(there);
+                let resolution = 2.0 + 1.0 / scale.ratio() + host as f64 * 1e-6;
+                assert!((back.0 as f64 - host as f64).abs() <= resolution, "{text} {host} {back:?}");
+            }
+        }
+        let fastest: TimeScale = "1/1000".parse().expect("a scale");
+        assert_eq!(fastest.to_host(Nanos(u64::MAX)), Nanos(u64::MAX));
+    }
+
+    #[test]
+    fn a_slow_clock_makes_the_host_wait_longer() {
+        let slow = Clock::new(Pace::Sleep, "1/1000".parse().expect("a scale"), Nanos::ZERO);
+        let wait = slow.sleep(Some(Nanos::secs(1)), Nanos::ZERO).expect("a time");
+        assert!((900.0..=1000.0).contains(&wait.as_secs_f64()), "{wait:?}");
+        assert!(slow.read() < Nanos::millis(100));
     }
 }

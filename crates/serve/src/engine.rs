@@ -16,7 +16,7 @@ use std::io;
 use drivebay_drive::{Device, DeviceError, Health, Io};
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
-use crate::clock::{Clock, Pace};
+use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{ControlCommand, ControlError, ControlReply, Drive};
 use crate::faults::{Fault, FaultError, Faults};
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
@@ -55,18 +55,29 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The drive continues at its own time.
+    /// The drive continues at its own time, on the host's clock.
     pub fn new(device: Device, store: Store, pace: Pace, seed: u64) -> Engine {
+        Engine::with_time_scale(device, store, pace, TimeScale::default(), seed)
+    }
+
+    /// The drive continues at its own time, faster or slower than the host's clock.
+    pub fn with_time_scale(
+        device: Device,
+        store: Store,
+        pace: Pace,
+        scale: TimeScale,
+        seed: u64,
+    ) -> Engine {
         let rng = Rng::new(seed).fork("serve");
         let spec = device.spec();
         let on_drive_max = spec.queue_depth_max.min(spec.host.outstanding_max).max(1);
         Engine {
             store,
-            clock: Clock::new(pace, device.now()),
+            clock: Clock::new(pace, scale, device.now()),
             inflight: InflightCommands::new(on_drive_max),
             faults: Faults::new(rng.fork("faults")),
             power_cuts: PowerCuts::new(rng.fork("losses")),
-            lateness: Lateness::default(),
+            lateness: Lateness::new(scale),
             traffic: Traffic::default(),
             device,
         }
@@ -101,6 +112,7 @@ impl Engine {
         Report {
             elapsed_s: self.clock.elapsed().as_secs_f64(),
             drive_s: self.clock.now().as_secs_f64(),
+            time_scale: self.clock.scale().ratio(),
             requests: self.traffic.requests,
             outstanding: self.outstanding(),
             bytes_read: self.traffic.bytes_read,
@@ -310,7 +322,7 @@ impl Engine {
 
     /// Cuts the power if the plan says so.
     pub fn planned_power_cut(&mut self) -> io::Result<()> {
-        if self.power_cuts.is_due(self.clock.elapsed(), self.traffic.requests) {
+        if self.power_cuts.is_due(self.clock.plan_time(), self.traffic.requests) {
             self.power_cut()?;
         }
         Ok(())

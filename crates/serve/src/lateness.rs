@@ -1,11 +1,13 @@
 //! The difference between the time of each answer by the model and the time at which the kernel took it,
 //! either way. What the client's own wake-up adds is not in it.
 //!
-//! To copy and send an answer takes the server a few microseconds, most of it in the kernel, which
+//! It is counted on the host's clock, whatever the drive's time scale is. To copy and send an answer takes the server a few microseconds, most of it in the kernel, which
 //! wakes the client. The server measures how long and begins that much earlier.
 
 use drivebay_units::{Histogram, Nanos};
 use serde::Serialize;
+
+use crate::clock::TimeScale;
 
 /// An answer that is later than this counts as late.
 const LATE: Nanos = Nanos::micros(100);
@@ -17,7 +19,7 @@ const SEND_TIME_MAX: Nanos = Nanos::micros(25);
 /// the outliers are.
 const SEND_TIME_STEP: Nanos = Nanos(100);
 
-/// Lateness of answers, microseconds; zeros if the server is not paced.
+/// Lateness of answers, microseconds of the host's clock; zeros if the server is not paced.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LatenessFigures {
     /// Number of answers.
@@ -43,6 +45,8 @@ pub(crate) struct Lateness {
     count: u64,
     late: u64,
     longest: u64,
+    scale: TimeScale,
+    /// On the host's clock.
     send_time: Nanos,
     /// When the answers of this turn were due.
     due: Vec<Nanos>,
@@ -51,10 +55,15 @@ pub(crate) struct Lateness {
 }
 
 impl Lateness {
-    /// How long before it is due an answer is begun.
+    /// Of a drive with this time scale.
+    pub fn new(scale: TimeScale) -> Lateness {
+        Lateness { scale, ..Lateness::default() }
+    }
+
+    /// How long before it is due an answer is begun, on the drive's clock.
     #[inline]
     pub fn send_time(&self) -> Nanos {
-        self.send_time
+        self.scale.to_drive(self.send_time)
     }
 
     /// The answer that was due at `due` is begun.
@@ -76,9 +85,9 @@ impl Lateness {
             return;
         }
         let now = now();
-        self.learn_send_time(now.since_or_zero(self.begun));
+        self.learn_send_time(self.scale.to_host(now.since_or_zero(self.begun)));
         for due in std::mem::take(&mut self.due) {
-            self.record(Nanos(now.0.abs_diff(due.0)));
+            self.record(self.scale.to_host(Nanos(now.0.abs_diff(due.0))));
         }
     }
 

@@ -38,7 +38,7 @@ mod store;
 mod waker;
 
 pub use channel::{Channel, Handle};
-pub use clock::Pace;
+pub use clock::{Pace, TimeScale, TimeScaleError};
 pub use drive::{ControlCommand, ControlError, ControlReply, Drive};
 pub use engine::{Engine, SessionDrive};
 pub use event_loop::EventLoop;

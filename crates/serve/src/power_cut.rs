@@ -11,11 +11,11 @@ const MEAN: Nanos = Nanos::secs(10);
 /// When the power is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerCutPlan {
-    /// Once, this long after the start.
+    /// Once, this long after the start by the drive's clock.
     After(Nanos),
     /// Once, after this number of requests.
     Requests(u64),
-    /// Repeatedly; intervals are uniform from 0 to twice this mean.
+    /// Repeatedly; intervals are uniform from 0 to twice this mean, by the drive's clock.
     Random(Nanos),
 }
 

@@ -12,6 +12,8 @@ pub struct Report {
     pub elapsed_s: f64,
     /// The drive's time, seconds.
     pub drive_s: f64,
+    /// Seconds of the drive's clock in a second of the host's.
+    pub time_scale: f64,
     /// Requests of all hosts.
     pub requests: u64,
     /// Commands in flight.

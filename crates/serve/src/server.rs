@@ -10,7 +10,7 @@ use drivebay_units::{Lpn, SECTOR_BYTES};
 
 use crate::ahci;
 use crate::channel::{Channel, Handle};
-use crate::clock::Pace;
+use crate::clock::{Pace, TimeScale};
 use crate::control::Control;
 use crate::engine::Engine;
 use crate::event_loop::EventLoop;
@@ -45,6 +45,8 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// How the server meets the model's times.
     pub pace: Pace,
+    /// How fast the drive's clock runs.
+    pub time_scale: TimeScale,
     /// Certificate chain and key for TLS, PEM files.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Where the control socket is: `unix:PATH`.
@@ -171,7 +173,7 @@ impl Server {
             None => Device::new(spec, seed)?,
         };
         let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
-        let mut engine = Engine::new(device, store, options.pace, seed);
+        let mut engine = Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         if power_cuts.is_some() || options.control.is_some() {
             engine.allow_power_cuts(power_cuts, options.loss);
         }

@@ -25,6 +25,7 @@ def import_() -> None:
     epilog="""\b
 Examples:
   drivebay import fio old/*.json --out results/old --drive "ACME 512"
+  drivebay import fio slow.json --out results/served --time-scale 1/20
   drivebay report results/* --out bench               compare it with others
 
 \b
@@ -39,10 +40,21 @@ def fio(
         str | None,
         option("NAME", "Drive's name. [default: what fio ran on]"),
     ] = None,
+    time_scale: Annotated[
+        str,
+        option(
+            "RATIO",
+            "Of the served drive that fio ran on, as given to serve: times are multiplied by it.",
+            show_default=True,
+        ),
+    ] = "1",
 ) -> None:
     """Import fio's JSON output as a result folder."""
     from drivebay.cli import report
+    from drivebay.common import units
     from drivebay.lab.fio_import.importer import import_fio
 
-    folder = import_fio(files, out, drive=drive)
+    folder = import_fio(
+        files, out, drive=drive, time_scale=units.parse_ratio(time_scale, option="--time-scale")
+    )
     print(f"result  {short(folder)}\nreport  {short(report.write(folder))}")

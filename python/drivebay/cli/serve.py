@@ -115,6 +115,15 @@ def serve(
             show_default=True,
         ),
     ] = "hybrid",
+    time_scale: Annotated[
+        str,
+        option(
+            "RATIO",
+            "Seconds of the drive's clock in a second of the host's, 1/1000 to 100: 1/20 for a "
+            "host too slow for the drive, 10 for an hour's heat in six minutes.",
+            show_default=True,
+        ),
+    ] = "1",
     changes: options.Set = None,
     host: options.Host = None,
     seed: options.Seed = 1,
@@ -173,6 +182,11 @@ def serve(
         )
     if (tls_cert is None) != (tls_key is None):
         raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
+    if pace == "none" and time_scale != "1":
+        raise UserError(
+            "--time-scale has no meaning with --pace none, which has no clock",
+            "leave one of them out",
+        )
     if data is not None and memory is not None:
         raise UserError("--memory has no meaning with --data", "leave one of them out")
     if data is not None and data.is_file():
@@ -185,6 +199,7 @@ def serve(
         state=state,
         memory_max_bytes=None if memory is None else units.parse_bytes(memory, option="--memory"),
         pace=pace,
+        time_scale=time_scale,
         tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),
         control=control,
         power_cut=power_cut,
@@ -231,6 +246,7 @@ def _rows(report: serving.Report) -> list[tuple[str, str]]:
     lateness = report.lateness
     lines = [
         ("served for", f"{report.elapsed_s:.1f} s"),
+        ("drive's clock", f"{report.drive_s:.1f} s, {report.time_scale:g} times the host's"),
         ("requests", f"{report.requests:,}"),
         ("read", units.si_bytes(report.bytes_read)),
         ("written", units.si_bytes(report.bytes_written)),

@@ -54,6 +54,22 @@ def parse_bytes(text: str, *, option: str) -> int:
     return int(found[1]) * factor
 
 
+def parse_ratio(text: str, *, option: str) -> float:
+    """A number above 0 or a fraction of two: "1/20", "0.05", "10".
+
+    >>> parse_ratio("1/20", option="--time-scale"), parse_ratio("10", option="--time-scale")
+    (0.05, 10.0)
+    """
+    above, slash, below = text.partition("/")
+    try:
+        ratio = float(above) / (float(below) if slash else 1.0)
+    except (ValueError, ZeroDivisionError):
+        ratio = 0.0
+    if not 1e-6 <= ratio <= 1e6:
+        raise UserError(f"{option} {text} is not a ratio", f"for example: {option} 1/20")
+    return ratio
+
+
 def duration(seconds: float) -> str:
     """A length of time in its two largest units.
 

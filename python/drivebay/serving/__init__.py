@@ -34,6 +34,7 @@ class Options:
     state : file of the drive's state, read at the start and written at an orderly end.
     memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
     pace : how the times of the model are met.
+    time_scale : seconds of the drive's clock in one of the host's: "1/20", "0.05" or "10".
     tls : certificate and private key, PEM files; with them TLS is required.
     control : address of the control socket, `unix:PATH`.
     power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
@@ -49,6 +50,7 @@ class Options:
     state: Path | None = None
     memory_max_bytes: int | None = None
     pace: Pace = "hybrid"
+    time_scale: str = "1"
     tls: tuple[Path, Path] | None = None
     control: str | None = None
     power_cut: str | None = None
@@ -82,6 +84,7 @@ class Server:
             data=options.data,
             state=options.state,
             pace=options.pace,
+            time_scale=options.time_scale,
             tls=options.tls,
             control=options.control,
             power_cut=options.power_cut,

@@ -29,7 +29,9 @@ _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 WITHOUT_LOGS = "no logs were found: nothing is known of single seconds"
 
 
-def import_fio(files: Sequence[Path], out: Path, *, drive: str | None = None) -> Path:
+def import_fio(
+    files: Sequence[Path], out: Path, *, drive: str | None = None, time_scale: float = 1.0
+) -> Path:
     """Makes a result folder of fio's JSON files and returns its path.
 
     Parameters
@@ -37,6 +39,7 @@ def import_fio(files: Sequence[Path], out: Path, *, drive: str | None = None) ->
     files : outputs of fio with --output-format=json or json+; text around the JSON is skipped, of
         several documents in one (--status-interval) the last counts.
     drive : what the drive is called; by default what the first job ran on.
+    time_scale : seconds of the drive's clock in one of fio's, as it was served.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def import_fio(files: Sequence[Path], out: Path, *, drive: str | None = None) ->
     taken: set[str] = set()
     for path in files:
         document = _document(path)
-        jobs = jobs_of(document, where=str(path))
+        jobs = jobs_of(document, where=str(path), time_scale=time_scale)
         if not jobs:
             raise UserError(f"{path}: no job of it moved any data", AGAIN)
         made.append((_one(path, document, jobs, taken), document, jobs, path))
@@ -69,7 +72,7 @@ def import_fio(files: Sequence[Path], out: Path, *, drive: str | None = None) ->
         quick=False,
         seed=0,
         target=_target(made[0][1], [job for _, _, jobs, _ in made for job in jobs], drive),
-        host={"imported_from": [str(path.name) for *_, path in made]},
+        host={"imported_from": [str(path.name) for *_, path in made], "time_scale": time_scale},
         steps=tuple(StepEntry(id=test.id, title=test.title, seed=0) for test in suite.tests),
     )
     with Folder.create(out, manifest) as folder:

@@ -43,11 +43,16 @@ class Side:
 
 @dataclass
 class Job:
-    """A job and its clones (numjobs): the options in force, both directions, what is uncertain."""
+    """A job and its clones (numjobs): the options in force, both directions, what is uncertain.
+
+    `sides` have fio's own times; what is asked of the job is on the clock of the drive that it ran
+    on, `time_scale` times fio's.
+    """
 
     name: str
     group: int
     options: Options
+    time_scale: float = 1.0
     threads: int = 0
     sides: dict[str, Side] = field(default_factory=lambda: {one: Side() for one in DIRECTIONS})
     warnings: set[str] = field(default_factory=set)
@@ -55,7 +60,7 @@ class Job:
     @property
     def duration_s(self) -> float:
         """How long it ran, in seconds."""
-        return max(side.runtime_ms for side in self.sides.values()) / 1000
+        return self.time_scale * max(side.runtime_ms for side in self.sides.values()) / 1000
 
     @property
     def ios(self) -> int:
@@ -66,7 +71,7 @@ class Job:
     def latency_ns_mean(self) -> float | None:
         """Mean over all I/Os, in nanoseconds."""
         total = sum(side.latency_ns_sum for side in self.sides.values())
-        return total / self.ios if self.ios and total > 0 else None
+        return self.time_scale * total / self.ios if self.ios and total > 0 else None
 
     def histogram(self) -> pa.Table:
         """Counts per direction and bin, in rising order."""
@@ -74,14 +79,14 @@ class Job:
         for direction, side in self.sides.items():
             bounds: dict[tuple[int, int], int] = {}
             for value, count in side.bins.items():
-                edges = bin_bounds(value)
+                edges = bin_bounds(round(value * self.time_scale))
                 bounds[edges] = bounds.get(edges, 0) + count
             rows += [(direction, *edges, count) for edges, count in sorted(bounds.items())]
         named = [dict(zip(HISTOGRAM_SCHEMA.names, row, strict=True)) for row in rows]
         return pa.Table.from_pylist(named, schema=HISTOGRAM_SCHEMA)
 
 
-def jobs_of(document: Mapping[str, Any], *, where: str) -> list[Job]:
+def jobs_of(document: Mapping[str, Any], *, where: str, time_scale: float = 1.0) -> list[Job]:
     """The jobs of a fio document that moved data, clones of one job together, as they come.
 
     Raises
@@ -104,7 +109,7 @@ def jobs_of(document: Mapping[str, Any], *, where: str) -> list[Job]:
                     "run it again; figures of a job that failed are not imported",
                 )
             key = (name, int(entry.get("groupid", 0)))
-            job = found.setdefault(key, Job(*key, options))
+            job = found.setdefault(key, Job(*key, options, time_scale))
             grouped = str(options.get("group_reporting", "0")) not in ("0", "")
             job.threads += int(options.get("numjobs", 1)) if grouped else 1
             for direction in DIRECTIONS:

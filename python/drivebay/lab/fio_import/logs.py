@@ -35,7 +35,8 @@ def series(job: Job, first_thread: int, beside: Path) -> pa.Table | None:
     first_thread : number of the job's first thread, from 1, as fio numbers its logs.
     beside : the folder of the JSON.
     """
-    if not 0 < int(job.options.get("log_avg_msec", 0) or 0) <= WINDOW_MS_MAX:
+    window_ms = job.time_scale * int(job.options.get("log_avg_msec", 0) or 0)
+    if not 0 < window_ms <= WINDOW_MS_MAX:
         return None
     paths = _paths(job, "iops", first_thread, beside)
     if not paths or job.duration_s < 1:
@@ -44,14 +45,14 @@ def series(job: Job, first_thread: int, beside: Path) -> pa.Table | None:
     counts = {one: np.zeros(n) for one in DIRECTIONS}
     covered = {one: np.zeros(n) for one in DIRECTIONS}
     for path in paths:
-        _spread(path, counts, covered)
+        _spread(path, job.time_scale, counts, covered)
     for direction, side in job.sides.items():
         seconds = covered[direction] / len(paths)
         expected = side.ios * min(1.0, float(seconds.sum()) / job.duration_s)
         if not expected * LEAST <= counts[direction].sum() <= side.ios * MOST + 1:
             return None
         _make_whole(counts[direction], seconds, side.ios, job.duration_s)
-    latency = _latency(_paths(job, "lat", first_thread, beside), n)
+    latency = _latency(_paths(job, "lat", first_thread, beside), n, job.time_scale)
     ios = {one: np.diff(np.rint(np.cumsum(counts[one])), prepend=0) for one in DIRECTIONS}
     size = {one: side.bytes / max(1, side.ios) for one, side in job.sides.items()}
     columns = {
@@ -80,22 +81,24 @@ def _paths(job: Job, kind: str, first: int, beside: Path) -> list[Path]:
     return paths if all(path.is_file() for path in paths) else []
 
 
-def _rows(path: Path) -> list[tuple[int, float, int]]:
-    """Time, value and direction of each line that is one."""
+def _rows(path: Path, time_scale: float) -> list[tuple[int, float, int]]:
+    """Time on the drive's clock in ms, value and direction of each line that is one."""
     rows = []
     with path.open(newline="", errors="replace") as file:
         for line in documents.csv_rows(file):
             try:
-                rows.append((int(line[0]), float(line[1]), int(line[2])))
+                rows.append((round(time_scale * int(line[0])), float(line[1]), int(line[2])))
             except (ValueError, IndexError):  # cut off, or no log
                 continue
     return rows
 
 
-def _spread(path: Path, counts: Mapping[str, Floats], covered: Mapping[str, Floats]) -> None:
+def _spread(
+    path: Path, time_scale: float, counts: Mapping[str, Floats], covered: Mapping[str, Floats]
+) -> None:
     """Adds each window's I/Os to the seconds that it lies in."""
     before = dict.fromkeys(range(len(DIRECTIONS)), 0)
-    for time_ms, rate, direction in _rows(path):
+    for time_ms, rate, direction in _rows(path, time_scale):
         if direction not in before:
             continue
         name, begin = DIRECTIONS[direction], before[direction]
@@ -104,7 +107,7 @@ def _spread(path: Path, counts: Mapping[str, Floats], covered: Mapping[str, Floa
             if second >= len(counts[name]):
                 break
             share = (min(time_ms, 1000 * second + 1000) - max(begin, 1000 * second)) / 1000
-            counts[name][second] += rate * share
+            counts[name][second] += rate / time_scale * share
             covered[name][second] += share
 
 
@@ -119,13 +122,13 @@ def _make_whole(counts: Floats, covered: Floats, total: int, duration_s: float) 
         counts *= total / counts.sum()
 
 
-def _latency(paths: list[Path], n: int) -> Floats:
+def _latency(paths: list[Path], n: int, time_scale: float) -> Floats:
     """Mean of the windows that end in each second, NaN where there is none."""
     total, number = np.zeros(n), np.zeros(n)
     for path in paths:
-        for time_ms, value, _ in _rows(path):
+        for time_ms, value, _ in _rows(path, time_scale):
             second = max(0, time_ms - 1) // 1000
             if second < n:
-                total[second] += value
+                total[second] += value * time_scale
                 number[second] += 1
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
