@@ -4,8 +4,8 @@
 usage: PYTHONPATH=python .venv/bin/python scripts/serve_speed.py
        [--seconds 4] [--rounds 5] [--only PART]
 
-Parts: nbdkit, tcp, latency, steady. What is compared runs in turns, so that other load on the
-machine meets both; the figures are medians of rounds, and their ratio says more than they do. Needs
+Parts: nbdkit, tcp, latency, steady, scaled. What is compared runs in turns, so that other load on
+the machine meets both; the figures are medians of rounds, and their ratio says more than they do. Needs
 fio with its nbd engine; nbdkit and cargo for their parts. Nothing here is a test: numbers depend on
 the machine.
 """
@@ -90,6 +90,7 @@ def fio(socket: Path, seconds: float, depth: int, pattern: str, *more: str) -> d
         "iops": side["iops"],
         "ios": side["total_ios"],
         "us_mean": clat["mean"] / 1e3,
+        "us_p99": clat["percentile"]["99.000000"] / 1e3,
         "us_p999": clat["percentile"]["99.900000"] / 1e3,
     }
 
@@ -217,12 +218,54 @@ def steady(folder: Path, seconds: float) -> None:
     )
 
 
+def scaled(folder: Path, seconds: float, rounds: int) -> None:
+    """Served at a twentieth of the drive's speed, and virtual, from one state: a filled drive."""
+    import drivebay
+
+    gib, slower = 2**30, 20
+    state, socket, control = (folder / name for name in ("filled.state", "sl.sock", "sl.control"))
+    device = drivebay.drive(DRIVE).device()
+    device.fill()
+    device.rest(1800)
+    device.save(state)
+    for pattern, reads in (("randread", 100), ("randwrite", 0)):
+        for depth in (1, 4, 32):
+            work = drivebay.Workload(
+                read_percent=reads, queue_depth=depth, span_bytes=gib, duration_s=seconds / slower
+            )
+            virtual = device.copy().run(work)
+            latency = virtual.latency
+            told = {"us_mean": latency.mean_us, "us_p99": latency.percentile_us(99)}
+            found: dict[str, list[float]] = {"iops": [], "us_mean": [], "us_p99": [], "late": []}
+            for _ in range(rounds):
+                options = ("--state", str(state), "--time-scale", f"1/{slower}", "--memory", "2GiB")
+                with running(
+                    serve(socket, *options, "--control", f"unix:{control}"), socket
+                ) as process:
+                    seen = fio(socket, seconds, depth, pattern)
+                    late = status(control)["lateness"]
+                    process.kill()
+                control.unlink()
+                found["iops"].append(seen["iops"] * slower / virtual.iops)
+                found["late"].append(late["us_p99"])
+                for key, value in told.items():
+                    found[key].append(seen[key] / slower / value)
+            mid = {key: statistics.median(values) for key, values in found.items()}
+            print(
+                f"{pattern} QD{depth}, time scale 1/{slower}: rate {mid['iops']:.3f}, mean latency "
+                f"{mid['us_mean']:.3f}, p99 {mid['us_p99']:.3f} of the virtual drive's "
+                f"({virtual.iops:.0f}/s, {told['us_mean']:.1f} us, {told['us_p99']:.1f} us); "
+                f"late p99 {mid['late']:.0f} us",
+                flush=True,
+            )
+
+
 def main() -> None:
     """All parts, or one."""
     parser = argparse.ArgumentParser(description="How fast drivebay serve is here.")
     parser.add_argument("--seconds", type=float, default=4, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=5, help="of what is compared in turns")
-    parser.add_argument("--only", choices=("nbdkit", "tcp", "latency", "steady"))
+    parser.add_argument("--only", choices=("nbdkit", "tcp", "latency", "steady", "scaled"))
     asked = parser.parse_args()
     if shutil.which("fio") is None or (asked.only == "nbdkit" and shutil.which("nbdkit") is None):
         sys.exit("error: fio or nbdkit is missing\nhint: sudo apt-get install fio nbdkit")
@@ -239,6 +282,8 @@ def main() -> None:
             latency(folder, 2 * asked.seconds)
         if asked.only in (None, "steady"):
             steady(folder, 8 * asked.seconds)
+        if asked.only in (None, "scaled"):
+            scaled(folder, 2 * asked.seconds, asked.rounds)
 
 
 if __name__ == "__main__":

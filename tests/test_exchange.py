@@ -137,6 +137,27 @@ def test_plain_json_has_its_percentiles_and_says_what_is_rough(
     assert "plain" in drivebay.report.write([folder]).read_text()
 
 
+def test_a_time_scale_gives_the_served_drives_own_times(made_by_fio: Path, tmp_path: Path) -> None:
+    source = made_by_fio / "plus.json"
+    whole = results.load(import_fio([source], tmp_path / "whole"))
+    for scale in (1 / 4, 2.0):
+        folder = import_fio([source], tmp_path / f"{scale}", time_scale=scale)
+        before, after = figures(tmp_path / "whole"), figures(folder)
+        assert after["iops_mix"] == pytest.approx(before["iops_mix"] / scale, rel=0.01)
+        assert after["latency_mean_mix"] == pytest.approx(before["latency_mean_mix"] * scale)
+        (one,), (other,) = whole.steps, results.load(folder).steps
+        for own, theirs in zip(one.phases(), other.phases(), strict=True):
+            assert theirs.duration_s == pytest.approx(own.duration_s * scale)
+            assert theirs.workload.duration_s == pytest.approx(theirs.duration_s)
+        counts = other.series("mix").to_pydict()
+        expected = next(phase for phase in other.phases() if phase.label == "mix")
+        if counts["second"]:  # a run of less than a second has none
+            assert sum(counts["reads"]) == expected.reads
+    p99 = "SELECT max(high_ns) FROM histogram WHERE phase = 'mix'"
+    longest = [query(p99, [tmp_path / one]).rows[0][0] for one in ("whole", "0.25")]
+    assert longest[1] == pytest.approx(longest[0] / 4, rel=0.02)
+
+
 def test_logs_of_another_run_are_not_used(made_by_fio: Path, tmp_path: Path) -> None:
     for log in made_by_fio.glob("log_*"):
         shutil.copy(log, tmp_path)
