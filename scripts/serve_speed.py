@@ -5,9 +5,9 @@ usage: PYTHONPATH=python .venv/bin/python scripts/serve_speed.py
        [--seconds 4] [--rounds 5] [--only PART]
 
 Parts: nbdkit, tcp, latency, steady, scaled. What is compared runs in turns, so that other load on
-the machine meets both; the figures are medians of rounds, and their ratio says more than they do. Needs
-fio with its nbd engine; nbdkit and cargo for their parts. Nothing here is a test: numbers depend on
-the machine.
+the machine meets both; the figures are medians of rounds, and their ratio says more than they do.
+Needs fio with its nbd engine; nbdkit and cargo for their parts. Nothing here is a test: numbers
+depend on the machine.
 """
 
 from __future__ import annotations
