@@ -187,7 +187,7 @@ class Histogram:
 
 @final
 class Lateness:
-    """Lateness of completions, microseconds; zeros if the server is not paced."""
+    """Lateness of completions, microseconds of the host's clock; zeros if the server is not paced."""
     @property
     def answers(self, /) -> int:
         """Number of completions."""
@@ -626,6 +626,9 @@ class ServeReport:
     def throttle_stage(self, /) -> int:
         """Throttle stage, 0 for none."""
     @property
+    def time_scale(self, /) -> float:
+        """Seconds of the drive's clock in a second of the host's."""
+    @property
     def waf(self, /) -> float:
         """Write amplification; zero before the first write."""
 
@@ -635,6 +638,7 @@ class Server:
     A drive that listens from the moment this is made, and answers while `run` runs.
 
     `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
+    `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/1000 to 100;
     `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
     """
     def __new__(
@@ -651,6 +655,7 @@ class Server:
         data: str | PathLike[str] | None = None,
         state: str | PathLike[str] | None = None,
         pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
+        time_scale: str = "1",
         tls: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
         control: str | None = None,
         power_cut: str | None = None,

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use drivebay_serve::{Engine, Fault, Handle, IdentityOptions, Options, Report, ServeError, Server, TimeScaleError};
+use drivebay_serve::{
+    Engine, Fault, Handle, IdentityOptions, Options, Report, ServeError, Server, TimeScaleError,
+};
 use pyo3::prelude::*;
 
 use crate::drive::PyProfile;
@@ -256,9 +258,7 @@ impl PyServer {
             memory_max_bytes,
             state,
             pace: named("pace", pace)?,
-            time_scale: time_scale
-                .parse()
-                .map_err(|error: TimeScaleError| user_error(error))?,
+            time_scale: time_scale.parse().map_err(|error: TimeScaleError| user_error(error))?,
             tls,
             control,
             power_cut,

@@ -49,7 +49,9 @@ pub struct TimeScale {
 
 /// Why a time scale is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--time-scale {0}: must be a number or a fraction from 1/1000 to 100\nhint: --time-scale 1/20")]
+#[error(
+    "--time-scale {0}: must be a number or a fraction from 1/1000 to 100\nhint: --time-scale 1/20"
+)]
 pub struct TimeScaleError(String);
 
 impl Default for TimeScale {
@@ -202,11 +204,15 @@ mod tests {
 
     #[test]
     fn scales_are_numbers_or_fractions_within_bounds() {
-        for (text, ratio) in [("1", 1.0), ("0.05", 0.05), ("1/20", 0.05), (" 3 / 4 ", 0.75), ("1e2", 100.0)] {
+        for (text, ratio) in
+            [("1", 1.0), ("0.05", 0.05), ("1/20", 0.05), (" 3 / 4 ", 0.75), ("1e2", 100.0)]
+        {
             assert_eq!(text.parse::<TimeScale>().map(TimeScale::ratio), Ok(ratio), "{text}");
         }
         assert_eq!("1".parse(), Ok(TimeScale::default()));
-        for wrong in ["", "0", "-1", "1/0", "0/1", "1/1001", "101", "nan", "inf", "1/inf", "x", "1/2/3"] {
+        for wrong in
+            ["", "0", "-1", "1/0", "0/1", "1/1001", "101", "nan", "inf", "1/inf", "x", "1/2/3"]
+        {
             assert!(wrong.parse::<TimeScale>().is_err(), "{wrong}");
         }
     }
@@ -217,10 +223,17 @@ mod tests {
             let scale: TimeScale = text.parse().expect(text);
             for host in [0, 1000, 123_456_789, 86_400_000_000_000_u64] {
                 let there = scale.to_drive(Nanos(host));
-                assert!((there.0 as f64 - host as f64 * scale.ratio()).abs() <= 1.0 + host as f64 * 1e-6, "{text}");
+                assert!(
+                    (there.0 as f64 - host as f64 * scale.ratio()).abs()
+                        <= 1.0 + host as f64 * 1e-6,
+                    "{text}"
+                );
                 let back = scale.to_host(there);
                 let resolution = 2.0 + 1.0 / scale.ratio() + host as f64 * 1e-6;
-                assert!((back.0 as f64 - host as f64).abs() <= resolution, "{text} {host} {back:?}");
+                assert!(
+                    (back.0 as f64 - host as f64).abs() <= resolution,
+                    "{text} {host} {back:?}"
+                );
             }
         }
         let fastest: TimeScale = "1/1000".parse().expect("a scale");

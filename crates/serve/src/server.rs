@@ -173,7 +173,8 @@ impl Server {
             None => Device::new(spec, seed)?,
         };
         let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
-        let mut engine = Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
+        let mut engine =
+            Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         if power_cuts.is_some() || options.control.is_some() {
             engine.allow_power_cuts(power_cuts, options.loss);
         }
