@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::{Spec, whole_profile};
-use drivebay_serve::{IdentityOptions, Options, Pace, PowerCutLoss, Server};
+use drivebay_serve::{IdentityOptions, Options, Pace, PowerCutLoss, Server, TimeScale};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, PduType, Sgl,
@@ -303,6 +303,7 @@ fn main() {
         state: None,
         memory_max_bytes: 4 << 30,
         pace: Pace::None,
+        time_scale: TimeScale::default(),
         tls: None,
         control: None,
         power_cut: None,
