@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from drivebay.definitions import profiles as catalog
 from drivebay.lab.fidelity.posterior import EDGE
 from drivebay.lab.validate import table
 from drivebay.lab.validate.plan import load_plan
@@ -132,6 +133,7 @@ def sensitivity(validation: Document, kept: Document) -> str:
     if not kept.get("rows"):
         return "Not computed yet: `make fidelity`.\n"
     parameters = kept["parameters"]
+    known = {row.published.id: row for row in load_plan().rows}
     out = [
         "| | drive | figure | reproduced | moved most by (over the whole range) | set by |",
         "|---|---|---|---|---|---|",
@@ -147,8 +149,12 @@ def sensitivity(validation: Document, kept: Document) -> str:
         first = parameters[largest[0]]
         alone = over[largest[0]] ** 2 >= SET_BY * total and abs(over[largest[0]]) >= 0.05
         listed = [j for j in largest[:LISTED] if abs(over[j]) >= NOTABLE or not log]
-        moved = ", ".join(f"{parameters[j]['name']} {_change(over[j], log)}" for j in listed)
-        by = f"**{first['name']}**" + ("" if first["told"] else ", a guess") if alone else ""
+        runs = [run.drive.partition("@")[0].partition("+")[0] for run in known[row["id"]].needs]
+        drives = [row["drive"], *runs] if row["drive"] in catalog.names() else runs
+        moved = ", ".join(
+            f"{_of_drive(parameters[j], drives)} {_change(over[j], log)}" for j in listed
+        )
+        by = f"**{_of_drive(first, drives)}**{_known_from(first)}" if alone else ""
         cells = (
             row["id"], table.named(row["drive"]), f"{row['test']}, {row['metric']}",
             table.number(row["reproduced"], row["unit"]), moved, by,
@@ -171,6 +177,21 @@ def sensitivity(validation: Document, kept: Document) -> str:
     return "\n".join(out) + "\n"
 
 
+def _of_drive(parameter: Document, drives: Sequence[str]) -> str:
+    """The parameter's name, with its drive where that is not the row's first."""
+    owners = {one.partition("+")[0] for one in parameter["drives"]}
+    found = next((drive for drive in drives if drive in owners), None)
+    name = str(parameter["name"])
+    return name if found in (None, drives[0]) else f"{name} of {found}"
+
+
+def _known_from(parameter: Document) -> str:
+    """What there is for the parameter's value but the figure, in words."""
+    if parameter["told"]:
+        return ", read off a publication"
+    return ", a guess" if parameter["source"].startswith("guess") else ""
+
+
 def _names(parameters: Iterable[Document]) -> list[str]:
     found: dict[str, list[str]] = {}
     for one in parameters:
@@ -179,7 +200,18 @@ def _names(parameters: Iterable[Document]) -> list[str]:
 
 
 def _change(value: float, log: bool) -> str:
-    return f"{100 * (math.exp(min(value, 5.0)) - 1):+.1f} %" if log else f"{value:+.3g}"
+    """By how much a figure changes; of logarithms in percent, from a factor of two on as one.
+
+    >>> _change(0.1, True), _change(1.1, True), _change(-9.0, True), _change(-0.5, False)
+    ('+10.5 %', 'x3.0', 'under x0.01', '-0.5')
+    """
+    if not log:
+        return f"{value:+.3g}"
+    if abs(value) <= math.log(2):
+        return f"{100 * (math.exp(value) - 1):+.1f} %"
+    if abs(value) > math.log(100):
+        return "over x100" if value > 0 else "under x0.01"
+    return f"x{math.exp(value):.1f}" if value > 0 else f"x{math.exp(value):.2f}"
 
 
 def _percent(value: float | None) -> str:
