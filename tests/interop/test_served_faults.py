@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -129,3 +130,26 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
     )
     assert "does not belong to" in refused.message and "256 pages" in refused.message
     assert refused.hint is not None and refused.hint.startswith("name the state")
+
+
+@pytest.mark.parametrize("required", ["95", "0.001"])
+def test_a_host_that_does_not_keep_up_fails_the_run(tmp_path: Path, required: str) -> None:
+    """The server is stopped for a while with a request under way, as by a machine that is busy."""
+    slow = _script(tmp_path, 'kind = "latency"\nextra_us = 200000')
+    with served(tmp_path, *slow, "--require-pace", required, drive=SMALL) as drive:
+        client = subprocess.Popen(
+            ["qemu-io", "-f", "raw", "-t", "none", "-c", "read 0 4k", drive.uri],
+            stdout=subprocess.DEVNULL,
+        )
+        end = time.monotonic() + PATIENCE_S
+        while drive.say("status")["outstanding"] == 0:
+            assert time.monotonic() < end, "no request came"
+        drive.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        drive.process.send_signal(signal.SIGCONT)
+        assert client.wait(PATIENCE_S) == 0
+        assert 0.001 < drive.say("status")["lateness"]["kept_up_percent"] < 95
+        drive.process.send_signal(signal.SIGTERM)
+        _, said = drive.process.communicate(timeout=PATIENCE_S)
+    assert drive.process.returncode == (1 if required == "95" else 0)
+    assert ("error: the host kept up by" in said) == (required == "95")

@@ -91,6 +91,9 @@ pub(crate) struct Lateness {
     late: u64,
     /// Lateness from which a completion counts as late.
     late_from_us: f64,
+    /// The latencies of the model over these with what the host added, percent; None before the first
+    /// completion, or unpaced.
+    kept_up_percent: Option<f64>,
 }
 
 /// Figures of a served drive since the server started.
@@ -160,6 +163,7 @@ impl ServeReport {
             us_max: late.us_max,
             late: late.late,
             late_from_us: late.late_from_us,
+            kept_up_percent: late.kept_up_percent,
         };
         let cut = report.last_power_cut.map(|cut| PowerCut {
             at_ns: cut.at.0,

@@ -51,6 +51,8 @@ pub struct Engine {
     faults: Faults,
     power_cuts: PowerCuts,
     lateness: Lateness,
+    /// For how long the requests of this turn could not be read.
+    starved: Nanos,
     traffic: Traffic,
 }
 
@@ -78,6 +80,7 @@ impl Engine {
             faults: Faults::new(rng.fork("faults")),
             power_cuts: PowerCuts::new(rng.fork("losses")),
             lateness: Lateness::new(scale),
+            starved: Nanos::ZERO,
             traffic: Traffic::default(),
             device,
         }
@@ -138,6 +141,7 @@ impl Engine {
             _ => {}
         }
         let mut command = InflightCommand::new(session, request, self.traffic.requests);
+        (command.read_at, command.starved) = (self.clock.now(), self.starved);
         let accepted = self.accept(&mut command, data);
         if self.store.undo_is_long() {
             self.prune_undo();
@@ -275,13 +279,14 @@ impl Engine {
     }
 
     fn complete(&mut self, at: Nanos, tag: u32) -> Completion {
-        let number = self.inflight[tag].number;
+        let InflightCommand { number, read_at, starved, .. } = self.inflight[tag];
         let completion = self.inflight.complete(tag);
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
             self.store.completed(number, &completion.request);
         }
         if self.clock.is_paced() {
-            self.lateness.begin_answer(at, || self.clock.read());
+            let modelled = at.since_or_zero(read_at);
+            self.lateness.begin_answer(at, modelled, starved, || self.clock.read());
         }
         completion
     }
@@ -372,6 +377,11 @@ impl Engine {
 
     // --- for the event loop -----------------------------------------------------------------------
 
+    /// The requests of this turn have waited for so long, as the server had no processor to read them.
+    pub(crate) fn note_starved(&mut self, starved: Nanos) {
+        self.starved = starved;
+    }
+
     /// A turn of the event loop begins.
     pub fn begin_turn(&mut self) {
         self.clock.begin_turn();
@@ -380,6 +390,7 @@ impl Engine {
 
     /// The answers of this turn have been handed to the kernel.
     pub fn end_turn(&mut self) {
+        self.starved = Nanos::ZERO;
         self.lateness.end_turn(|| self.clock.read());
     }
 

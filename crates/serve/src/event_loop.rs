@@ -19,6 +19,7 @@ use crate::channel::{Channel, Message};
 use crate::engine::Engine;
 use crate::request::SessionId;
 use crate::session::{Listen, Next, Session};
+use crate::starvation::Starvation;
 
 /// Sessions at a time, of all transports; more are closed as they come.
 const SESSIONS_MAX: usize = 64;
@@ -115,8 +116,15 @@ impl EventLoop {
         // Where it fails, wake-ups are later, which the lateness shows.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         let mut events = Vec::with_capacity(EVENTS_MAX);
+        let is_paced = self.engine.clock().is_paced();
+        let mut starvation = Starvation::of_this_thread();
+        let mut any_answer = false;
         loop {
             self.end_turn();
+            if is_paced && any_answer {
+                // It made these answers late, which is counted.
+                starvation.take();
+            }
             if self.is_over() {
                 return Ok(self.engine);
             }
@@ -128,12 +136,16 @@ impl EventLoop {
                 Err(why) => return Err(why.into()),
             }
             self.engine.begin_turn();
+            if is_paced && !events.is_empty() {
+                self.engine.note_starved(starvation.take());
+            }
             for event in &events {
                 self.handle(event);
             }
             self.engine.planned_power_cut()?;
             self.drop_cut_sessions();
-            if self.hand_out() || !events.is_empty() {
+            any_answer = self.hand_out();
+            if any_answer || !events.is_empty() {
                 self.last_event = Instant::now();
             }
             self.tick();

@@ -36,6 +36,10 @@ pub struct LatenessFigures {
     pub late: u64,
     /// Lateness from which an answer counts as late.
     pub late_from_us: f64,
+    /// How far the host kept up: the latencies that the model gave over these with the lateness of their
+    /// answers and the time for which the server could not read the requests, percent; none before the first
+    /// answer.
+    pub kept_up_percent: Option<f64>,
 }
 
 /// Lateness of all answers so far, and the send time that is expected of the next.
@@ -45,6 +49,9 @@ pub(crate) struct Lateness {
     count: u64,
     late: u64,
     longest: u64,
+    /// Sums over all answers, nanoseconds: what the model gave, and what the host added.
+    modelled: u64,
+    added: u64,
     scale: TimeScale,
     /// On the host's clock.
     send_time: Nanos,
@@ -66,8 +73,17 @@ impl Lateness {
         self.scale.to_drive(self.send_time)
     }
 
-    /// The answer that was due at `due` is begun.
-    pub fn begin_answer(&mut self, due: Nanos, now: impl FnOnce() -> Nanos) {
+    /// The answer that was due at `due` is begun: `modelled` after its request was read on the drive's clock,
+    /// which had waited for `starved` on the host's.
+    pub fn begin_answer(
+        &mut self,
+        due: Nanos,
+        modelled: Nanos,
+        starved: Nanos,
+        now: impl FnOnce() -> Nanos,
+    ) {
+        self.modelled += self.scale.to_host(modelled).0;
+        self.added += starved.0;
         if self.due.is_empty() {
             self.begun = now();
         }
@@ -87,6 +103,7 @@ impl Lateness {
         let now = now();
         self.learn_send_time(self.scale.to_host(now.since_or_zero(self.begun)));
         for due in std::mem::take(&mut self.due) {
+            self.added += self.scale.to_host(now.since_or_zero(due)).0;
             self.record(self.scale.to_host(Nanos(now.0.abs_diff(due.0))));
         }
     }
@@ -130,6 +147,10 @@ impl Lateness {
             us_max: self.longest as f64 / 1e3,
             late: self.late,
             late_from_us: LATE.0 as f64 / 1e3,
+            kept_up_percent: (self.count > 0).then(|| {
+                let modelled = self.modelled.max(1) as f64;
+                100.0 * modelled / (modelled + self.added as f64)
+            }),
         }
     }
 }
@@ -153,6 +174,19 @@ mod tests {
             lateness.learn_send_time(Nanos::ZERO);
         }
         assert!(lateness.send_time() <= SEND_TIME_STEP);
+    }
+
+    #[test]
+    fn a_host_keeps_up_by_what_it_adds_to_the_modelled_times() {
+        let mut lateness = Lateness::new("1/2".parse().expect("a scale"));
+        assert_eq!(lateness.figures().kept_up_percent, None);
+        // 30 us of the drive are 60 us here; early answers add nothing.
+        for (starved, sent) in [(Nanos::ZERO, 29), (Nanos::ZERO, 30), (Nanos::micros(20), 35)] {
+            lateness.begin_answer(Nanos::micros(30), Nanos::micros(30), starved, || Nanos::ZERO);
+            lateness.end_turn(|| Nanos::micros(sent));
+        }
+        let kept = lateness.figures().kept_up_percent.expect("answers");
+        assert!((kept - 100.0 * 180.0 / 210.0).abs() < 0.01, "{kept}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod report;
 mod request;
 mod server;
 mod session;
+mod starvation;
 mod store;
 mod waker;
 

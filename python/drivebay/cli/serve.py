@@ -16,7 +16,7 @@ from drivebay.cli.options import option
 from drivebay.cli.output import print_json, say, table
 from drivebay.cli.target import in_host, modified_profile
 from drivebay.common import signals, units
-from drivebay.common.errors import UserError
+from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
 
 if TYPE_CHECKING:
     from drivebay import serving
@@ -124,6 +124,14 @@ def serve(
             show_default=True,
         ),
     ] = "1",
+    require_pace: Annotated[
+        float | None,
+        option(
+            "PERCENT",
+            "Exit with 1 if the host kept up by less: the model's latencies over those with what "
+            "the host added.",
+        ),
+    ] = None,
     changes: options.Set = None,
     host: options.Host = None,
     seed: options.Seed = 1,
@@ -187,6 +195,14 @@ def serve(
             "--time-scale has no meaning with --pace none, which has no clock",
             "leave one of them out",
         )
+    if require_pace is not None:
+        if not 0 < require_pace <= 100:
+            raise UserError(f"--require-pace {require_pace:g} is no percentage", "from 1 to 100")
+        if pace == "none":
+            raise UserError(
+                "--require-pace has no meaning with --pace none, which keeps no pace",
+                "leave one of them out",
+            )
     if data is not None and memory is not None:
         raise UserError("--memory has no meaning with --data", "leave one of them out")
     if data is not None and data.is_file():
@@ -226,6 +242,25 @@ def serve(
         print_json(json.loads(report.json()))
     else:
         table(("figure", "value"), _rows(report), right=(1,))
+    if require_pace is not None:
+        _require(report.lateness.kept_up_percent, require_pace)
+
+
+def _require(kept_up_percent: float | None, required: float) -> None:
+    """Raises unless the host kept up; what nobody knows it did not."""
+    hint = "a quieter machine, --pace spin, or a slower drive: --time-scale 1/10"
+    if kept_up_percent is None:
+        raise DrivebayError(
+            f"no command completed: nothing shows that the host kept up by {required:g} %",
+            "connect a client before the end",
+            EXIT_CHECK_FAILED,
+        )
+    if kept_up_percent < required:
+        raise DrivebayError(
+            f"the host kept up by {kept_up_percent:.1f} %, less than {required:g} %",
+            hint,
+            EXIT_CHECK_FAILED,
+        )
 
 
 def _refuse_used(path: Path) -> None:
@@ -255,8 +290,9 @@ def _rows(report: serving.Report) -> list[tuple[str, str]]:
         ("throttle stage", str(report.throttle_stage)),
         ("power cuts", str(report.power_cuts)),
     ]
-    if lateness.answers:
+    if lateness.kept_up_percent is not None:
         lines += [
+            ("the host kept up", f"{lateness.kept_up_percent:.1f} %"),
             ("server late, 50th percentile", f"{lateness.us_p50:.1f} us"),
             ("server late, 99th percentile", f"{lateness.us_p99:.1f} us"),
             ("server late, 99.9th percentile", f"{lateness.us_p999:.1f} us"),
