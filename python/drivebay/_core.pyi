@@ -192,6 +192,12 @@ class Lateness:
     def answers(self, /) -> int:
         """Number of completions."""
     @property
+    def kept_up_percent(self, /) -> float | None:
+        """
+        The latencies of the model over these with what the host added, percent; None before the first
+        completion, or unpaced.
+        """
+    @property
     def late(self, /) -> int:
         """Number of completions later than `late_from_us`."""
     @property

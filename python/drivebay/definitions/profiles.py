@@ -18,18 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import Any
 
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import hosts
 from drivebay.definitions.families import Catalog, lay_over
 
-Spread = tuple[Annotated[float, Field(ge=0, le=10, strict=True)], str]
-Intervals = dict[str, dict[str, Spread]]
-INTERVALS = TypeAdapter(Intervals)
+Intervals = dict[str, dict[str, tuple[float, str]]]
 CATALOG = Catalog("drives", "drive", "drivebay drives", "sm951-ahci-512")
 
 
@@ -188,15 +184,30 @@ def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
     try:
         profile = Profile(raw)
-        INTERVALS.validate_python(profile.intervals)
+        _check_intervals(raw.get("intervals", {}))
         profile.core  # noqa: B018  # resolved now, so that what is wrong is said here
         return profile
-    except ValidationError as e:
-        at = ".".join(map(str, ("intervals", *e.errors()[0]["loc"][:2])))
-        raise UserError(
-            f"{where}: {at} is no standard deviation with its unit", '"mean_iops" = [0.02, "IOPS"]'
-        ) from None
     except TypeError as e:  # TOML's dates and times
         raise UserError(f"{where}: {e}", "write dates as text, in quotes") from None
     except UserError as problem:
         raise UserError(f"{where}: {problem.message}", problem.hint) from None
+
+
+def _check_intervals(given: Any) -> None:
+    """Raises UserError unless each is a standard deviation over its figure, 0 to 10, and a unit."""
+
+    def refused(*path: str) -> UserError:
+        return UserError(
+            f"{'.'.join(('intervals', *path))} is no standard deviation with its unit",
+            '"mean_iops" = [0.02, "IOPS"]',
+        )
+
+    if not isinstance(given, dict):
+        raise refused()
+    for test, figures in given.items():
+        if not isinstance(figures, dict):
+            raise refused(test)
+        for key, one in figures.items():
+            pair = isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[1], str)
+            if not (pair and isinstance(one[0], float | int) and 0 <= one[0] <= 10):
+                raise refused(test, key)
