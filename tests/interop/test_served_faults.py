@@ -132,6 +132,29 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
     assert refused.hint is not None and refused.hint.startswith("name the state")
 
 
+def _read_us(folder: Path, *options: str) -> float:
+    """How long a read of what nobody wrote takes the drive, microseconds."""
+    with served(folder, "--pace", "none", *options, drive=SMALL) as drive:
+        _qemu_io(drive, "read 1G 4k")
+        before = drive.say("status")["drive_s"]
+        _qemu_io(drive, "read 2G 4k")
+        status = drive.say("status")
+        assert status["bytes_written"] == 0
+        drive.end()
+    return float(1e6 * (status["drive_s"] - before))
+
+
+def test_a_filled_drive_reads_from_flash_and_is_not_filled_twice(tmp_path: Path) -> None:
+    state = ("--state", str(tmp_path / "state"))
+    new, filled = _read_us(tmp_path), _read_us(tmp_path, "--precondition", "filled", *state)
+    assert filled > new + 40
+    assert _read_us(tmp_path, *state) > new + 40
+    again = serving.Options(
+        nbd=(f"unix:{tmp_path / 'no.sock'}",), state=tmp_path / "state", precondition="filled"
+    )
+    assert "--precondition" in _refused(again).message
+
+
 @pytest.mark.parametrize("required", ["95", "0.001"])
 def test_a_host_that_does_not_keep_up_fails_the_run(tmp_path: Path, required: str) -> None:
     """The server is stopped for a while with a request under way, as by a machine that is busy."""

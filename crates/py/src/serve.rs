@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use drivebay_run::Control;
 use drivebay_serve::{
     Engine, Fault, Handle, IdentityOptions, Options, Report, ServeError, Server, TimeScaleError,
 };
@@ -194,7 +195,7 @@ impl ServeReport {
 ///
 /// `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/1000 to 100;
-/// `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
+/// `precondition`: what was done to a drive without a state before; `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,
@@ -220,6 +221,7 @@ impl PyServer {
         state = None,
         pace: "typing.Literal['sleep', 'hybrid', 'spin', 'none']" = "hybrid",
         time_scale: "str" = "1",
+        precondition: "typing.Literal['new', 'filled', 'steady']" = "new",
         tls = None,
         control: "str | None" = None,
         power_cut: "str | None" = None,
@@ -243,6 +245,7 @@ impl PyServer {
         state: Option<PathBuf>,
         pace: &str,
         time_scale: &str,
+        precondition: &str,
         tls: Option<(PathBuf, PathBuf)>,
         control: Option<String>,
         power_cut: Option<String>,
@@ -261,6 +264,7 @@ impl PyServer {
             data,
             memory_max_bytes,
             state,
+            precondition: named("precondition", precondition)?,
             pace: named("pace", pace)?,
             time_scale: time_scale.parse().map_err(|error: TimeScaleError| user_error(error))?,
             tls,
@@ -270,7 +274,13 @@ impl PyServer {
             faults: faults.iter().map(|fault| fault.0).collect(),
             identity: IdentityOptions { serial, nqn, eui64 },
         };
-        let server = py.detach(|| Server::new(spec, seed, &options)).map_err(serve_error)?;
+        let control = Control::default();
+        let make = || Server::watched(spec, seed, &options, &control);
+        let (server, signal) = interruptible(py, || control.cancel(), make);
+        if let Some(signal) = signal {
+            return Err(signal);
+        }
+        let server = server.map_err(serve_error)?;
         let (handle, addresses) = (server.handle(), server.addresses().to_vec());
         Ok(PyServer { server: Mutex::new(Some(server)), handle, addresses })
     }

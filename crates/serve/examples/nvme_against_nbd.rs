@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::{Spec, whole_profile};
-use drivebay_serve::{IdentityOptions, Options, Pace, PowerCutLoss, Server, TimeScale};
+use drivebay_serve::{IdentityOptions, Options, Pace, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, PduType, Sgl,
@@ -295,21 +295,12 @@ fn main() {
     let base = whole_profile(host, base).expect("the catalog's").to_string();
     let spec = Spec::from_family(&base, profile).expect("the catalog's");
     let options = Options {
-        name: String::new(),
         nbd: vec!["127.0.0.1:0".to_owned()],
         nvme_tcp: vec!["127.0.0.1:0".to_owned()],
-        vfio_user: None,
-        data: None,
-        state: None,
         memory_max_bytes: 4 << 30,
         pace: Pace::None,
-        time_scale: TimeScale::default(),
-        tls: None,
-        control: None,
-        power_cut: None,
-        loss: PowerCutLoss::All,
-        faults: Vec::new(),
         identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },
+        ..Options::default()
     };
     let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
     let addresses = server.addresses().to_vec();

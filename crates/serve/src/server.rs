@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
 use drivebay_run::snapshot::{self, SnapshotError};
+use drivebay_run::{Control as RunControl, RunError};
 use drivebay_units::{Lpn, SECTOR_BYTES};
 
 use crate::ahci;
@@ -22,6 +23,7 @@ use crate::nbd::{self, Export, Stream};
 use crate::nvme::{self, Subsystem};
 use crate::pci::vfio::VfioError;
 use crate::power_cut::{PowerCutPlan, PowerCutPlanError};
+use crate::precondition::Precondition;
 use crate::report::Report;
 use crate::session::Session;
 use crate::store::{PowerCutLoss, Store, StoreError};
@@ -43,6 +45,8 @@ pub struct Options {
     pub memory_max_bytes: u64,
     /// The file of the drive's state: read at the start if it exists, written at an orderly end.
     pub state: Option<PathBuf>,
+    /// What was done to a drive without a state before.
+    pub precondition: Precondition,
     /// How the server meets the model's times.
     pub pace: Pace,
     /// How fast the drive's clock runs.
@@ -105,6 +109,14 @@ pub enum ServeError {
         /// Pages with data that are not mapped in the state.
         pages: u64,
     },
+    /// A drive with a past is prepared already.
+    #[error(
+        "--precondition has no meaning with the state that {} holds\nhint: leave it out, or name a new --state", .0.display()
+    )]
+    HasState(PathBuf),
+    /// What was done before the first host.
+    #[error(transparent)]
+    Precondition(#[from] RunError),
     /// The drive.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -130,6 +142,8 @@ impl ServeError {
             ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::PowerCutPlan(_)
+            | ServeError::HasState(_)
+            | ServeError::Precondition(_)
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
             | ServeError::Control(_) => false,
@@ -148,6 +162,16 @@ pub struct Server {
 impl Server {
     /// Makes the drive, opens its data, and begins to listen.
     pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
+        Server::watched(spec, seed, options, &RunControl::default())
+    }
+
+    /// As [`Server::new`]; `control` may cancel the preconditioning, which takes seconds to minutes.
+    pub fn watched(
+        spec: Spec,
+        seed: u64,
+        options: &Options,
+        control: &RunControl,
+    ) -> Result<Server, ServeError> {
         // What the user may have got wrong comes before anything is made.
         let power_cuts: Option<PowerCutPlan> =
             options.power_cut.as_deref().map(str::parse).transpose()?;
@@ -168,10 +192,14 @@ impl Server {
         let nvme_identity = nvme::Identity::new(&spec, identity);
         let is_nvme = spec.protocol == Protocol::Nvme;
         let known = options.state.as_ref().filter(|path| path.exists());
-        let device = match known {
+        let mut device = match known {
+            Some(path) if options.precondition != Precondition::New => {
+                return Err(ServeError::HasState(path.clone()));
+            }
             Some(path) => snapshot::restore(spec, None, path)?,
             None => Device::new(spec, seed)?,
         };
+        options.precondition.apply(&mut device, seed, control)?;
         let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
         let mut engine =
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);

@@ -29,7 +29,7 @@ app = options.Verb()
 @app.command(
     epilog="""\b
 Examples:
-  drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock
+  drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock --precondition filled
   drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
   drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
@@ -115,6 +115,15 @@ def serve(
             show_default=True,
         ),
     ] = "hybrid",
+    precondition: Annotated[
+        Literal["new", "filled", "steady"],
+        option(
+            None,
+            "What was done to the drive before: nothing; all of it written once, and rest; or "
+            "written twice, then random writes of its size. Seconds; steady takes a minute.",
+            show_default=True,
+        ),
+    ] = "new",
     time_scale: Annotated[
         str,
         option(
@@ -216,6 +225,7 @@ def serve(
         memory_max_bytes=None if memory is None else units.parse_bytes(memory, option="--memory"),
         pace=pace,
         time_scale=time_scale,
+        precondition=precondition,
         tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),
         control=control,
         power_cut=power_cut,

@@ -17,6 +17,7 @@ from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
 
 Pace = Literal["sleep", "hybrid", "spin", "none"]
+Precondition = Literal["new", "filled", "steady"]
 Loss = Literal["all", "random", "unflushed"]
 Report = _core.ServeReport
 
@@ -33,6 +34,8 @@ class Options:
     data : file that holds the data; None keeps it in memory.
     state : file of the drive's state, read at the start and written at an orderly end.
     memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
+    precondition : what was done to a drive without a state before: nothing; a fill and half an
+        hour of rest; or two fills and random writes of its capacity.
     pace : how the times of the model are met.
     time_scale : seconds of the drive's clock in one of the host's: "1/20", "0.05" or "10".
     tls : certificate and private key, PEM files; with them TLS is required.
@@ -51,6 +54,7 @@ class Options:
     memory_max_bytes: int | None = None
     pace: Pace = "hybrid"
     time_scale: str = "1"
+    precondition: Precondition = "new"
     tls: tuple[Path, Path] | None = None
     control: str | None = None
     power_cut: str | None = None
@@ -85,6 +89,7 @@ class Server:
             state=options.state,
             pace=options.pace,
             time_scale=options.time_scale,
+            precondition=options.precondition,
             tls=options.tls,
             control=options.control,
             power_cut=options.power_cut,
