@@ -132,6 +132,19 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
     assert refused.hint is not None and refused.hint.startswith("name the state")
 
 
+def test_without_power_nobody_connects_until_it_is_switched_on(tmp_path: Path) -> None:
+    with served(tmp_path, "--after-cut", "refuse", drive=SMALL) as drive:
+        assert "read 4096/4096 bytes" in _qemu_io(drive, "read 0 4k")[0]
+        drive.say("power-cut")
+        assert "read 4096" not in _qemu_io(drive, "read 0 4k")[0]
+        assert drive.say("status")["is_off"] is True
+        assert drive.say("power-on") == {"is_off": False}
+        assert "read 4096/4096 bytes" in _qemu_io(drive, "read 0 4k")[0]
+        drive.end()
+    wrong = serving.Options(nbd=(f"unix:{tmp_path / 'no.sock'}",), after_cut="maybe")
+    assert "hold=SECONDS" in _refused(wrong).message
+
+
 def _read_us(folder: Path, *options: str) -> float:
     """How long a read of what nobody wrote takes the drive, microseconds."""
     with served(folder, "--pace", "none", *options, drive=SMALL) as drive:

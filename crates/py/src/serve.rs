@@ -134,6 +134,9 @@ pub(crate) struct ServeReport {
     /// Bytes that a power cut would take now, at most.
     #[pyo3(get)]
     losable_bytes: u64,
+    /// Whether the power is off since the last power cut.
+    #[pyo3(get)]
+    is_off: bool,
     /// Number of power cuts.
     #[pyo3(get)]
     power_cuts: u64,
@@ -183,6 +186,7 @@ impl ServeReport {
             temperature_c: report.temperature_c,
             throttle_stage: report.throttle_stage,
             losable_bytes: report.losable_bytes,
+            is_off: report.is_off,
             power_cuts: report.power_cuts,
             last_power_cut: cut.map(|cut| Py::new(py, cut)).transpose()?,
             lateness: Py::new(py, lateness)?,
@@ -195,7 +199,9 @@ impl ServeReport {
 ///
 /// `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/1000 to 100;
-/// `precondition`: what was done to a drive without a state before; `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
+/// `precondition`: what was done to a drive without a state before;
+/// `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
+/// `after_cut`: return, refuse or hold=SECONDS.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,
@@ -225,6 +231,7 @@ impl PyServer {
         tls = None,
         control: "str | None" = None,
         power_cut: "str | None" = None,
+        after_cut: "str | None" = None,
         loss: "typing.Literal['all', 'random', 'unflushed']" = "all",
         faults = Vec::new(),
         serial: "str | None" = None,
@@ -249,6 +256,7 @@ impl PyServer {
         tls: Option<(PathBuf, PathBuf)>,
         control: Option<String>,
         power_cut: Option<String>,
+        after_cut: Option<String>,
         loss: &str,
         faults: Vec<PyRef<'_, PyFault>>,
         serial: Option<String>,
@@ -270,6 +278,7 @@ impl PyServer {
             tls,
             control,
             power_cut,
+            after_cut,
             loss: named("loss", loss)?,
             faults: faults.iter().map(|fault| fault.0).collect(),
             identity: IdentityOptions { serial, nqn, eui64 },

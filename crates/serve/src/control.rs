@@ -19,7 +19,7 @@ const LINE_MAX: usize = 4096;
 /// Replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
-const COMMANDS: &str = "status, power-cut, ambient CELSIUS, fault JSON, no-faults";
+const COMMANDS: &str = "status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.
@@ -41,6 +41,7 @@ fn parse(line: &str) -> Result<ControlCommand, (String, &'static str)> {
     match (word, rest) {
         ("status", "") => Ok(ControlCommand::Report),
         ("power-cut", "") => Ok(ControlCommand::PowerCut),
+        ("power-on", "") => Ok(ControlCommand::PowerOn),
         ("ambient", celsius) => match celsius.parse::<f64>() {
             Ok(celsius) if (-40.0..=100.0).contains(&celsius) => {
                 Ok(ControlCommand::Ambient(celsius))
@@ -66,6 +67,7 @@ fn answer(line: &str, drive: &mut dyn Drive) -> Value {
         (Ok(ControlReply::Done), ControlCommand::Ambient(celsius)) => {
             json!({ "ambient_c": celsius })
         }
+        (Ok(ControlReply::Done), ControlCommand::PowerOn) => json!({ "is_off": false }),
         (Ok(ControlReply::Done), command) => {
             json!({ "faults": u8::from(matches!(command, ControlCommand::AddFault(_))) })
         }

@@ -37,6 +37,8 @@ pub enum ControlCommand {
     Report,
     /// Cuts the power, and restores it.
     PowerCut,
+    /// Lets hosts connect again after a power cut.
+    PowerOn,
     /// Sets the ambient temperature, -40 to 100 degrees Celsius.
     Ambient(f64),
     /// Injects a fault, whose times count from now.

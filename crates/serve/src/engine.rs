@@ -21,7 +21,7 @@ use crate::drive::{ControlCommand, ControlError, ControlReply, Drive};
 use crate::faults::{Fault, FaultError, Faults};
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
 use crate::lateness::Lateness;
-use crate::power_cut::{PowerCut, PowerCutPlan, PowerCuts};
+use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan, PowerCuts};
 use crate::report::Report;
 use crate::request::{Completion, Op, Request, SessionId, Status};
 use crate::store::{PowerCutLoss, Store, SyncId};
@@ -124,6 +124,7 @@ impl Engine {
             temperature_c: counters.temperature_c,
             throttle_stage: counters.throttle_stage,
             losable_bytes: self.losable_bytes(),
+            is_off: self.is_off(),
             power_cuts: self.power_cuts.count,
             last_power_cut: self.power_cuts.last,
             lateness: self.lateness.figures(),
@@ -350,8 +351,18 @@ impl Engine {
         self.lateness.drop_answers();
         let ready_after = recovery.ready.since(at);
         let cut = PowerCut { at: self.clock.since_start(at), ready_after, lost_bytes };
-        self.power_cuts.record(cut);
+        self.power_cuts.record(cut, self.clock.elapsed());
         Ok(cut)
+    }
+
+    /// What hosts meet after a power cut.
+    pub fn set_after_cut(&mut self, after: AfterCut) {
+        self.power_cuts.set_after(after);
+    }
+
+    /// Whether the power is off: nobody may connect.
+    pub(crate) fn is_off(&self) -> bool {
+        self.power_cuts.is_off(self.clock.elapsed())
     }
 
     /// Number of power cuts so far.
@@ -438,6 +449,7 @@ impl Drive for SessionDrive<'_> {
         match command {
             ControlCommand::Report => return Ok(ControlReply::Report(Box::new(engine.report()))),
             ControlCommand::PowerCut => return Ok(ControlReply::PowerCut(engine.power_cut()?)),
+            ControlCommand::PowerOn => engine.power_cuts.power_on(),
             ControlCommand::Ambient(ambient_c) => engine.set_ambient_c(ambient_c),
             ControlCommand::AddFault(mut fault) => {
                 let now = engine.clock.since_start(engine.clock.now());

@@ -267,7 +267,11 @@ impl EventLoop {
         loop {
             match self.listeners[index].accept() {
                 Ok(None) => return,
-                Ok(Some(session)) => {
+                Ok(Some(mut session)) => {
+                    // Without power only what a cut leaves connected may connect: the control socket.
+                    if self.engine.is_off() && !session.power_cut() {
+                        continue;
+                    }
                     if self.sessions.len() < SESSIONS_MAX && self.stopping.is_none() {
                         // One that cannot be watched is closed.
                         let _ = self.add(session);

@@ -50,7 +50,7 @@ pub use lateness::LatenessFigures;
 pub use listener::{Address, AddressError, Listener};
 pub use pci::memory::GuestMemory;
 pub use pci::vfio::VfioError;
-pub use power_cut::{PowerCut, PowerCutPlan, PowerCutPlanError};
+pub use power_cut::{AfterCut, AfterCutError, PowerCut, PowerCutPlan, PowerCutPlanError};
 pub use precondition::Precondition;
 pub use report::Report;
 pub use request::{Completion, Op, Request, SessionId, Status};

@@ -48,6 +48,41 @@ impl FromStr for PowerCutPlan {
     }
 }
 
+/// What hosts meet after a power cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterCut {
+    /// They may connect again at once; the drive takes its commands when it is ready.
+    #[default]
+    Return,
+    /// Nobody may connect for this long, on the host's clock.
+    Hold(Nanos),
+    /// Nobody may connect until the power is switched on by the control socket.
+    Refuse,
+}
+
+/// Why an [`AfterCut`] is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--after-cut {0}: must be return, refuse or hold=SECONDS\nhint: --after-cut hold=30")]
+pub struct AfterCutError(String);
+
+impl FromStr for AfterCut {
+    type Err = AfterCutError;
+
+    fn from_str(text: &str) -> Result<AfterCut, AfterCutError> {
+        match text.split_once('=') {
+            None if text == "return" => Ok(AfterCut::Return),
+            None if text == "refuse" => Ok(AfterCut::Refuse),
+            Some(("hold", time)) => match time.parse::<f64>() {
+                Ok(seconds) if seconds > 0.0 && seconds <= 1e8 => {
+                    Ok(AfterCut::Hold(Nanos((seconds * 1e9) as u64)))
+                }
+                _ => Err(AfterCutError(text.into())),
+            },
+            _ => Err(AfterCutError(text.into())),
+        }
+    }
+}
+
 /// What a power cut did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PowerCut {
@@ -72,11 +107,23 @@ pub(crate) struct PowerCuts {
     pub rng: Rng,
     pub count: u64,
     pub last: Option<PowerCut>,
+    after: AfterCut,
+    /// Until when nobody may connect, on the host's clock since the server started.
+    off_until: Option<Nanos>,
 }
 
 impl PowerCuts {
     pub fn new(rng: Rng) -> PowerCuts {
-        PowerCuts { plan: None, times: rng.fork("cuts"), next: None, rng, count: 0, last: None }
+        PowerCuts {
+            plan: None,
+            times: rng.fork("cuts"),
+            next: None,
+            rng,
+            count: 0,
+            last: None,
+            after: AfterCut::Return,
+            off_until: None,
+        }
     }
 
     pub fn set_plan(&mut self, plan: Option<PowerCutPlan>) {
@@ -107,9 +154,29 @@ impl PowerCuts {
         is_due
     }
 
-    pub fn record(&mut self, cut: PowerCut) {
+    pub fn set_after(&mut self, after: AfterCut) {
+        self.after = after;
+    }
+
+    /// The cut has been, `elapsed` after the start on the host's clock.
+    pub fn record(&mut self, cut: PowerCut, elapsed: Nanos) {
         self.count += 1;
         self.last = Some(cut);
+        self.off_until = match self.after {
+            AfterCut::Return => None,
+            AfterCut::Hold(time) => Some(elapsed.after(time)),
+            AfterCut::Refuse => Some(Nanos(u64::MAX)),
+        };
+    }
+
+    /// Hosts may connect again.
+    pub fn power_on(&mut self) {
+        self.off_until = None;
+    }
+
+    /// Whether nobody may connect now.
+    pub fn is_off(&self, elapsed: Nanos) -> bool {
+        self.off_until.is_some_and(|until| elapsed < until)
     }
 }
 
@@ -125,6 +192,26 @@ mod tests {
         assert_eq!("at-random=2".parse(), Ok(PowerCutPlan::Random(Nanos::secs(2))));
         for wrong in ["", "after", "after=", "after=-1", "after=nan", "ios=0", "ios=x", "never=1"] {
             assert!(wrong.parse::<PowerCutPlan>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn after_a_cut_the_drive_returns_at_once_later_or_when_it_is_told() {
+        let cut = PowerCut { at: Nanos::ZERO, ready_after: Nanos::ZERO, lost_bytes: 0 };
+        for (after, off_at) in
+            [("return", [false; 2]), ("hold=2", [true, false]), ("refuse", [true; 2])]
+        {
+            let mut cuts = PowerCuts::new(Rng::new(1));
+            cuts.set_after(after.parse().expect(after));
+            assert!(!cuts.is_off(Nanos::secs(1)), "{after}");
+            cuts.record(cut, Nanos::secs(1));
+            let found = [2, 3].map(|second| cuts.is_off(Nanos::secs(second)));
+            assert_eq!(found, off_at, "{after}");
+            cuts.power_on();
+            assert!(!cuts.is_off(Nanos::secs(2)), "{after}");
+        }
+        for wrong in ["", "hold", "hold=", "hold=0", "hold=-1", "hold=nan", "refuse=1", "never"] {
+            assert!(wrong.parse::<AfterCut>().is_err(), "{wrong}");
         }
     }
 

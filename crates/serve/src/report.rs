@@ -30,6 +30,8 @@ pub struct Report {
     pub throttle_stage: usize,
     /// Bytes that a power cut would take now, at most.
     pub losable_bytes: u64,
+    /// Whether the power is off since the last of them.
+    pub is_off: bool,
     /// Number of power cuts.
     pub power_cuts: u64,
     /// The last of them.

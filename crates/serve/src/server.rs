@@ -22,7 +22,7 @@ use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Export, Stream};
 use crate::nvme::{self, Subsystem};
 use crate::pci::vfio::VfioError;
-use crate::power_cut::{PowerCutPlan, PowerCutPlanError};
+use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError};
 use crate::precondition::Precondition;
 use crate::report::Report;
 use crate::session::Session;
@@ -57,6 +57,8 @@ pub struct Options {
     pub control: Option<String>,
     /// When the power is cut, as [`PowerCutPlan`] is written.
     pub power_cut: Option<String>,
+    /// What hosts meet after a power cut, as [`AfterCut`] is written; at once if left out.
+    pub after_cut: Option<String>,
     /// What a power cut takes.
     pub loss: PowerCutLoss,
     /// Faults to inject.
@@ -84,6 +86,9 @@ pub enum ServeError {
     /// The plan of power cuts.
     #[error(transparent)]
     PowerCutPlan(#[from] PowerCutPlanError),
+    /// What comes after a power cut.
+    #[error(transparent)]
+    AfterCut(#[from] AfterCutError),
     /// A fault.
     #[error(transparent)]
     Fault(#[from] FaultError),
@@ -142,6 +147,7 @@ impl ServeError {
             ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::PowerCutPlan(_)
+            | ServeError::AfterCut(_)
             | ServeError::HasState(_)
             | ServeError::Precondition(_)
             | ServeError::Fault(_)
@@ -175,6 +181,8 @@ impl Server {
         // What the user may have got wrong comes before anything is made.
         let power_cuts: Option<PowerCutPlan> =
             options.power_cut.as_deref().map(str::parse).transpose()?;
+        let after_cut: Option<AfterCut> =
+            options.after_cut.as_deref().map(str::parse).transpose()?;
         let tls =
             options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
         let channel = Channel::new()?;
@@ -206,6 +214,7 @@ impl Server {
         if power_cuts.is_some() || options.control.is_some() {
             engine.allow_power_cuts(power_cuts, options.loss);
         }
+        engine.set_after_cut(after_cut.unwrap_or_default());
         for &fault in &options.faults {
             engine.add_fault(fault)?;
         }

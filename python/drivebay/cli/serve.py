@@ -38,8 +38,8 @@ Examples:
   kill -USR1 PID            prints the figures so far; Ctrl-C ends
 
 \b
-The control socket takes a line, status, power-cut, ambient CELSIUS, fault
-JSON or no-faults, and answers with a line of JSON:
+The control socket takes a line, status, power-cut, power-on, ambient CELSIUS,
+fault JSON or no-faults, and answers with a line of JSON:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",
@@ -171,6 +171,15 @@ def serve(
             panel=FAULTS,
         ),
     ] = None,
+    after_cut: Annotated[
+        str | None,
+        option(
+            "WHAT",
+            "After a power cut hosts may connect at once (return), after hold=SECONDS, or when "
+            "the control socket is told power-on (refuse). [default: return]",
+            panel=FAULTS,
+        ),
+    ] = None,
     loss: Annotated[
         Literal["all", "random", "unflushed"],
         option(
@@ -229,6 +238,7 @@ def serve(
         tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),
         control=control,
         power_cut=power_cut,
+        after_cut=after_cut,
         loss=loss,
         faults=faults,
         serial=serial,

@@ -41,6 +41,7 @@ class Options:
     tls : certificate and private key, PEM files; with them TLS is required.
     control : address of the control socket, `unix:PATH`.
     power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
+    after_cut : what hosts meet then: `return`, `refuse` or `hold=SECONDS`.
     loss : what a power cut takes of the data that is not durable.
     faults : a script of faults, TOML with `[[fault]]` tables.
     serial, nqn, eui64 : the drive's identity; None keeps that of `state`, or is random.
@@ -58,6 +59,7 @@ class Options:
     tls: tuple[Path, Path] | None = None
     control: str | None = None
     power_cut: str | None = None
+    after_cut: str | None = None
     loss: Loss = "all"
     faults: Path | None = None
     serial: str | None = None
@@ -93,6 +95,7 @@ class Server:
             tls=options.tls,
             control=options.control,
             power_cut=options.power_cut,
+            after_cut=options.after_cut,
             loss=options.loss,
             faults=() if options.faults is None else _script(options.faults),
             serial=options.serial,
