@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
 import time
@@ -130,6 +132,27 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
     )
     assert "does not belong to" in refused.message and "256 pages" in refused.message
     assert refused.hint is not None and refused.hint.startswith("name the state")
+
+
+def _ctl(drive: Served, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*nbd_server.PROGRAM, "ctl", f"unix:{drive.control}", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_ctl_asks_and_tells(tmp_path: Path) -> None:
+    with served(tmp_path, drive=SMALL) as drive:
+        _qemu_io(drive, "read 0 4k")
+        assert "the host kept up" in _ctl(drive, "status").stdout
+        assert json.loads(_ctl(drive, "status", "--json").stdout)["requests"] > 0
+        metrics = _ctl(drive, "status", "--metrics").stdout
+        assert re.search(r"^drivebay_requests_total [1-9]\d*$", metrics, re.MULTILINE)
+        assert json.loads(_ctl(drive, "ambient", "45").stdout) == {"ambient_c": 45.0}
+        assert json.loads(_ctl(drive, "power-cut").stdout)["lost_bytes"] == 0
+        wrong = _ctl(drive, "explode")
+        assert wrong.returncode == 2 and wrong.stderr.startswith("error: explode is not a command")
+        drive.end()
+    gone = _ctl(drive, "status")
+    assert gone.returncode == 3 and "no served drive answers" in gone.stderr
 
 
 def test_without_power_nobody_connects_until_it_is_switched_on(tmp_path: Path) -> None:

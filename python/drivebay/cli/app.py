@@ -12,7 +12,7 @@ from drivebay.cli.options import SETTINGS, Group
 
 PANELS = {
     "Review drives": ("review", "report", "compare", "drives", "hosts", "explain", "check-trim"),
-    "Traces and servers": ("trace", "replay", "serve"),
+    "Traces and servers": ("trace", "replay", "serve", "ctl"),
     "Model accuracy and experiments": ("validate", "calibrate", "sweep", "worker"),
     "Data": ("query", "import"),
     "This machine": ("doctor", "bench"),

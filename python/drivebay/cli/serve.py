@@ -11,9 +11,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from drivebay.cli import options
+from drivebay.cli import options, served
 from drivebay.cli.options import option
-from drivebay.cli.output import print_json, say, table
+from drivebay.cli.output import print_json, say
 from drivebay.cli.target import in_host, modified_profile
 from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
@@ -258,10 +258,11 @@ def serve(
     say("Ctrl-C ends; kill -USR1 shows the figures so far")
     with signals.heard(server.stop), _shown_on_usr1(server):
         report = server.run()
+    figures = json.loads(report.json())
     if as_json:
-        print_json(json.loads(report.json()))
+        print_json(figures)
     else:
-        table(("figure", "value"), _rows(report), right=(1,))
+        served.print_figures(figures)
     if require_pace is not None:
         _require(report.lateness.kept_up_percent, require_pace)
 
@@ -295,33 +296,6 @@ def _refuse_used(path: Path) -> None:
                 f"--data: {path} cannot be served: it {'; it '.join(reasons)}",
                 "stop what uses it, or name a new file",
             )
-
-
-def _rows(report: serving.Report) -> list[tuple[str, str]]:
-    lateness = report.lateness
-    lines = [
-        ("served for", f"{report.elapsed_s:.1f} s"),
-        ("drive's clock", f"{report.drive_s:.1f} s, {report.time_scale:g} times the host's"),
-        ("requests", f"{report.requests:,}"),
-        ("read", units.si_bytes(report.bytes_read)),
-        ("written", units.si_bytes(report.bytes_written)),
-        ("write amplification", f"{report.waf:.2f}"),
-        ("temperature", f"{report.temperature_c:.1f} °C"),
-        ("throttle stage", str(report.throttle_stage)),
-        ("power cuts", str(report.power_cuts)),
-    ]
-    if lateness.kept_up_percent is not None:
-        lines += [
-            ("the host kept up", f"{lateness.kept_up_percent:.1f} %"),
-            ("server late, 50th percentile", f"{lateness.us_p50:.1f} us"),
-            ("server late, 99th percentile", f"{lateness.us_p99:.1f} us"),
-            ("server late, 99.9th percentile", f"{lateness.us_p999:.1f} us"),
-            (
-                f"not served in time (over {lateness.late_from_us:.0f} us)",
-                f"{lateness.late:,} ({lateness.late / lateness.answers:.2%})",
-            ),
-        ]
-    return lines
 
 
 @contextlib.contextmanager

@@ -1,0 +1,55 @@
+"""`drivebay ctl`: what a served drive is asked and told while it runs, over its control socket."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from drivebay.cli import options
+from drivebay.cli.options import argument, option
+from drivebay.cli.output import print_json
+
+app = options.Verb()
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive --control unix:/tmp/ctl
+  drivebay ctl /tmp/ctl status                 its figures so far
+  drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
+  drivebay ctl /tmp/ctl power-cut
+  drivebay ctl /tmp/ctl power-on               after --after-cut refuse
+  drivebay ctl /tmp/ctl ambient 45
+  drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
+  drivebay ctl /tmp/ctl no-faults
+
+\b
+--metrics writes Prometheus' text format, for node_exporter's textfile
+collector. What the commands do: docs/concepts/serving.md.""",
+)
+def ctl(
+    socket: Annotated[str, argument("SOCKET", "What --control was given, unix:PATH or PATH.")],
+    command: Annotated[list[str], argument("COMMAND...", "What is asked or told.")],
+    metrics: Annotated[
+        bool, option(None, "Write the figures of status in Prometheus' text format.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Ask a served drive for its figures, or tell it what happens to it."""
+    from drivebay.common.errors import UserError
+    from drivebay.serving import control
+
+    if metrics and command != ["status"]:
+        raise UserError("--metrics goes with status alone", f"drivebay ctl {socket} status")
+    found = control.ask(socket, " ".join(command))
+    if metrics:
+        print(control.prometheus(found), end="")
+    elif as_json:
+        print_json(found)
+    elif command == ["status"]:
+        from drivebay.cli import served
+
+        served.print_figures(found)
+    else:
+        print(json.dumps(found))
