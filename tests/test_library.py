@@ -170,6 +170,24 @@ def test_a_device_stays_is_copied_and_saved(filled: Device, tmp_path: Path) -> N
         device.save(tmp_path / "nowhere" / "state")
 
 
+def test_a_state_replaces_a_state_and_no_other_file(small: Drive, tmp_path: Path) -> None:
+    device = small.device()
+    for name in ("mine", "mine.json"):
+        stranger = tmp_path / name
+        stranger.write_text("somebody's thesis")
+        with pytest.raises(UserError, match="no saved state"):
+            device.save(tmp_path / "mine")
+        assert stranger.read_text() == "somebody's thesis"
+        assert [one.name for one in tmp_path.iterdir()] == [name]
+        stranger.unlink()
+    device.save(tmp_path / "mine")
+    device.fill()
+    device.save(tmp_path / "mine")
+    load = Workload(read_percent=50, ios=500)
+    again = Device.load(tmp_path / "mine").run(load, seed=5)
+    assert again.iops == device.run(load, seed=5).iops
+
+
 def test_trim_and_power_cut_reach_the_drive(filled: Device) -> None:
     device = filled.copy()
     device.run(Workload(ios=5000))

@@ -28,6 +28,8 @@ from drivebay.library.result import Result
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
 """How a drive is filled: once over all addresses."""
 SEED_MASK = 2**64 - 1
+STATE_BEGINS, ABOUT_BEGINS = b"dbstate\n", b'{"profile": {'
+"""How the files of a saved state begin."""
 
 
 class Drive(Profile):
@@ -341,13 +343,18 @@ class Device:
 
     def save(self, path: str | Path) -> None:
         """Writes the state to a file, which `drivebay serve --state` reads as well, and beside it,
-        in `path` with .json after it, which drive it is a state of.
+        in `path` with .json after it, which drive it is a state of. A state that lies there is
+        replaced, any other file is not.
 
         Raises
         ------
+        UserError
+            If one of the files exists and is no state of a drive.
         EnvironmentProblem
             If the files cannot be written.
         """
+        _refuse_stranger(Path(path), STATE_BEGINS)
+        _refuse_stranger(_beside(path), ABOUT_BEGINS)
         about = {"profile": self.drive.resolved(), "seed": self.seed, "runs": self.runs}
         self._core.save(path)
         try:
@@ -448,6 +455,23 @@ def run(
         device.fill()
     chosen = seed if load.seed is None else load.seed
     return device.run(load, seed=chosen, sample_every=sample_every)
+
+
+def _refuse_stranger(path: Path, begins: bytes) -> None:
+    """Raises UserError if a file lies there that `Device.save` did not write."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(len(begins))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {path}"
+        ) from None
+    if found and found != begins:
+        raise UserError(
+            f"{path} exists and is no saved state: it is not overwritten", "name another file"
+        )
 
 
 def _beside(path: str | Path) -> Path:
