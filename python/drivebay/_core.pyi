@@ -605,6 +605,9 @@ class ServeReport:
     @property
     def elapsed_s(self, /) -> float:
         """Wall time."""
+    @property
+    def is_off(self, /) -> bool:
+        """Whether the power is off since the last power cut."""
     def json(self, /) -> str:
         """The same as one line of JSON, as the control socket answers it."""
     @property
@@ -645,7 +648,9 @@ class Server:
 
     `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
     `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/1000 to 100;
-    `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
+    `precondition`: what was done to a drive without a state before;
+    `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
+    `after_cut`: return, refuse or hold=SECONDS.
     """
     def __new__(
         cls,
@@ -662,9 +667,11 @@ class Server:
         state: str | PathLike[str] | None = None,
         pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
         time_scale: str = "1",
+        precondition: Literal["new", "filled", "steady"] = "new",
         tls: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
         control: str | None = None,
         power_cut: str | None = None,
+        after_cut: str | None = None,
         loss: Literal["all", "random", "unflushed"] = "all",
         faults: SupportsGetItem[int, Fault] = ...,
         serial: str | None = None,
