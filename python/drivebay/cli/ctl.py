@@ -36,7 +36,7 @@ def ctl(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Ask a served drive for its figures, or tell it what happens to it."""
+    """Query and control a served drive."""
     from drivebay.common.errors import UserError
     from drivebay.serving import control
 

@@ -29,12 +29,12 @@ app = options.Verb()
 @app.command(
     epilog="""\b
 Examples:
-  drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive.sock --precondition filled
+  drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --precondition filled
   drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
   drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
   fio --name=r --ioengine=nbd --rw=randread --size=1g \\
-      --uri='nbd+unix:///?socket=/tmp/drive.sock'
+      --uri='nbd+unix:///?socket=/tmp/d.sock'
   kill -USR1 PID            prints the figures so far; Ctrl-C ends
 
 \b
