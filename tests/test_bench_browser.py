@@ -95,7 +95,7 @@ def test_series_are_loaded_when_they_are_looked_at(tab: Tab) -> None:
 def test_chosen_drives_lie_over_each_other_in_every_chart(tab: Tab) -> None:
     show(tab)
     chart = "document.querySelector('[data-panel=random-read-rate] .plot')"
-    assert tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length).length") == 2
+    assert tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length && !t.fill).length") == 2
     colours = tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length).map((t) => t.line.color)")
     assert len(set(colours)) == 2
     tops = tab.page.evaluate(f"{chart}._fullLayout.yaxis.range")

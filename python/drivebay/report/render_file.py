@@ -105,6 +105,8 @@ def csv_of(chart: Chart) -> str:
     over = "load" if chart.horizontal else chart.x.label or "x"
     rows.writerow(["series", "unit", over, "value", "spread"])
     for one in chart.series:
+        if one.kind == "band":
+            continue
         x = one.x if chart.x.scale == "category" else rounded([float(value) for value in one.x])
         spread = [None] * len(one.y) if one.spread is None else rounded(one.spread)
         for place, value, sd in zip(x, rounded(one.y), spread, strict=True):
@@ -222,6 +224,9 @@ class _Drawing:
         for one in series:
             if one.kind in ("line", "scatter"):
                 self._points(one)
+            elif one.kind == "band":
+                outline = self._places(one)
+                self.panes[0].fill(outline, one.y, color=_colour(one.colour), alpha=0.15, lw=0)
             elif one.kind == "histogram":
                 colour = _colour(one.colour)
                 style: Json = {

@@ -293,7 +293,13 @@ def _histogram(_chart: Chart, one: Series) -> Json:
     return {"mode": "lines", "fill": "toself", "line": {"color": one.colour, "width": one.width}}
 
 
+def _band(_chart: Chart, one: Series) -> Json:
+    line = {"color": one.colour, "width": 0}
+    return {"mode": "lines", "fill": "toself", "line": line, "opacity": 0.3, "showlegend": False}
+
+
 _STYLES = {
+    "band": _band,
     "bar": _bar,
     "line": _line,
     "scatter": _points,

@@ -15,16 +15,19 @@ from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch
 from drivebay.report.runs import Run, by_drive
 from drivebay.report.theme import SERIES
 
+Interval = tuple[float, float]
+
 COLOURS = (*SERIES, "@muted", "@heat")
 BOTH = (model.LINEAR, model.LOG)
 LOG_FIRST = (model.LOG, model.LINEAR)
+BAND = "Band: 90 % interval, as far as the drive's parameters are known."
 DEVIATION = "Whiskers: standard deviation of the samples."
 
 
 @dataclass(frozen=True)
 class Group:
     """Values that belong together; `marks` draws a mark at each. Without a colour of its own it has
-    the next one of the series."""
+    the next one of the series. `band` holds each value's interval, None where none is known."""
 
     name: str
     x: Sequence[float | str]
@@ -34,6 +37,7 @@ class Group:
     marks: bool = True
     colour: str = ""
     notes: Sequence[str] = ()
+    band: Sequence[Interval | None] = ()
 
 
 def curves(
@@ -91,34 +95,64 @@ def curves(
         )
         for run, group in groups
     )
+    banded = [
+        (at, _band(series[at], group.band))
+        for at, (_, group) in enumerate(groups)
+        if any(group.band)
+    ]
+    behind = tuple(one for _, one in banded)
     chosen = choose and drives and len(names) > 1
     base = Axis(unit, tick_form="si" if unit == "IOPS" else "plain")
     views = {}
     for part in names if chosen else [""]:
         shown = [at for at, (_, group) in enumerate(groups) if part in ("", group.name)]
         tops = [value for at in shown for value in _extent(series[at])]
+        tops += [value for at, one in banded if at in shown for value in one.y]
         for scale, _ in scales:
             key = "|".join([part] * chosen + [scale] * (len(scales) > 1))
             axis = y or model.scaled(scale, tops, base)
-            views[key] = View(tuple(shown), y=axis)
+            bands = [place for place, (at, _) in enumerate(banded) if at in shown]
+            views[key] = View((*bands, *(at + len(banded) for at in shown)), y=axis)
     switches = []
     if chosen:
         switches.append(Switch("group", choice, tuple((name, name) for name in names)))
     if len(scales) > 1:
         switches.append(Switch("axis", "Axis", tuple(scales)))
     first = next(iter(views.values())).y or base
-    chart = Chart(chart_id, height, series, x, (first,), right, views if switches else {})
+    whole = (*behind, *series)
+    chart = Chart(chart_id, height, whole, x, (first,), right, views if switches else {})
     dotted = {group.name for _, group in groups if group.dash == "dot"}
     keys = [Key(n, colours[n], "line dotted" if n in dotted else "line") for n in names]
     return Panel(
         title,
         chart,
         samples,
-        (*(model.scale_notes(*scales) if y is None else ()), *model.notes(*notes)),
+        (
+            *(model.scale_notes(*scales) if y is None else ()),
+            *model.notes(*notes, BAND if behind else ""),
+        ),
         lead,
         tuple(switches),
         model.run_key(found) if by_run else tuple(keys),
         wide,
+    )
+
+
+def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
+    """The outline of the intervals around a line: their upper ends, then back their lower ones."""
+    known = [(x, one) for x, one in zip(line.x, ends, strict=True) if one is not None]
+    x = [place for place, _ in known]
+    high, low = [one[1] for _, one in known], [one[0] for _, one in known]
+    return Series(
+        "band",
+        [*x, *reversed(x)],
+        [*high, *reversed(low)],
+        line.name,
+        line.group,
+        line.unit,
+        line.colour,
+        width=0,
+        hover="",
     )
 
 

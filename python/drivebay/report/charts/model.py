@@ -61,7 +61,7 @@ class Series:
     Parameters
     ----------
     kind : "area" is stacked on the areas of the same unit before it; "histogram" is a filled
-        outline, given by its corners.
+        outline, given by its corners, and "band" a faint one behind a line.
     name, group : whose values these are, and which of them.
     pane : number of the pane, from the top.
     spread : half the length of each point's whisker.
@@ -71,7 +71,7 @@ class Series:
     hover : what a pointer shows, with {name}, {group}, {x}, {y}, {unit} and {note}; "" is nothing.
     """
 
-    kind: Literal["line", "scatter", "bar", "area", "histogram"]
+    kind: Literal["line", "scatter", "bar", "area", "histogram", "band"]
     x: Sequence[float | str]
     y: Sequence[float]
     name: str = ""

@@ -218,11 +218,15 @@ def _rate(prefix: str, found: Sequence[Run]) -> Panel:
         steps = run.measured.steps
         values, deviations = generic.step_values(steps, "rate")
         iops = [number(step.iops) for step in steps]
-        return [Group("", [s.queue_depth for s in steps], values, deviations, notes=iops)]
+        depths = [step.queue_depth for step in steps]
+        band = generic.bands(run.measured, "rate")
+        return [Group("", depths, values, deviations, notes=iops, band=band)]
 
     every = [step for run in found for step in run.measured.steps]
     blocks = {phase.workload.block_bytes for run in found for phase in run.measured.phases}
-    _, top = model.from_zero(*(s.rate_mb_s + (s.rate.sd or 0 if s.rate else 0) for s in every))
+    highest = [step.rate_mb_s + (step.rate.sd or 0 if step.rate else 0) for step in every]
+    highest += [ends[1] for run in found for ends in generic.bands(run.measured, "rate") if ends]
+    _, top = model.from_zero(*highest)
     right = None
     if len(blocks) == 1:
         right = Axis("IOPS", limits=(0, top * 1e6 / blocks.pop()), tick_form="si")

@@ -71,7 +71,7 @@ def by_phase(
     def of(run: Run) -> list[Group]:
         names = [phase_name(run, phase) for phase in run.measured.phases]
         values, deviations = step_values(run.measured.steps, what)
-        return [Group("", names, values, deviations)]
+        return [Group("", names, values, deviations, band=bands(run.measured, what))]
 
     return curves(
         f"{prefix}-{what}",
@@ -84,6 +84,18 @@ def by_phase(
         lead=" ".join(filter(None, (lead, "" if what == "latency" else DEVIATION))),
         height=320,
     )
+
+
+def bands(measured: Measured, what: str) -> list[tuple[float, float] | None]:
+    """The interval of each step's value, where one is known; latency in milliseconds."""
+    key, factor = {"latency": ("latency_mean", 1e-3)}.get(what, (what, 1.0))
+    figures = [measured.figures.get(f"{key}_{step.label}") for step in measured.steps]
+    return [
+        None
+        if one is None or one.interval is None
+        else (one.interval[0] * factor, one.interval[1] * factor)
+        for one in figures
+    ]
 
 
 def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[float] | None]:
