@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +86,6 @@ def lasting_fios_of(pid: int) -> set[int]:
         time.sleep(1)
         if lasting := seen & set(fios_of(pid)):
             return lasting
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Returns when the condition holds; if it never does, pytest's own limit ends the test."""
-    while not holds():
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 from typing import Any
 
@@ -287,8 +286,7 @@ def on_terminal(
     os.close(theirs)
     os.write(ours, keys)
     shown = b""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+    while True:
         try:
             piece = os.read(ours, 65536)
         except OSError:  # EIO: the other end is closed
@@ -331,9 +329,8 @@ def test_a_closed_terminal_ends_the_review_and_keeps_what_had_finished(tmp_path:
         os.chdir(tmp_path)
         arguments = [*FAKED, "review", "x", "--out", "r", "--jobs", "1"]
         os.execve(arguments[0], arguments, {**environment(FAKE_WALL_S="1.5"), "TERM": "xterm"})
-    deadline = time.monotonic() + 300
     first = tmp_path / "r" / "steps" / "consistency-default"
-    while not first.exists() and time.monotonic() < deadline:
+    while not first.exists():
         os.read(ours, 65536)
     os.close(ours)
     _, status = os.waitpid(pid, 0)

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from fakes import made_test, workload
 from loops import sparse
 from test_sweep import Watched
+from waiting import wait_until
 
 from drivebay import results
 from drivebay.common.errors import EnvironmentProblem, UserError
@@ -71,7 +71,7 @@ def a_worker(address: str, scratch: Path, *arguments: str) -> Iterator[subproces
         yield process
     finally:
         process.terminate()
-        process.wait(300)
+        process.wait()
 
 
 def test_each_drive_is_reviewed_once_on_the_host_that_has_it(
@@ -137,11 +137,10 @@ def test_a_review_ends_in_an_orderly_way_when_its_worker_is_gone(tmp_path: Path)
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     done = tmp_path / "review" / "steps" / "reads"
-    while not done.exists() and process.poll() is None:
-        time.sleep(0.05)
+    wait_until(lambda: done.exists() or process.poll() is not None)
     process.stdin.close()
     answer = json.loads(process.stdout.read())
-    assert process.wait(300) == 0 and answer["error"] == "interrupted"
+    assert process.wait() == 0 and answer["error"] == "interrupted"
     assert [step.state for step in results.load(tmp_path / "review").steps] == ["done", "pending"]
 
 

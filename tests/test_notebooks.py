@@ -41,7 +41,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     paths = [python, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
     monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path))
-    client = NotebookClient(read(path), timeout=600, kernel_name="python3")
+    client = NotebookClient(read(path), timeout=None, kernel_name="python3")
     done = client.execute(cwd=str(tmp_path))
     pictures = [
         output

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
-from real_files import GIB, MIB, a_test, keep_the_disk_free, load, wait_until
+from real_files import GIB, MIB, a_test, keep_the_disk_free, load
+from waiting import wait_until
 
 from drivebay.cli import entry
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from loops import digest, loop, needs_root, sparse
 from real_files import fios_of
+from waiting import wait_until
 
 from drivebay import results
 from drivebay.definitions import suites
@@ -42,7 +43,7 @@ class Review(threading.Thread):
     """`drivebay review` in a process, sent a signal once its first test is kept; then resumed."""
 
     def __init__(self, number: signal.Signals, out: Path, drive: str, *word: str) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.number, self.out, self.drive, self.word = number, out, drive, word
         # Both are on one disk, so they would wait for one another.
         own_locks = out.with_name(f"{out.name}-locks")
@@ -50,7 +51,6 @@ class Review(threading.Thread):
         self.environment = {**ENVIRONMENT, DIRECTORY_VARIABLE: str(own_locks)}
         self.exit_code, self.stderr, self.kept = -1, "", ["", ""]
         self.fios: list[int] = []
-        self.fios_ended = False
         self.resumed: subprocess.CompletedProcess[str] | None = None
 
     def run(self) -> None:
@@ -64,20 +64,20 @@ class Review(threading.Thread):
             stderr=subprocess.PIPE,
             text=True,
         )
-        while process.poll() is None and not (self.out / "steps" / FIRST).exists():
-            time.sleep(0.1)
+        first = self.out / "steps" / FIRST
+        wait_until(lambda: first.exists() or process.poll() is not None)
         while process.poll() is None and not self.fios:
             self.fios = fios_of(process.pid)
             time.sleep(0.05)
         process.send_signal(self.number)
         _, self.stderr = process.communicate()
         self.exit_code = process.returncode
-        self.fios_ended = gone(self.fios)
-        first = self.out / "steps" / FIRST / "series.parquet"
-        self.kept[0] = digest(first)
+        # They end, if only after their last I/O.
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.fios))
+        self.kept[0] = digest(first / "series.parquet")
         again = ("review", "--resume", str(self.out), *self.word)
         self.resumed = drivebay(*again, environment=self.environment)
-        self.kept[1] = digest(first)
+        self.kept[1] = digest(first / "series.parquet")
 
 
 def drivebay(
@@ -91,16 +91,6 @@ def drivebay(
         text=True,
         check=False,
     )
-
-
-def gone(pids: list[int]) -> bool:
-    """Whether these processes end, if only after their last I/O."""
-    deadline = time.monotonic() + 300
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def must_be_whole(out: Path, kind: str, size_bytes: int) -> Result:
@@ -201,7 +191,7 @@ def test_a_loop_device(ran: Ran) -> None:
 
 def must_have_gone_on(review: Review) -> None:
     """fio was running when the signal came, ended with drivebay, and the rest was run later."""
-    assert review.fios and review.fios_ended
+    assert review.fios
     assert review.resumed is not None and review.resumed.returncode == 0, review.resumed
     assert LAST in review.resumed.stdout
     assert f"{FIRST}  " in review.stderr

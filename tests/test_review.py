@@ -18,6 +18,7 @@ from fakes import CtrlC, FakeTarget, small_suite
 from hypothesis import given
 from hypothesis import strategies as st
 from test_results import content
+from waiting import wait_until
 
 from drivebay import results, review
 from drivebay.common import memory, provenance
@@ -432,11 +433,11 @@ def wait_for_work(child: subprocess.Popen[bytes], out: Path) -> None:
     """Until this child has written to the log: what comes before is Python's start."""
     log = out / "log.jsonl"
     before = log.stat().st_size if log.exists() else 0
-    deadline = time.monotonic() + 300
-    while child.poll() is None and time.monotonic() < deadline:
-        if log.exists() and log.stat().st_size > before:
-            return
-        time.sleep(0.002)
+
+    def has_begun() -> bool:
+        return log.exists() and log.stat().st_size > before
+
+    wait_until(lambda: has_begun() or child.poll() is not None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -93,12 +93,12 @@ def test_whoever_claims_first_prepares_and_the_others_wait_for_it() -> None:
     assert bay.states.claim(first) and bay.states.claim(first)
     assert not bay.states.claim(second) and bay.states.claim(spare)
     got: list[Any] = []
-    waiting = threading.Thread(target=lambda: got.append(bay.get(second)))
+    waiting = threading.Thread(target=lambda: got.append(bay.get(second)), daemon=True)
     waiting.start()
     bay.get(spare)
     assert waiting.is_alive() and bay.prepared == [SPARE]
     bay.get(first)
-    waiting.join(300)
+    waiting.join()
     assert got[0][0].state == first.id and bay.prepared == [SPARE, first.id]
 
 

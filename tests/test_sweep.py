@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,16 +204,18 @@ def test_parts_are_the_same_for_any_workers_and_a_killed_one_loses_only_its_run(
 ) -> None:
     """The first sweep is killed in the middle of a run; the second one runs in this process."""
     made = a_plan()
-    killed: list[float] = []
+    killed: list[tuple[str, int]] = []
 
     def kill() -> None:
-        """Once, and again after a while if the run had just ended when its worker died."""
-        busy = {one.address for one in workers.scheduler.workers.values() if one.processing}
-        again = killed and time.monotonic() - killed[-1] < 5
-        if not busy or not sink.over or sink.warnings or again:
+        """Once, and again after another run if the first had just ended when its worker died."""
+        there = workers.scheduler.workers.values()
+        busy = {one.address for one in there if one.processing}
+        address, ended = killed[-1] if killed else ("", 0)
+        too_soon = address in {one.address for one in there} or len(sink.over) <= ended
+        if not busy or too_soon or sink.warnings:
             return
         nanny = next(one for one in workers.workers.values() if one.worker_address in busy)
-        killed.append(time.monotonic())
+        killed.append((nanny.worker_address, len(sink.over)))
         os.kill(nanny.pid, signal.SIGKILL)
 
     over = threading.Event()

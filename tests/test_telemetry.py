@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from drivebay.common.errors import DrivebayError
 from drivebay.targets.safety import in_use
@@ -57,9 +58,7 @@ def stat(*, busy: int, idle: int, interrupts: int) -> str:
 def test_every_source_is_read_and_what_is_absent_is_named(machine: Path) -> None:
     with Telemetry("sda", power="ina226") as telemetry:
         put(machine / "stat", stat(busy=175, idle=125, interrupts=4000))
-        deadline = time.monotonic() + 300
-        while not telemetry.samples and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: telemetry.samples)
     _, values = telemetry.samples[0]
     assert values["drive.temperature_c"] == 41.0
     assert values["host.cpu_temperature_c"] == 63.0
@@ -159,9 +158,7 @@ def test_a_host_that_is_held_up_counts_the_seconds_missed(machine: Path) -> None
 
     telemetry._sensors = [Sensor("slow", slow, lambda: None)]
     with telemetry:
-        deadline = time.monotonic() + 300
-        while len(telemetry.samples) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: len(telemetry.samples) >= 2)
     assert telemetry.missed_s >= 1
 
 

@@ -9,14 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from waiting import wait_until
+
 PROGRAM = (sys.executable, "-c", "from drivebay.cli import main; main()")
-START_S = 300
-END_S = 300
 
 
 def missing(*programs: str) -> str:
@@ -37,7 +36,6 @@ class Served:
     def say(self, line: str) -> dict[str, Any]:
         """One command to the control socket, and its answer."""
         with socket.socket(socket.AF_UNIX) as talk:
-            talk.settimeout(START_S)
             talk.connect(str(self.control))
             talk.sendall(f"{line}\n".encode())
             answer: dict[str, Any] = json.loads(talk.makefile().readline())
@@ -46,7 +44,7 @@ class Served:
     def end(self) -> dict[str, Any]:
         """Stops it; its last figures."""
         self.process.send_signal(signal.SIGTERM)
-        out, err = self.process.communicate(timeout=END_S)
+        out, err = self.process.communicate()
         assert self.process.returncode == 0, err
         figures: dict[str, Any] = json.loads(out)
         return figures
@@ -65,10 +63,8 @@ def served(folder: Path, *options: str, drive: str = "sm951-ahci-512") -> Iterat
     )
     one = Served(folder, process)
     try:
-        end = time.monotonic() + START_S
-        while not one.control.exists():
-            assert process.poll() is None and time.monotonic() < end, process.communicate()
-            time.sleep(0.02)
+        wait_until(lambda: one.control.exists() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
         yield one
     finally:
         if process.poll() is None:

@@ -25,7 +25,6 @@ PACKAGE = HERE.parent.parent / "python" / "drivebay"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "wipefs", "modinfo")
 MODULES = ("nvme",)
 PYTHON = Path("/usr/bin/python3")
-BOOT_S = 1100
 INIT = """\
 #!/bin/busybox sh
 export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
@@ -88,7 +87,6 @@ def boot(folder: Path, job: Job) -> list[dict[str, Any]]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=BOOT_S,
         check=False,
     )
     lines = [line[line.index("{") :] for line in done.stdout.splitlines() if "JOB {" in line]

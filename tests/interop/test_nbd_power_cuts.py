@@ -17,18 +17,17 @@ import random
 import sqlite3
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbd_server
 import pytest
+from waiting import wait_until
 
 CUTS = int(os.environ.get("DRIVEBAY_POWER_CUTS", "2"))
 # A cut right after a flush finds nothing to lose: so many more, at most, until one has.
 MORE_CUTS = 20
-WAIT_S = 300
 SCRATCH_BYTES = 4 << 20
 PROGRAMS = ("nbdfuse", "fusermount3", "losetup", "mkfs.ext4", "e2fsck", "mount", "umount")
 
@@ -48,7 +47,7 @@ pytestmark = pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")
 
 def _run(*command: str | Path, check: bool = True) -> str:
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=WAIT_S, check=False
+        [str(word) for word in command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 or not check, f"{command}: {done.stderr}"
     return done.stdout.strip()
@@ -64,10 +63,8 @@ def _disk(drive: nbd_server.Served, folder: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        end = time.monotonic() + WAIT_S
-        while not ready.exists():
-            assert fuse.poll() is None and time.monotonic() < end, "nbdfuse did not start"
-            time.sleep(0.01)
+        wait_until(lambda: ready.exists() or fuse.poll() is not None)
+        assert fuse.poll() is None, "nbdfuse did not start"
         device = _run("losetup", "--find", "--show", bytes_there / "drive")
         try:
             yield device
@@ -76,7 +73,7 @@ def _disk(drive: nbd_server.Served, folder: Path) -> Iterator[str]:
     finally:
         _run("fusermount3", "-u", "-z", bytes_there, check=False)
         fuse.terminate()
-        fuse.wait(WAIT_S)
+        fuse.wait()
         ready.unlink(missing_ok=True)
 
 

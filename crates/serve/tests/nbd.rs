@@ -5,9 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use crate::support::spec;
+use crate::support::{PATIENCE, spec};
 use drivebay_drive::Device;
 use drivebay_serve::nbd::{Connection, Export, Stream};
 use drivebay_serve::{
@@ -56,7 +55,7 @@ impl Served {
 
     fn client(&self) -> Client {
         let socket = UnixStream::connect(self.path()).expect("it listens");
-        socket.set_read_timeout(Some(Duration::from_secs(600))).expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
         Client::greet(socket)
     }
 

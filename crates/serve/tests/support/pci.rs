@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::PATIENCE;
 use drivebay_drive::Spec;
 use drivebay_serve::{Handle, Options, Pace, Server};
 use rustix::event::{EventfdFlags, eventfd};
@@ -23,8 +24,6 @@ const MEMORY_BYTES: u64 = 1 << 20;
 const CONFIG: u32 = 7;
 /// VFIO's flags for event file descriptors that trigger.
 const EVENTS: u32 = 1 << 2 | 1 << 5;
-/// A drive that does not answer fails its test instead of blocking it; a busy machine must not reach this.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 pub struct Machine {
     client: Client,
