@@ -7,7 +7,7 @@ use crate::input::{LINE_BYTES_MAX, LineError, Lines};
 use crate::request::{Op, Request};
 
 /// Lines or records taken by one call of [`Parse::pump`]: some ten milliseconds.
-pub(crate) const LINES_PER_CALL: usize = 1 << 16;
+const LINES_PER_CALL: usize = 1 << 16;
 /// Longest read or write.
 const TRANSFER_BYTES_MAX: u64 = u32::MAX as u64;
 /// Longest response, and the clock's start for recordings that stamp completions: 73 years.
@@ -114,6 +114,30 @@ pub(crate) trait Parse: Send {
     /// Gives what was held back for its completion.
     fn end(&mut self, _out: &mut Out<'_>) {}
 
+    /// Parses the next line; false at the end of the input.
+    #[inline]
+    fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        let mut out = Out { requests: into, skipped: &mut input.skipped };
+        match input.lines.next() {
+            Ok(Some([])) => {}
+            Ok(Some(line)) => {
+                if let Err(problem) = self.line(line, &mut out) {
+                    return Err(input.error_at("line", problem));
+                }
+            }
+            Ok(None) => {
+                self.end(&mut out);
+                return Ok(false);
+            }
+            Err(LineError::TooLong) => {
+                let what = format!("is longer than {LINE_BYTES_MAX} bytes");
+                return Err(input.error_at("line", Problem::new(what)));
+            }
+            Err(LineError::Io(error)) => return Err(input.read_error(error)),
+        }
+        Ok(true)
+    }
+
     /// Parses until `into` holds `len_max` requests, the input ends, or [`LINES_PER_CALL`] lines are read.
     /// A provided method, so that the loop over lines is compiled for each format without dynamic calls.
     fn pump(
@@ -124,26 +148,11 @@ pub(crate) trait Parse: Send {
     ) -> Result<(), TraceError> {
         for _ in 0..LINES_PER_CALL {
             if into.len() >= len_max {
-                return Ok(());
+                break;
             }
-            let mut out = Out { requests: into, skipped: &mut input.skipped };
-            match input.lines.next() {
-                Ok(Some([])) => {}
-                Ok(Some(line)) => {
-                    if let Err(problem) = self.line(line, &mut out) {
-                        return Err(input.error_at("line", problem));
-                    }
-                }
-                Ok(None) => {
-                    self.end(&mut out);
-                    input.ended = true;
-                    return Ok(());
-                }
-                Err(LineError::TooLong) => {
-                    let what = format!("is longer than {LINE_BYTES_MAX} bytes");
-                    return Err(input.error_at("line", Problem::new(what)));
-                }
-                Err(LineError::Io(error)) => return Err(input.read_error(error)),
+            if !self.next(input, into)? {
+                input.ended = true;
+                break;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::columns::{for_op, scsi_op};
-use super::parse::{Input, LINES_PER_CALL, Out, Parse};
+use super::parse::{Input, Out, Parse};
 use crate::error::{Problem, TraceError};
 use crate::request::Request;
 
@@ -43,34 +43,22 @@ impl Parse for VscsiRecords {
         Ok(false) // it has records, no lines
     }
 
-    fn pump(
-        &mut self,
-        input: &mut Input,
-        into: &mut Vec<Request>,
-        len_max: usize,
-    ) -> Result<(), TraceError> {
-        for _ in 0..LINES_PER_CALL {
-            if into.len() >= len_max {
-                return Ok(());
-            }
-            let read = input.lines.record::<RECORD_BYTES>();
-            let (record, len) = read.map_err(|error| input.read_error(error))?;
-            if len == 0 {
-                input.ended = true;
-                return Ok(());
-            }
-            let mut out = Out { requests: into, skipped: &mut input.skipped };
-            let parsed = if len < RECORD_BYTES {
-                Err(Problem::with_hint(
-                    format!("has {len} bytes; must be {RECORD_BYTES}"),
-                    "the file is cut short: copy it again",
-                ))
-            } else {
-                parse_record(&record, &mut out)
-            };
-            parsed.map_err(|problem| input.error_at("record", problem))?;
+    fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        let read = input.lines.record::<RECORD_BYTES>();
+        let (record, len) = read.map_err(|error| input.read_error(error))?;
+        if len == 0 {
+            return Ok(false);
         }
-        Ok(())
+        let mut out = Out { requests: into, skipped: &mut input.skipped };
+        let parsed = if len < RECORD_BYTES {
+            Err(Problem::with_hint(
+                format!("has {len} bytes; must be {RECORD_BYTES}"),
+                "the file is cut short: copy it again",
+            ))
+        } else {
+            parse_record(&record, &mut out)
+        };
+        parsed.map_err(|problem| input.error_at("record", problem)).map(|()| true)
     }
 }
 
