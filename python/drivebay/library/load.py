@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from drivebay import _core
 from drivebay.common.errors import UserError
-from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, Requests, TraceLoad
+from drivebay.definitions.suites import loads
 from drivebay.definitions.suites.parts import Data
 
 DURATION_S = 60.0
@@ -35,7 +35,7 @@ class _Load(Data):
             ) from None
 
 
-class Workload(_Load, Requests):
+class Workload(_Load, loads.Requests):
     """A closed loop: `queue_depth` requests are outstanding at all times.
 
     Attributes
@@ -71,10 +71,10 @@ class Workload(_Load, Requests):
     '70 % random reads, 4 KiB, QD 8, 1,000,000 I/Os'
     """
 
-    pattern: Literal["random", "sequential"] = "random"
-    read_percent: Annotated[int, Field(ge=0, le=100)] = 0
-    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)] = 4096
-    queue_depth: Annotated[int, Field(ge=1, le=1024)] = 32
+    pattern: loads.Pattern = "random"
+    read_percent: loads.ReadPercent = 0
+    block_bytes: loads.BlockBytes = 4096
+    queue_depth: loads.QueueDepth = 32
     span_bytes: Count | None = None
     span_start_bytes: Annotated[int, Field(ge=0, lt=2**63)] = 0
     duration_s: Annotated[float, Field(gt=0, le=1e7)] | None = None
@@ -126,7 +126,7 @@ class Workload(_Load, Requests):
         )
 
 
-class Trace(_Load, TraceLoad):
+class Trace(_Load, loads.TraceLoad):
     """A recorded or synthesized trace, issued again: an open loop.
 
     Attributes

@@ -18,6 +18,11 @@ from drivebay.definitions.suites.parts import Content, Data
 BLOCK_BYTES_MAX = 64 * 2**20
 QUEUE_DEPTH_MAX = 1024
 
+Pattern = Literal["random", "sequential"]
+ReadPercent = Annotated[int, Field(ge=0, le=100)]
+BlockBytes = Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
+QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+
 
 class Requests(Data):
     """A closed loop: `queue_depth` requests are outstanding at all times, in each of `queues`
@@ -32,12 +37,12 @@ class Requests(Data):
     uniform multiples of `block_bytes` up to it.
     """
 
-    pattern: Literal["random", "sequential"]
+    pattern: Pattern
     offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
     streams: Literal["each", "shared"] = "each"
-    read_percent: Annotated[int, Field(ge=0, le=100)]
-    block_bytes: Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
-    queue_depth: Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+    read_percent: ReadPercent
+    block_bytes: BlockBytes
+    queue_depth: QueueDepth
     queues: Annotated[int, Field(ge=1, le=128)] = 1
     block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
     content: Content = Content()
