@@ -43,8 +43,8 @@ from drivebay.report.charts.model import (
     View,
     lines_of,
     pane_spans,
+    rounded,
 )
-from drivebay.report.render_page import rounded
 
 Json = dict[str, Any]
 Floats = npt.NDArray[np.float64]

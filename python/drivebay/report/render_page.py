@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from drivebay.report.charts.model import (
     Axis,
@@ -24,6 +22,7 @@ from drivebay.report.charts.model import (
     Switch,
     lines_of,
     pane_spans,
+    rounded,
 )
 from drivebay.report.markup import Child, Html, chart_text, el
 from drivebay.report.runs import Entry
@@ -193,17 +192,6 @@ def plotly(chart: Chart) -> Json:
             out["views"][key]["show"] = [at in view.shown for at in range(len(chart.series))]
     if chart.table is not None:
         out["data"] = chart.table
-    return out
-
-
-def rounded(values: Iterable[float]) -> list[float | int | None]:
-    """Numbers for drawing: five significant digits (a thousandth of a pixel), None for unknown."""
-    out: list[float | int | None] = []
-    for value in np.asarray(values, dtype=float).tolist():
-        if not math.isfinite(value):
-            out.append(None)
-        else:
-            out.append(int(value) if value == int(value) else float(f"{value:.5g}"))
     return out
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from drivebay.report.runs import Run
 
@@ -268,6 +270,17 @@ def depth_axis(depths: Sequence[int]) -> Axis:
         (10 ** (low - room), 10 ** (high + room)),
         tuple((depth, str(depth)) for depth in ticks),
     )
+
+
+def rounded(values: Iterable[float]) -> list[float | int | None]:
+    """Numbers for drawing: five significant digits (a thousandth of a pixel), None for unknown."""
+    out: list[float | int | None] = []
+    for value in np.asarray(values, dtype=float).tolist():
+        if not math.isfinite(value):
+            out.append(None)
+        else:
+            out.append(int(value) if value == int(value) else float(f"{value:.5g}"))
+    return out
 
 
 def lines_of(words: str, width: int) -> list[str]:
