@@ -42,7 +42,7 @@ MIB = 2**20
 
 
 def short_tests(count: int, *, duration_s: float, fill_bytes: int) -> Suite:
-    """As many tests as asked for: each fills a stretch, then reads and writes at two depths."""
+    """As many tests as asked for: each fills a range, then reads and writes at two depths."""
     fill = Prepare(kind="fill", span_bytes=fill_bytes)
     span = {"duration_s": duration_s, "span_bytes": fill_bytes}
     tests = tuple(

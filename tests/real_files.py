@@ -49,7 +49,7 @@ def results(
         target.close()
 
 
-def data_stretches(path: Path) -> list[tuple[int, int]]:
+def data_extents(path: Path) -> list[tuple[int, int]]:
     """Where the file has data, as (begin, end)."""
     found: list[tuple[int, int]] = []
     with path.open("rb") as file:

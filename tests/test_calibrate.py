@@ -290,7 +290,7 @@ def test_a_parameter_that_cannot_be_fitted(words: list[str], message: str, hint:
         ({"hold_out": ["reads", "writes", "mixed"]}, "no figure to fit to", ""),
         ({"parameters": ["thermal.network.module_j_per_k"]}, "no figure depends on", "--only"),
         ({"data": "S9999"}, "no such row", "S058"),
-        ({"data": "S048"}, "no measured figure nor a ratio", "bootable|yes"),
+        ({"data": "S048"}, "neither a measured figure nor a ratio", "bootable|yes"),
         ({"data": "nowhere"}, "neither a result folder nor published rows", "drivebay review"),
         ({"base": "sm951-ahci-512"}, "has 7,475,200,000 bytes", "capacity_sectors = 14600000"),
         ({"evaluations": -1}, "--evaluations: -1 is not allowed", ""),

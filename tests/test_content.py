@@ -89,7 +89,7 @@ def test_a_wrong_content_size_or_end_is_named(tmp_path: Path, line: str, says: s
 
 def test_fio_writes_what_the_content_says(file: Path) -> None:
     """Zeros are zeros; of partly compressible data zlib leaves that much less of every 4 KiB."""
-    stretches = [("zero", 0), ("half", 1), ("random", 2)]
+    extents = [("zero", 0), ("half", 1), ("random", 2)]
     contents = {"zero": 100, "half": 50, "random": 0}
     phases = [
         (
@@ -104,12 +104,12 @@ def test_fio_writes_what_the_content_says(file: Path) -> None:
                 content=Content(compressible_percent=contents[name]),
             ),
         )
-        for name, place in stretches
+        for name, place in extents
     ]
     results(file, a_test(*phases))
     left = {}
     with file.open("rb") as written:
-        for name, place in stretches:
+        for name, place in extents:
             written.seek(file.stat().st_size // 4 * place)
             data = written.read(4 * MIB)
             assert data.count(0) < len(data) or name == "zero"

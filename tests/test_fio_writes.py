@@ -18,7 +18,7 @@ from real_files import (
     GIB,
     MIB,
     a_test,
-    data_stretches,
+    data_extents,
     file,
     keep_the_disk_free,
     load,
@@ -91,7 +91,7 @@ def test_nothing_outside_the_span_is_written_and_the_size_stays(tmp_path: Path) 
     def kept() -> list[tuple[int, bytes]]:
         found = []
         with path.open("rb") as file:
-            for begin, end in data_stretches(path):
+            for begin, end in data_extents(path):
                 for low, high in outside:
                     a, b = max(begin, low), min(end, high)
                     if a < b:
@@ -111,7 +111,7 @@ def test_nothing_outside_the_span_is_written_and_the_size_stays(tmp_path: Path) 
     results(path, test, destroy_data="odd.img")
     assert path.stat().st_size == GIB + 300_077
     assert kept() == before
-    written = [min(b, 768 * MIB) - max(a, 512 * MIB) for a, b in data_stretches(path)]
+    written = [min(b, 768 * MIB) - max(a, 512 * MIB) for a, b in data_extents(path)]
     assert sum(max(0, size) for size in written) == 256 * MIB, "and the span to its last byte"
     assert sorted(os.listdir(tmp_path)) == ["neighbour", "odd.img"]
     assert neighbour.read_bytes() == b"mine"
@@ -122,7 +122,7 @@ def test_random_writes_cover_their_span_evenly(file: Path) -> None:
     span = {"span_start_percent": 25.0, "span_percent": 50.0, "span_bytes": 64 * MIB}
     writes = enough(file, load(**span)).writes
     eighths = [0] * 8
-    for low, high in data_stretches(file):
+    for low, high in data_extents(file):
         assert begin <= low < high <= begin + 64 * MIB
         for page in range((low - begin) // 4096, (high - begin) // 4096):
             eighths[page * 8 // pages] += 1
@@ -183,7 +183,7 @@ def test_the_seed_decides_the_addresses(file: Path) -> None:
             check=True,
             capture_output=True,
         )
-        places.append(data_stretches(file))
+        places.append(data_extents(file))
     assert places[0] == places[1] != places[2]
 
 
@@ -201,7 +201,7 @@ def test_the_purge_makes_holes_and_sees_that_it_did(file: Path) -> None:
         progress=Progress(),
     )
     target.close()
-    assert data_stretches(file) == []
+    assert data_extents(file) == []
     assert file.stat().st_size == GIB
     (record,) = json.loads(result.artefacts["prepare.json"])
     assert record["supported"] is True

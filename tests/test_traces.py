@@ -233,7 +233,7 @@ MISTAKES = [
     (["info", "t.csv", "--png", "."], r"--png: \. is a directory"),
     (["info", "t.csv", "--png", "no/p.png"], "--png: the folder no does not exist"),
     (["convert", "t.csv"], "missing argument 'OUT'"),
-    (["convert", "t.csv", "o"], "what to write into o is not clear from its name"),
+    (["convert", "t.csv", "o"], "the name of o does not say in which format to write it"),
     (["convert", "t.csv", "o", "--to", "xml"], "--to: 'xml' is unknown; must be iolog, csv"),
     (["convert", "t.csv", "t.csv"], r"OUT: t\.csv exists already"),
     (["convert", "t.csv", "/dev/null", "--to", "csv", "--force"], "/dev/null is no regular file"),

@@ -23,7 +23,7 @@ from drivebay.targets.fio import trim
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import erase, purge, target_device
 from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission
-from drivebay.targets.trim_verdict import STRETCH_BYTES, Claims, Validation
+from drivebay.targets.trim_verdict import EXTENT_BYTES, Claims, Validation
 from drivebay.targets.virtual.target import VirtualTarget
 
 SIZE = 64 * 2**20
@@ -51,9 +51,9 @@ def test_a_loop_whose_backing_file_can_have_holes(tmp_path: Path) -> None:
     assert found.claims == Claims(True, "zeros", True, "loop driver")
     assert (found.verdict, found.reads_after, found.deterministic) == ("works", "zeros", True)
     assert found.neighbours_intact and found.as_claimed
-    assert found.blocks == 3 * STRETCH_BYTES // 2 // 4096
+    assert found.blocks == 3 * EXTENT_BYTES // 2 // 4096
     kept = backing.stat().st_blocks * 512
-    assert kept < 3 * STRETCH_BYTES // 2 + 2**20, "the loop has given the space back"
+    assert kept < 3 * EXTENT_BYTES // 2 + 2**20, "the loop has given the space back"
 
 
 @needs_root
@@ -81,7 +81,7 @@ def test_a_file(tmp_path: Path) -> None:
 
 
 def liar(keeps: int) -> object:
-    """A discard that says it is done and forgets only what lies after `keeps` of each stretch."""
+    """A discard that says it is done and forgets only what lies after `keeps` of each extent."""
 
     def discards(fd: int, kind: str, start: int, length: int) -> None:
         for place in range(start + keeps, start + length, 4096):
@@ -92,7 +92,7 @@ def liar(keeps: int) -> object:
 
 @pytest.mark.parametrize(
     ("keeps", "verdict", "reads_after"),
-    [(STRETCH_BYTES // 2, "does nothing", "old data"), (2**20, "works in part", "mixed")],
+    [(EXTENT_BYTES // 2, "does nothing", "old data"), (2**20, "works in part", "mixed")],
 )
 def test_a_discard_that_lies(
     tmp_path: Path, keeps: int, verdict: str, reads_after: str, monkeypatch: pytest.MonkeyPatch
@@ -100,7 +100,7 @@ def test_a_discard_that_lies(
     monkeypatch.setattr(purge, "_discard", liar(keeps))
     found = validated(str(sparse(tmp_path / "disk.img", SIZE)))
     assert (found.verdict, found.reads_after, found.as_claimed) == (verdict, reads_after, False)
-    assert found.old_blocks == 3 * min(keeps, STRETCH_BYTES // 2) // 4096
+    assert found.old_blocks == 3 * min(keeps, EXTENT_BYTES // 2) // 4096
 
 
 def test_reads_that_change_and_a_discard_that_takes_too_much(

@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
             2 => machine.power_cut(),
             3 => machine.reset(),
             4 => machine.start(),
-            5 | 6 => machine.turn(),
+            5 | 6 => machine.iterate(),
             kind => {
                 let slot = u64::from(step[1] & 31);
                 let command = Command {
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     for _ in 0..TURNS {
-        machine.turn();
+        machine.iterate();
     }
     assert_eq!(machine.outstanding(), 0);
     machine.serves_the_next_guest();

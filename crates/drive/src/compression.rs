@@ -5,7 +5,7 @@
 //! the flash and on the channel, for reads as well; the link carries all of it, and the cores work as
 //! for any other page. Pages take 4 KiB addresses of flash, so of pages that shrink to a third every
 //! third takes an address, and the two before it are packed with it: they are mapped, but nothing is
-//! programmed, collected or kept valid for them. On average that is what a map of variable sizes holds,
+//! programmed, copied or kept valid for them. On average that is what a map of variable sizes holds,
 //! programs and copies, write amplification below 1 and the spare space gained included.
 //!
 //! Not modelled: the fragments of a map of variable sizes (it would be a little slower); reads by a run

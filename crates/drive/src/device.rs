@@ -53,9 +53,9 @@ pub struct Counters {
     pub commands: u64,
     /// 4 KiB pages the host wrote.
     pub host_pages: u64,
-    /// 4 KiB pages programmed: for the host, for collection, for the map, and as padding.
+    /// 4 KiB pages programmed: for the host, for garbage collection, for the map, and as padding.
     pub placed_pages: u64,
-    /// 4 KiB pages copied by collection and by folding.
+    /// 4 KiB pages copied by garbage collection and by folding.
     pub copied_pages: u64,
     /// 4 KiB pages placed in the SLC cache.
     pub slc_pages: u64,
@@ -134,7 +134,7 @@ impl Device {
         })
     }
 
-    /// The profile.
+    /// The profile that the drive was made from.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -199,7 +199,7 @@ impl Device {
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         if self.gc.works_when_idle() {
-            // Temperature follows what is collected meanwhile, step by step.
+            // Temperature follows idle garbage collection, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
                 self.work_until(step);

@@ -2,7 +2,7 @@
 //!
 //! Writes take an address at a frontier and a place in the write buffer; when all planes of a die are full,
 //! the die's program joins the deferred program queue. Erases run one superblock ahead: what took the place
-//! of a collected superblock's pages may still be in the write buffer, and a power cut would lose both, so a
+//! of a victim's pages may still be in the write buffer, and a power cut would lose both, so a
 //! superblock is erased only once all that was placed before it was given back is safe. If none was free
 //! then, it is erased when it is opened. Real firmware orders erases behind its journal for the same reason.
 //! Errors and wear are decided in `reliability.rs` and carried out here.
@@ -27,7 +27,7 @@ use crate::write_buffer::WriteBuffer;
 /// Waits of a read of flash: for the die, in the array, for and on the channel.
 pub type ReadParts = [Nanos; 3];
 
-/// No wait.
+/// The waits of a read that waits for nothing.
 pub const NO_WAIT: ReadParts = [Nanos::ZERO; 3];
 
 /// A read of consecutive pages out of one flash page.
@@ -63,7 +63,7 @@ pub struct Flash {
     now: Nanos,
     /// Nothing earlier is asked of a die.
     dies_floor: Nanos,
-    /// Worn out.
+    /// The flash is worn out: every write is refused.
     read_only: bool,
     /// The present command met data that could not be read.
     media_error: bool,
@@ -750,7 +750,7 @@ impl Flash {
         });
         let free = self.ftl.free_pages();
         let lost_pages = self.ftl.lose(&lost);
-        // Rows that were begun are not gone on with: collection makes up for them as for padding.
+        // The rest of a begun row stays unused: garbage collection makes up for it as for padding.
         self.padding += free.saturating_sub(self.ftl.free_pages());
         for stream in 0..STREAMS {
             self.buffers[stream].restart(self.ftl.next_page(stream));

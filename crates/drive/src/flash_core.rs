@@ -3,7 +3,7 @@
 //! Source of the split: SM951's controller has three ARM cores, one for the host and two for the flash
 //! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the two flash
 //! cores together; a command passes each in order. Garbage collection runs on the flash core, so commands
-//! wait behind it; how much of a wait is collection's is remembered per command.
+//! wait behind it; how much of a wait is garbage collection's is remembered per command.
 
 use drivebay_units::Nanos;
 
@@ -21,14 +21,14 @@ struct Share {
 
 persist!(Share: end, collected);
 
-/// The flash core's timeline, with collection's share in it.
+/// The flash core's timeline, with garbage collection's share in it.
 #[repr(C)]
 pub struct FlashCore {
     fifo: Fifo,
     /// Nanoseconds given to anything so far. Between two fields that were just stored and are copied
     /// together: one wide load of both would wait until the stores have left the processor.
     busy: u64,
-    /// Nanoseconds given to collection so far.
+    /// Nanoseconds given to garbage collection so far.
     collected: u64,
     shares: Box<[Share; REMEMBERED]>,
     head: usize,
@@ -44,7 +44,7 @@ pub struct Pass {
     pub end: Nanos,
     /// Part of the wait that other host commands caused.
     pub queued: Nanos,
-    /// Part of the wait that collection caused.
+    /// Part of the wait that garbage collection caused.
     pub gc: Nanos,
 }
 
@@ -75,7 +75,7 @@ impl FlashCore {
         while self.tail != self.head && self.shares[self.tail & (REMEMBERED - 1)].end <= from {
             self.tail += 1;
         }
-        // Collection reserved in commands that end after `from`, the first of them included.
+        // Time of garbage collection reserved in commands that end after `from`, the first of them included.
         let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].collected;
         let (begin, end) = self.fifo.reserve(from, len);
         self.busy += len.0;
@@ -84,7 +84,7 @@ impl FlashCore {
         Pass { end, queued: wait.since(gc), gc }
     }
 
-    /// Gives `len` to collection, right behind what was served last.
+    /// Gives `len` to garbage collection, right behind what was served last.
     #[inline]
     pub fn collect(&mut self, len: Nanos) {
         self.fifo.reserve(Nanos::ZERO, len);
@@ -92,14 +92,14 @@ impl FlashCore {
         self.busy += len.0;
     }
 
-    /// Gives `len` to collection, not before `from`.
+    /// Gives `len` to garbage collection, not before `from`.
     pub fn collect_from(&mut self, from: Nanos, len: Nanos) {
         self.fifo.reserve(from, len);
         self.collected += len.0;
         self.busy += len.0;
     }
 
-    /// Closes the books of the command served last, its collection included.
+    /// Closes the books of the command served last, its garbage collection included.
     #[inline]
     pub fn close_command(&mut self) {
         if self.head - self.tail == REMEMBERED - 1 {

@@ -11,7 +11,7 @@ use crate::stage::Stages;
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Read.
+    /// Read; done when the host has the data.
     Read,
     /// Write; done when the data is in the write buffer.
     Write,
@@ -84,7 +84,7 @@ pub struct NextCommand {
 pub struct Completion {
     /// The host's tag of the request.
     pub tag: u32,
-    /// The request.
+    /// The request that was completed.
     pub io: Io,
     /// When it was submitted.
     pub submitted: Nanos,
@@ -109,7 +109,7 @@ pub enum DeviceError {
         op: Op,
         /// First sector.
         lba: u64,
-        /// Count.
+        /// Number of sectors.
         sectors: u32,
         /// The drive's sectors.
         capacity: u64,
@@ -121,7 +121,7 @@ pub enum DeviceError {
     TooLong {
         /// What was asked.
         op: Op,
-        /// Count.
+        /// Number of sectors.
         sectors: u32,
     },
     /// Too many blocks have failed.

@@ -11,7 +11,7 @@ use crate::persist::{StateError, persist};
 use crate::spec::{LinkSpec, SataFrames, Spec, transfer};
 use crate::timeline::{Calendar, Fifo};
 
-/// The link.
+/// Books the transfers of a PCIe or SATA link.
 pub struct Link {
     spec: LinkSpec,
     down: Fifo,

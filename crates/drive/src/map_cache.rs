@@ -6,8 +6,8 @@
 //! known): what leaves the controller goes to the host's memory, what leaves that goes to flash.
 //! Model: a command waits until all translation pages that it needs are there, writes too. One that was
 //! never written is not looked for. Translation pages evicted dirty are written 4 KiB each.
-//! Not modelled: journals and other compressions of the map (real drives write less), collection of the
-//! translation pages themselves (their write amplification is 1) and the space they take (0.1 %);
+//! Not modelled: journals and other compressions of the map (real drives write less), garbage
+//! collection of the translation pages themselves (their write amplification is 1) and the space they take (0.1 %);
 //! writing all back at a flush or a power loss; the link's load by look-ups in the host's memory.
 
 use drivebay_units::Nanos;
@@ -18,7 +18,7 @@ use crate::spec::{Geometry, MapCacheSpec};
 /// What has been counted of the map's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapTraffic {
-    /// Translation pages that commands and collection needed.
+    /// Translation pages that commands and garbage collection needed.
     pub look_ups: u64,
     /// Found in the controller.
     pub sram_hits: u64,

@@ -6,7 +6,8 @@
 //! Where the profile has checkpoints, the whole map is written each time that so much journal has been.
 //! All take the flash core's time, and commands wait behind them.
 //! Sources: journal, summaries and checkpoints as in NAND file systems and open firmware (OpenSSD); what they
-//! cost is the profile's. Not modelled: the journal's blocks are erased and collected. Effect: a little too fast.
+//! cost is the profile's.
+//! Not modelled: garbage collection of the journal's blocks. Effect: a little too fast.
 
 use std::ops::Range;
 

@@ -29,7 +29,7 @@ impl Table {
         Ok(Table { map, len })
     }
 
-    /// All entries.
+    /// All entries, unset ones as zeros.
     #[inline(always)]
     pub fn get(&self) -> &[u32] {
         // SAFETY: the mapping is page-aligned, holds at least `len` u32, every bit pattern is a u32.

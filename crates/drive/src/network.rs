@@ -18,7 +18,7 @@ pub struct Network {
     ambient_c: f64,
     /// G^-1: kelvin per watt.
     rise: Matrix,
-    /// E.
+    /// exp(-rate x step): what is left of the nodes' distances from their steady state after one step.
     keep: Matrix,
 }
 

@@ -36,11 +36,11 @@ const HOUR: Nanos = Nanos::secs(3600);
 /// What has been counted of errors and wear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reliability {
-    /// Reads of flash that needed a retry, collection's included.
+    /// Reads of flash that needed a retry, garbage collection's included.
     pub retried_reads: u64,
-    /// Retries.
+    /// Retries of all these reads together.
     pub retries: u64,
-    /// Reads that failed after the last retry, collection's included.
+    /// Reads that failed after the last retry, garbage collection's included.
     pub media_errors: u64,
     /// Superblocks moved because they had been read too often.
     pub refreshes: u64,

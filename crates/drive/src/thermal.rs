@@ -151,7 +151,7 @@ impl Thermal {
         }
     }
 
-    /// The surroundings have another temperature from the next step on.
+    /// The environment has another temperature from the next step on.
     pub fn set_ambient_c(&mut self, ambient_c: f64) {
         self.network.set_ambient_c(ambient_c);
     }

@@ -8,7 +8,7 @@ use crate::superblock::{State, Superblock};
 
 /// A rule that chooses the superblock to collect next, written outside this crate.
 ///
-/// It is asked once per superblock collected. It keeps nothing between two questions: all it may go by is
+/// It is asked once per victim. It keeps nothing between two questions: all it may go by is
 /// in the [`Choice`], and that is part of the drive's state. So copies and saved states go on bit for bit
 /// the same, and a drive with a rule of yours is as repeatable as any other. `examples/policy` has two.
 pub trait VictimPolicy: Debug + Send + Sync {
@@ -27,10 +27,10 @@ pub struct Choice<'a> {
     pub(crate) sealed: u64,
 }
 
-/// A superblock that can be collected with some gain.
+/// A superblock whose garbage collection gains space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number.
+    /// Number of the superblock.
     pub index: u32,
     /// 4 KiB pages that must be copied before it can be erased; fewer than [`Choice::pages`].
     pub valid: u32,
@@ -41,7 +41,7 @@ pub struct Candidate {
 }
 
 impl<'a> Choice<'a> {
-    /// All superblocks that can be collected with some gain, in the order of their numbers.
+    /// All superblocks whose garbage collection gains space, in the order of their numbers.
     pub fn candidates(&self) -> impl Iterator<Item = Candidate> + Clone + use<'a> {
         let (pages, sealed) = (self.pages, self.sealed);
         let all = (0u32..).zip(self.blocks.iter().zip(self.valid));

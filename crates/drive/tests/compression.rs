@@ -1,8 +1,8 @@
 //! Data that is compressed before it is stored, against what can be computed by hand.
 //!
-//! With data that shrinks to a share r of its size, n pages of user capacity hold r n slots' worth, and
-//! every page written takes r of a slot: write amplification is r A(alpha / r), A being the closed form
-//! of `formula.rs` for slots over user pages alpha.
+//! With data that shrinks to a share r of its size, n pages of user capacity fill r n pages of flash, and
+//! every page written takes r of a page: write amplification is r A(alpha / r), A being the closed form
+//! of `formula.rs` for pages of flash over user pages alpha.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Stage};
@@ -20,7 +20,7 @@ fn fifo_formula(alpha: f64) -> f64 {
 }
 
 /// Write amplification of uniform random writes of data that can be compressed by `percent`, on flash
-/// of `alpha` slots per user page, collected oldest first.
+/// of `alpha` pages per user page, the oldest superblock reclaimed first.
 fn amplification(alpha: f64, percent: u32) -> f64 {
     let (blocks, pages) = (1_500, 64);
     let user = (f64::from(blocks * pages) / alpha).round() as u32;
@@ -59,7 +59,7 @@ fn spare_space_and_amplification_are_those_of_the_reduced_data() {
     assert!(amplification(1.15, 75) < 0.3, "below one");
 }
 
-/// What is written in sequence takes exactly its share of slots, whatever is written how.
+/// What is written in sequence takes exactly its share of pages, whatever is written how.
 #[test]
 fn sequential_data_takes_its_share_of_flash() {
     let profile = Profile::sm951().one_die(40, 128, 3_000).timeless();

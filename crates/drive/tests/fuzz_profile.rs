@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use toml::Value;
 
 /// Drives with bigger maps are checked, but not run.
-const SLOTS_MAX: u64 = 8 << 20;
+const PAGES_MAX: u64 = 8 << 20;
 /// Likewise big buffers.
 const BUFFER_PAGES_MAX: u32 = 1 << 16;
 
@@ -274,8 +274,8 @@ proptest! {
             }
         };
         let g = &spec.geometry;
-        let slots = u64::from(g.superblocks) * u64::from(g.superblock_pages);
-        if slots <= SLOTS_MAX && spec.buffer_pages <= BUFFER_PAGES_MAX {
+        let pages = u64::from(g.superblocks) * u64::from(g.superblock_pages);
+        if pages <= PAGES_MAX && spec.buffer_pages <= BUFFER_PAGES_MAX {
             serve(Device::new(spec, seed).expect("memory for a small drive"), seed)?;
         }
     }

@@ -1,4 +1,4 @@
-//! Collection in idle time: free space comes back while nothing is asked, and the next burst is fast.
+//! Garbage collection in idle time: free space comes back while nothing is asked, and the next burst is fast.
 
 use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Device, Op, Spec, Stage};
@@ -6,7 +6,7 @@ use drivebay_units::{Nanos, Rng};
 
 const USER: u64 = 14_000;
 
-/// Four dies, collection in slots, 16 MB of spare flash.
+/// Four dies, garbage collection behind writes, 16 MB of spare flash.
 fn profile() -> Profile {
     Profile::sm951()
         .cool()
@@ -25,7 +25,7 @@ fn with_idle(after_ms: f64, free_mb: f64) -> Profile {
     profile().with("gc.idle.after_ms", after_ms).with("gc.idle.free_mb", free_mb)
 }
 
-/// Filled, and written at random until collection keeps up.
+/// Filled, and written at random until garbage collection keeps up.
 fn worn(profile: &Profile) -> Device {
     let mut device = profile.device();
     let mut rng = Rng::new(3).fork("wear");
@@ -35,7 +35,7 @@ fn worn(profile: &Profile) -> Device {
     device
 }
 
-fn slots(mb: f64) -> u64 {
+fn pages(mb: f64) -> u64 {
     (mb * 1e6 / 4096.0).round() as u64
 }
 
@@ -43,12 +43,12 @@ fn slots(mb: f64) -> u64 {
 fn a_rest_brings_free_space_back() {
     let mut idle = worn(&with_idle(10.0, 12.0));
     let before = idle.ftl().free_pages();
-    assert!(before < slots(12.0), "worn: {before}");
+    assert!(before < pages(12.0), "worn: {before}");
     // Not long enough to begin.
     idle.idle_until(idle.now().after(Nanos::millis(9)));
     assert_eq!(idle.ftl().free_pages(), before);
     idle.idle_until(idle.now().after(Nanos::secs(5)));
-    assert!(idle.ftl().free_pages() >= slots(12.0));
+    assert!(idle.ftl().free_pages() >= pages(12.0));
     let copied = idle.counters().copied_pages;
     idle.idle_until(idle.now().after(Nanos::secs(5)));
     assert_eq!(idle.counters().copied_pages, copied, "enough is enough");
@@ -98,7 +98,7 @@ fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
     let spec: Spec = profile().spec();
     let (rested, tired) = (burst(worn(&with_idle(10.0, 15.0))), burst(worn(&profile())));
     assert!(tired < 100, "a worn drive collects behind its writes: {tired}");
-    let expected = slots(15.0) - spec.pacing.start_free;
+    let expected = pages(15.0) - spec.pacing.start_free;
     assert!(rested >= expected && rested < expected + 600, "{rested} of {expected}");
 }
 

@@ -171,7 +171,7 @@ impl Naive {
 }
 
 /// How much the split gains depends on how far apart the temperatures are: the threshold lies near the
-/// lifespan of a superblock, and collection's own stream keeps much of the cold data apart already.
+/// lifespan of a superblock, and garbage collection's own stream keeps much of the cold data apart already.
 #[test]
 fn two_temperatures_apart_cost_fewer_copies() {
     for (policy, hot, share, most) in

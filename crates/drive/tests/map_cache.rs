@@ -110,7 +110,7 @@ fn uniform_writes_write_the_map_by_the_share_of_misses() {
         let after = device.counters();
         let misses = 1.0 - f64::from(sram_kib) / 4.0 / MAP_PAGES;
         assert_binomial(got.write_backs, 20_000, misses);
-        assert_eq!(after.copied_pages, before.copied_pages, "no collection yet");
+        assert_eq!(after.copied_pages, before.copied_pages, "no garbage collection yet");
         let written = after.map.write_backs - before.map.write_backs;
         let placed = after.placed_pages - before.placed_pages;
         assert_eq!(placed, after.host_pages - before.host_pages + written);
@@ -138,7 +138,7 @@ fn a_map_that_is_nowhere_or_wholly_cached_costs_nothing() {
     assert_eq!(whole.counters().map.loads, 0);
 }
 
-/// Random writes with collection on a small cache: all pages stay mapped, stages add up, and the
+/// Random writes with garbage collection on a small cache: all pages stay mapped, stages add up, and the
 /// collector's own look-ups are counted.
 #[test]
 fn collection_looks_up_and_changes_the_map_as_well() {

@@ -12,7 +12,7 @@ const ENTRIES: u64 = 512;
 /// Programs for a map of 4 bytes per page.
 const MAP_PROGRAMS: u64 = (USER * 4).div_ceil(4096);
 
-/// One die with 4 KiB programs, no collection within the test, checkpoints after so much journal.
+/// One die with 4 KiB programs, no garbage collection within the test, checkpoints after so much journal.
 fn device(checkpoint_mb: Option<f64>) -> Device {
     let profile = Profile::sm951()
         .one_die(2048, 64, USER as u32)

@@ -2,22 +2,22 @@
 //!
 //! Both get the same profile and the same requests in a closed loop. The simulation has a queue of
 //! events; links, channels and cores that serve in order of arrival; dies on which reads suspend
-//! programs; a write buffer, collection behind writes and a map of dictionaries. It shares the `Spec`, the control loop's
-//! numbers and the times of places with the model, nothing else. Random drives and loads from fixed seeds.
+//! programs; a write buffer, garbage collection behind writes and a map of dictionaries. It shares the
+//! `Spec`, the control loop's numbers and the times of places with the model, nothing else. Random drives and loads from fixed seeds.
 //!
 //! The aim is 1 % in the mean and 2 % at the 99th percentile; 101 of the 112 cases meet both. Where the
 //! timelines miss it, the test has a bound of its own, and this is how far they are off:
 //! - Reads: means within 0.1 %; 99th percentile within 2 % in 14 of 16 cases, else up to 8 % too low. A
 //!   saturated link or channel serves in the order of asking, not of arrival.
-//! - Random writes during collection: means within 1.0 %, 99th percentile within 2 % but for one of 3.6 %.
-//! - Mixed requests of all sizes during collection: means within 1.4 %, 99th percentile within 6 %. A read
+//! - Random writes during garbage collection: means within 1.0 %, 99th percentile within 2 % but for one of 3.6 %.
+//! - Mixed requests of all sizes during garbage collection: means within 1.4 %, 99th percentile within 6 %. A read
 //!   asked later moves the end of a program that a write was already told of.
 //! - A half-duplex controller: means within 1.0 %, 99th percentile within 2 % but for one of 4.6 %.
 //! - Sequential writes: within 0.2 %.
 //!
 //! Outside, with what was seen there before dies were asked in time order (not measured again since):
-//! - Collection while the dies, not the cores, are the bottleneck, and collection in the foreground.
-//! - The first requests after collection begins or before it ends (fresh drives under random writes,
+//! - Garbage collection while the dies, not the cores, are the bottleneck, and garbage collection in the foreground.
+//! - The first requests after garbage collection begins or before it ends (fresh drives under random writes,
 //!   worn ones under reads only): p99 up to 20 % off, means mostly within 2 %, at worst 5 %.
 //! - A slow link (PCIe 2, two lanes) that reads saturate: means exact, p99 up to 24 % too low.
 //! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 % off. On a
@@ -59,7 +59,7 @@ struct Kind {
     /// Sizes of requests in pages.
     blocks: [u64; 6],
     sequential: bool,
-    /// Whether collection is at work.
+    /// Whether garbage collection is at work.
     worn: bool,
     /// Whether reads and writes are served in turns.
     half_duplex: bool,
@@ -130,7 +130,7 @@ impl Case {
     }
 }
 
-/// Interface, link, cores and collection.
+/// Interface, link, cores and garbage collection.
 fn firmware(profile: Profile, draw: &mut Draw, ahci: bool) -> Profile {
     let driver = if ahci { "host.ahci" } else { "host.nvme" };
     profile
@@ -199,11 +199,11 @@ fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Pro
     let planes = draw.one_of("planes", [1, 2]);
     let row = channels * dies * planes * page_kib;
     let pages = 16_384 / row;
-    let slots = pages * row / 4;
+    let superblock_pages = pages * row / 4;
     let blocks = draw.between("blocks", 24, 40);
     let spare = draw.between("spare_superblocks", 9, 13);
     let rows = draw.between("buffer_rows", 3, 8).max((2 * outstanding).div_ceil(row / 4));
-    let mb = |slots: u64| slots as f64 * 4096.0 / 1e6;
+    let mb = |pages: u64| pages as f64 * 4096.0 / 1e6;
     profile
         .set("nand.channels", channels as i64)
         .set("nand.dies_per_channel", dies as i64)
@@ -220,9 +220,9 @@ fn flash(profile: Profile, draw: &mut Draw, kind: Kind, outstanding: u64) -> Pro
         .set("nand.cache_program", true)
         .with("nand.variation.erase_percent", draw.between("erase_percent", 0, 10) as f64)
         .set("write_buffer.size_kib", (rows * row) as i64)
-        .set("drive.capacity_sectors", ((blocks - spare) * slots * 8) as i64)
-        .set("gc.threshold_mb", mb(spare * slots / 10))
-        .set("gc.target_mb", mb(11 * slots / 2))
+        .set("drive.capacity_sectors", ((blocks - spare) * superblock_pages * 8) as i64)
+        .set("gc.threshold_mb", mb(spare * superblock_pages / 10))
+        .set("gc.target_mb", mb(11 * superblock_pages / 2))
 }
 
 struct Draw {

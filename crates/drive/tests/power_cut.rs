@@ -1,6 +1,6 @@
 //! The plug is pulled at random moments: nothing flushed is lost, nothing is made up.
 //!
-//! The drive keeps no data, so the test does: what was put into each slot, until the slot's superblock is
+//! The drive keeps no data, so the test does: what was put into each physical page, until its superblock is
 //! erased. After a cut, each page must read as a version that was written to it, and not an older one
 //! than the last that was flushed, written with FUA, or read back after an earlier cut.
 
@@ -28,7 +28,7 @@ fn profile() -> Profile {
         .set("write_buffer.size_kib", 512)
         .set("gc.reserve_superblocks", 4)
         .set("gc.threshold_mb", 2.0)
-        // Padding and lost copies take space: collection keeps as much free as it can.
+        // Padding and lost copies take space: garbage collection keeps as much free as it can.
         .set("gc.target_mb", 100.0)
         // No page is copied twice behind one command: the test would not see the first copy.
         .set("gc.duty_growth", 2.0)
@@ -38,18 +38,18 @@ fn profile() -> Profile {
         .set("gc.duty_limit_us", 250.0)
 }
 
-/// What the drive's slots hold, and what its pages may read as.
+/// What the flash holds, and what its pages may read as.
 struct Shadow {
     device: Device,
-    /// By slot: which page's which version. 0 is a page without data.
-    slots: HashMap<u32, (u32, u64)>,
+    /// By PPA: which page's which version. 0 is a page without data.
+    flash: HashMap<u32, (u32, u64)>,
     /// By page: the newest version, and the oldest that may come back.
     newest: Vec<u64>,
     oldest: Vec<u64>,
     /// By page: versions that are TRIMs.
     unmapped: Vec<Vec<u64>>,
     version: u64,
-    /// By superblock: its erases, and its slots written, when it was looked at last.
+    /// By superblock: its erases, and its pages written, when it was looked at last.
     seen: Vec<(u32, u32)>,
 }
 
@@ -60,7 +60,7 @@ impl Shadow {
         Shadow {
             seen: vec![(0, 0); superblocks],
             device,
-            slots: HashMap::new(),
+            flash: HashMap::new(),
             newest: vec![0; pages],
             oldest: vec![0; pages],
             unmapped: vec![vec![0]; pages],
@@ -95,7 +95,7 @@ impl Shadow {
     /// Follows what was placed and copied; forgets what was erased.
     ///
     /// A page copied twice behind one command leaves its first copy where the map has pointed in between:
-    /// in a slot that has been written since the last look.
+    /// in a physical page that has been written since the last look.
     fn look(&mut self) {
         let ftl = self.device.ftl();
         let geometry = &self.device.spec().geometry;
@@ -105,19 +105,19 @@ impl Shadow {
             let written = ftl.written(index);
             let seen = &mut self.seen[index as usize];
             if s.erased || s.erases != seen.0 {
-                self.slots.retain(|&slot, _| ftl.locate(Ppa(slot)).0 != index);
+                self.flash.retain(|&ppa, _| ftl.locate(Ppa(ppa)).0 != index);
                 *seen = (s.erases, 0);
             }
-            for slot in first + seen.1..first + written {
-                let page = ftl.page_at(Ppa(slot)).0;
-                self.slots.insert(slot, (page, self.newest[page as usize]));
+            for ppa in first + seen.1..first + written {
+                let page = ftl.page_at(Ppa(ppa)).0;
+                self.flash.insert(ppa, (page, self.newest[page as usize]));
             }
             seen.1 = written;
         }
         for page in 0..USER as u32 {
-            if let Some(slot) = ftl.look_up(Lpn(page)) {
-                self.slots.insert(slot.0, (page, self.newest[page as usize]));
-                assert!(!ftl.superblock(ftl.locate(slot).0).erased, "an erased slot holds a page");
+            if let Some(ppa) = ftl.look_up(Lpn(page)) {
+                self.flash.insert(ppa.0, (page, self.newest[page as usize]));
+                assert!(!ftl.superblock(ftl.locate(ppa).0).erased, "an erased page is mapped");
             }
         }
     }
@@ -134,8 +134,8 @@ impl Shadow {
         let mut fallen = 0;
         for page in 0..USER as usize {
             let version = match self.device.ftl().look_up(Lpn(page as u32)) {
-                Some(slot) => {
-                    let held = self.slots.get(&slot.0);
+                Some(ppa) => {
+                    let held = self.flash.get(&ppa.0);
                     let &(of, version) =
                         held.unwrap_or_else(|| panic!("page {page}: data is gone"));
                     assert_eq!(of as usize, page, "another page's data");
@@ -191,7 +191,7 @@ fn nothing_flushed_is_lost_out_of_two_streams() {
 
 /// The same on small drives of many kinds, with as little in reserve as a profile may have.
 ///
-/// Seeds that once left collection without a superblock to copy into.
+/// Seeds that once left garbage collection without a superblock to copy into.
 #[test]
 fn nothing_flushed_is_lost_on_any_small_drive() {
     for seed in [10, 15, 21] {

@@ -1,7 +1,7 @@
 //! The fast translation layer against a naive one: dictionaries and lists, no shared code.
 //!
 //! The naive layer places, collects (greedy, whole victims) and trims by the same rules and must agree
-//! on the slot of every page after every operation.
+//! on the PPA of every page after every operation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An SLC cache, sizes in blocks and slots; none of it by default.
+/// An SLC cache, sizes in blocks and pages; none of it by default.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cache {
     fixed: u32,
@@ -50,11 +50,11 @@ enum Mode {
     Dynamic,
 }
 
-/// One frontier per stream, greedy victims, foreground collection at the reserve; folding page by page.
+/// One frontier per stream, greedy victims, garbage collection in the foreground at the reserve; folding page by page.
 #[derive(Default)]
 struct Naive {
     cache: Cache,
-    slot_of: BTreeMap<u32, u32>,
+    ppa_of: BTreeMap<u32, u32>,
     page_at: BTreeMap<u32, u32>,
     free: VecDeque<u32>,
     fixed_free: VecDeque<u32>,
@@ -75,8 +75,8 @@ impl Naive {
     }
 
     fn forget(&mut self, lpn: u32) {
-        if let Some(slot) = self.slot_of.remove(&lpn) {
-            self.page_at.remove(&slot);
+        if let Some(ppa) = self.ppa_of.remove(&lpn) {
+            self.page_at.remove(&ppa);
         }
     }
 
@@ -94,10 +94,10 @@ impl Naive {
 
     fn put(&mut self, stream: usize, lpn: u32) {
         let (block, used) = self.open[stream].expect("an open block");
-        let slot = block * PAGES + used;
+        let ppa = block * PAGES + used;
         self.forget(lpn);
-        self.slot_of.insert(lpn, slot);
-        self.page_at.insert(slot, lpn);
+        self.ppa_of.insert(lpn, ppa);
+        self.page_at.insert(ppa, lpn);
         self.open[stream] = Some((block, used + 1));
     }
 
@@ -267,8 +267,8 @@ fn agree(profile: &Profile, cache: Cache, steps: Vec<Step>) -> Result<(), TestCa
         now = completion.done;
         device.ftl().check_invariants();
         for lpn in 0..USER {
-            let fast = device.ftl().look_up(Lpn(lpn)).map(|slot| slot.0);
-            prop_assert_eq!(fast, naive.slot_of.get(&lpn).copied(), "page {}", lpn);
+            let fast = device.ftl().look_up(Lpn(lpn)).map(|ppa| ppa.0);
+            prop_assert_eq!(fast, naive.ppa_of.get(&lpn).copied(), "page {}", lpn);
         }
     }
     Ok(())
@@ -289,7 +289,7 @@ proptest! {
         cache in cache(),
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let mb = |slots: u32| f64::from(slots) * 4096.0 / 1e6;
+        let mb = |pages: u32| f64::from(pages) * 4096.0 / 1e6;
         let sizes = [
             mb(cache.fixed * PAGES / 2),
             mb(cache.dynamic_max as u32 * PAGES / 2),

@@ -208,7 +208,7 @@ fn cycles_raise_the_rate() {
     assert!((share(low) - 0.02..share(high) + 0.02).contains(&got), "{got} at {low} to {high}");
 }
 
-/// A superblock that is read too often is moved, in slots behind the reads, and starts anew.
+/// A superblock that is read too often is moved behind the reads, a few pages at a time, and starts anew.
 #[test]
 fn data_that_is_read_too_often_is_moved() {
     let profile = small().set("reliability.refresh_reads", 100);
@@ -429,7 +429,7 @@ proptest! {
     }
 }
 
-/// Once a page cannot be read, nothing but new data makes it readable: not a copy by collection.
+/// Once a page cannot be read, nothing but new data makes it readable: not a copy by garbage collection.
 #[test]
 fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
     // Some 12 wrong bits in a codeword, 2 after the last retry: three can be corrected.

@@ -13,7 +13,7 @@ const ROW: f64 = 4.0 * 2.0 * 16_384.0;
 const SLC_US: f64 = 200.0;
 const TLC_US: f64 = 600.0;
 const FOLD_US: f64 = TLC_US + 2.0 * 25.0;
-/// Slots of a superblock: four dies, two planes, 96 pages of four slots; a third of them.
+/// Pages of a superblock: four dies, two planes, 96 flash pages of four; a third of them.
 const NATIVE: u64 = 4 * 2 * 96 * 4;
 const SLC: u64 = NATIVE / 3;
 const SUPERBLOCKS: u64 = 220;
@@ -183,7 +183,7 @@ fn a_rest_empties_the_cache() {
     device.ftl().check_invariants();
 }
 
-/// How a rest is divided makes no difference, with collection beside folding.
+/// How a rest is divided makes no difference, with garbage collection beside folding.
 #[test]
 fn a_rest_in_parts_is_a_rest() {
     let profile = cached(3, 20, 10, "direct", 0.0)

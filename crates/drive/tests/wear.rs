@@ -60,7 +60,7 @@ fn levelling_costs_copies_fewer_the_more_spread_is_allowed() {
     let [none, wide, narrow] =
         [0, 20, 5].map(|spread_max| amplification(&worn(&profile(true, spread_max), 60)));
     assert!(none < wide && wide <= narrow, "{none} {wide} {narrow}");
-    // Moved data shares a frontier with collection's copies, so hot superblocks hold cold pages from then
+    // Moved data shares a frontier with garbage collection's copies, so hot superblocks hold cold pages from then
     // on: 2.5 and more against 1.7 here, hardly less for a wide spread than for a narrow one.
     assert!(narrow < 2.0 * none, "{narrow} against {none}");
 }

@@ -90,7 +90,7 @@ impl BufferPool {
         self.taken[first..first + extent.pages as usize].fill(false);
     }
 
-    /// Where the stretch begins.
+    /// First byte of the area.
     pub fn address(&mut self, extent: Extent) -> *mut u8 {
         self.memory[extent.first as usize * PAGE_BYTES..].as_mut_ptr()
     }

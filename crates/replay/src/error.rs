@@ -13,7 +13,7 @@ pub enum ReplayError {
     NoDirect {
         /// What was to be opened.
         path: String,
-        /// Why.
+        /// What the operating system answered.
         error: io::Error,
     },
     /// The target cannot be opened.
@@ -21,7 +21,7 @@ pub enum ReplayError {
     Open {
         /// What was to be opened.
         path: String,
-        /// Why.
+        /// What the operating system answered.
         error: io::Error,
     },
     /// The kernel gives no io_uring.
@@ -29,9 +29,9 @@ pub enum ReplayError {
     Ring {
         /// What failed.
         what: &'static str,
-        /// Why.
+        /// What the operating system answered.
         error: io::Error,
-        /// What to do.
+        /// The hint shown to the user.
         hint: &'static str,
     },
     /// No memory for the data.

@@ -64,13 +64,13 @@ pub struct Survey {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The trace.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The target.
+    /// The trace's addresses do not fit the target.
     #[error(transparent)]
-    Place(#[from] drivebay_trace::PlaceError),
-    /// The engine.
+    Placement(#[from] drivebay_trace::PlaceError),
+    /// The replay could not begin.
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }

@@ -1,7 +1,7 @@
 //! The loop: take completions, issue what is due, sleep until just before the next is due.
 //!
 //! Times are since the start and absolute: a late request makes no later one late. It is issued at once
-//! and counted. The last stretch before a request is due is spun, since a sleeping thread wakes tens of
+//! and counted. The last interval before a request is due is spun, since a sleeping thread wakes tens of
 //! microseconds late; nothing is spun while nothing is due soon.
 //! Left out: several submitting threads. Effect: at some 500,000 requests per second one processor is
 //! full, and requests are late; they are counted so.

@@ -64,14 +64,14 @@ pub enum ReplayError {
     /// The pace is not possible.
     #[error(transparent)]
     Pace(#[from] PaceError),
-    /// A request does not fit.
+    /// A request does not fit the drive.
     #[error("{trace}: request {number}: {problem}")]
     Place {
-        /// Which trace.
+        /// The trace's name, as the user gave it.
         trace: String,
-        /// Counted from 1.
+        /// Number of the request in the trace, counted from 1.
         number: u64,
-        /// Why.
+        /// How it breaks the rule for addresses.
         problem: PlaceError,
     },
     /// To scale, the recording's size must be known.
@@ -79,7 +79,7 @@ pub enum ReplayError {
         "scale: the size of the recorded drive is not known\nhint: give it, or fold the addresses"
     )]
     UnknownSize,
-    /// The drive refused.
+    /// The drive refused a command.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Somebody asked to stop.

@@ -354,7 +354,7 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
 }
 
 #[test]
-fn a_discard_unmaps_its_stretch_and_nothing_else() {
+fn a_discard_unmaps_its_range_and_nothing_else() {
     let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
     load.stop = Stop::after_bytes(load.span_bytes);
     let mut drive = device();

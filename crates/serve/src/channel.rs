@@ -11,7 +11,7 @@ use crate::waker::Waker;
 pub(crate) enum Message {
     /// Complete the commands in flight, then end.
     Stop,
-    /// Run this between two turns.
+    /// Run this between two iterations of the loop.
     Call(Box<dyn FnOnce(&mut Engine) + Send>),
     /// Call [`crate::session::Session::notified`] of this session.
     Notify(SessionId),

@@ -98,7 +98,7 @@ impl TimeScale {
     }
 }
 
-/// The drive's clock, and the time at which the present turn of the event loop began.
+/// The drive's clock, and the time at which the present iteration of the event loop began.
 #[derive(Debug)]
 pub(crate) struct Clock {
     pace: Pace,
@@ -108,13 +108,13 @@ pub(crate) struct Clock {
     base: Nanos,
     /// The drive's time when the server started.
     origin: Nanos,
-    turn: Nanos,
+    iteration: Nanos,
 }
 
 impl Clock {
     /// Starts with the drive's time at `base`.
     pub fn new(pace: Pace, scale: TimeScale, base: Nanos) -> Clock {
-        Clock { pace, scale, started: Instant::now(), base, origin: base, turn: base }
+        Clock { pace, scale, started: Instant::now(), base, origin: base, iteration: base }
     }
 
     pub fn scale(&self) -> TimeScale {
@@ -130,15 +130,15 @@ impl Clock {
         }
     }
 
-    /// A turn begins now.
-    pub fn begin_turn(&mut self) {
-        self.turn = self.read().max(self.turn);
+    /// An iteration begins now.
+    pub fn begin_iteration(&mut self) {
+        self.iteration = self.read().max(self.iteration);
     }
 
-    /// The drive's time at which the present turn began.
+    /// The drive's time at which the present iteration began.
     #[inline]
     pub fn now(&self) -> Nanos {
-        self.turn
+        self.iteration
     }
 
     /// The drive's time since the server started, at a moment of its time.

@@ -14,9 +14,9 @@ use crate::drive::{ControlCommand, ControlReply, Drive};
 use crate::request::Completion;
 use crate::session::{Next, Session};
 
-/// Longest line.
+/// Longest command line that a client may send, in bytes.
 const LINE_MAX: usize = 4096;
-/// Replies that wait for a client that does not read.
+/// Bytes of replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
 const COMMANDS: &str = "status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults";
@@ -64,11 +64,11 @@ fn answer(line: &str, drive: &mut dyn Drive) -> Value {
         Err((error, hint)) => return json!({ "error": error, "hint": hint }),
     };
     match (drive.control(command), command) {
-        (Ok(ControlReply::Done), ControlCommand::Ambient(celsius)) => {
+        (Ok(ControlReply::Success), ControlCommand::Ambient(celsius)) => {
             json!({ "ambient_c": celsius })
         }
-        (Ok(ControlReply::Done), ControlCommand::PowerOn) => json!({ "is_off": false }),
-        (Ok(ControlReply::Done), command) => {
+        (Ok(ControlReply::Success), ControlCommand::PowerOn) => json!({ "is_off": false }),
+        (Ok(ControlReply::Success), command) => {
             json!({ "faults": u8::from(matches!(command, ControlCommand::AddFault(_))) })
         }
         (Ok(reply), _) => serde_json::to_value(reply).expect("numbers"),

@@ -55,8 +55,8 @@ pub enum ControlReply {
     Report(Box<Report>),
     /// What the power cut did.
     PowerCut(PowerCut),
-    /// Nothing but success.
-    Done,
+    /// The command has no reply of its own.
+    Success,
 }
 
 /// Why a control command failed.

@@ -51,7 +51,7 @@ pub struct Engine {
     faults: Faults,
     power_cuts: PowerCuts,
     lateness: Lateness,
-    /// For how long the requests of this turn could not be read.
+    /// For how long the requests of this iteration could not be read.
     starved: Nanos,
     traffic: Traffic,
 }
@@ -91,7 +91,7 @@ impl Engine {
         SessionDrive { engine: self, session }
     }
 
-    /// The data.
+    /// The data of the drive's sectors.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -133,7 +133,8 @@ impl Engine {
 
     // --- requests ---------------------------------------------------------------------------------
 
-    /// Takes a request; `data` is what a write carries. It completes in a later turn, also if refused.
+    /// Takes a request; `data` is what a write carries. It completes in a later iteration of the event loop,
+    /// also if refused.
     pub fn submit(&mut self, session: SessionId, request: Request, data: &[u8]) {
         self.traffic.requests += 1;
         match request.op {
@@ -205,13 +206,13 @@ impl Engine {
 
     /// The model serves what reaches its flash core by `until`, or can no longer change.
     fn serve_until(&mut self, until: Nanos) {
-        while let Some(turn) = self.device.next_command() {
-            if !turn.settled && turn.at > until {
+        while let Some(next) = self.device.next_command() {
+            if !next.settled && next.at > until {
                 return;
             }
             match self.device.serve() {
                 Ok(served) => {
-                    let command = &mut self.inflight[turn.tag];
+                    let command = &mut self.inflight[next.tag];
                     if served.media_error {
                         command.status = Status::MediaError;
                     }
@@ -223,9 +224,9 @@ impl Engine {
                         let place = |page: u64| device.stream_page(Lpn(page as u32));
                         self.store.placed(command.number, place);
                     }
-                    self.inflight.schedule(done, turn.tag);
+                    self.inflight.schedule(done, next.tag);
                 }
-                Err(error) => self.fail(turn.at, turn.tag, &error),
+                Err(error) => self.fail(next.at, next.tag, &error),
             }
         }
     }
@@ -339,7 +340,7 @@ impl Engine {
     /// nor the new data.
     pub fn power_cut(&mut self) -> io::Result<PowerCut> {
         // Not before what has completed.
-        self.clock.begin_turn();
+        self.clock.begin_iteration();
         let at = self.clock.now().max(self.device.now());
         self.device.before_power_cut(at);
         let device = &self.device;
@@ -388,31 +389,31 @@ impl Engine {
 
     // --- for the event loop -----------------------------------------------------------------------
 
-    /// The requests of this turn have waited for so long, as the server had no processor to read them.
+    /// The requests of this iteration have waited for so long, as the server had no processor to read them.
     pub(crate) fn note_starved(&mut self, starved: Nanos) {
         self.starved = starved;
     }
 
-    /// A turn of the event loop begins.
-    pub fn begin_turn(&mut self) {
-        self.clock.begin_turn();
+    /// An iteration of the event loop begins.
+    pub fn begin_iteration(&mut self) {
+        self.clock.begin_iteration();
         self.begin_faults();
     }
 
-    /// The answers of this turn have been handed to the kernel.
-    pub fn end_turn(&mut self) {
+    /// The answers of this iteration have been handed to the kernel.
+    pub fn end_iteration(&mut self) {
         self.starved = Nanos::ZERO;
-        self.lateness.end_turn(|| self.clock.read());
+        self.lateness.end_iteration(|| self.clock.read());
     }
 
     /// When the engine has something to do next, if no request comes.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         let due = self.inflight.next_due();
         let begun = due.map(|due| due.since_or_zero(self.lateness.send_time()));
-        let turn = self.device.next_command().map(|turn| turn.at);
-        match (begun, turn) {
-            (Some(begun), Some(turn)) => Some(begun.min(turn)),
-            (begun, turn) => begun.or(turn),
+        let next = self.device.next_command().map(|command| command.at);
+        match (begun, next) {
+            (Some(begun), Some(next)) => Some(begun.min(next)),
+            (begun, next) => begun.or(next),
         }
     }
 
@@ -459,6 +460,6 @@ impl Drive for SessionDrive<'_> {
             }
             ControlCommand::ClearFaults => engine.faults.clear(),
         }
-        Ok(ControlReply::Done)
+        Ok(ControlReply::Success)
     }
 }

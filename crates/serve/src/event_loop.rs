@@ -1,4 +1,4 @@
-//! The event loop: one turn reads all sockets that have bytes, then hands out all completions that are
+//! The event loop: one iteration reads all sockets that have bytes, then hands out all completions that are
 //! due, then writes each session's answers at once.
 //!
 //! Waiting is epoll's, with a timeout in nanoseconds (epoll_pwait2, Linux 5.11); the thread's timer
@@ -23,7 +23,7 @@ use crate::starvation::Starvation;
 
 /// Sessions at a time, of all transports; more are closed as they come.
 const SESSIONS_MAX: usize = 64;
-/// Sockets whose events are taken in one turn; the others have theirs in the next.
+/// Sockets whose events are taken in one iteration; the others have theirs in the next.
 const EVENTS_MAX: usize = 64;
 /// Interval of [`Session::tick`].
 const TICK: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ struct Entry {
     session: Box<dyn Session>,
     /// What epoll watches for.
     watched: EventFlags,
-    /// To be flushed at the end of the turn.
+    /// To be flushed at the end of the iteration.
     is_dirty: bool,
 }
 
@@ -120,7 +120,7 @@ impl EventLoop {
         let mut starvation = Starvation::of_this_thread();
         let mut any_answer = false;
         loop {
-            self.end_turn();
+            self.end_iteration();
             if is_paced && any_answer {
                 // It made these answers late, which is counted.
                 starvation.take();
@@ -135,7 +135,7 @@ impl EventLoop {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(why) => return Err(why.into()),
             }
-            self.engine.begin_turn();
+            self.engine.begin_iteration();
             if is_paced && !events.is_empty() {
                 self.engine.note_starved(starvation.take());
             }
@@ -212,7 +212,7 @@ impl EventLoop {
     }
 
     /// Every session that something happened to writes what it has.
-    fn end_turn(&mut self) {
+    fn end_iteration(&mut self) {
         while let Some(id) = self.dirty.pop() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
             entry.is_dirty = false;
@@ -225,7 +225,7 @@ impl EventLoop {
                 Ok(Next::Close) | Err(_) => self.close(id),
             }
         }
-        self.engine.end_turn();
+        self.engine.end_iteration();
     }
 
     fn watch(&mut self, id: SessionId, read: bool, write: bool) -> io::Result<()> {

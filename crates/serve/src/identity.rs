@@ -57,9 +57,9 @@ pub enum IdentityError {
     /// The file beside the state.
     #[error("the identity in {path}: {why}\nhint: to give the drive a new one: rm {path}", path = .path.display())]
     File {
-        /// The file.
+        /// The identity's file beside the state.
         path: PathBuf,
-        /// What is wrong.
+        /// Why it cannot be read or written.
         why: io::Error,
     },
 }

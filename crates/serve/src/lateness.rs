@@ -15,7 +15,7 @@ const LATE: Nanos = Nanos::micros(100);
 /// Longest send time that is compensated; guess: some times what sending 4 KiB took on a virtual machine
 /// of 2 cores, 7 to 17 us. Beyond it an answer is late rather than too early.
 const SEND_TIME_MAX: Nanos = Nanos::micros(25);
-/// Step by which the estimate follows each turn that answers: so it converges to the median, whatever
+/// Step by which the estimate follows each iteration that answers: so it converges to the median, whatever
 /// the outliers are.
 const SEND_TIME_STEP: Nanos = Nanos(100);
 
@@ -55,7 +55,7 @@ pub(crate) struct Lateness {
     scale: TimeScale,
     /// On the host's clock.
     send_time: Nanos,
-    /// When the answers of this turn were due.
+    /// When the answers of this iteration were due.
     due: Vec<Nanos>,
     /// When the first of them was begun.
     begun: Nanos,
@@ -90,13 +90,13 @@ impl Lateness {
         self.due.push(due);
     }
 
-    /// The answers of this turn will not be sent.
+    /// The answers of this iteration will not be sent.
     pub fn drop_answers(&mut self) {
         self.due.clear();
     }
 
-    /// The kernel has taken the answers of this turn.
-    pub fn end_turn(&mut self, now: impl FnOnce() -> Nanos) {
+    /// The kernel has taken the answers of this iteration.
+    pub fn end_iteration(&mut self, now: impl FnOnce() -> Nanos) {
         if self.due.is_empty() {
             return;
         }
@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn the_send_time_converges_to_the_median() {
         let mut lateness = Lateness::default();
-        for turn in 0..1000 {
-            lateness.learn_send_time(Nanos::micros(if turn % 3 == 0 { 4000 } else { 8 }));
+        for iteration in 0..1000 {
+            lateness.learn_send_time(Nanos::micros(if iteration % 3 == 0 { 4000 } else { 8 }));
         }
         assert!((7_800..=8_400).contains(&lateness.send_time().0), "{:?}", lateness.send_time());
         for _ in 0..1000 {
@@ -183,7 +183,7 @@ mod tests {
         // 30 us of the drive are 60 us here; early answers add nothing.
         for (starved, sent) in [(Nanos::ZERO, 29), (Nanos::ZERO, 30), (Nanos::micros(20), 35)] {
             lateness.begin_answer(Nanos::micros(30), Nanos::micros(30), starved, || Nanos::ZERO);
-            lateness.end_turn(|| Nanos::micros(sent));
+            lateness.end_iteration(|| Nanos::micros(sent));
         }
         let kept = lateness.figures().kept_up_percent.expect("answers");
         assert!((kept - 100.0 * 180.0 / 210.0).abs() < 0.01, "{kept}");

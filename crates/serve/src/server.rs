@@ -71,16 +71,16 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The data.
+    /// The data's files cannot be opened or hold something else.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An address.
+    /// An address to listen at is not one.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A virtual machine's socket.
+    /// A virtual machine's socket cannot be opened.
     #[error(transparent)]
     Vfio(#[from] VfioError),
-    /// TLS.
+    /// The certificate or key of TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The plan of power cuts.

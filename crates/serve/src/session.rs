@@ -1,8 +1,8 @@
 //! What a transport must do to be served by the event loop.
 //!
-//! Life of a session: its listener makes it; in each turn in which its socket has bytes it reads them
+//! Life of a session: its listener makes it; in each iteration in which its socket has bytes it reads them
 //! and submits requests ([`Session::readable`]); when they are due it gets each completion
-//! ([`Session::complete`]); at the end of every turn in which one of these was called it writes its
+//! ([`Session::complete`]); at the end of every iteration in which one of these was called it writes its
 //! answers at once and tells what it waits for ([`Session::flush`]).
 //!
 //! Memory: a session bounds what it keeps: requests in flight, bytes of answers. At the bound it returns
@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 use crate::drive::Drive;
 use crate::request::Completion;
 
-/// What a session waits for after a turn.
+/// What a session waits for after an iteration of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Events of its socket.
@@ -44,7 +44,7 @@ pub trait Session: Send {
     /// A request of this session completes. The data of a read is to be taken now.
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion);
 
-    /// The turn ends, or the socket has room again: write the answers.
+    /// The iteration ends, or the socket has room again: write the answers.
     fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next>;
 
     /// Another thread has called for this session.

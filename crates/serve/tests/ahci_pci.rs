@@ -4,7 +4,7 @@ use drivebay_drive::Spec;
 use drivebay_serve::PowerCutLoss;
 use drivebay_wire::ata::{Command, Opcode};
 
-use crate::support::pci::{BASE, Machine, Served};
+use crate::support::pci::{BASE, Machine, TestServer};
 
 const BAR: u32 = 5;
 /// VFIO's index of MSI.
@@ -32,7 +32,7 @@ struct Host {
 }
 
 impl Host {
-    fn boot(drive: &Served) -> Host {
+    fn boot(drive: &TestServer) -> Host {
         Host { pci: drive.boot(BAR, MSI, 1) }
     }
 
@@ -128,15 +128,15 @@ fn queued(opcode: Opcode, tag: u16, lba: u64, sectors: u16) -> Command {
 }
 
 /// The catalog's AHCI drive.
-fn served() -> Served {
+fn test_server() -> TestServer {
     let host = include_str!("../../../hosts/windows-8.1-z97.toml");
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
-    Served::new(Spec::from_family(host, text).unwrap())
+    TestServer::new(Spec::from_family(host, text).unwrap())
 }
 
 #[test]
 fn a_machine_finds_the_drive_and_moves_data() {
-    let drive = served();
+    let drive = test_server();
     for _ in 0..2 {
         // The second one comes after the first has left without a word.
         let mut host = Host::boot(&drive);
@@ -195,7 +195,7 @@ fn a_machine_finds_the_drive_and_moves_data() {
 
 #[test]
 fn what_goes_wrong_is_told_and_can_be_mended() {
-    let drive = served();
+    let drive = test_server();
     drive.handle.ask(|engine| engine.allow_power_cuts(None, PowerCutLoss::All)).unwrap();
     let mut host = Host::boot(&drive);
     host.start();

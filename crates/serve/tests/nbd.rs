@@ -17,14 +17,14 @@ use tempfile::TempDir;
 
 const SECTORS: u64 = 8192;
 
-struct Served {
+struct TestServer {
     folder: TempDir,
     handle: Handle,
     thread: Option<JoinHandle<Engine>>,
 }
 
-impl Served {
-    fn new(prepare: impl FnOnce(&mut Engine) + Send + 'static) -> Served {
+impl TestServer {
+    fn new(prepare: impl FnOnce(&mut Engine) + Send + 'static) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let image = folder.path().join("image");
@@ -42,11 +42,11 @@ impl Served {
             let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
             let mut engine = Engine::new(device, store, Pace::Sleep, 1);
             prepare(&mut engine);
-            let mut served = EventLoop::new(engine, channel).expect("epoll");
-            served.listen(Box::new(listener)).expect("epoll");
-            served.run().expect("epoll")
+            let mut event_loop = EventLoop::new(engine, channel).expect("epoll");
+            event_loop.listen(Box::new(listener)).expect("epoll");
+            event_loop.run().expect("epoll")
         });
-        Served { folder, handle, thread: Some(thread) }
+        TestServer { folder, handle, thread: Some(thread) }
     }
 
     fn path(&self) -> PathBuf {
@@ -126,8 +126,8 @@ impl Client {
 
 #[test]
 fn what_is_written_is_read_by_all_and_lies_in_the_file() {
-    let served = Served::new(|_| {});
-    let (mut one, mut two) = (served.client(), served.client());
+    let server = TestServer::new(|_| {});
+    let (mut one, mut two) = (server.client(), server.client());
     let data = [7; 1536];
     assert_eq!(one.write(0, 512, &data), Some(0));
     assert_eq!(two.read(0, 2560).expect("data")[512..2048], data);
@@ -142,16 +142,16 @@ fn what_is_written_is_read_by_all_and_lies_in_the_file() {
     let mut cookies: Vec<u64> = (0..200).map(|_| one.reply().expect("a reply").0).collect();
     cookies.sort_unstable();
     assert_eq!(cookies, (100..300).collect::<Vec<u64>>());
-    let image = std::fs::read(served.folder.path().join("image")).expect("the file");
+    let image = std::fs::read(server.folder.path().join("image")).expect("the file");
     assert!((0..200).all(|i| image[i * 4096] == (100 + i) as u8));
-    served.end();
+    server.end();
 }
 
 #[test]
 fn nonsense_is_refused_and_ends_no_one_else() {
-    let served = Served::new(|_| {});
-    let mut good = served.client();
-    let mut odd = served.client();
+    let server = TestServer::new(|_| {});
+    let mut good = server.client();
+    let mut odd = server.client();
     assert_eq!(odd.read(SECTORS * 512, 512), Err(22));
     assert_eq!(odd.read(u64::MAX - 511, 512), Err(22));
     assert_eq!(odd.read(100, 512), Err(22));
@@ -161,31 +161,31 @@ fn nonsense_is_refused_and_ends_no_one_else() {
     odd.0.write_all(&[0xEE; 64]).expect("room");
     assert_eq!(odd.reply(), None, "a stream that cannot be followed ends");
     assert_eq!(good.write(0, 0, &[1; 512]), Some(0));
-    served.end();
+    server.end();
 }
 
 #[test]
 fn a_power_cut_drops_the_connection_and_what_was_not_flushed() {
-    let served = Served::new(|engine| engine.allow_power_cuts(None, PowerCutLoss::All));
-    let mut client = served.client();
+    let server = TestServer::new(|engine| engine.allow_power_cuts(None, PowerCutLoss::All));
+    let mut client = server.client();
     assert_eq!(client.write(0, 0, &[1; 4096]), Some(0));
     assert_eq!(client.flush(), Some(0));
     assert_eq!(client.write(1, 4096, &[3; 512]), Some(0));
     assert_eq!(client.write(0, 0, &[2; 512]), Some(0));
-    let cut = served.handle.ask(|engine| engine.power_cut().expect("a file")).expect("it runs");
+    let cut = server.handle.ask(|engine| engine.power_cut().expect("a file")).expect("it runs");
     assert_eq!(cut.lost_bytes, 512);
     assert!(cut.ready_after.0 > 0);
     assert_eq!(client.reply(), None);
-    let mut again = served.client();
+    let mut again = server.client();
     let read = again.read(0, 8192).expect("data");
     assert_eq!(read[..4096], [1; 4096], "the flushed version");
     assert_eq!(read[4096..4608], [3; 512], "written with FUA");
-    served.end();
+    server.end();
 }
 
 #[test]
 fn faults_reach_the_host() {
-    let served = Served::new(|engine| {
+    let server = TestServer::new(|engine| {
         for text in [
             r#"{"kind": "read-error", "lba": 8, "sectors": 1}"#,
             r#"{"kind": "read-only", "after_ios": 2}"#,
@@ -194,12 +194,12 @@ fn faults_reach_the_host() {
             engine.add_fault(fault).expect("possible");
         }
     });
-    let mut client = served.client();
+    let mut client = server.client();
     assert_eq!(client.read(4096, 512), Err(5));
     assert_eq!(client.read(4608, 512), Ok(vec![0; 512]));
     assert_eq!(client.write(0, 0, &[1; 512]), Some(1), "worn out");
     assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
-    served.end();
+    server.end();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use drivebay_serve::PowerCutLoss;
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::support::pci::{BASE, Machine, Served};
+use crate::support::pci::{BASE, Machine, TestServer};
 
 const BAR: u32 = 0;
 /// VFIO's index of MSI-X.
@@ -28,7 +28,7 @@ const CQ: [u64; 2] = [0x2000, 0x4000];
 const DATA: u64 = 0x8000;
 
 impl Host {
-    fn boot(drive: &Served) -> Host {
+    fn boot(drive: &TestServer) -> Host {
         Host { pci: drive.boot(BAR, MSIX, 2), tails: [0; 2], heads: [(0, 1); 2], cid: 0 }
     }
 
@@ -103,17 +103,17 @@ impl Host {
 }
 
 /// The catalog's NVMe drive.
-fn served() -> Served {
+fn test_server() -> TestServer {
     let base = include_str!("../../../drives/sm951-ahci-512.toml");
     let text = include_str!("../../../drives/sm951-nvme-256.toml");
     let host = include_str!("../../../hosts/windows-8.1-z97.toml");
     let base = whole_profile(host, base).unwrap().to_string();
-    Served::new(Spec::from_family(&base, text).unwrap())
+    TestServer::new(Spec::from_family(&base, text).unwrap())
 }
 
 #[test]
 fn a_power_cut_fails_the_controller_until_it_is_reset() {
-    let drive = served();
+    let drive = test_server();
     drive.handle.ask(|engine| engine.allow_power_cuts(None, PowerCutLoss::All)).unwrap();
     let mut host = Host::boot(&drive);
     host.enable();
@@ -146,7 +146,7 @@ fn a_power_cut_fails_the_controller_until_it_is_reset() {
 
 #[test]
 fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
-    let drive = served();
+    let drive = test_server();
     for _ in 0..2 {
         // The second one comes after the first has left without a word.
         let mut host = Host::boot(&drive);

@@ -16,18 +16,18 @@ fn a_turn_that_has_passed_is_served_before_the_next_request_is_accepted() {
     let mut engine = Engine::new(device, Store::memory(4096, 1 << 20), Pace::Spin, 1);
     let mut done = Vec::new();
     for token in 0..3 {
-        engine.begin_turn();
+        engine.begin_iteration();
         submit(&mut engine, request(Op::Read, 8 * token, 8, token), &[]);
         // Longer than the way to the flash core.
         thread::sleep(Duration::from_millis(2));
     }
     while done.len() < 3 {
-        engine.begin_turn();
+        engine.begin_iteration();
         while let Some(next) = engine.next_completion() {
             assert_eq!(next.status, Status::Ok);
             done.push(next.request.token);
         }
-        engine.end_turn();
+        engine.end_iteration();
     }
     assert_eq!(done, [0, 1, 2]);
 }

@@ -44,7 +44,7 @@ fn no_guest_breaks_it() {
             guest.write(4 * rng.below(0x60), rng.next_u64() as u32);
         }
         for _ in 0..40 {
-            guest.turn();
+            guest.iterate();
         }
         answered += u64::from(before == 0 && guest.read(0x110) & 3 != 0);
         assert_eq!(guest.outstanding(), 0, "nothing is left over");

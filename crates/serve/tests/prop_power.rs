@@ -78,7 +78,7 @@ fn torture(seed: u64, loss: PowerCutLoss, cuts: u64, lying: bool) -> Outcome {
                 continue;
             }
         };
-        engine.begin_turn();
+        engine.begin_iteration();
         submit(&mut engine, request(op, lba, sectors as u32, version), &data);
         if rng.below(4) == 0 && op != Op::Flush {
             // The plug is pulled before the answer: new, old, or a part of each.
@@ -154,7 +154,7 @@ fn data_falls_back_as_the_models_map_does() {
             version += 1;
             let data = pattern(version).repeat(8 * count as usize);
             let op = Op::Write { fua: rng.below(30) == 0 };
-            engine.begin_turn();
+            engine.begin_iteration();
             submit(&mut engine, request(op, page * 8, 8 * count as u32, version), &data);
             assert_eq!(drain(&mut engine)[0].status, Status::Ok);
             newest[page as usize..(page + count) as usize].fill(version);
@@ -200,13 +200,13 @@ fn what_the_drive_can_lose_is_bounded() {
     let data = vec![1; 128 * SECTOR];
     let mut most = 0;
     for number in 0..200 {
-        engine.begin_turn();
+        engine.begin_iteration();
         submit(&mut engine, request(Op::Write { fua: false }, number * 128, 128, number), &data);
         drain(&mut engine);
         most = most.max(engine.losable_bytes());
     }
     assert!(most > 0 && most < 200 * data.len() as u64);
-    engine.begin_turn();
+    engine.begin_iteration();
     submit(&mut engine, request(Op::Flush, 0, 0, 0), &[]);
     drain(&mut engine);
     assert_eq!(engine.losable_bytes(), 0);

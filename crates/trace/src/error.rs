@@ -15,7 +15,7 @@ pub enum TraceError {
         number: u64,
         /// What is wrong there, and what is allowed.
         problem: String,
-        /// What to do.
+        /// The hint shown to the user.
         hint: String,
     },
     /// The file as a whole.
@@ -25,7 +25,7 @@ pub enum TraceError {
         file: String,
         /// What is wrong with it.
         problem: String,
-        /// What to do.
+        /// The hint shown to the user.
         hint: String,
     },
     /// A format name that is not known; says which are.
@@ -38,9 +38,9 @@ pub enum TraceError {
         file: String,
         /// What failed.
         what: &'static str,
-        /// Why.
+        /// What the operating system answered.
         error: std::io::Error,
-        /// What to do.
+        /// The hint shown to the user.
         hint: &'static str,
     },
     /// A request further back in time than the reorder window holds: needs [`crate::Order::Sort`].

@@ -24,7 +24,7 @@ pub const TIME_PERCENT_MAX: u32 = 10_000;
 pub enum Pace {
     /// At the recorded times, whatever the drive does: a slower drive queues.
     Recorded {
-        /// Recorded stretches with nothing outstanding are cut to this length, in the replay's time.
+        /// Recorded intervals with nothing outstanding are cut to this length, in the replay's time.
         idle_max_ns: Option<u64>,
         /// Length of the replay in percent of the recording: 100 as recorded, 50 twice as fast.
         time_percent: u32,
@@ -42,7 +42,7 @@ impl Pace {
     /// The recorded times.
     pub const AS_RECORDED: Pace = Pace::Recorded { idle_max_ns: None, time_percent: 100 };
 
-    /// The recorded times, idle stretches cut to `cap`.
+    /// The recorded times, idle intervals cut to `cap`.
     #[must_use]
     pub const fn idle_capped(cap: Nanos) -> Pace {
         Pace::Recorded { idle_max_ns: Some(cap.0), time_percent: 100 }
@@ -167,9 +167,10 @@ fn scaled(ns: u64, times: u32, over: u32) -> u64 {
 /// Which requests of the recording the next one has to wait for.
 #[derive(Debug)]
 struct Dependencies {
-    /// Issued requests that the recording has not ended yet: (recorded end, slot), soonest first.
+    /// Issued requests that the recording has not ended yet: (recorded end, tag), soonest first.
     outstanding: BinaryHeap<Reverse<(u64, u32)>>,
-    slots: Box<[Slot]>,
+    /// By tag.
+    requests: Box<[RequestState]>,
     free: Vec<u32>,
     /// Recorded end of the request shown last.
     end: u64,
@@ -180,13 +181,14 @@ struct Dependencies {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+enum RequestState {
     /// Out in the replay; nothing waits for it.
     Out,
     /// Out in the replay, and the request shown last waits for it.
     Awaited,
-    /// Done in the replay at this time, still out in the recording.
-    Done(Nanos),
+    /// Completed in the replay at this time, still out in the recording.
+    Completed(Nanos),
+    /// No request has this tag.
     Free,
 }
 
@@ -194,7 +196,7 @@ impl Dependencies {
     fn new(depth: usize) -> Dependencies {
         Dependencies {
             outstanding: BinaryHeap::with_capacity(depth),
-            slots: vec![Slot::Free; depth].into(),
+            requests: vec![RequestState::Free; depth].into(),
             free: (0..depth as u32).rev().collect(),
             end: 0,
             gate: Nanos::ZERO,
@@ -206,48 +208,50 @@ impl Dependencies {
     fn admit(&mut self, at: Nanos, response: Option<Nanos>) {
         // Unanswered: over before anything later, not before another of the same time.
         self.end = at.0.saturating_add(response.map_or(1, |response| response.0));
-        while let Some(&Reverse((end, slot))) = self.outstanding.peek() {
-            if end > at.0 && self.outstanding.len() < self.slots.len() {
+        while let Some(&Reverse((end, tag))) = self.outstanding.peek() {
+            if end > at.0 && self.outstanding.len() < self.requests.len() {
                 break;
             }
             self.outstanding.pop();
-            self.wait_for(slot);
+            self.wait_for(tag);
         }
     }
 
-    fn wait_for(&mut self, slot: u32) {
-        match self.slots[slot as usize] {
-            Slot::Done(done) => self.give_back(slot, done),
-            Slot::Out => {
-                self.slots[slot as usize] = Slot::Awaited;
+    fn wait_for(&mut self, tag: u32) {
+        match self.requests[tag as usize] {
+            RequestState::Completed(done) => self.give_back(tag, done),
+            RequestState::Out => {
+                self.requests[tag as usize] = RequestState::Awaited;
                 self.missing += 1;
             }
-            Slot::Awaited | Slot::Free => unreachable!("a request ends once in the recording"),
+            RequestState::Awaited | RequestState::Free => {
+                unreachable!("a request ends once in the recording")
+            }
         }
     }
 
-    fn give_back(&mut self, slot: u32, done: Nanos) {
+    fn give_back(&mut self, tag: u32, done: Nanos) {
         self.gate = self.gate.max(done);
-        self.slots[slot as usize] = Slot::Free;
-        self.free.push(slot);
+        self.requests[tag as usize] = RequestState::Free;
+        self.free.push(tag);
     }
 
     fn issue(&mut self) -> Ticket {
         assert_eq!(self.missing, 0, "a request waits for all it depends on");
-        let slot = self.free.pop().expect("admit keeps a slot free");
-        self.slots[slot as usize] = Slot::Out;
-        self.outstanding.push(Reverse((self.end, slot)));
-        Ticket(slot)
+        let tag = self.free.pop().expect("admit keeps a tag free");
+        self.requests[tag as usize] = RequestState::Out;
+        self.outstanding.push(Reverse((self.end, tag)));
+        Ticket(tag)
     }
 
-    fn completed(&mut self, Ticket(slot): Ticket, done: Nanos) {
-        match self.slots[slot as usize] {
-            Slot::Out => self.slots[slot as usize] = Slot::Done(done),
-            Slot::Awaited => {
+    fn completed(&mut self, Ticket(tag): Ticket, done: Nanos) {
+        match self.requests[tag as usize] {
+            RequestState::Out => self.requests[tag as usize] = RequestState::Completed(done),
+            RequestState::Awaited => {
                 self.missing -= 1;
-                self.give_back(slot, done);
+                self.give_back(tag, done);
             }
-            Slot::Done(_) | Slot::Free => panic!("a request completes once"),
+            RequestState::Completed(_) | RequestState::Free => panic!("a request completes once"),
         }
     }
 }

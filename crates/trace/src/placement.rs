@@ -98,7 +98,7 @@ impl Placement {
         Ok(Placement { rule, block_bytes, room_bytes, granules })
     }
 
-    /// The rule.
+    /// How addresses of the recording become addresses of the drive.
     #[must_use]
     pub fn rule(&self) -> Rule {
         self.rule

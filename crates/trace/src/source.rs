@@ -71,7 +71,7 @@ impl RequestSource for Synth {
 /// A source as data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceSource {
-    /// A recording.
+    /// A recorded trace in a file.
     File {
         /// Where it is.
         path: PathBuf,

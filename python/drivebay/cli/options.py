@@ -158,8 +158,8 @@ Jobs = Annotated[
     int | None,
     option(
         "N",
-        "Parallel workers; changes no figure. [default: as many as there are processors and "
-        "memory for]",
+        "Number of parallel workers; it does not change results. [default: as many as "
+        "processors and memory allow]",
         min=1,
         max=1024,
     ),

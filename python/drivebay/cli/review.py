@@ -156,8 +156,8 @@ def review(
         int | None,
         option(
             "N",
-            "Tests of a virtual drive to run in parallel; changes no figure. [default: as many as "
-            "there are processors and memory for]",
+            "Tests of a virtual drive to run in parallel; it does not change results. [default: as "
+            "many as processors and memory allow]",
         ),
     ] = None,
     size: Annotated[

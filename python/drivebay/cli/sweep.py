@@ -58,7 +58,7 @@ def sweep(
     resume: Annotated[bool, flag("--resume", "Resume an interrupted sweep.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run a suite over drives, parameters and seeds; print the effects."""
+    """Run a suite over drives, parameters and seeds."""
     from drivebay.cli.progress import SweepProgress
     from drivebay.lab.sweep import engine, plan
     from drivebay.lab.sweep import spec as specs

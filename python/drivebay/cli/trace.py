@@ -42,10 +42,10 @@ def info(
     png: options.Picture = None,
     force: options.Force = False,
 ) -> None:
-    """Describe a trace: volumes, sizes, queue depths, sequential share, footprint.
+    """Describe a trace: volumes, sizes and queue depths.
 
-    Shares are from 0 to 1; a figure that the trace cannot tell is null. What was left out of a
-    trace is said on stderr.
+    It also prints the sequential share and the footprint. Shares are from 0 to 1; a figure that
+    the trace cannot tell is null. What was left out of a trace is said on stderr.
     """
     from drivebay import traces
 
@@ -154,7 +154,10 @@ def synth(
     png: options.Picture = None,
     force: options.Force = False,
 ) -> None:
-    """Synthesize a trace from published statistics: The Destroyer, Heavy or Light."""
+    """Synthesize a trace from published statistics.
+
+    The names are of the Storage Bench: destroyer, heavy and light.
+    """
     from drivebay import traces
 
     source = traces.source(name, scale=scale, seed=seed)

@@ -120,8 +120,9 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
 def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """The share of the user's capacity that is given to the drive as spare space.
 
-    As if the host left it unused: collection begins at the same amount of free flash as before,
-    and the pool that is written until then is larger by what was taken from the user.
+    As if the host left it unused: garbage collection begins at the same amount of free
+    flash as before, and the pool that is written until then is larger by what was taken from the
+    user.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", value)
     percent = float(match[1]) if match else -1.0

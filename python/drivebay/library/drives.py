@@ -302,11 +302,11 @@ class Device:
         return self.run(filled, seed=self.seed)
 
     def rest(self, seconds: float) -> None:
-        """Nothing is asked of it for so long; it cools, and may collect."""
+        """Nothing is asked of it for so long; it cools, and garbage collection may run."""
         self._core.rest(seconds)
 
     def trim(self, start_bytes: int, length_bytes: int) -> None:
-        """Discards a stretch of addresses (Dataset Management, TRIM): they read as zeros.
+        """Discards a range of addresses (Dataset Management, TRIM): they read as zeros.
 
         Raises
         ------

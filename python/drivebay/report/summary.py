@@ -159,7 +159,7 @@ def overview(page: Page) -> Html:
 
 
 def _verdict(entry: Entry, alone: bool) -> list[Child]:
-    """What it is, what it does best and worst, what to doubt."""
+    """What it is, what it does best and worst, and with what reservations."""
     virtual = entry.kind == "virtual"
     figures = "virtual drive: its figures are simulated" if virtual else "real drive, measured"
     lines = [f"{capacity(entry.review)}, {figures}."]
@@ -176,11 +176,11 @@ def _verdict(entry: Entry, alone: bool) -> list[Child]:
         )
     return [
         el("strong", f"{entry.full_name if alone else entry.name}: "),
-        " ".join(lines + _doubt(entry)),
+        " ".join(lines + _reservations(entry)),
     ]
 
 
-def _doubt(entry: Entry) -> list[str]:
+def _reservations(entry: Entry) -> list[str]:
     result = entry.review.result
     if result.quick:
         return ["The run was shortened: its figures cannot be compared with published ones."]

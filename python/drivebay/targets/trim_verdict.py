@@ -8,20 +8,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-STRETCH_BYTES = 8 * 2**20
+EXTENT_BYTES = 8 * 2**20
 BLOCK_BYTES = 4096
 READS = 3
 Reads = Literal["zeros", "ones", "old data", "other", "mixed"]
 
 
-def starts(capacity_bytes: int, stretch_bytes: int) -> list[int]:
-    """Where the stretches begin, in bytes: at both ends and in the middle.
+def starts(capacity_bytes: int, extent_bytes: int) -> list[int]:
+    """Where the extents begin, in bytes: at both ends and in the middle.
 
     >>> starts(64 * 2**20, 8 * 2**20)
     [0, 33554432, 58720256]
     """
-    middle = capacity_bytes // 2 // stretch_bytes * stretch_bytes
-    return sorted({0, middle, capacity_bytes - stretch_bytes})
+    middle = capacity_bytes // 2 // extent_bytes * extent_bytes
+    return sorted({0, middle, capacity_bytes - extent_bytes})
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def kind_by_name(out: Path) -> str:
         if out.name.endswith(ending):
             return kind
     raise UserError(
-        f"what to write into {out} is not clear from its name",
+        f"the name of {out} does not say in which format to write it",
         f"--to {'|'.join(KINDS)}, or end the name with {', '.join(KINDS.values())}",
     )
 

@@ -1,8 +1,8 @@
 //! The host's writes split in two by how long they are expected to live.
 //!
 //! A page that takes the place of one which lived for a short time is expected to live for a short time
-//! itself. Short is: less than the mean lifespan of the superblocks of short-lived data collected last;
-//! time is counted in pages that the host writes. Collection's copies go to a stream of their own.
+//! itself. Short is: less than the mean lifespan of the superblocks of short-lived data that were reclaimed last;
+//! time is counted in pages that the host writes. Garbage collection's copies go to a stream of their own.
 //! Source: SepBIT (Wang et al., FAST 2022), its classes 1 and 2 for user writes, mean over 16 segments.
 //! Simpler than there: the time of writing is that of opening the superblock, so that no page needs a
 //! record; one class for copies in place of four; a command goes to one stream, by its first page. What
@@ -18,7 +18,7 @@ const MEAN_OF: u64 = 16;
 /// What is known of lifespans, in pages that the host has written.
 #[derive(Debug)]
 pub struct Lifespans {
-    /// Now.
+    /// Pages that the host has written so far.
     clock: u64,
     /// Less than this is short.
     short: u64,
@@ -37,7 +37,7 @@ impl Lifespans {
         spec.by_lifespan.then(|| Box::new(none))
     }
 
-    /// Now.
+    /// Pages that the host has written so far: the time in which lifespans are measured.
     pub fn clock(&self) -> u64 {
         self.clock
     }
@@ -51,7 +51,7 @@ impl Lifespans {
         if short { HOST } else { COLD }
     }
 
-    /// A superblock has been collected.
+    /// Garbage collection has emptied a superblock.
     pub fn note_collected(&mut self, s: &Superblock) {
         if usize::from(s.stream) != HOST {
             return;

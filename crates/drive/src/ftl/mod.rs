@@ -36,7 +36,7 @@ pub struct Ftl {
     placement: Placement,
     superblocks: Superblocks,
     selection: VictimSelection,
-    /// The superblock being collected.
+    /// The victim of garbage collection.
     victim: Option<Victim>,
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
@@ -182,7 +182,7 @@ impl Ftl {
         self.placement.free.len()
     }
 
-    /// The stream of collected pages.
+    /// The stream of the pages that garbage collection copies.
     #[inline(always)]
     pub fn collect_stream(&self) -> usize {
         self.collect_stream
@@ -288,7 +288,7 @@ impl Ftl {
         packs
     }
 
-    /// Moves valid pages of a victim's flash page to the collection frontier, as far as that has room.
+    /// Moves valid pages of a victim's flash page to garbage collection's frontier, as far as that has room.
     ///
     /// Returns the first new address and how many were moved; those are gone from `source` then.
     /// Cost: no miss, the scan has just read the entries.
@@ -354,7 +354,7 @@ impl Ftl {
     }
 
     /// With no superblock free, whatever the policy says, the emptiest, if its pages fit into what is left of
-    /// the collection frontier. Power cuts in the middle of a victim leave it so: what was copied is
+    /// garbage collection's frontier. Power cuts in the middle of a victim leave it so: what was copied is
     /// lost, and the frontier goes on at its next row.
     #[cold]
     fn choose_what_fits(&self) -> Option<u32> {
@@ -405,7 +405,7 @@ impl Ftl {
         self.victim.is_some_and(|v| v.next == v.end)
     }
 
-    /// The superblock being collected, its wear now, and after its next erase.
+    /// The victim of garbage collection, its wear now, and after its next erase.
     pub fn victim_cycles(&self) -> (u32, u32, u32) {
         let index = self.victim.expect("a victim is being collected").superblock;
         (index, self.cycles(index), self.superblocks.cycles_after_erase(index))
@@ -451,7 +451,7 @@ impl Ftl {
         index
     }
 
-    /// Puts a full superblock forward for collection, whatever it holds; others are passed over, and so is
+    /// Puts a full superblock forward as a victim, whatever it holds; others are passed over, and so is
     /// the SLC cache, which folding empties.
     #[cold]
     pub fn suggest_victim(&mut self, index: u32) {
@@ -461,7 +461,7 @@ impl Ftl {
         }
     }
 
-    /// Whether a superblock that was put forward waits to be collected, or is being collected.
+    /// Whether a superblock that was put forward waits to be a victim, or is one.
     #[inline(always)]
     pub fn must_collect(&self) -> bool {
         !self.selection.suggested().is_empty()
@@ -475,7 +475,7 @@ impl Ftl {
 
     /// From where the cache's next superblock would come; none if it is full.
     ///
-    /// `reserve`: free superblocks that only collection may use.
+    /// `reserve`: free superblocks that only garbage collection may use.
     pub fn next_of_cache(&self, reserve: usize) -> Option<Mode> {
         self.slc.next(&self.placement, reserve)
     }
@@ -486,7 +486,7 @@ impl Ftl {
         self.slc.can_fold()
     }
 
-    /// Exchanges collection's victim for folding's, and back.
+    /// Exchanges garbage collection's victim for folding's, and back.
     pub fn swap_victims(&mut self) {
         std::mem::swap(&mut self.victim, &mut self.slc.victim);
     }

@@ -77,7 +77,7 @@ impl SlcBlocks {
 
     /// From where the cache's next superblock would come; none if it is full.
     ///
-    /// `reserve`: free superblocks that only collection may use.
+    /// `reserve`: free superblocks that only garbage collection may use.
     pub fn next(&self, placement: &Placement, reserve: usize) -> Option<Mode> {
         let spec = self.spec.as_ref()?;
         if !self.free.is_empty() {

@@ -1,4 +1,4 @@
-//! Which superblock to collect next: by the policy, by wear, or because it must be.
+//! Which superblock is garbage collection's next victim: by the policy, by wear, or because it must be.
 //!
 //! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012), d-choices as in Van Houdt (SIGMETRICS
 //! 2013), cost-benefit as in Rosenblum and Ousterhout (1992) with age counted in superblocks sealed.
@@ -7,8 +7,8 @@
 //! none per I/O, and its scan is compiled as ours is.
 //!
 //! Wear levelling. Dynamic levelling uses the least worn of the free superblocks. That leaves those that hold
-//! data nobody changes: static levelling collects the least worn of all when it is too far behind the most
-//! worn, full or not; every other victim at most, so that collection goes on gaining space. Its cost is the
+//! data nobody changes: static levelling reclaims the least worn of all when it is too far behind the most
+//! worn, full or not; every other victim at most, so that garbage collection goes on gaining space. Its cost is the
 //! copies. Sources: the terms as in Gal and Toledo (ACM Computing Surveys 37, 2005); the rule by a threshold on
 //! the difference as in Chang (SAC 2007). Not modelled: a frontier of its own for what is moved; it mixes
 //! with the copies of hot data, which costs more than keeping it apart.
@@ -30,7 +30,7 @@ pub struct VictimSelection {
     superblock_pages: u32,
     /// The last victim was chosen to spread wear.
     leveled: bool,
-    /// To be collected before any other.
+    /// Victims that come before any other.
     suggested: VecDeque<u32>,
     rng: Rng,
 }
@@ -56,7 +56,7 @@ impl VictimSelection {
         }
     }
 
-    /// Superblocks that were put forward and not collected yet.
+    /// Superblocks that were put forward and are not reclaimed yet.
     #[inline(always)]
     pub fn suggested(&self) -> &VecDeque<u32> {
         &self.suggested

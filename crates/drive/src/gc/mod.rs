@@ -92,7 +92,7 @@ impl Gc {
 
     /// Copies the victim's next flash page, not before `at`, as soon as the buffer has room: when flash is
     /// the limit, the core waits, and the host behind it. Returns how much that gives, in 1/65536 pages, and
-    /// when the core is done; none if there is nothing to collect.
+    /// when the core is done; none if there is no victim.
     #[inline(always)]
     fn copy_next(
         &mut self,
@@ -137,10 +137,10 @@ impl Gc {
         controller.costs().copy(source.extents, source.pages)
     }
 
-    /// Collects the rest of the victim, or a new one, without a pause.
+    /// Copies what is left of the victim, or a new one, without a pause.
     ///
     /// # Errors
-    /// [`DeviceError::NoSpace`] if there is nothing to collect.
+    /// [`DeviceError::NoSpace`] if there is no victim.
     pub fn collect_superblock(
         &mut self,
         flash: &mut Flash,
@@ -164,7 +164,7 @@ impl Gc {
         }
     }
 
-    /// Collects in the foreground until more than the reserve is free; returns when the host may go on.
+    /// Runs in the foreground until more than the reserve is free; returns when the host may go on.
     ///
     /// # Errors
     /// As [`Gc::collect_superblock`].
@@ -204,7 +204,7 @@ impl Gc {
         *self.idle_since.get_or_insert(controller.flash_core().free_at())
     }
 
-    /// Collects while the flash core has no command until `until`, as the profile allows.
+    /// Runs while the flash core has no command until `until`, as the profile allows.
     ///
     /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks for what
     /// has been done by then. A copy that has begun is finished, and a command that comes waits for it.

@@ -5,7 +5,7 @@
 //! multiplied by a gain: below one while more than the target is free, above one below it, by the distance
 //! from the target.
 //! So free space settles at the target, and write amplification is what the victims there hold: policy,
-//! spare space and load decide it, no count of pages. Per page that the host writes, collection takes no
+//! spare space and load decide it, no count of pages. Per page that the host writes, garbage collection takes no
 //! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
 //! when victims are nearly full; then free space falls until they are not.
 //! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
@@ -60,7 +60,7 @@ impl Pacing {
         Pacing { spec, time: 0, owed: 0 }
     }
 
-    /// Whether anything is collected at this much free space.
+    /// Whether garbage collection runs at this much free space.
     #[inline(always)]
     pub fn starts_at(&self, free: u64) -> bool {
         free < self.spec.start_free

@@ -13,7 +13,7 @@ const RATE_MAX: f64 = 0.5;
 const DEVIATIONS: i32 = 5;
 const STEPS_PER_DEVIATION: i32 = 8;
 
-/// The table.
+/// A function as a table of its values.
 pub struct Curve {
     low: f64,
     step: f64,

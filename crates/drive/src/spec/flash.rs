@@ -9,7 +9,7 @@ use super::schema::{RawSpec, RawVariation};
 /// Geometry, counted in 4 KiB pages where not said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
-    /// User pages.
+    /// Pages that the host can address.
     pub user_pages: u32,
     /// Pages of a superblock: one block of every plane of every die.
     pub superblock_pages: u32,
@@ -30,7 +30,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Dies.
+    /// Dies on all channels.
     #[must_use]
     pub fn dies(&self) -> u32 {
         1 << self.die_shift
@@ -49,7 +49,7 @@ impl Geometry {
         self.superblock_pages >> (self.page_shift + self.die_shift)
     }
 
-    /// Spare pages that collection needs to go on: the frontiers, the reserve, one superblock to gain.
+    /// Spare pages that garbage collection needs to go on: the frontiers, the reserve, one superblock to gain.
     #[must_use]
     pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
         (reserve_superblocks + 3) * u64::from(self.superblock_pages)
@@ -78,16 +78,16 @@ impl Geometry {
 /// Times of flash used with one bit per cell.
 #[derive(Clone, Copy, Debug)]
 pub struct SlcTiming {
-    /// tR.
+    /// tR of ONFI: from the array to the page register.
     pub read: Nanos,
-    /// tPROG.
+    /// tPROG of ONFI: from the page register to the array.
     pub program: Nanos,
 }
 
-/// Flash timing.
+/// Times of the flash's own operations, and the rate of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct NandTiming {
-    /// tR.
+    /// tR of ONFI, the mean of all page types.
     pub read: Nanos,
     /// tR by page type, if they differ.
     pub read_by_type: Option<[Nanos; PAGE_TYPES_MAX]>,
@@ -97,7 +97,7 @@ pub struct NandTiming {
     pub page_types: u32,
     /// Of superblocks in the SLC cache, if there is one.
     pub slc: Option<SlcTiming>,
-    /// tBERS.
+    /// tBERS of ONFI: the erase of a block.
     pub erase: Nanos,
     /// Bound of a read's wait for a program.
     pub suspend: Nanos,
@@ -114,9 +114,9 @@ pub struct NandTiming {
 /// Standard deviations, in 2^-24 per unit of a draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Of blocks.
+    /// Of blocks, in reads and programs.
     pub block: i64,
-    /// Of the pages of a block.
+    /// Of the pages of a block, in reads and programs.
     pub page: i64,
     /// Of blocks, in erases.
     pub erase: i64,
@@ -178,7 +178,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     })
 }
 
-/// The drive must always find a superblock worth collecting: spare space for the frontiers, the
+/// Garbage collection must always find a victim that gains space: spare space for the frontiers, the
 /// reserve, and at least one superblock of dead pages beyond them.
 pub(super) fn check_spare(
     geometry: &Geometry,

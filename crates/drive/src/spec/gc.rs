@@ -10,12 +10,12 @@ use super::key::SpecError;
 use super::schema::RawSpec;
 use crate::victim_policy::VictimPolicy;
 
-/// Victim choice.
+/// How garbage collection chooses its victim.
 #[derive(Clone, Debug)]
 pub enum Policy {
     /// Fewest valid pages.
     Greedy,
-    /// Oldest first.
+    /// The superblock that was sealed first.
     Fifo,
     /// Fewest valid pages among that many drawn at random.
     Choices(u32),
@@ -28,7 +28,7 @@ pub enum Policy {
 /// The control loop's numbers; space in mapped pages, gains in 1/256.
 #[derive(Clone, Copy, Debug)]
 pub struct PacingSpec {
-    /// Collection runs below this much free space.
+    /// Garbage collection runs below this much free space.
     pub start_free: u64,
     /// Free space at which the gain is one.
     pub target_free: u64,
@@ -94,7 +94,7 @@ pub(super) fn wear_leveling(raw: &RawSpec) -> WearLeveling {
     })
 }
 
-/// Collection in idle time.
+/// Garbage collection in idle time.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     /// Begins when the flash core has had no command for so long.

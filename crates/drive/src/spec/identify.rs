@@ -28,23 +28,23 @@ pub struct Identify {
     pub model: String,
     /// Firmware revision.
     pub firmware: String,
-    /// PCI vendor and device.
+    /// PCI vendor and device ID.
     pub pci: [u16; 2],
     /// The maker's IEEE OUI.
     pub oui: u32,
-    /// RAB.
+    /// Recommended arbitration burst (RAB), log2 of commands.
     pub arbitration_burst_log2: u8,
-    /// MDTS, in units of 4 KiB.
+    /// Maximum data transfer size (MDTS), log2 of units of 4 KiB.
     pub transfer_max_log2: u8,
-    /// AWUN and AWUPF.
+    /// Atomic write unit, in normal operation and at a power failure (AWUN, AWUPF).
     pub atomic_write: [u16; 2],
-    /// ACL.
+    /// Abort command limit (ACL), counted from 0.
     pub aborts_max: u8,
-    /// AERL.
+    /// Asynchronous event request limit (AERL), counted from 0.
     pub events_max: u8,
-    /// ELPE.
+    /// Entries of the error log (ELPE), counted from 0.
     pub error_entries: u8,
-    /// PS0 first.
+    /// Power state descriptors, PS0 first.
     pub power_states: Vec<PowerState>,
 }
 

@@ -29,7 +29,7 @@ pub enum SpecError {
     OutOfRange {
         /// Dotted path of the field.
         field: String,
-        /// The value.
+        /// The value, as the profile has it.
         given: String,
         /// What would be accepted.
         allowed: String,
@@ -150,9 +150,9 @@ unchecked!(String, serde_json::Map<String, serde_json::Value>);
 
 /// What a source can be given for.
 pub trait Value {
-    /// What it may be.
+    /// What a schema says of the values that are allowed.
     type Rule;
-    /// Checks it.
+    /// Refuses a value that the rule does not allow; `field` names it in the message.
     fn check(&self, field: &str, rule: Self::Rule) -> Result<(), SpecError>;
     /// As a number that a profile's own range may bound.
     fn number(&self) -> Option<f64> {

@@ -56,43 +56,43 @@ pub use thermal::{Energy, NODES_MAX, ThermalSpec, ThrottleStage};
 pub struct Spec {
     /// As it was given, for the record.
     pub raw: RawSpec,
-    /// Interface.
+    /// AHCI or NVMe.
     pub protocol: Protocol,
     /// Most commands outstanding.
     pub queue_depth_max: u32,
-    /// The host.
+    /// The computer that the drive is tested in.
     pub host: HostSpec,
     /// How commands get to the controller.
     pub host_interface: Interface,
-    /// The link.
+    /// Rates and frames of the link between host and drive.
     pub link: LinkSpec,
     /// How reads and writes share one data path, if they do.
     pub half_duplex: Option<HalfDuplexSpec>,
-    /// Geometry.
+    /// Sizes of the flash and of what the host sees of it.
     pub geometry: Geometry,
-    /// Flash timing.
+    /// Times of flash operations and of the channels.
     pub nand: NandTiming,
     /// Write buffer, in flash pages.
     pub buffer_pages: u32,
     /// Flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
-    /// Victim choice.
+    /// How garbage collection chooses its victim.
     pub policy: Policy,
-    /// One frontier for host and collection.
+    /// One frontier for the host and garbage collection.
     pub shared_frontier: bool,
     /// Two frontiers for the host, by the lifespan of what is overwritten.
     pub by_lifespan: bool,
-    /// Free superblocks kept for foreground collection.
+    /// Free superblocks kept for garbage collection in the foreground.
     pub reserve_superblocks: u32,
-    /// Pacing of collection.
+    /// Pacing of garbage collection.
     pub pacing: PacingSpec,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
-    /// Collection in idle time.
+    /// Garbage collection in idle time.
     pub idle: Option<Idle>,
-    /// Energy.
+    /// Energy per operation, and power in each state.
     pub energy: Energy,
-    /// ThermalSpec.
+    /// Heat nodes of the drive, and its temperature sensor.
     pub thermal: ThermalSpec,
     /// Sleep; none where the host does not allow it.
     pub power: Option<Power>,
@@ -230,13 +230,13 @@ impl Spec {
         self
     }
 
-    /// Write streams in use: the host's one or two, and collection's.
+    /// Write streams in use: the host's one or two, and garbage collection's.
     #[must_use]
     pub fn streams(&self) -> u32 {
         2 + u32::from(self.by_lifespan)
     }
 
-    /// The write stream of collected pages.
+    /// The write stream of the pages that garbage collection copies.
     #[must_use]
     pub fn collect_stream(&self) -> usize {
         usize::from(!self.shared_frontier)

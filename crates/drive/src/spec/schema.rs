@@ -40,7 +40,7 @@ sections! {
         host: RawHost,
         /// The command interface.
         host_interface: RawHostInterface,
-        /// The link.
+        /// The link between host and drive.
         link: RawLink,
         /// The controller's cores and data path.
         controller: RawController,
@@ -131,7 +131,7 @@ sections! {
 
     /// A driver, and what a command costs in it.
     RawDriver {
-        /// Its name.
+        /// Name of the driver, as its operating system calls it.
         driver: Word,
         /// Software per command that overlaps with other commands.
         software_us: Number = MICROS,
@@ -212,7 +212,7 @@ sections! {
         read_tags: Option<Whole> = 1..=1024,
     }
 
-    /// The controller.
+    /// The controller's cores and its data path.
     RawController {
         /// Host core, per command.
         host_core_us: Number = MICROS,
@@ -251,7 +251,7 @@ sections! {
         ignore_flush: Option<Flag>,
     }
 
-    /// The flash.
+    /// Geometry and times of the flash.
     RawNand {
         /// Channels; a power of two.
         channels: Whole = power_of_two(64),
@@ -270,14 +270,14 @@ sections! {
         parity_stripe_pages: Option<Whole> = 2..=4096,
         /// Superblocks lost to bad blocks.
         bad_superblocks: Whole,
-        /// tR.
+        /// tR: from the array to the page register.
         read_us: Number = MICROS,
         /// How tR differs by page type, in programming order; its mean is `read_us` whatever theirs is. Absent: no
         /// difference.
         read_by_type_us: Option<Numbers>,
         /// tPROG by page type, in programming order (MLC: LSB, MSB).
         program_us: Numbers,
-        /// tBERS.
+        /// tBERS: the erase of a block.
         erase_us: Number = MICROS,
         /// Longest wait of a read for a program or erase that it suspends.
         suspend_us: Number = MICROS,
@@ -305,7 +305,7 @@ sections! {
         victim_policy: Word,
         /// How many candidates `d-choices` draws.
         choices: Whole = 1..=1024,
-        /// `separate` frontiers for host and collection, or one `shared`.
+        /// `separate` frontiers for host and garbage collection, or one `shared`.
         frontiers: Word,
         /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
         host_frontiers: Option<Word>,
@@ -313,21 +313,21 @@ sections! {
         copy_extent_us: Number = MICROS,
         /// Flash core, per page copied.
         copy_page_us: Number = MICROS,
-        /// Spare space that may be used before collection starts.
+        /// Spare space that may be used before garbage collection starts.
         threshold_mb: Number = MEGABYTES,
         /// Free space that the control loop holds in the long run.
         target_mb: Number = MEGABYTES,
-        /// Gain of the control loop where collection starts, with the most space free.
+        /// Gain of the control loop where garbage collection starts, with the most space free.
         gain_min: Number = 0.0..=1.0,
         /// Gain with nothing free; it is one at `target_mb`.
         gain_max: Number = 1.0..=100.0,
-        /// Most that collection takes of the flash core per page that the host writes.
+        /// Most that garbage collection takes of the flash core per page that the host writes.
         duty_limit_us: Number = 0.0..=1e4,
         /// How many times as much it may take with nothing free; as much at `target_mb`.
         duty_growth: Number = 1.0..=100.0,
-        /// Free superblocks that only foreground collection may use.
+        /// Free superblocks that only garbage collection in the foreground may use.
         reserve_superblocks: Whole = 1..=1 << 20,
-        /// Collection while nothing is asked of the drive; none if it is left out.
+        /// Garbage collection while nothing is asked of the drive; none if it is left out.
         idle: Option<RawIdle>,
     }
 
@@ -351,7 +351,7 @@ sections! {
         spread_max: Whole = 0..=1 << 20,
     }
 
-    /// Collection in idle time.
+    /// Garbage collection in idle time.
     RawIdle {
         /// How long the flash core has had no command when it begins.
         after_ms: Number = 0.0..=1e6,
@@ -361,7 +361,7 @@ sections! {
         valid_max_percent: Option<Number> = 1.0..=100.0,
     }
 
-    /// Energy.
+    /// Energy per operation, and power in each state.
     RawEnergy {
         /// Power while nothing has been asked for a while.
         idle_mw: Number = 0.0..=1e5,
@@ -414,7 +414,7 @@ sections! {
         nand_to_module_k_per_w: Number = RESISTANCE,
         /// From board and packages to still air.
         module_to_air_k_per_w: Number = RESISTANCE,
-        /// The heatsink.
+        /// A heatsink over controller and flash; none if left out.
         heatsink: Option<RawHeatsink>,
     }
 
@@ -631,9 +631,9 @@ sections! {
 
     /// One power state.
     RawPowerState {
-        /// Most power.
+        /// Maximum power (MP) in this state.
         max_mw: Number = 0.0..=655_350.0,
-        /// Time to enter.
+        /// Entry latency (ENLAT).
         entry_us: Number = 0.0..=4e9,
         /// Time to leave.
         exit_us: Number = 0.0..=4e9,

@@ -30,9 +30,9 @@ pub struct SlcCacheSpec {
     pub dynamic_max: u32,
     /// Free pages, counted with all bits per cell, that these leave alone.
     pub keep_free: u64,
-    /// tPROG.
+    /// tPROG with one bit per cell.
     pub program: Nanos,
-    /// tR.
+    /// tR with one bit per cell.
     pub read: Nanos,
     /// What becomes of writes while it is full.
     pub when_full: WhenFull,

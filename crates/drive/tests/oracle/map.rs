@@ -1,4 +1,4 @@
-//! The oracle's map: dictionaries from pages to slots and back, and lists of superblocks.
+//! The oracle's map: dictionaries from LPN to PPA and back, and lists of superblocks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -27,9 +27,9 @@ struct Superblock {
     given_back: Option<[u64; 2]>,
 }
 
-/// A slot's place in its stream.
+/// A flash page of a write stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct StreamPage {
     pub stream: usize,
     /// Number of the flash page in the stream.
     pub page: u64,
@@ -41,14 +41,14 @@ pub struct Map {
     back: HashMap<u32, u32>,
     superblocks: Vec<Superblock>,
     free: VecDeque<u32>,
-    /// Superblock and slots used of it, by stream.
+    /// Superblock and pages used of it, by stream.
     open: [Option<(u32, u32)>; 2],
     victim: Option<(u32, u32)>,
     /// Valid pages of the victim when it was chosen.
     held: u64,
     seals: u64,
-    slots: u32,
-    page_slots: u32,
+    superblock_pages: u32,
+    flash_page_pages: u32,
     oldest_first: bool,
     pub copy_stream: usize,
 }
@@ -70,21 +70,21 @@ impl Map {
             victim: None,
             held: 0,
             seals: 0,
-            slots: g.superblock_pages,
-            page_slots: 1 << g.page_shift,
+            superblock_pages: g.superblock_pages,
+            flash_page_pages: 1 << g.page_shift,
             oldest_first: policy == "fifo",
             copy_stream: usize::from(!spec.shared_frontier),
         }
     }
 
-    pub fn slot_of(&self, page: u32) -> Option<u32> {
+    pub fn ppa_of(&self, page: u32) -> Option<u32> {
         self.user.get(&page).copied()
     }
 
-    pub fn place_of(&self, slot: u32) -> Place {
-        let s = &self.superblocks[(slot / self.slots) as usize];
-        let page = s.first_page + u64::from(slot % self.slots / self.page_slots);
-        Place { stream: s.stream, page }
+    pub fn stream_page_of(&self, ppa: u32) -> StreamPage {
+        let s = &self.superblocks[(ppa / self.superblock_pages) as usize];
+        let page = s.first_page + u64::from(ppa % self.superblock_pages / self.flash_page_pages);
+        StreamPage { stream: s.stream, page }
     }
 
     pub fn free_superblocks(&self) -> usize {
@@ -92,12 +92,12 @@ impl Map {
     }
 
     pub fn room(&self, stream: usize) -> u32 {
-        self.open[stream].map_or(0, |(_, used)| self.slots - used)
+        self.open[stream].map_or(0, |(_, used)| self.superblock_pages - used)
     }
 
-    /// Slots that are erased, or will be when what has been read of the victim is erased.
+    /// Pages that are erased, or will be when what has been read of the victim is erased.
     pub fn free_pages(&self) -> u64 {
-        let whole = self.free.len() as u64 * u64::from(self.slots);
+        let whole = self.free.len() as u64 * u64::from(self.superblock_pages);
         let read = self.victim.map_or(0, |(_, read)| read);
         whole + u64::from(self.room(0)) + u64::from(self.room(1)) + u64::from(read)
     }
@@ -115,26 +115,26 @@ impl Map {
         self.open[stream] = Some((index, 0));
     }
 
-    /// Puts a page at a stream's frontier; returns its slot.
+    /// Puts a page at a stream's frontier; returns its PPA.
     pub fn put(&mut self, stream: usize, page: u32) -> u32 {
         if let Some(old) = self.user.remove(&page) {
             self.back.remove(&old);
-            self.superblocks[(old / self.slots) as usize].valid -= 1;
+            self.superblocks[(old / self.superblock_pages) as usize].valid -= 1;
         }
         let (index, used) = self.open[stream].expect("an open superblock");
-        assert!(used < self.slots);
+        assert!(used < self.superblock_pages);
         self.open[stream] = Some((index, used + 1));
-        let slot = index * self.slots + used;
+        let ppa = index * self.superblock_pages + used;
         self.superblocks[index as usize].valid += 1;
-        self.user.insert(page, slot);
-        self.back.insert(slot, page);
-        slot
+        self.user.insert(page, ppa);
+        self.back.insert(ppa, page);
+        ppa
     }
 
     /// Chooses a victim if there is none and one is worth it.
     fn choose(&mut self) {
         let worth = |s: &Superblock| match s.state {
-            State::Sealed(age) if s.valid < self.slots => Some(age),
+            State::Sealed(age) if s.valid < self.superblock_pages => Some(age),
             _ => None,
         };
         let rank = |index: u32| {
@@ -152,7 +152,7 @@ impl Map {
 
     /// What copying so many pages of the victim gives, in 1/65536 pages.
     pub fn given(&self, copied: u64) -> u64 {
-        let all = u64::from(self.slots) << 16;
+        let all = u64::from(self.superblock_pages) << 16;
         if copied == 0 && self.held == 0 {
             all
         } else {
@@ -160,17 +160,17 @@ impl Map {
         }
     }
 
-    /// The victim's next flash page with valid data: its slots and their pages.
+    /// The victim's next flash page with valid data: LPN by PPA.
     pub fn next_source(&mut self) -> Option<BTreeMap<u32, u32>> {
         if self.victim.is_none() {
             self.choose();
         }
         let (index, read) = self.victim.as_mut()?;
-        while *read < self.slots {
-            let first = *index * self.slots + *read;
-            *read += self.page_slots;
-            let valid: BTreeMap<u32, u32> = (first..first + self.page_slots)
-                .filter_map(|slot| Some((slot, *self.back.get(&slot)?)))
+        while *read < self.superblock_pages {
+            let first = *index * self.superblock_pages + *read;
+            *read += self.flash_page_pages;
+            let valid: BTreeMap<u32, u32> = (first..first + self.flash_page_pages)
+                .filter_map(|ppa| Some((ppa, *self.back.get(&ppa)?)))
                 .collect();
             if !valid.is_empty() {
                 return Some(valid);
@@ -180,7 +180,7 @@ impl Map {
     }
 
     pub fn victim_is_done(&self) -> bool {
-        self.victim.is_some_and(|(_, read)| read == self.slots)
+        self.victim.is_some_and(|(_, read)| read == self.superblock_pages)
     }
 
     /// The superblock that is opened next, if it is not erased: what each stream had begun when it was

@@ -32,11 +32,13 @@ enum Event {
     /// The command is in the controller.
     Fetched(Id),
     DataIn(Id),
-    Served(usize),
+    /// A server has done what it was given.
+    ServiceEnd(usize),
     Die(usize, u64),
     Core,
-    Turn,
-    Done(Id),
+    /// The half-duplex data path can go on.
+    DataPathFree,
+    Completed(Id),
 }
 
 /// One server and those who wait for it, in order of arrival.
@@ -56,9 +58,9 @@ struct Request {
     parts: u32,
 }
 
-/// Slots that pass through a stream's buffer, in the order in which they were placed.
+/// Pages that pass through a stream's buffer, in the order in which they were placed.
 struct Entry {
-    slot: u32,
+    ppa: u32,
     /// Number of its flash page in the stream.
     page: u64,
     left: u32,
@@ -128,7 +130,7 @@ pub struct Oracle {
     held: Option<BTreeMap<u32, u32>>,
     owed: i64,
     collect_time: i64,
-    /// Up to when the core time of collection is booked.
+    /// Up to when the core time of garbage collection is booked.
     collect_since: u64,
     variation: Option<Variation>,
     /// Programs of data so far.
@@ -241,16 +243,16 @@ impl Oracle {
             Event::Fetched(id) => {
                 self.enter(HOST_CORE, self.spec.throttle[0].costs.host_core.0, Job::Command(id));
             }
-            Event::Served(server) => self.served(server),
+            Event::ServiceEnd(server) => self.served(server),
             Event::Die(die, number) => self.with_die(die, |d, now, w| d.timer(now, number, w)),
             Event::Core => self.core(),
-            Event::Turn => self.admit(),
+            Event::DataPathFree => self.admit(),
             Event::DataIn(id) => {
                 self.leave_path();
                 self.core_queue.push_back(id);
                 self.core_go_on();
             }
-            Event::Done(id) => self.done.push((id, self.now)),
+            Event::Completed(id) => self.done.push((id, self.now)),
         }
     }
 
@@ -259,7 +261,7 @@ impl Oracle {
     fn enter(&mut self, server: usize, len: u64, job: Job) {
         self.servers[server].queue.push_back((len, job));
         if self.servers[server].queue.len() == 1 {
-            self.set(self.now + len, Event::Served(server));
+            self.set(self.now + len, Event::ServiceEnd(server));
         }
     }
 
@@ -267,7 +269,7 @@ impl Oracle {
         let queue = &mut self.servers[server].queue;
         let (_, job) = queue.pop_front().expect("it was served");
         if let Some(&(len, _)) = queue.front() {
-            self.set(self.now + len, Event::Served(server));
+            self.set(self.now + len, Event::ServiceEnd(server));
         }
         match (server, job) {
             (INTERFACE, Job::Command(id)) => {
@@ -314,7 +316,7 @@ impl Oracle {
             let half = &mut self.half_duplex;
             if self.now < half.since {
                 let since = half.since;
-                return self.set(since, Event::Turn);
+                return self.set(since, Event::DataPathFree);
             }
             let [own, other] = [half.writes, !half.writes].map(usize::from);
             let waits =
@@ -350,7 +352,7 @@ impl Oracle {
         if self.requests[id].io.op == Op::Read {
             self.leave_path();
         }
-        self.set(self.now + self.driver.completion, Event::Done(id));
+        self.set(self.now + self.driver.completion, Event::Completed(id));
     }
 
     fn bytes(&self, id: Id) -> u64 {
@@ -402,8 +404,8 @@ impl Oracle {
         }
     }
 
-    fn die_of(&self, slot: u32) -> usize {
-        (slot >> self.spec.geometry.page_shift) as usize % self.dies.len()
+    fn die_of(&self, ppa: u32) -> usize {
+        (ppa >> self.spec.geometry.page_shift) as usize % self.dies.len()
     }
 
     // The buffer.
@@ -414,18 +416,18 @@ impl Oracle {
         before.is_none_or(|b| s.programmed.get(b as usize).copied().unwrap_or(false))
     }
 
-    fn is_programmed(&self, slot: u32) -> bool {
-        let place = self.map.place_of(slot);
+    fn is_programmed(&self, ppa: u32) -> bool {
+        let place = self.map.stream_page_of(ppa);
         let programmed = &self.streams[place.stream].programmed;
         programmed.get(place.page as usize).copied().unwrap_or(false)
     }
 
-    /// Hands `left` slots from `slot` on to a stream's buffer.
-    fn fill(&mut self, stream: usize, slot: u32, left: u32, arrived: bool, of: Option<Id>) {
-        let page_slots = 1 << self.spec.geometry.page_shift;
-        let begun = (slot..slot + left).filter(|s| s % page_slots == 0).count();
+    /// Hands `left` pages from `ppa` on to a stream's buffer.
+    fn fill(&mut self, stream: usize, ppa: u32, left: u32, arrived: bool, of: Option<Id>) {
+        let flash_page_pages = 1 << self.spec.geometry.page_shift;
+        let begun = (ppa..ppa + left).filter(|s| s % flash_page_pages == 0).count();
         self.streams[stream].begun += begun as u64;
-        let entry = Entry { slot, page: self.map.place_of(slot).page, left, arrived, of };
+        let entry = Entry { ppa, page: self.map.stream_page_of(ppa).page, left, arrived, of };
         self.streams[stream].entries.push_back(entry);
         self.store(stream);
     }
@@ -436,16 +438,16 @@ impl Oracle {
             let Some(entry) = self.streams[stream].entries.front() else {
                 return;
             };
-            let (slot, page) = (entry.slot, entry.page);
+            let (ppa, page) = (entry.ppa, entry.page);
             let blocked = self.streams[stream].erase_after.is_some();
             if blocked || !entry.arrived || !self.has_place(stream, page) {
                 return;
             }
-            let page_slots = 1 << self.spec.geometry.page_shift;
+            let flash_page_pages = 1 << self.spec.geometry.page_shift;
             let s = &mut self.streams[stream];
             let entry = s.entries.front_mut().expect("there is one");
-            entry.slot += 1;
-            entry.page += u64::from(entry.slot.is_multiple_of(page_slots));
+            entry.ppa += 1;
+            entry.page += u64::from(entry.ppa.is_multiple_of(flash_page_pages));
             entry.left -= 1;
             let (left, of) = (entry.left, entry.of);
             if left == 0 {
@@ -455,17 +457,17 @@ impl Oracle {
                     self.part_done(id);
                 }
             }
-            self.program_if_full(stream, slot, page);
+            self.program_if_full(stream, ppa, page);
         }
     }
 
-    /// Programs a die's pages of all planes once the last slot of the last one is stored.
-    fn program_if_full(&mut self, stream: usize, slot: u32, number: u64) {
+    /// Programs a die's pages of all planes once the last page of the last one is stored.
+    fn program_if_full(&mut self, stream: usize, ppa: u32, number: u64) {
         let g = &self.spec.geometry;
-        let page_slots = 1 << g.page_shift;
+        let flash_page_pages = 1 << g.page_shift;
         let (dies, planes) = (self.dies.len() as u32, 1u32 << g.plane_shift);
-        let page = slot / page_slots;
-        if slot % page_slots != page_slots - 1 || page / dies % planes != planes - 1 {
+        let page = ppa / flash_page_pages;
+        if ppa % flash_page_pages != flash_page_pages - 1 || page / dies % planes != planes - 1 {
             return;
         }
         let given = &mut self.streams[stream].given;
@@ -493,8 +495,8 @@ impl Oracle {
         self.variation.as_ref().map_or(len, |v| v.of_page(page, len)).0
     }
 
-    fn read_time(&self, slot: u32) -> u64 {
-        self.of_page(slot >> self.spec.geometry.page_shift, self.spec.nand.read)
+    fn read_time(&self, ppa: u32) -> u64 {
+        self.of_page(ppa >> self.spec.geometry.page_shift, self.spec.nand.read)
     }
 
     fn programmed(&mut self, stream: usize, newest: u64) {
@@ -538,7 +540,7 @@ impl Oracle {
         };
         let (page, count) = self.pages(id);
         let costs = self.spec.throttle[0].costs;
-        let mapped = (page..page + count).filter(|&p| self.map.slot_of(p).is_some()).count();
+        let mapped = (page..page + count).filter(|&p| self.map.ppa_of(p).is_some()).count();
         let len = match self.requests[id].io.op {
             Op::Write => costs.write_command.0 + costs.write_page.0 * u64::from(count),
             _ => costs.read_command.0 + costs.read_page.0 * mapped as u64,
@@ -572,27 +574,27 @@ impl Oracle {
     /// Sends a read's flash pages to their dies.
     fn read(&mut self, id: Id) {
         let (first, count) = self.pages(id);
-        let page_slots = 1 << self.spec.geometry.page_shift;
+        let flash_page_pages = 1 << self.spec.geometry.page_shift;
         let mut runs: Vec<(Option<u32>, u32)> = Vec::new();
         for page in first..first + count {
-            let slot = self.map.slot_of(page);
-            match (runs.last_mut(), slot) {
+            let ppa = self.map.ppa_of(page);
+            match (runs.last_mut(), ppa) {
                 (Some((None, len)), None) => *len += 1,
-                (Some((Some(begin), len)), Some(slot))
-                    if *begin + *len == slot && slot % page_slots != 0 =>
+                (Some((Some(begin), len)), Some(ppa))
+                    if *begin + *len == ppa && ppa % flash_page_pages != 0 =>
                 {
                     *len += 1;
                 }
-                _ => runs.push((slot, 1)),
+                _ => runs.push((ppa, 1)),
             }
         }
         self.requests[id].parts = runs.len() as u32;
-        for (slot, len) in runs {
+        for (ppa, len) in runs {
             let bytes = u64::from(len) * 4096;
-            match slot.filter(|&s| self.is_programmed(s)) {
-                Some(slot) => {
-                    let die = self.die_of(slot);
-                    let len = self.read_time(slot);
+            match ppa.filter(|&s| self.is_programmed(s)) {
+                Some(ppa) => {
+                    let die = self.die_of(ppa);
+                    let len = self.read_time(ppa);
                     self.with_die(die, |d, now, w| d.read(now, len, Job::Part(id, bytes), w));
                 }
                 None => self.move_up(id, bytes),
@@ -614,16 +616,16 @@ impl Oracle {
             }
             let len = (count - placed).min(self.map.room(HOST));
             let pages = first + placed..first + placed + len;
-            let slots: Vec<u32> = pages.map(|page| self.map.put(HOST, page)).collect();
+            let ppas: Vec<u32> = pages.map(|page| self.map.put(HOST, page)).collect();
             self.requests[id].parts += 1;
-            self.fill(HOST, slots[0], len, true, Some(id));
+            self.fill(HOST, ppas[0], len, true, Some(id));
             placed += len;
         }
         self.part_done(id);
         self.begin_collecting(u64::from(count));
     }
 
-    // Collection.
+    // Garbage collection.
 
     /// Copies the rest of the victim without a pause, then goes on with the write.
     fn foreground(&mut self, id: Id, placed: u32) {
@@ -645,7 +647,7 @@ impl Oracle {
         self.write(id, placed);
     }
 
-    /// Collection behind a write of so many pages: what is granted of pages and core time.
+    /// Garbage collection behind a write of so many pages: what is granted of pages and core time.
     fn begin_collecting(&mut self, pages: u64) {
         let (p, free) = (self.spec.pacing, self.map.free_pages());
         if free >= p.start_free {
@@ -694,10 +696,10 @@ impl Oracle {
         let stream = self.map.copy_stream;
         let count = source.len() as u64;
         let first = *source.keys().next().expect("a source has a valid page");
-        let follows = |slot: &u32, page: &u32| {
-            slot.checked_sub(1).and_then(|s| source.get(&s)).is_some_and(|p| p + 1 == *page)
+        let follows = |ppa: &u32, page: &u32| {
+            ppa.checked_sub(1).and_then(|s| source.get(&s)).is_some_and(|p| p + 1 == *page)
         };
-        let runs = source.iter().filter(|(slot, page)| !follows(slot, page)).count() as u64;
+        let runs = source.iter().filter(|(ppa, page)| !follows(ppa, page)).count() as u64;
         let (die, first_source) = (self.die_of(first), first);
         let mut pages: VecDeque<u32> = source.into_values().collect();
         while !pages.is_empty() {
@@ -705,13 +707,13 @@ impl Oracle {
                 self.open(stream);
             }
             let len = pages.len().min(self.map.room(stream) as usize);
-            let slots: Vec<u32> = pages.drain(..len).map(|p| self.map.put(stream, p)).collect();
+            let ppas: Vec<u32> = pages.drain(..len).map(|p| self.map.put(stream, p)).collect();
             let s = &self.streams[stream];
             let number = s.first + s.entries.len() as u64;
             // The data comes once; parts of it that go to the next superblock follow for nothing.
             let last = pages.is_empty();
-            let left = slots.len() as u32;
-            self.fill(stream, slots[0], left, !last, None);
+            let left = ppas.len() as u32;
+            self.fill(stream, ppas[0], left, !last, None);
             if last {
                 let job = Job::Copy(stream, number, count * 4096);
                 let len = self.read_time(first_source);

@@ -63,7 +63,7 @@ const TRIM: u16 = 1;
 /// SMART: LBA mid and high of every subcommand; and of a failing drive.
 const SMART_KEY: u64 = 0xc2_4f00;
 const SMART_FAILING: u64 = 0x2c_f400;
-/// Log pages.
+/// Addresses of the logs that READ LOG EXT returns.
 const LOG_DIRECTORY: u64 = 0x00;
 const LOG_QUEUED_ERROR: u64 = 0x10;
 

@@ -114,7 +114,7 @@ impl Hba {
         self.epoch
     }
 
-    /// All registers.
+    /// The registers as a host reads them.
     pub fn image(&self) -> [u8; REGISTER_BYTES] {
         let ghc = GHC_AHCI | if self.interrupts { GHC_INTERRUPTS } else { 0 };
         let started = self.command & CMD_START != 0;

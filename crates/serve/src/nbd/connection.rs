@@ -26,7 +26,7 @@ const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
 const EXTENTS_MAX: usize = 4096;
 /// How long a client may take for its handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// Reads of the socket in one turn.
+/// Reads of the socket in one iteration of the event loop.
 const READS_MAX: usize = 4;
 
 enum Phase {

@@ -17,8 +17,8 @@ use crate::drive::Drive;
 /// The outcome of an admin command.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Success: the completion's dword 0, and data for the host.
-    Done(u32, Vec<u8>),
+    /// The completion's dword 0, and data for the host.
+    Success(u32, Vec<u8>),
     /// Waits for an event.
     Held,
     /// A fabrics command, or one about queues: the transport's.
@@ -69,14 +69,14 @@ impl Subsystem {
                 let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
                 check_scope(kind, sqe)?;
                 let (value, data) = controller.features.get(sqe, &self.identity)?;
-                Ok(Outcome::Done(value, data))
+                Ok(Outcome::Success(value, data))
             }
             (A::SetFeatures, _) => {
                 check_scope(kind, sqe)?;
                 let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
                 let result = controller.features.set(sqe)?;
                 controller.publish_features();
-                Ok(Outcome::Done(result, Vec::new()))
+                Ok(Outcome::Success(result, Vec::new()))
             }
             (A::AsyncEvent, _) => {
                 let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
@@ -84,7 +84,9 @@ impl Subsystem {
                 Ok(Outcome::Held)
             }
             (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
-            (A::Abort, Kind::Tcp | Kind::Pci) => Ok(Outcome::Done(self.abort(id, sqe), Vec::new())),
+            (A::Abort, Kind::Tcp | Kind::Pci) => {
+                Ok(Outcome::Success(self.abort(id, sqe), Vec::new()))
+            }
             (A::Format, Kind::Tcp | Kind::Pci) => self.format(drive, sqe),
             (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, drive, sqe),
             _ => invalid_opcode(),
@@ -123,7 +125,7 @@ impl Subsystem {
                 list
             }
         };
-        Ok(Outcome::Done(0, page))
+        Ok(Outcome::Success(0, page))
     }
 
     fn log_page(&mut self, id: u16, kind: Kind, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -204,7 +206,7 @@ pub(super) fn part_of_page(page: Vec<u8>, offset: u64, bytes: u64) -> Answer {
     let from = from.ok_or(Status::INVALID_FIELD.dnr())?;
     let mut part = page[from..].to_vec();
     part.resize(bytes as usize, 0);
-    Ok(Outcome::Done(0, part))
+    Ok(Outcome::Success(0, part))
 }
 
 fn check_scope(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
@@ -221,7 +223,7 @@ fn check_scope(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
 }
 
 fn done() -> Answer {
-    Ok(Outcome::Done(0, Vec::new()))
+    Ok(Outcome::Success(0, Vec::new()))
 }
 
 fn invalid_opcode() -> Answer {

@@ -265,7 +265,7 @@ impl Rig {
 
     /// Bytes to the server, and what it says at once.
     pub fn bytes(&mut self, host: &mut Host, bytes: &[u8]) {
-        self.engine.begin_turn();
+        self.engine.begin_iteration();
         let mut taken = 0;
         loop {
             let more = host.protocol.input(&mut self.engine.drive_of(host.me), &bytes[taken..]);
@@ -290,7 +290,7 @@ impl Rig {
     /// Serves until nothing is under way.
     pub fn settle(&mut self, hosts: &mut [&mut Host]) {
         for _ in 0..1000 {
-            self.engine.begin_turn();
+            self.engine.begin_iteration();
             let mut any = false;
             while let Some(completion) = self.engine.next_completion() {
                 any = true;

@@ -73,7 +73,7 @@ impl Guest {
         let identify = Command { is_command: true, code, device: 0x40, ..Command::default() };
         self.prepare(0, &identify, &[(DATA, 512)], 0);
         self.issue(0, false);
-        self.turn();
+        self.iterate();
         let mut page = [0_u8; 512];
         self.memory().read(DATA, &mut page).expect("memory");
         let sum = page.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
@@ -87,7 +87,7 @@ impl Guest {
         {
             self.write(register, value);
         }
-        self.turn();
+        self.iterate();
         self.write(0x118, 0x11);
     }
 
@@ -114,16 +114,16 @@ impl Guest {
         self.write(0x138, 1 << slot);
     }
 
-    /// As the event loop's turn.
-    pub fn turn(&mut self) {
-        self.engine.begin_turn();
+    /// As one iteration of the event loop.
+    pub fn iterate(&mut self) {
+        self.engine.begin_iteration();
         let me = SessionId::numbered(0);
         self.device.notified(&mut self.engine.drive_of(me)).expect("it stays");
         while let Some(completion) = self.engine.next_completion() {
             self.device.complete(&mut self.engine.drive_of(me), completion);
         }
         self.device.flush(&mut self.engine.drive_of(me)).expect("it stays");
-        self.engine.end_turn();
+        self.engine.end_iteration();
     }
 
     /// The drive loses its power.
@@ -135,7 +135,7 @@ impl Guest {
     /// The machine resets the device.
     pub fn reset(&mut self) {
         self.shared.reset();
-        self.turn();
+        self.iterate();
     }
 
     /// Requests of the engine that are not done.

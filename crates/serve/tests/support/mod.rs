@@ -66,8 +66,8 @@ pub fn submit(engine: &mut Engine, request: Request, data: &[u8]) {
 
 /// All completions that are due.
 pub fn drain(engine: &mut Engine) -> Vec<Completion> {
-    engine.begin_turn();
+    engine.begin_iteration();
     let completions = std::iter::from_fn(|| engine.next_completion()).collect();
-    engine.end_turn();
+    engine.end_iteration();
     completions
 }

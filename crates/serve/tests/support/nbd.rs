@@ -29,7 +29,7 @@ impl NbdClient {
         let connection = Connection::new(Stream::Plain(theirs.into()), export);
         let engine = Engine::new(device, store, Pace::None, 1);
         let mut this = NbdClient { engine, connection, client, alive: true };
-        this.turn();
+        this.iterate();
         if past_handshake {
             let mut hello = 3u32.to_be_bytes().to_vec();
             hello.extend(b"IHAVEOPT\0\0\0\x08\0\0\0\0");
@@ -39,7 +39,8 @@ impl NbdClient {
         this
     }
 
-    /// Says `bytes` in pieces of `piece`, with a turn after each; returns whether it is still connected.
+    /// Sends `bytes` in pieces of `piece`, with an iteration of the event loop after each; returns whether it is
+    /// still connected.
     pub fn feed(&mut self, bytes: &[u8], piece: usize) -> bool {
         for part in bytes.chunks(piece.max(1)) {
             if !self.alive {
@@ -48,15 +49,15 @@ impl NbdClient {
             if self.client.write_all(part).is_err() {
                 return false;
             }
-            self.turn();
+            self.iterate();
         }
         self.alive
     }
 
-    /// A turn of the event loop.
-    fn turn(&mut self) {
+    /// One iteration of the event loop.
+    fn iterate(&mut self) {
         let me = SessionId::numbered(0);
-        self.engine.begin_turn();
+        self.engine.begin_iteration();
         self.alive = self.connection.readable(&mut self.engine.drive_of(me)).is_ok();
         if self.alive {
             while let Some(completion) = self.engine.next_completion() {

@@ -1,4 +1,4 @@
-//! A machine of our own with a served PCIe drive: registers over vfio-user, memory for the drive's DMA, and
+//! A machine of our own with a PCIe drive behind vfio-user: registers, memory for the drive's DMA, and
 //! interrupts by event file descriptors. QEMU's side is in tests/interop.
 
 use std::fs::File;
@@ -92,15 +92,15 @@ impl Machine {
 }
 
 /// A drive at a socket, answering at once.
-pub struct Served {
+pub struct TestServer {
     path: PathBuf,
     pub handle: Handle,
     running: JoinHandle<()>,
     _folder: TempDir,
 }
 
-impl Served {
-    pub fn new(spec: Spec) -> Served {
+impl TestServer {
+    pub fn new(spec: Spec) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("drive.sock");
         let options = Options {
@@ -113,7 +113,7 @@ impl Served {
         let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
         let handle = server.handle();
         let running = thread::spawn(move || server.run().map(|_| ()).expect("an orderly end"));
-        Served { path, handle, running, _folder: folder }
+        TestServer { path, handle, running, _folder: folder }
     }
 
     /// A machine with the drive's registers in a BAR and so many vectors of VFIO's interrupts `index`.

@@ -106,7 +106,7 @@ pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceE
     }
 }
 
-/// One format.
+/// The reader of one trace format.
 pub(crate) trait Parse: Send {
     /// Parses one line, not empty; true if it was an I/O or event of this format.
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;

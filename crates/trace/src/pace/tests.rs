@@ -83,7 +83,7 @@ fn recording() -> impl Strategy<Value = Vec<(u64, Option<u64>, u64)>> {
 
 proptest! {
     /// A request goes exactly when the last of those has completed that ended before it in the
-    /// recording, or with the request before it; by the definition, without heap or slots.
+    /// recording, or with the request before it; by the definition, without heap or tags.
     #[test]
     fn dependencies_are_the_definition(recording in recording(), real_time in any::<bool>()) {
         let mut pacer = Pacer::new(Pace::Dependencies).expect("an allowed pace");
@@ -118,7 +118,7 @@ proptest! {
         }
     }
 
-    /// Order is kept, busy stretches keep their length, and no idle stretch is over the cap.
+    /// Order is kept, busy intervals keep their length, and no idle interval is over the cap.
     #[test]
     fn a_cap_cuts_idle_time_and_nothing_else(recording in recording(), cap in 0u64..40) {
         let requests: Vec<_> =

@@ -15,7 +15,7 @@ use crate::error::SynthError;
 
 /// Kinds of groups that are told apart: 1; 2-3; 4-32; above.
 pub(crate) const POOLS: usize = 4;
-/// Largest group.
+/// I/Os of the largest group.
 pub(crate) const GROUP_MAX: usize = 4096;
 const BUCKETS: [(usize, usize); 7] = [(1, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, 20), (21, 32)];
 const DEEP: usize = 33;
@@ -25,7 +25,7 @@ const DEEP: usize = 33;
 pub(crate) struct Groups {
     /// Share of all I/Os that come in them.
     pub io_share: f64,
-    /// Mean size.
+    /// Mean number of I/Os.
     pub mean: f64,
     /// Sizes, and the share of groups up to each as part of 2^64.
     sizes: Vec<(u32, u64)>,

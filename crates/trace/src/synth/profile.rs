@@ -49,7 +49,7 @@ pub struct Published {
     pub depth_mean: Option<f64>,
     /// Sequential I/Os in percent.
     pub sequential_percent: f64,
-    /// Idle stretches are cut to this.
+    /// Idle intervals are cut to this.
     pub idle_ms_max: u64,
 }
 
@@ -95,7 +95,7 @@ pub struct Chosen {
     pub pause_ms: f64,
 }
 
-/// A stretch of work of one kind. Factors are odds: 1 is as the whole trace.
+/// A period of work of one kind. Factors are odds: 1 is as the whole trace.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {

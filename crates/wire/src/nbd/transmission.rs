@@ -86,7 +86,7 @@ pub enum Command {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What; None if it is not known, or its flags do not belong to it.
+    /// The command; none if its type is unknown or it has a flag that it does not define.
     pub command: Option<Command>,
     /// Comes back with the reply.
     pub cookie: u64,
@@ -192,7 +192,7 @@ fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
     out.extend(length.to_be_bytes());
 }
 
-/// Done, without data.
+/// Success, without data.
 pub fn structured_none(out: &mut Vec<u8>, cookie: u64) {
     chunk(out, REPLY_NONE, cookie, 0);
 }
@@ -210,7 +210,7 @@ pub fn structured_error(out: &mut Vec<u8>, cookie: u64, error: Error) {
     out.extend(0u16.to_be_bytes());
 }
 
-/// Stretches of the metadata context `id`.
+/// The extents of the metadata context `id`.
 pub fn structured_block_status(out: &mut Vec<u8>, cookie: u64, id: u32, extents: &[StatusExtent]) {
     const HOLE_AND_ZERO: u32 = 3;
     chunk(out, REPLY_BLOCK_STATUS, cookie, 4 + 8 * extents.len() as u32);

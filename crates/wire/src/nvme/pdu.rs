@@ -219,7 +219,7 @@ pub enum Pdu<'a> {
 /// Why a connection cannot go on; sent in a termination request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What.
+    /// The fatal error status of the termination request.
     pub kind: FaultKind,
     /// The wrong field's place in the header, or the wrong digest.
     pub information: u32,

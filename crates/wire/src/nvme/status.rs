@@ -23,7 +23,7 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// Done.
+    /// The command completed without error.
     SUCCESS = 0x00;
     /// No such command.
     INVALID_OPCODE = 0x01;

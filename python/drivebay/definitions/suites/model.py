@@ -204,7 +204,7 @@ class Prepare(_Span):
         return self.seconds if self.load is None else self.load.duration_s
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
-        """Start and length in bytes of a fill or discard, to the last byte of the stretch."""
+        """Start and length in bytes of a fill or discard, to the last byte of the range."""
         return self._extent(capacity_bytes)
 
 
@@ -218,7 +218,7 @@ class Replay(TraceLoad):
 
 class Trim(Data):
     """One half of a TRIM validation, as docs/concepts/real-drives.md defines it: a pattern is
-    written to three stretches, and every 4 KiB of their middle halves is read `reads` times; or,
+    written to three extents, and every 4 KiB of their middle halves is read `reads` times; or,
     with `discard`, the middle halves are discarded before, and nothing is written."""
 
     discard: bool
@@ -249,7 +249,7 @@ def _a_tuple(value: Any) -> Any:
 
 
 class Phase(Data):
-    """One stretch of unchanged load; the label is unique in its test ("run", "qd4").
+    """One period of unchanged load; the label is unique in its test ("run", "qd4").
 
     Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
     trace, with `trim` a half of a TRIM validation, and `workload` only a stand-in of the same

@@ -128,7 +128,7 @@ def rows_experiment(
             observations[name] = observation
     if refused and not lenient:
         raise UserError(
-            f"row {refused[0]} is no measured figure nor a ratio of two: it cannot be fitted to",
+            f"row {refused[0]} is neither a measured figure nor a ratio of two: it cannot be used",
             f"leave it out; it says: {wanted[refused[0]].published.text}",
         )
     if not set(observations) - set(hold_out):

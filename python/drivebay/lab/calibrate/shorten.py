@@ -1,10 +1,10 @@
 """Short forms of tests, where the measured data itself shows that they tell the same.
 
 A phase may be cut to its first seconds if their rate is that of the whole phase. A phase that slows
-down on its way (heat, collection) leaves the drive otherwise than a cut one would, so the phases
-after it are not looked at in the short form. A consistency test is cut to the length from which on
-nothing changed any more. If too little is left, the test is run whole. What was cut is only how a
-fit gets there: at its end every test is run in the length in which it was measured.
+down on its way (heat, garbage collection) leaves the drive otherwise than a cut one would, so the
+phases after it are not looked at in the short form. A consistency test is cut to the length from
+which on nothing changed any more. If too little is left, the test is run whole. What was cut is
+only how a fit gets there: at its end every test is run in the length in which it was measured.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ WHOLE = {"map_journal": {"consistency"}}
 
 
 def is_long(test: Test) -> bool:
-    """Whether something in it takes so long that heat and collection change on the way."""
+    """Whether something in it takes so long that heat and garbage collection change on the way."""
     loads = [step.load.duration_s for step in test.prepare if step.load is not None]
     phases = [phase.workload.duration_s for phase in test.phases if phase.replay is None]
     replays = any(phase.replay is not None for phase in test.phases)

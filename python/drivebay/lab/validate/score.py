@@ -36,7 +36,7 @@ class Scored:
 
     @property
     def row(self) -> Row:
-        """The row."""
+        """The published row that this score is of."""
         return self.verdict.row
 
     @property

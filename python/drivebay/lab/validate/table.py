@@ -138,7 +138,7 @@ def number(value: float | str, unit: str) -> str:
 
 
 def percent(value: float | None) -> str:
-    """An error."""
+    """An error with its sign, as the table prints it; nothing where there is none."""
     return "" if value is None else f"{value:+.1f} %"
 
 

@@ -189,8 +189,9 @@ def _unreadable(document: Document, detail: str) -> EnvironmentProblem:
 class Point:
     """Cumulative counts `ms` milliseconds after the job's start.
 
-    `latency_ns_max` is that of the stretch since the point before, 0 without I/O: exact where it is
-    the highest of the whole job so far, else the upper end of its bin (at most 1.6 % too high).
+    `latency_ns_max` is that of the interval since the point before, 0 without I/O: exact where
+    it is the highest of the whole job so far, else the upper end of its bin (at most 1.6 % too
+    high).
     """
 
     ms: int

@@ -46,10 +46,10 @@ ENOUGH = 0.98
 
 @dataclass
 class Written:
-    """What we know of the target's contents: which stretches were filled since the last purge, and
+    """What we know of the target's contents: which extents were filled since the last purge, and
     how fast that went."""
 
-    stretches: list[tuple[int, int]] = field(default_factory=list)
+    extents: list[tuple[int, int]] = field(default_factory=list)
     bytes_per_s: float = FIRST_GUESS_BYTES_PER_S
 
     def covers(self, start: int, end: int) -> bool:
@@ -61,14 +61,14 @@ class Written:
         False
         """
         at = start
-        for low, high in sorted(self.stretches):
+        for low, high in sorted(self.extents):
             if low <= at < high:
                 at = high
         return at >= end
 
 
 def fill_span(step: Prepare, capacity_bytes: int) -> tuple[int, int]:
-    """Where a fill begins and ends: the step's stretch, widened to whole blocks of the fill; the
+    """Where a fill begins and ends: the step's extent, widened to whole blocks of the fill; the
     capacity is a multiple of them."""
     start, length = step.span(capacity_bytes)
     block = fio_job.FILL_BLOCK_BYTES
@@ -220,12 +220,12 @@ class Steps:
             )
         seconds = time.monotonic() - begun
         self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
-        self.written.stretches.append((start, end))
+        self.written.extents.append((start, end))
         return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
 
     def _discard(self, step: Prepare) -> dict[str, Any]:
         start, length = step.span(self.handle.target.capacity_bytes)
-        self.written.stretches = []
+        self.written.extents = []
         try:
             discard(self.handle, start, length, self.parts.share)
         except EraseError as problem:
@@ -311,7 +311,7 @@ class Steps:
         return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
     def _purge(self) -> dict[str, Any]:
-        self.written.stretches = []
+        self.written.extents = []
         try:
             record = purge(
                 self.handle, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
@@ -416,7 +416,7 @@ class Steps:
         )
         self.handle.fd(to_write=False)  # the file's size must be as it was
         if load.trim:
-            self.written.stretches = []
+            self.written.extents = []
         kept = replace(result, artefacts=self.artefacts | result.artefacts)
         return self.environment.end_phase(kept, zero)
 
@@ -424,11 +424,11 @@ class Steps:
         """A half of a validation: not through fio, as every block is read raw and compared."""
         if self.trim is None:
             size, reads = half.extent_bytes, half.reads
-            self.trim = Check(self.handle, seed=self.seed, stretch_bytes=size, reads=reads)
+            self.trim = Check(self.handle, seed=self.seed, extent_bytes=size, reads=reads)
         check = self.trim
         with errors_told(self.handle.target.given):
             if half.discard:
-                self.written.stretches = []
+                self.written.extents = []
                 check.discard()
             else:
                 check.write()

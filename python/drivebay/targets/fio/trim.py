@@ -38,8 +38,8 @@ from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
 from drivebay.targets.safety.target_device import ExclusiveHandle
 from drivebay.targets.trim_verdict import (
     BLOCK_BYTES,
+    EXTENT_BYTES,
     READS,
-    STRETCH_BYTES,
     Claims,
     Reads,
     Validation,
@@ -65,7 +65,7 @@ class Timed:
 
 class Check:
     """A validation on the file or device that is held: `write`, `read`, `discard`, `read` and
-    `judged`, in this order. It overwrites three stretches.
+    `judged`, in this order. It overwrites three extents.
 
     Both times the same blocks are read equally often, so that their times may be compared.
     """
@@ -75,28 +75,28 @@ class Check:
         handle: ExclusiveHandle,
         *,
         seed: int,
-        stretch_bytes: int = STRETCH_BYTES,
+        extent_bytes: int = EXTENT_BYTES,
         reads: int = READS,
         pause_s: float = BETWEEN_READS_S,
     ) -> None:
         self._handle = handle
         self._seed = seed
-        self._stretch = stretch_bytes
+        self._extent_bytes = extent_bytes
         self._reads = reads
         self._pause_s = pause_s
-        self._starts = starts(handle.target.capacity_bytes, stretch_bytes)
-        quarter = stretch_bytes // 4
-        self._inner = self._places(quarter, 3 * quarter)
-        self._outer = self._places(0, quarter) + self._places(3 * quarter, stretch_bytes)
+        self._starts = starts(handle.target.capacity_bytes, extent_bytes)
+        quarter = extent_bytes // 4
+        self._inner = self._offsets(quarter, 3 * quarter)
+        self._outer = self._offsets(0, quarter) + self._offsets(3 * quarter, extent_bytes)
         self._claimed: Claims | None = None
         self._why_not = ""
         self._found: list[list[bytes]] = []
 
-    def _places(self, begin: int, end: int) -> list[int]:
+    def _offsets(self, begin: int, end: int) -> list[int]:
         return [
-            place
+            offset
             for start in self._starts
-            for place in range(start + begin, start + end, MARK_BYTES)
+            for offset in range(start + begin, start + end, MARK_BYTES)
         ]
 
     def write(self) -> None:
@@ -110,15 +110,15 @@ class Check:
             If it may not be written any more.
         """
         with DirectIo(self._handle.fd(to_write=True)) as direct:
-            for place in self._places(0, self._stretch):
-                direct.write(place, mark_of(self._seed, place))
+            for offset in self._offsets(0, self._extent_bytes):
+                direct.write(offset, mark_of(self._seed, offset))
         os.fsync(self._handle.fd(to_write=True))
         if self._lost(self._outer) or self._lost(self._inner):
             raise OSError(5, "what was written cannot be read back")
 
     def discard(self) -> None:
         """Discard the middle halves; that none is offered is told by `read`. Raises as `write`."""
-        quarter = self._stretch // 4
+        quarter = self._extent_bytes // 4
         self._claimed = claims(self._handle)
         try:
             for start in self._starts:
@@ -141,7 +141,7 @@ class Check:
         assert self._claimed is not None, "discarded before"
         first, *later = self._found
         pairs = zip(first, self._inner, strict=True)
-        old = [now == mark_of(self._seed, place) for now, place in pairs]
+        old = [now == mark_of(self._seed, offset) for now, offset in pairs]
         return Validation(
             claims=self._claimed,
             offered=not self._why_not,
@@ -153,11 +153,11 @@ class Check:
             neighbours_intact=not self._lost(self._outer),
         )
 
-    def _lost(self, places: list[int]) -> int:
+    def _lost(self, offsets: list[int]) -> int:
         """How many blocks do not bear the pattern."""
-        found = _read(self._handle, places, Timed())
+        found = _read(self._handle, offsets, Timed())
         return sum(
-            now != mark_of(self._seed, place) for now, place in zip(found, places, strict=True)
+            now != mark_of(self._seed, offset) for now, offset in zip(found, offsets, strict=True)
         )
 
 
@@ -170,12 +170,12 @@ def validate(handle: ExclusiveHandle, *, seed: int, pause_s: float = BETWEEN_REA
     return check.judged()
 
 
-def _read(handle: ExclusiveHandle, places: list[int], timed: Timed) -> list[bytes]:
+def _read(handle: ExclusiveHandle, offsets: list[int], timed: Timed) -> list[bytes]:
     found = []
     with DirectIo(handle.fd(to_write=False)) as direct:
-        for place in places:
+        for offset in offsets:
             begun = time.perf_counter_ns()
-            found.append(direct.read(place))
+            found.append(direct.read(offset))
             timed.took_ns.append(time.perf_counter_ns() - begun)
             timed.ended_s.append(time.monotonic())
     return found

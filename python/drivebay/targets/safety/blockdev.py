@@ -149,7 +149,7 @@ def refuse_unless_free(
     if device.signatures and not overwrite_signature:
         raise UserError(
             f"{device.path} may not be tested: it {'; it '.join(device.signatures)}",
-            "choose another device, or if nothing on it is needed give that up, too: "
+            "choose another device; if you need nothing that is on this one, add: "
             "--overwrite-signature",
         )
     what = f"{device.path} ({device.model or 'unknown model'})"

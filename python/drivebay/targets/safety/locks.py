@@ -92,7 +92,7 @@ def drive_lock(
                 if no_wait:
                     raise EnvironmentProblem(
                         f"{who} would have to wait for {by}",
-                        "wait for its end, or leave out --no-wait to have that done",
+                        "wait until it ends, or leave out --no-wait: drivebay then waits",
                     )
                 waiting(f"waiting for {by}")
                 time.sleep(LOOK_EVERY_S)

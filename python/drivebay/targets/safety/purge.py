@@ -119,7 +119,7 @@ def _discarding(handle: ExclusiveHandle) -> EraseMethod:
 def discard(
     handle: ExclusiveHandle, start: int, length: int, step: Callable[[float], None]
 ) -> None:
-    """Discard a stretch of the file or device that is held.
+    """Discard a range of the file or device that is held.
 
     Raises
     ------

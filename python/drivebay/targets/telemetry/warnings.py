@@ -94,7 +94,7 @@ def of_phase(ran: Ran, kind: str, link: dict[str, Any] | None) -> Iterator[str]:
         if ours > OTHERS_BYTES and device < ours * MISSING_SHARE:
             yield (
                 f"{ran.label}: {si_bytes(ours)} were {way}, but only {si_bytes(device)} reached "
-                "the device: page cache, compression, or stretches without data"
+                "the device: page cache, compression, or holes in the file"
             )
         elif more > OTHERS_BYTES and more > (ran.read_bytes + ran.write_bytes) * OTHERS_SHARE[kind]:
             yield f"{ran.label}: {si_bytes(more)} of other I/O were {way} on the device meanwhile"

@@ -229,7 +229,7 @@ impl PciDevice {
         let answer = self.subsystem.lock().admin(self.controller, drive, &sqe);
         match answer {
             Ok(Outcome::Held) => {}
-            Ok(Outcome::Done(result, data)) => {
+            Ok(Outcome::Success(result, data)) => {
                 let status = match data.is_empty() {
                     true => Status::SUCCESS,
                     false => self.deliver(&sqe, &data).err().unwrap_or(Status::SUCCESS),

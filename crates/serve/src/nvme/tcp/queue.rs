@@ -234,7 +234,7 @@ impl Queue {
         };
         match answer {
             Ok(Outcome::Held) => {}
-            Ok(Outcome::Done(result, data)) => {
+            Ok(Outcome::Success(result, data)) => {
                 if !data.is_empty() {
                     out.put_data(sqe.cid.get(), &data);
                 }
