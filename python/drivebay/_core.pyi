@@ -605,6 +605,9 @@ class ServeReport:
     @property
     def elapsed_s(self, /) -> float:
         """Wall time."""
+    @staticmethod
+    def from_json(answer: str) -> ServeReport:
+        """What the control socket answered; raises `UserError` if these are not the figures of this version."""
     @property
     def is_off(self, /) -> bool:
         """Whether the power is off since the last power cut."""

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use drivebay_run::Control;
 use drivebay_serve::{
-    Engine, Fault, Handle, IdentityOptions, Options, Report, ServeError, Server, TimeScaleError,
+    Engine, Fault, Handle, IdentityOptions, LatenessFigures, Options, Report, ServeError, Server,
+    TimeScaleError,
 };
 use pyo3::prelude::*;
 
@@ -64,134 +65,112 @@ impl PyFault {
     }
 }
 
-/// What a power cut did.
-#[pyclass(module = "drivebay._core", frozen, get_all)]
-pub(crate) struct PowerCut {
-    /// When, since the server started, on the drive's clock.
-    at_ns: u64,
-    /// How long the drive took to become ready.
-    ready_after_ns: u64,
-    /// Bytes whose newest content was lost.
-    lost_bytes: u64,
+/// A class around figures of the server, with a getter for each that is named.
+macro_rules! figures {
+    ($(#[doc = $about:tt])* $class:ident($inner:ty) {
+        $($(#[doc = $doc:tt])* $name:ident: $kind:ty,)*
+    } $($more:tt)*) => {
+        $(#[doc = $about])*
+        #[pyclass(module = "drivebay._core", frozen)]
+        pub(crate) struct $class($inner);
+
+        #[pymethods]
+        impl $class {
+            $($(#[doc = $doc])* #[getter] fn $name(&self) -> $kind { self.0.$name })*
+            $($more)*
+        }
+    };
 }
 
-/// Lateness of completions, microseconds of the host's clock; zeros if the server is not paced.
-#[pyclass(module = "drivebay._core", frozen, get_all)]
-pub(crate) struct Lateness {
-    /// Number of completions.
-    answers: u64,
-    /// Median.
-    us_p50: f64,
-    /// 99th percentile.
-    us_p99: f64,
-    /// 99.9th percentile.
-    us_p999: f64,
-    /// Maximum.
-    us_max: f64,
-    /// Number of completions later than `late_from_us`.
-    late: u64,
-    /// Lateness from which a completion counts as late.
-    late_from_us: f64,
-    /// The latencies of the model over these with what the host added, percent; None before the first
-    /// completion, or unpaced.
-    kept_up_percent: Option<f64>,
-}
-
-/// Figures of a served drive since the server started.
-#[pyclass(module = "drivebay._core", frozen)]
-pub(crate) struct ServeReport {
-    report: Report,
-    /// Wall time.
-    #[pyo3(get)]
-    elapsed_s: f64,
-    /// The drive's time.
-    #[pyo3(get)]
-    drive_s: f64,
-    /// Seconds of the drive's clock in a second of the host's.
-    #[pyo3(get)]
-    time_scale: f64,
-    /// Requests of all hosts.
-    #[pyo3(get)]
-    requests: u64,
-    /// Commands in flight.
-    #[pyo3(get)]
-    outstanding: usize,
-    /// Bytes that hosts read.
-    #[pyo3(get)]
-    bytes_read: u64,
-    /// Bytes that hosts wrote.
-    #[pyo3(get)]
-    bytes_written: u64,
-    /// Write amplification; zero before the first write.
-    #[pyo3(get)]
-    waf: f64,
-    /// The drive's sensor, degrees Celsius.
-    #[pyo3(get)]
-    temperature_c: f64,
-    /// Throttle stage, 0 for none.
-    #[pyo3(get)]
-    throttle_stage: usize,
-    /// Bytes that a power cut would take now, at most.
-    #[pyo3(get)]
-    losable_bytes: u64,
-    /// Whether the power is off since the last power cut.
-    #[pyo3(get)]
-    is_off: bool,
-    /// Number of power cuts.
-    #[pyo3(get)]
-    power_cuts: u64,
-    /// The last of them.
-    #[pyo3(get)]
-    last_power_cut: Option<Py<PowerCut>>,
-    /// How late the completions were.
-    #[pyo3(get)]
-    lateness: Py<Lateness>,
-}
-
-#[pymethods]
-impl ServeReport {
-    /// The same as one line of JSON, as the control socket answers it.
-    fn json(&self) -> String {
-        serde_json::to_string(&self.report).expect("numbers")
+figures! {
+    /// What a power cut did.
+    PowerCut(drivebay_serve::PowerCut) {
+        /// When, since the server started, on the drive's clock.
+        at_ns: u64,
+        /// How long the drive took to become ready.
+        ready_after_ns: u64,
+        /// Bytes whose newest content was lost.
+        lost_bytes: u64,
     }
 }
 
-impl ServeReport {
-    fn new(py: Python<'_>, report: Report) -> PyResult<ServeReport> {
-        let late = report.lateness;
-        let lateness = Lateness {
-            answers: late.answers,
-            us_p50: late.us_p50,
-            us_p99: late.us_p99,
-            us_p999: late.us_p999,
-            us_max: late.us_max,
-            late: late.late,
-            late_from_us: late.late_from_us,
-            kept_up_percent: late.kept_up_percent,
-        };
-        let cut = report.last_power_cut.map(|cut| PowerCut {
-            at_ns: cut.at.0,
-            ready_after_ns: cut.ready_after.0,
-            lost_bytes: cut.lost_bytes,
-        });
-        Ok(ServeReport {
-            elapsed_s: report.elapsed_s,
-            drive_s: report.drive_s,
-            time_scale: report.time_scale,
-            requests: report.requests,
-            outstanding: report.outstanding,
-            bytes_read: report.bytes_read,
-            bytes_written: report.bytes_written,
-            waf: report.waf,
-            temperature_c: report.temperature_c,
-            throttle_stage: report.throttle_stage,
-            losable_bytes: report.losable_bytes,
-            is_off: report.is_off,
-            power_cuts: report.power_cuts,
-            last_power_cut: cut.map(|cut| Py::new(py, cut)).transpose()?,
-            lateness: Py::new(py, lateness)?,
-            report,
-        })
+figures! {
+    /// Lateness of completions, microseconds of the host's clock; zeros if the server is not paced.
+    Lateness(LatenessFigures) {
+        /// Number of completions.
+        answers: u64,
+        /// Median.
+        us_p50: f64,
+        /// 99th percentile.
+        us_p99: f64,
+        /// 99.9th percentile.
+        us_p999: f64,
+        /// Maximum.
+        us_max: f64,
+        /// Number of completions later than `late_from_us`.
+        late: u64,
+        /// Lateness from which a completion counts as late.
+        late_from_us: f64,
+        /// The latencies of the model over these with what the host added, percent; None before the first
+        /// completion, or unpaced.
+        kept_up_percent: Option<f64>,
+    }
+}
+
+figures! {
+    /// Figures of a served drive since the server started.
+    ServeReport(Report) {
+        /// Wall time.
+        elapsed_s: f64,
+        /// The drive's time.
+        drive_s: f64,
+        /// Seconds of the drive's clock in a second of the host's.
+        time_scale: f64,
+        /// Requests of all hosts.
+        requests: u64,
+        /// Commands in flight.
+        outstanding: usize,
+        /// Bytes that hosts read.
+        bytes_read: u64,
+        /// Bytes that hosts wrote.
+        bytes_written: u64,
+        /// Write amplification; zero before the first write.
+        waf: f64,
+        /// The drive's sensor, degrees Celsius.
+        temperature_c: f64,
+        /// Throttle stage, 0 for none.
+        throttle_stage: usize,
+        /// Bytes that a power cut would take now, at most.
+        losable_bytes: u64,
+        /// Whether the power is off since the last power cut.
+        is_off: bool,
+        /// Number of power cuts.
+        power_cuts: u64,
+    }
+
+    /// The last of them.
+    #[getter]
+    fn last_power_cut(&self) -> Option<PowerCut> {
+        self.0.last_power_cut.map(PowerCut)
+    }
+
+    /// How late the completions were.
+    #[getter]
+    fn lateness(&self) -> Lateness {
+        Lateness(self.0.lateness)
+    }
+
+    /// The same as one line of JSON, as the control socket answers it.
+    fn json(&self) -> String {
+        serde_json::to_string(&self.0).expect("numbers")
+    }
+
+    /// What the control socket answered; raises `UserError` if these are not the figures of this version.
+    #[staticmethod]
+    fn from_json(answer: &str) -> PyResult<ServeReport> {
+        let hint = "ask with the drivebay that serves it";
+        let report = serde_json::from_str(answer);
+        report.map(ServeReport).map_err(|error| user_error(format!("status: {error}\nhint: {hint}")))
     }
 }
 
@@ -299,7 +278,7 @@ impl PyServer {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         let server = server.ok_or_else(|| user_error("it has run\nhint: make a new server"))?;
         let (report, _) = interruptible(py, || self.handle.stop(), || server.run());
-        ServeReport::new(py, report.map_err(serve_error)?)
+        report.map(ServeReport).map_err(serve_error)
     }
 
     /// Complete what is under way, then end.
@@ -308,8 +287,7 @@ impl PyServer {
     }
 
     /// Figures so far; None if it does not run.
-    fn status(&self, py: Python<'_>) -> PyResult<Option<ServeReport>> {
-        let report = py.detach(|| self.handle.ask(Engine::report));
-        report.map(|report| ServeReport::new(py, report)).transpose()
+    fn status(&self, py: Python<'_>) -> Option<ServeReport> {
+        py.detach(|| self.handle.ask(Engine::report)).map(ServeReport)
     }
 }

@@ -351,7 +351,8 @@ impl Engine {
         self.inflight.clear();
         self.lateness.drop_answers();
         let ready_after = recovery.ready.since(at);
-        let cut = PowerCut { at: self.clock.since_start(at), ready_after, lost_bytes };
+        let at_ns = self.clock.since_start(at).0;
+        let cut = PowerCut { at_ns, ready_after_ns: ready_after.0, lost_bytes };
         self.power_cuts.record(cut, self.clock.elapsed());
         Ok(cut)
     }

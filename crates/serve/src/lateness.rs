@@ -5,7 +5,7 @@
 //! wakes the client. The server measures how long and begins that much earlier.
 
 use drivebay_units::{Histogram, Nanos};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::TimeScale;
 
@@ -20,7 +20,7 @@ const SEND_TIME_MAX: Nanos = Nanos::micros(25);
 const SEND_TIME_STEP: Nanos = Nanos(100);
 
 /// Lateness of answers, microseconds of the host's clock; zeros if the server is not paced.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct LatenessFigures {
     /// Number of answers.
     pub answers: u64,

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use drivebay_units::{Nanos, Rng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Mean time between random power cuts, if none is given.
 const MEAN: Nanos = Nanos::secs(10);
@@ -84,14 +84,12 @@ impl FromStr for AfterCut {
 }
 
 /// What a power cut did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PowerCut {
     /// When, since the server started, nanoseconds of the drive's clock.
-    #[serde(rename = "at_ns")]
-    pub at: Nanos,
+    pub at_ns: u64,
     /// How long the drive took to become ready, nanoseconds.
-    #[serde(rename = "ready_after_ns")]
-    pub ready_after: Nanos,
+    pub ready_after_ns: u64,
     /// Bytes whose newest content was lost.
     pub lost_bytes: u64,
 }
@@ -197,7 +195,7 @@ mod tests {
 
     #[test]
     fn after_a_cut_the_drive_returns_at_once_later_or_when_it_is_told() {
-        let cut = PowerCut { at: Nanos::ZERO, ready_after: Nanos::ZERO, lost_bytes: 0 };
+        let cut = PowerCut { at_ns: 0, ready_after_ns: 0, lost_bytes: 0 };
         for (after, off_at) in
             [("return", [false; 2]), ("hold=2", [true, false]), ("refuse", [true; 2])]
         {

@@ -1,12 +1,12 @@
 //! The figures of a served drive and of the server itself.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::lateness::LatenessFigures;
 use crate::power_cut::PowerCut;
 
 /// Figures since the server started.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Wall time, seconds.
     pub elapsed_s: f64,

@@ -49,7 +49,8 @@ def ctl(
         print_json(found)
     elif command == ["status"]:
         from drivebay.cli import served
+        from drivebay.serving import Report
 
-        served.print_figures(found)
+        served.print_figures(Report.from_json(json.dumps(found)))
     else:
         print(json.dumps(found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from drivebay.cli import options, served
 from drivebay.cli.options import option
-from drivebay.cli.output import print_json, say
+from drivebay.cli.output import say
 from drivebay.cli.target import in_host, modified_profile
 from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
@@ -258,11 +257,10 @@ def serve(
     say("Ctrl-C ends; kill -USR1 shows the figures so far")
     with signals.heard(server.stop), _shown_on_usr1(server):
         report = server.run()
-    figures = json.loads(report.json())
     if as_json:
-        print_json(figures)
+        print(report.json())
     else:
-        served.print_figures(figures)
+        served.print_figures(report)
     if require_pace is not None:
         _require(report.lateness.kept_up_percent, require_pace)
 
