@@ -70,7 +70,7 @@ def say(words: str, _began: float = time.monotonic()) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--refits", type=int, default=20)
     parser.add_argument("--drive", action="append", default=[])

@@ -205,16 +205,16 @@ class Lateness:
         """Lateness from which a completion counts as late."""
     @property
     def us_max(self, /) -> float:
-        """Maximum."""
+        """Longest lateness."""
     @property
     def us_p50(self, /) -> float:
-        """Median."""
+        """Median lateness."""
     @property
     def us_p99(self, /) -> float:
-        """99th percentile."""
+        """99th percentile of the lateness."""
     @property
     def us_p999(self, /) -> float:
-        """99.9th percentile."""
+        """99.9th percentile of the lateness."""
 
 @final
 class OpLatency:
@@ -290,7 +290,7 @@ class RealReplayResult:
         """Whether the page cache was passed by."""
     @property
     def end_ns(self, /) -> int:
-        """The last completion."""
+        """From the start to the last completion."""
     @property
     def ended(self, /) -> str:
         """ "complete", "time", "stopped", "failures" or "broken"."""
@@ -359,7 +359,7 @@ class RealReplayResult:
         """Reads completed."""
     @property
     def reason(self, /) -> str:
-        """Why it is broken."""
+        """Why the trace could not be read further, if it could not."""
     @property
     def skipped_flushes(self, /) -> int:
         """Flushes that were left out."""
@@ -506,7 +506,7 @@ class RunResult:
         """The drive's counters before the run."""
     @property
     def end_ns(self, /) -> int:
-        """When it ended."""
+        """When the run ended, on the drive's clock."""
     @property
     def host_pages(self, /) -> NDArray[uint64]:
         """4 KiB pages that the host had written by the end of each whole second, since the drive was made."""
@@ -515,7 +515,7 @@ class RunResult:
         """Longest latency."""
     @property
     def latency_ns_sum(self, /) -> NDArray[uint64]:
-        """Sum of latencies."""
+        """Sum of the latencies of all I/Os."""
     @property
     def media_errors(self, /) -> int:
         """I/Os whose data could not be read."""
@@ -554,7 +554,7 @@ class RunResult:
         """Sum of the time spent in each stage, by its name."""
     @property
     def start_ns(self, /) -> int:
-        """When it began, on the drive's clock."""
+        """When the run began, on the drive's clock."""
     @property
     def temperature_c(self, /) -> NDArray[float64]:
         """Temperature at the end of each whole second, degrees Celsius."""
@@ -579,7 +579,7 @@ class Samples:
         """When the host made the request, from the start of the run."""
     @property
     def bytes(self, /) -> NDArray[uint64]:
-        """Length."""
+        """Length of the request in bytes."""
     @property
     def is_write(self, /) -> NDArray[bool_]:
         """Whether it was a write."""
@@ -588,7 +588,7 @@ class Samples:
         """Until it was completed."""
     @property
     def offset_bytes(self, /) -> NDArray[uint64]:
-        """First byte."""
+        """First byte of the request."""
 
 @final
 class ServeReport:
@@ -604,7 +604,7 @@ class ServeReport:
         """The drive's time."""
     @property
     def elapsed_s(self, /) -> float:
-        """Wall time."""
+        """Seconds of the host's clock since the server started."""
     @staticmethod
     def from_json(answer: str) -> ServeReport:
         """What the control socket answered; raises `UserError` if these are not the figures of this version."""
@@ -683,7 +683,7 @@ class Server:
     ) -> Server: ...
     @property
     def addresses(self, /) -> list[str]:
-        """Where it listens."""
+        """Addresses that it listens at, with the ports that it was given."""
     def run(self, /) -> ServeReport:
         """Serve until stopped."""
     def status(self, /) -> ServeReport | None:
@@ -726,13 +726,13 @@ class TraceColumns:
         """When each was issued, from 0 at the first request."""
     @property
     def bytes(self, /) -> NDArray[uint64]:
-        """Length."""
+        """Length of the request in bytes; 0 for a flush."""
     @property
     def device(self, /) -> NDArray[uint32]:
         """Device, as the recording numbers it."""
     @property
     def offset_bytes(self, /) -> NDArray[uint64]:
-        """First byte."""
+        """First byte of the request."""
     @property
     def op(self, /) -> NDArray[uint8]:
         """0 read, 1 write, 2 trim, 3 flush."""

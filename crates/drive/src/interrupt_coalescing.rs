@@ -13,7 +13,7 @@ use crate::timeline::NEVER;
 /// Interrupts that are remembered: completions are posted out of order by less than so many.
 const REMEMBERED: usize = 32;
 
-/// The newest interrupts.
+/// When the newest interrupts were raised: completions close to one share it.
 pub struct Coalescing {
     gap: Nanos,
     /// In a ring, in no order of time.

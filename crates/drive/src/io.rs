@@ -8,7 +8,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use crate::persist::{persist, persist_words};
 use crate::stage::Stages;
 
-/// What to do.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Read; done when the host has the data.
@@ -39,7 +39,7 @@ impl Op {
 /// One request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// What to do.
+    /// The kind of the request.
     pub op: Op,
     /// First sector of 512 B.
     pub lba: u64,
@@ -105,7 +105,7 @@ pub enum DeviceError {
         "{op:?} of {sectors} sectors at sector {lba} does not fit a drive of {capacity} sectors\nhint: stay below the drive's capacity, with at least one sector"
     )]
     OutOfRange {
-        /// What was asked.
+        /// The kind of the request.
         op: Op,
         /// First sector.
         lba: u64,
@@ -119,7 +119,7 @@ pub enum DeviceError {
         "{op:?} of {sectors} sectors is too long for one command\nhint: split it; a command carries at most 2097152 sectors"
     )]
     TooLong {
-        /// What was asked.
+        /// The kind of the request.
         op: Op,
         /// Number of sectors.
         sectors: u32,

@@ -38,7 +38,7 @@ persist!(Stream: next, ahead, used, ready);
 persist!(ReadAhead: streams, reads; given: spec, by_age);
 
 impl ReadAhead {
-    /// No stream known.
+    /// Starts without knowledge of any stream.
     pub fn new(spec: ReadAheadSpec) -> ReadAhead {
         let places = spec.window_pages.next_power_of_two() as usize;
         let ready = vec![Nanos::ZERO; places];

@@ -50,7 +50,7 @@ pub struct Reliability {
     pub spare_blocks: u64,
     /// Superblocks given up.
     pub retired_superblocks: u64,
-    /// No more writes.
+    /// The flash is worn out: every write is refused.
     pub read_only: bool,
 }
 

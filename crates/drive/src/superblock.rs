@@ -55,7 +55,7 @@ persist!(Superblock: state, stream, erased, sealed, first_page, erases, opened, 
 /// For how many bits per cell a superblock is opened, and from which list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All bits.
+    /// As many as its cells can hold.
     Native,
     /// One: a free superblock of the static SLC cache.
     Static,
@@ -87,7 +87,7 @@ pub struct Source {
     pub first: Ppa,
     /// Which of its 4 KiB pages are valid: bit i is `first + i`.
     pub valid: u32,
-    /// How many are.
+    /// How many of its 4 KiB pages are valid.
     pub pages: u32,
     /// How many extents of consecutive logical pages they make.
     pub extents: u32,

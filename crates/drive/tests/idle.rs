@@ -97,7 +97,7 @@ fn the_burst_after_a_rest_is_as_long_as_the_space_that_came_back() {
     };
     let spec: Spec = profile().spec();
     let (rested, tired) = (burst(worn(&with_idle(10.0, 15.0))), burst(worn(&profile())));
-    assert!(tired < 100, "a worn drive collects behind its writes: {tired}");
+    assert!(tired < 100, "a worn drive copies behind its writes: {tired}");
     let expected = pages(15.0) - spec.pacing.start_free;
     assert!(rested >= expected && rested < expected + 600, "{rested} of {expected}");
 }

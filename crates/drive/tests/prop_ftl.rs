@@ -1,6 +1,6 @@
 //! The fast translation layer against a naive one: dictionaries and lists, no shared code.
 //!
-//! The naive layer places, collects (greedy, whole victims) and trims by the same rules and must agree
+//! The naive layer places, reclaims (greedy, whole victims) and trims by the same rules and must agree
 //! on the PPA of every page after every operation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -275,11 +275,11 @@ pub(crate) struct OpLatency {
 pub(crate) struct RealReplayResult {
     /// "complete", "time", "stopped", "failures" or "broken".
     ended: &'static str,
-    /// Why it is broken.
+    /// Why the trace could not be read further, if it could not.
     reason: String,
     /// From the start to the end, idle time at both ends included.
     length_ns: u64,
-    /// The last completion.
+    /// From the start to the last completion.
     end_ns: u64,
     /// Time with any request outstanding.
     busy_ns: u64,

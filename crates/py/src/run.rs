@@ -57,9 +57,9 @@ pub(crate) struct Samples {
     at_ns: Column<u64>,
     /// Until it was completed.
     latency_ns: Column<u64>,
-    /// First byte.
+    /// First byte of the request.
     offset_bytes: Column<u64>,
-    /// Length.
+    /// Length of the request in bytes.
     bytes: Column<u64>,
     /// Whether it was a write.
     is_write: Column<bool>,
@@ -68,9 +68,9 @@ pub(crate) struct Samples {
 /// A run: columns of shape (seconds,) unless something else is said.
 #[pyclass(module = "drivebay._core", frozen, get_all)]
 pub(crate) struct RunResult {
-    /// When it began, on the drive's clock.
+    /// When the run began, on the drive's clock.
     start_ns: u64,
-    /// When it ended.
+    /// When the run ended, on the drive's clock.
     end_ns: u64,
     /// Whether the rule for stability ended it.
     stable: bool,
@@ -88,7 +88,7 @@ pub(crate) struct RunResult {
     read_bytes: Column<u64>,
     /// Bytes written.
     write_bytes: Column<u64>,
-    /// Sum of latencies.
+    /// Sum of the latencies of all I/Os.
     latency_ns_sum: Column<u64>,
     /// Longest latency.
     latency_ns_max: Column<u64>,

@@ -99,13 +99,13 @@ figures! {
     Lateness(LatenessFigures) {
         /// Number of completions.
         answers: u64,
-        /// Median.
+        /// Median lateness.
         us_p50: f64,
-        /// 99th percentile.
+        /// 99th percentile of the lateness.
         us_p99: f64,
-        /// 99.9th percentile.
+        /// 99.9th percentile of the lateness.
         us_p999: f64,
-        /// Maximum.
+        /// Longest lateness.
         us_max: f64,
         /// Number of completions later than `late_from_us`.
         late: u64,
@@ -120,7 +120,7 @@ figures! {
 figures! {
     /// Figures of a served drive since the server started.
     ServeReport(Report) {
-        /// Wall time.
+        /// Seconds of the host's clock since the server started.
         elapsed_s: f64,
         /// The drive's time.
         drive_s: f64,
@@ -185,7 +185,7 @@ figures! {
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,
     handle: Handle,
-    /// Where it listens.
+    /// Addresses that it listens at, with the ports that it was given.
     #[pyo3(get)]
     addresses: Vec<String>,
 }

@@ -161,9 +161,9 @@ pub(crate) struct TraceColumns {
     at_ns: Column<u64>,
     /// 0 read, 1 write, 2 trim, 3 flush.
     op: Column<u8>,
-    /// First byte.
+    /// First byte of the request.
     offset_bytes: Column<u64>,
-    /// Length.
+    /// Length of the request in bytes; 0 for a flush.
     bytes: Column<u64>,
     /// Device, as the recording numbers it.
     device: Column<u32>,

@@ -25,7 +25,7 @@ pub struct Extent {
     pages: u32,
 }
 
-/// One area.
+/// Memory for the data of all requests in flight, in one area.
 pub struct BufferPool {
     memory: MmapMut,
     taken: Box<[bool]>,

@@ -42,13 +42,13 @@ pub enum ReplayError {
     /// An option out of bounds.
     #[error("{field}: {given} is not allowed; must be {allowed}\nhint: {hint}")]
     OutOfRange {
-        /// The option.
+        /// Name of the option.
         field: &'static str,
-        /// What was given.
+        /// Its value, as it was given.
         given: u64,
-        /// What is allowed.
+        /// The values that are allowed, in words.
         allowed: &'static str,
-        /// What to give.
+        /// The hint shown to the user.
         hint: &'static str,
     },
     /// The pace is not possible.

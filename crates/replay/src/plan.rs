@@ -16,10 +16,10 @@ use crate::run::{ReplaySetup, replay};
 use crate::source::OpFilter;
 use crate::target::{Content, Target};
 
-/// A whole replay.
+/// A replay with all its options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What is played.
+    /// The trace that is replayed.
     pub source: TraceSource,
     /// When requests are due.
     pub pace: Pace,

@@ -19,7 +19,7 @@ const BUCKETS: [u32; 7] = [1, 2, 3, 5, 10, 20, 32];
 /// Failed requests that are listed one by one.
 pub const LISTED_MAX: usize = 100;
 
-/// One second.
+/// Counts of one second of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Reads completed.
@@ -188,7 +188,7 @@ impl Record {
         }
     }
 
-    /// How many failed.
+    /// How many requests failed, of all kinds of errors.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()

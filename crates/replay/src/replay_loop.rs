@@ -86,9 +86,9 @@ pub enum EndReason {
 /// A replay, whole or up to where it ended.
 #[derive(Clone)]
 pub struct Outcome {
-    /// How it ended.
+    /// Why the replay ended.
     pub ended: EndReason,
-    /// What was recorded.
+    /// Counts, series and latencies of the replay.
     pub record: Record,
     /// What of the trace was not played.
     pub skipped: Skipped,

@@ -20,13 +20,13 @@ use crate::uring::{Command, Uring};
 pub struct ReplaySetup {
     /// When requests are due.
     pub pace: Pace,
-    /// Where they go.
+    /// Where on the target their addresses lie.
     pub placement: Placement,
-    /// Which are played.
+    /// Which requests are issued, which are passed over.
     pub filter: OpFilter,
-    /// What is written.
+    /// The data that write requests carry.
     pub content: Content,
-    /// How it is done.
+    /// Queue depth, polling and limits.
     pub options: Options,
 }
 
@@ -87,13 +87,13 @@ fn wake_exactly() {
 /// A closed loop: always `depth` reads of one size outstanding, at random places.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLoop {
-    /// Of each read; a multiple of the target's logical block.
+    /// Bytes of each read; a multiple of the target's logical block.
     pub block_bytes: u64,
-    /// Outstanding.
+    /// Reads outstanding at the same time.
     pub depth: u32,
-    /// How long.
+    /// Length of the run.
     pub length: Nanos,
-    /// Of the places.
+    /// Seed of the offsets.
     pub seed: u64,
 }
 

@@ -36,7 +36,7 @@ pub enum Next {
 
 /// Gives requests in the order of the recording.
 pub trait Source {
-    /// The next one.
+    /// The next request, if it is known yet.
     fn next(&mut self) -> Next;
 
     /// What was passed over so far.

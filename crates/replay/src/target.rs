@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::ReplayError;
 
-/// What is written.
+/// The data that write requests carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Random bytes from this seed, which no drive can compress; every 4 KiB differs from all others.

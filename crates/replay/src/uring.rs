@@ -23,7 +23,7 @@ use crate::target::{Content, Target};
 /// One I/O as it goes to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What is asked.
+    /// Read, write, trim or flush.
     pub op: Op,
     /// First byte on the target.
     pub offset_bytes: u64,

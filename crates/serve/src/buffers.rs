@@ -17,7 +17,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// What has come.
+    /// Bytes received and not consumed yet.
     pub fn ready(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -42,7 +42,7 @@ struct Traffic {
     bytes_written: u64,
 }
 
-/// A served drive.
+/// A served drive: the model, its data, its clock, and the commands in flight.
 pub struct Engine {
     device: Device,
     store: Store,

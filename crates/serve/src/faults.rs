@@ -27,11 +27,11 @@ pub enum Kind {
     Ambient,
 }
 
-/// One fault.
+/// One fault of a script, and when it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The kind.
+    /// What goes wrong.
     pub kind: Kind,
     /// Begins this long after the server, seconds.
     #[serde(default)]

@@ -12,7 +12,7 @@ use socket2::Socket;
 
 use crate::session::{Listen, Session};
 
-/// Where to listen.
+/// An address that a listener binds to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket at this path.

@@ -101,8 +101,8 @@ pub enum Status {
 pub struct Completion {
     /// The session that sent the request.
     pub session: SessionId,
-    /// The request.
+    /// The request that is answered.
     pub request: Request,
-    /// How it ended.
+    /// Success, or which error.
     pub status: Status,
 }

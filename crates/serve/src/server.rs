@@ -83,22 +83,22 @@ pub enum ServeError {
     /// The certificate or key of TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The plan of power cuts.
+    /// The plan of power cuts is not valid.
     #[error(transparent)]
     PowerCutPlan(#[from] PowerCutPlanError),
-    /// What comes after a power cut.
+    /// What hosts are to meet after a power cut is not valid.
     #[error(transparent)]
     AfterCut(#[from] AfterCutError),
-    /// A fault.
+    /// A fault to inject is not valid.
     #[error(transparent)]
     Fault(#[from] FaultError),
-    /// The identity.
+    /// The identity is not valid, or its file cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The control socket is for this machine alone.
     #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
     Control(String),
-    /// The drive's state.
+    /// The drive's state cannot be read.
     #[error(transparent)]
     State(#[from] SnapshotError),
     /// The data is another drive's.
@@ -119,13 +119,13 @@ pub enum ServeError {
         "--precondition has no meaning with the state that {} holds\nhint: leave it out, or name a new --state", .0.display()
     )]
     HasState(PathBuf),
-    /// What was done before the first host.
+    /// The drive cannot be brought into its precondition.
     #[error(transparent)]
     Precondition(#[from] RunError),
-    /// The drive.
+    /// The drive's model cannot be built.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The system.
+    /// The operating system gives no event loop.
     #[error("no event loop: {0}\nhint: ulimit -n shows how many files may be open")]
     Machine(#[from] io::Error),
 }

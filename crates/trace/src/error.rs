@@ -50,7 +50,7 @@ pub enum TraceError {
     TooFarBack {
         /// The file, as the user named it.
         file: String,
-        /// How far back.
+        /// Seconds by which the request is out of order.
         late_s: f64,
         /// Length of the window in requests.
         window: usize,
@@ -83,7 +83,7 @@ impl SynthError {
 pub struct Problem {
     /// What is wrong, and what is allowed.
     pub what: String,
-    /// What to do.
+    /// The hint shown to the user.
     pub hint: String,
 }
 

@@ -14,14 +14,14 @@ use crate::source::{RequestSource, TraceSource};
 use crate::stats::{Info, Stats};
 use crate::write::{TextFormat, Writer};
 
-/// What was read.
+/// Format and size of a trace that was read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Name of the format, given or detected; "synthesized" for what was.
     pub format: &'static str,
     /// Number of requests.
     pub requests: u64,
-    /// What was skipped.
+    /// Lines and events that are no requests.
     pub skipped: Skipped,
 }
 

@@ -55,6 +55,6 @@ pub struct Request {
     pub response: Option<Nanos>,
     /// The device, as the recording numbers it; in order of appearance where it has names.
     pub device: u32,
-    /// What is asked.
+    /// Read, write, trim or flush.
     pub op: Op,
 }

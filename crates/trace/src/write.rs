@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use crate::formats::CSV_HEADER;
 use crate::request::{DEVICES_MAX, Op, Request};
 
-/// What is written.
+/// Text formats that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
     /// fio's iolog, version 3.

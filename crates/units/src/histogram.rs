@@ -20,7 +20,7 @@ pub struct Bin {
     pub low: u64,
     /// Lowest value above the bin.
     pub high: u64,
-    /// How many.
+    /// How many values are in the bin.
     pub count: u64,
 }
 

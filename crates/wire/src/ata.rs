@@ -72,7 +72,7 @@ const INTERRUPT: u8 = 1 << 6;
 pub struct Command {
     /// A command; otherwise the control register was written.
     pub is_command: bool,
-    /// Its code.
+    /// The command's code.
     pub code: u8,
     /// Features, both bytes.
     pub features: u16,

@@ -17,7 +17,7 @@ from drivebay.analysis.timeline import MB, Spread, Timeline, spread
 
 @dataclass(frozen=True)
 class Step:
-    """One queue depth.
+    """Figures of one queue depth.
 
     `rate_mb_s` and `iops` are totals over the step's length, partial second included; `rate` and
     `ios` are the 1 s samples' mean and standard deviation (None where the step is under a second).

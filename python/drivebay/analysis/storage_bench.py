@@ -17,7 +17,7 @@ DEPTHS = {1: "1", 2: "2", 3: "3", 4: "4-5", 6: "6-10", 11: "11-20", 21: "21-32",
 
 @dataclass(frozen=True)
 class StorageBench:
-    """One replay.
+    """Figures of one replay of the Storage Bench.
 
     Rates in MB/s (10^6 bytes), times in seconds, latencies in microseconds, shares in percent of
     all I/Os. `little` is the rate of I/Os over busy time, times the mean latency: what

@@ -65,7 +65,7 @@ class Sink(Protocol):
         return
 
     def started(self, test_id: str) -> None:
-        """A test starts."""
+        """Called when a test starts."""
         return
 
     def progressed(

@@ -6,7 +6,7 @@ use crate::persist::persist;
 use crate::spec::Spec;
 use crate::superblock::{State, Superblock};
 
-/// All superblocks.
+/// The state of every superblock of the drive.
 pub struct Superblocks {
     all: Vec<Superblock>,
     /// How many have been sealed.
@@ -123,7 +123,7 @@ impl Superblocks {
         good as u64 * u64::from(self.pages[0])
     }
 
-    /// One is full.
+    /// Superblock `index` is full and may become a victim.
     pub fn seal(&mut self, index: u32) {
         let s = &mut self.all[index as usize];
         (s.state, s.sealed) = (State::Sealed, self.sealed);

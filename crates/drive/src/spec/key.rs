@@ -33,7 +33,7 @@ pub enum SpecError {
         given: String,
         /// What would be accepted.
         allowed: String,
-        /// What to do.
+        /// The hint shown to the user.
         hint: String,
     },
     /// A value without a source.

@@ -30,7 +30,7 @@ const COMPLETION_OVERHEAD: u64 = 8 + 12;
 /// Read requests outstanding without extended tags: a tag of five bits.
 const TAGS: u64 = 32;
 
-/// The negotiated link.
+/// The link as host and drive negotiate it.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec {
     /// Data to the host, femtoseconds per byte of payload, overheads included.

@@ -57,7 +57,7 @@ pub struct ThermalSpec {
 /// How the health log's temperature comes about.
 #[derive(Clone, Copy, Debug)]
 pub struct Sensing {
-    /// Its node.
+    /// Index of the heat node that the sensor is at.
     pub node: usize,
     /// Steps of 100 ms between readings.
     pub interval_steps: u64,

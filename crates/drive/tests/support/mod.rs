@@ -22,9 +22,9 @@ pub fn repeated(cases: u32) -> u32 {
 pub struct Profile(pub toml::Table);
 
 impl Profile {
-    /// The SM951 as it is in the catalog, but that it neither reads ahead nor collects in idle time, and
-    /// that nothing but link and channels limits reads, that all places take the same time, and that the
-    /// map keeps no journal: tests add what they are about.
+    /// The SM951 as it is in the catalog, but that it neither reads ahead nor runs garbage collection in idle
+    /// time, that nothing but link and channels limits reads, that all places take the same time, and that
+    /// the map keeps no journal: tests add what they are about.
     pub fn sm951() -> Profile {
         let whole = drivebay_drive::whole_profile(HOST, PROFILE);
         let whole = Profile(whole.expect("the catalog's profile is TOML"));

@@ -38,7 +38,7 @@ enum Phase {
     Transmission(Agreed),
 }
 
-/// A client.
+/// The session of an NBD client.
 pub struct Connection {
     stream: Stream,
     export: Arc<Export>,

@@ -10,7 +10,7 @@ use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, O
 const BLOCK_SIZES: BlockSizes =
     BlockSizes { minimum: 512, preferred: 4096, maximum: wire::MAX_PAYLOAD };
 
-/// What is exported.
+/// The drive as NBD clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// TLS is offered, and then required.
@@ -39,7 +39,7 @@ pub struct Agreed {
 /// What comes after an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The next option.
+    /// Another option.
     Option,
     /// Requests.
     Transmission,

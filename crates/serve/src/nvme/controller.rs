@@ -64,7 +64,7 @@ impl Flags {
     }
 }
 
-/// A controller.
+/// What one controller keeps for its host.
 pub(super) struct Controller {
     pub kind: Kind,
     pub host_nqn: String,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use drivebay_wire::nvme::{Cqe, Status};
 
-/// What has happened.
+/// An asynchronous event that hosts may ask to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// A temperature went beyond its threshold.

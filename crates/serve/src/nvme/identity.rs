@@ -16,7 +16,7 @@ use crate::identity::DriveIdentity;
 
 /// Version of the specification that controllers report: 1.4.
 pub(super) const VERSION: u32 = 0x0001_0400;
-/// The one namespace.
+/// Identifier of the drive's only namespace.
 pub(super) const NSID: u32 = 1;
 /// Stands for all namespaces.
 pub(super) const NSID_ALL: u32 = 0xffff_ffff;
@@ -40,14 +40,14 @@ pub(super) enum Kind {
     Tcp,
     /// The drive, as a PCIe device.
     Pci,
-    /// The discovery controller.
+    /// The discovery controller: it tells hosts which subsystems there are.
     Discovery,
 }
 
 /// The drive's names and constants.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The served drive.
+    /// Names that are this served drive's own.
     pub drive: DriveIdentity,
     /// The profile's data.
     pub own: Identify,

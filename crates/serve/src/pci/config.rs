@@ -33,7 +33,7 @@ pub(crate) struct Layout {
     pub bar_bytes: u64,
     /// The BAR may lie above 4 GiB.
     pub is_wide: bool,
-    /// How it interrupts.
+    /// The kind of interrupts that it offers.
     pub interrupts: Interrupts,
 }
 

@@ -31,7 +31,7 @@ pub enum VfioError {
     /// A system call failed.
     #[error("vfio-user at {path}: {why}\nhint: the folder must exist and be writable")]
     Machine {
-        /// The socket.
+        /// Path of the socket.
         path: String,
         /// The system's error.
         why: String,

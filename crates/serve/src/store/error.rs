@@ -17,7 +17,7 @@ pub enum StoreError {
         "{path} has {found} bytes, the drive has {wanted}\nhint: name the file that belongs to this drive, or a new one"
     )]
     Size {
-        /// The file.
+        /// The file of the data.
         path: PathBuf,
         /// Its size, bytes.
         found: u64,
@@ -34,7 +34,7 @@ pub enum StoreError {
         what: String,
         /// The system's error.
         why: io::Error,
-        /// What to try.
+        /// The hint shown to the user.
         hint: &'static str,
     },
 }

@@ -19,9 +19,9 @@ pub(crate) const STREAMS_MAX: usize = 8;
 pub struct Profile {
     /// What it is called on the command line.
     pub name: String,
-    /// What it is.
+    /// Name for people.
     pub title: String,
-    /// What was published.
+    /// Statistics of the trace as they were published.
     pub published: Published,
     /// What was chosen for the whole trace.
     pub chosen: Chosen,
@@ -99,9 +99,9 @@ pub struct Chosen {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// What is done.
+    /// The activity that the phase stands for.
     pub name: String,
-    /// Why these numbers.
+    /// Why the phase has these numbers.
     pub why: String,
     /// Share of all I/Os, percent.
     pub io_percent: f64,

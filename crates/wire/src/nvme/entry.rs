@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::status::Status;
 use crate::codes::codes;
 
-/// A command.
+/// Submission queue entry: a command.
 #[derive(
     Clone,
     Copy,
@@ -24,7 +24,7 @@ use crate::codes::codes;
 )]
 #[repr(C)]
 pub struct Sqe {
-    /// What to do.
+    /// The command's code; its set depends on the queue.
     pub opcode: u8,
     /// Fused operation (bits 1:0), and whether `dptr` holds PRPs (bits 7:6 zero) or an SGL.
     pub flags: u8,
@@ -54,7 +54,7 @@ pub struct Sqe {
     pub cdw15: U32,
 }
 
-/// A completion.
+/// Completion queue entry.
 #[derive(
     Clone,
     Copy,
@@ -74,7 +74,7 @@ pub struct Cqe {
     pub result: U64,
     /// Up to where the controller has taken commands of the submission queue.
     pub sq_head: U16,
-    /// The submission queue.
+    /// Identifier of the submission queue that the command came from.
     pub sq_id: U16,
     /// The command's identifier.
     pub cid: U16,
@@ -113,7 +113,7 @@ pub struct Sgl {
     pub address: u64,
     /// Bytes.
     pub bytes: u32,
-    /// What kind.
+    /// How the address is to be read.
     pub kind: SglKind,
 }
 
@@ -231,7 +231,7 @@ impl Cqe {
         cqe
     }
 
-    /// How it went.
+    /// Status code and its type.
     pub fn status(&self) -> Status {
         Status(self.status_and_phase.get() >> 1)
     }

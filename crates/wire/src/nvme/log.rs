@@ -91,7 +91,7 @@ pub struct ErrorEntry {
     pub count: U64,
     /// The command's submission queue.
     pub sq_id: U16,
-    /// The command.
+    /// The command's identifier.
     pub cid: U16,
     /// Status, shifted left by one, as in a completion.
     pub status_and_phase: U16,

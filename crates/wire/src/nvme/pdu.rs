@@ -150,7 +150,7 @@ pub struct InitPdu {
 )]
 #[repr(C)]
 pub struct DataPdu {
-    /// The command.
+    /// Identifier of the command that the data belongs to.
     pub cid: U16,
     /// The controller's name for this transfer; not used in data to the host.
     pub tag: U16,
@@ -187,13 +187,13 @@ pub struct TermPdu {
 /// Data of a PDU, lent from the decoder's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// The bytes.
+    /// Bytes of the part that this PDU carries.
     pub bytes: &'a [u8],
     /// Their digest was wrong: the command fails, the connection lives.
     pub is_damaged: bool,
 }
 
-/// A PDU.
+/// A protocol data unit of NVMe/TCP, by type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pdu<'a> {
     /// Initialize Connection Request.

@@ -208,7 +208,7 @@ class _Fit:
         self._start: Values = tuple(one.start for one in parameters)
 
     def run(self, out: Path | None) -> Calibration:
-        """All stages."""
+        """Screen, fit, lengthen where short tests misled, and report."""
         whole = self._screened()
         best = self._fitted(whole)
         if long := self._misled(best):

@@ -46,11 +46,11 @@ class FolderExperiment(Experiment):
         return with_values(self.base, parameters, values)
 
     def moves(self, job: Job, parameter: Parameter) -> bool:
-        """Always."""
+        """Whether the parameter changes the job: always, as every run is of the fitted drive."""
         return True
 
     def jobs_of(self, observation: Observation) -> tuple[Job, ...]:
-        """Its test."""
+        """The one test that the observation is a figure of."""
         return (Job("", observation.test),)
 
     def keep(self, job: Job, found: Measured) -> Figures:

@@ -87,7 +87,7 @@ class Problem:
         }
 
     def cost(self, values: Values, residuals: Mapping[str, float]) -> float:
-        """What is minimized."""
+        """The value to be minimized: losses of the residuals and of the prior."""
         return loss(residuals) + loss(self.prior(values))
 
 

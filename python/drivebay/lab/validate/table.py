@@ -125,7 +125,7 @@ def named(drive: str) -> str:
 
 
 def said(row: dict[str, Any]) -> str:
-    """What was printed."""
+    """A published figure, as it was printed."""
     return RELATIONS[row["relation"]] + number(row["published"], row["unit"])
 
 

@@ -32,7 +32,7 @@ Limits = tuple[float, float]
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis.
+    """An x or y axis of a chart.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class View:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn.
+    """A chart as data, for both renderers.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ class RealReplay:
             yield
 
     def play(self) -> Replayed:
-        """Play it.
+        """Replay the trace on the target.
 
         Raises
         ------

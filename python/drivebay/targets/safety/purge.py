@@ -173,12 +173,12 @@ class DirectIo:
         self._page = mmap.mmap(-1, MARK_BYTES)  # aligned to the page, as O_DIRECT wants it
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write one mark."""
+        """Write the mark of one block, past the page cache."""
         self._page[:] = data
         os.pwritev(self._fd, [self._page], offset)
 
     def read(self, offset: int) -> bytes:
-        """Read 4 KiB."""
+        """Read a block of 4 KiB, past the page cache."""
         os.preadv(self._fd, [self._page], offset)
         return bytes(self._page)
 
