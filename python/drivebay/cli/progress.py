@@ -78,12 +78,20 @@ def _columns(width: int) -> list[ProgressColumn]:
     return columns
 
 
+class _Bars(Progress):
+    """Adding a task draws; a terminal that has gone is no reason to stop."""
+
+    def refresh(self) -> None:
+        with contextlib.suppress(OSError):
+            super().refresh()
+
+
 class Display:
     """Tasks under way: as bars, or as a line every few seconds."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         console = Console(stderr=True, highlight=False)
-        self.bars = Progress(
+        self.bars = _Bars(
             *_columns(console.width),
             console=console,
             transient=True,
