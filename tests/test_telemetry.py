@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from pathlib import Path
@@ -226,3 +227,25 @@ def test_a_power_sensor_is_named_or_refused(machine: Path) -> None:
     with pytest.raises(DrivebayError, match="2 power sensors are called 'ina226'"):
         check_power("ina226")
     check_power("hwmon3")
+
+
+def test_a_namespace_with_several_paths_counts_what_its_paths_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disk(name: str, reads: int, writes: int) -> Path:
+        folder = tmp_path / "block" / name
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(f"9 0 {reads} 5 9 0 {writes} 5 0 0 0 0 0 0 0 0 0\n")
+        return folder
+
+    head = disk("nvme1n2", 0, 0)
+    disk("nvme1c0n2", 8, 16), disk("nvme1c3n2", 2, 0)
+    disk("nvme1c0n22", 1000, 1000), disk("nvme11c0n2", 1000, 1000)
+    monkeypatch.setattr(sensors, "BLOCK", tmp_path / "block")
+    monkeypatch.setattr(sensors, "NUMBERS", tmp_path / "numbers")
+    (tmp_path / "numbers").mkdir()
+    (tmp_path / "numbers" / "259:7").symlink_to(head)
+    (tmp_path / "numbers" / "8:0").symlink_to(disk("sda", 0, 0))
+    assert sensors.io_bytes(os.makedev(259, 7)) == (10 * 512, 16 * 512)
+    assert sensors.io_bytes(os.makedev(8, 0)) == (0, 0)
+    assert sensors.io_bytes(os.makedev(8, 1)) is None

@@ -650,7 +650,7 @@ class Server:
     A drive that listens from the moment this is made, and answers while `run` runs.
 
     `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
-    `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/1000 to 100;
+    `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
     `precondition`: what was done to a drive without a state before;
     `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
     `after_cut`: return, refuse or hold=SECONDS.

@@ -35,10 +35,10 @@ const POLL_AFTER: Nanos = Nanos::micros(50);
 
 /// Fractional bits of a [`TimeScale`].
 const FRACTION: u32 = 32;
-const SLOWEST: f64 = 1e-3;
+const SLOWEST: f64 = 1e-4;
 const FASTEST: f64 = 100.0;
 
-/// Seconds of the drive's clock in a second of the host's: 1/1000 to 100.
+/// Seconds of the drive's clock in a second of the host's: 1/10000 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeScale {
     ratio: f64,
@@ -50,7 +50,7 @@ pub struct TimeScale {
 /// Why a time scale is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--time-scale {0}: must be a number or a fraction from 1/1000 to 100\nhint: --time-scale 1/20"
+    "--time-scale {0}: must be a number or a fraction from 1/10000 to 100\nhint: --time-scale 1/20"
 )]
 pub struct TimeScaleError(String);
 
@@ -211,7 +211,7 @@ mod tests {
         }
         assert_eq!("1".parse(), Ok(TimeScale::default()));
         for wrong in
-            ["", "0", "-1", "1/0", "0/1", "1/1001", "101", "nan", "inf", "1/inf", "x", "1/2/3"]
+            ["", "0", "-1", "1/0", "0/1", "1/10001", "101", "nan", "inf", "1/inf", "x", "1/2/3"]
         {
             assert!(wrong.parse::<TimeScale>().is_err(), "{wrong}");
         }
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn durations_are_there_and_back_the_same() {
-        for text in ["1/1000", "1/20", "1/3", "1", "7", "100"] {
+        for text in ["1/10000", "1/20", "1/3", "1", "7", "100"] {
             let scale: TimeScale = text.parse().expect(text);
             for host in [0, 1000, 123_456_789, 86_400_000_000_000_u64] {
                 let there = scale.to_drive(Nanos(host));
@@ -236,7 +236,7 @@ mod tests {
                 );
             }
         }
-        let fastest: TimeScale = "1/1000".parse().expect("a scale");
+        let fastest: TimeScale = "1/10000".parse().expect("a scale");
         assert_eq!(fastest.to_host(Nanos(u64::MAX)), Nanos(u64::MAX));
     }
 

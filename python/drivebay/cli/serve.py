@@ -127,7 +127,7 @@ def serve(
         str,
         option(
             "RATIO",
-            "Seconds of the drive's clock in a second of the host's, 1/1000 to 100: 1/20 for a "
+            "Seconds of the drive's clock in a second of the host's, 1/10000 to 100: 1/20 for a "
             "host too slow for the drive, 10 for an hour's heat in six minutes.",
             show_default=True,
         ),

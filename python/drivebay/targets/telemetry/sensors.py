@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import re
 import struct
 import time
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ from drivebay.targets.safety.in_use import SYS_BLOCK, read
 HWMON = Path("/sys/class/hwmon")
 CPU = Path("/sys/devices/system/cpu")
 PROC_STAT = Path("/proc/stat")
+BLOCK, NUMBERS = Path("/sys/block"), Path("/sys/dev/block")
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 SMART_LOG_BYTES = 512
 _ADMIN_COMMAND = 0xC0484E41  # _IOWR('N', 0x41, struct nvme_passthru_cmd of 72 bytes)
@@ -292,8 +294,22 @@ def power_sensors() -> list[Path]:
 
 def io_bytes(number: int) -> tuple[int, int] | None:
     """Bytes read and written by the device with this number since boot, as the kernel counts them;
-    None where it counts none (network file systems)."""
-    fields = read(Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/stat")).split()
+    None where it counts none (network file systems).
+
+    On many kernels an NVMe namespace with native multipath (over TCP always) counts nothing itself
+    (atop's pull request 157, fio's 549): then those of its paths count, nvme0c1n2 of nvme0n2.
+    """
+    device = NUMBERS / f"{os.major(number)}:{os.minor(number)}"
+    own = _counted(device)
+    if own == (0, 0) and (name := re.fullmatch(r"(nvme\d+)(n\d+)", device.resolve().name)):
+        paths = sorted(BLOCK.glob(f"{name[1]}c*{name[2]}"))
+        counts = [found for path in paths if (found := _counted(path)) is not None]
+        own = (sum(reads for reads, _ in counts), sum(writes for _, writes in counts))
+    return own
+
+
+def _counted(device: Path) -> tuple[int, int] | None:
+    fields = read(device / "stat").split()
     return (int(fields[2]) * 512, int(fields[6]) * 512) if len(fields) > 6 else None
 
 

@@ -1,0 +1,130 @@
+"""The whole real half against a drive whose truth is known: a review in a guest, of a served drive.
+
+The guest's kernel attaches the virtual drive over NVMe/TCP; drivebay runs in it as on any machine,
+with fio, from the host's own files (read-only, over 9p). The drive's clock is so slow that what the
+emulated machine adds is small beside the drive's times. The same loads on the same drive in virtual
+time say what should have come out; what is apart is the harness' error.
+Leaves out: heat and throttling, which take minutes of the drive's time, and purges.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import nvme_guest
+import pytest
+import served_guest
+
+import drivebay
+from drivebay import results
+from drivebay.analysis import review
+
+TOP = Path(__file__).resolve().parent.parent.parent
+SCALE = 3000
+PHASE_S = 60
+SPAN = 2**30
+SERIAL = "TRUTH1"
+RATE, LATENCY = 0.03, 0.05
+DEPTHS = (1, 4, 32)
+TEST = """
+[[tests]]
+id = "{name}"
+title = "{name}"
+page = "random"
+kind = "ladder"
+method = "4 KiB over 1 GiB"
+source = "none"
+queue_depths = [1, 4, 32]
+metric_queue_depths = [1]
+workload = {{ pattern = "random", read_percent = {reads}, block_bytes = 4096, span_bytes = {span},
+  duration_s = {seconds} }}
+"""
+LOADS = {"random-read": 100, "random-write": 0}
+# The host's files as they are, with folders in memory where programs write.
+FILES = """\
+mkdir -p /host /out
+mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 host /host
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 out /out
+for d in proc sys dev; do mount --bind /$d /host/$d; done
+mount -t tmpfs tmpfs /host/mnt; mount -t tmpfs tmpfs /host/run
+mkdir -p /host/run/lock /host/mnt/out
+mount --bind /out /host/mnt/out
+ip addr add 127.0.0.1/8 dev lo; ip link set lo up; date -s @NOW >/dev/null
+"""
+REVIEW = """\
+chroot /host /usr/bin/env -i PATH=$PATH HOME=/mnt TMPDIR=/mnt /bin/sh -c "cd /mnt/out && \\
+  PYTHON -I -m drivebay review /dev/nvme0n1 --suite truth.toml --destroy-data SERIAL \\
+  --out guest" 2>&1
+"""
+MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "9pnet_virtio", "9p")
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-"),
+    pytest.mark.skipif(shutil.which("fio") is None, reason="not installed: fio"),
+]
+
+
+def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: Path) -> None:
+    shared = tmp_path / "out"
+    shared.mkdir()
+    head = (
+        'schema_version = 1\nname = "truth"\ntitle = "Truth"\ndescription = "-"\nsource = "none"\n'
+    )
+    tests = [
+        TEST.format(name=name, reads=reads, span=SPAN, seconds=PHASE_S)
+        for name, reads in LOADS.items()
+    ]
+    (shared / "truth.toml").write_text(head + "".join(tests))
+    options = ("--pace", "hybrid", "--time-scale", f"1/{SCALE}", "--precondition", "filled")
+    address = ("--nvme-tcp", "127.0.0.1:0", "--nqn", served_guest.NQN, "--serial", SERIAL)
+    with served_guest.server(*address, *options) as lines:
+        port = next(one for one in lines if "127.0.0.1:" in one).split("127.0.0.1:")[1].split()[0]
+        connect = served_guest.CONNECT.replace("PORT", port).replace(" --hdr-digest", "")
+        script = (
+            FILES.replace("NOW", f"{time.time():.0f}")
+            + connect.replace(" --data-digest", "")
+            + served_guest.WAIT
+            + REVIEW.replace("PYTHON", sys.executable).replace("SERIAL", SERIAL)
+        )
+        served_guest.boot(
+            tmp_path,
+            script,
+            MODULES,
+            *("-cpu", "max", "-netdev", "user,id=n0"),
+            *("-device", "virtio-net-pci,netdev=n0,romfile="),
+            *_folder("host", Path("/"), "readonly=on,multidevs=remap"),
+            *_folder("out", shared),
+        )
+    found = review(results.load(shared / "guest"))
+    device = drivebay.drive(served_guest.DRIVE).device()
+    device.fill()
+    device.rest(1800)
+    apart = []
+    for name, reads in LOADS.items():
+        steps = {step.queue_depth: step for step in found.tests[name].steps}
+        assert tuple(steps) == DEPTHS
+        for depth, step in steps.items():
+            load = drivebay.Workload(
+                read_percent=reads,
+                queue_depth=depth,
+                span_bytes=SPAN,
+                duration_s=PHASE_S / SCALE,
+            )
+            truth = device.run(load)
+            assert step.latency_mean_us is not None
+            rate = step.iops * SCALE / truth.iops - 1
+            latency = step.latency_mean_us / SCALE / truth.latency.mean_us - 1
+            print(f"{name} QD{depth}: rate {rate:+.2%}, mean latency {latency:+.2%}")
+            if abs(rate) > RATE or abs(latency) > LATENCY:
+                apart.append((name, depth, rate, latency))
+    assert not apart
+
+
+def _folder(tag: str, path: Path, *more: str) -> list[str]:
+    """A folder of the host as a file system of the guest."""
+    options = ",".join(("local", f"id={tag}", f"path={path}", "security_model=none", *more))
+    return ["-fsdev", options, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
