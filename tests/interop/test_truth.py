@@ -23,7 +23,7 @@ from drivebay import results
 from drivebay.analysis import review
 
 TOP = Path(__file__).resolve().parent.parent.parent
-SCALE = 3000
+SCALE = 6000
 PHASE_S = 60
 SPAN = 2**30
 SERIAL = "TRUTH1"
