@@ -51,7 +51,7 @@ class Workload(_Load, loads.Requests):
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe).
     span_bytes, span_start_bytes
-        The stretch of the drive that is used; by default all of it.
+        The range of the drive that is used; by default all of it.
     offsets
         How random addresses are drawn: "uniform", with replacement, as Iometer; or a "permutation",
         each address once in a pass over the span, as fio.
