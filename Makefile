@@ -26,7 +26,7 @@ fuzz: ## feed each parser and protocol with hostile bytes for a minute (ARGS="60
 bench: setup ## the core's own speed on this machine
 	@.venv/bin/drivebay bench $(ARGS)
 
-fidelity: setup ## leverage, leave-one-out errors and intervals of all published rows again: some 40 minutes on two free cores; goes on if killed
+fidelity: setup ## leverage, leave-one-out errors and intervals of all published rows again: about an hour on two free cores; goes on if killed
 	@.venv/bin/python scripts/fidelity.py $(ARGS)
 
 docs: ## the documentation site into site/; broken links fail (open site/index.html)
