@@ -271,7 +271,7 @@ def test_a_frozen_file_system_shows_as_seconds_without_io(tmp_path: Path) -> Non
     with loop(image) as device, mounted(device, tmp_path / "mnt") as folder:
         path = sparse(folder / "drive.img", GIB)
         found: list[PhaseResult] = []
-        test = a_test(("run", load(duration_s=8, queue_depth=2, span_bytes=16 * MIB)))
+        test = a_test(("run", load(duration_s=12, queue_depth=2, span_bytes=16 * MIB)))
         worker = threading.Thread(target=lambda: found.extend(results(path, test)))
         worker.start()
         wait_until(lambda: fios_of(os.getpid()))
@@ -279,7 +279,7 @@ def test_a_frozen_file_system_shows_as_seconds_without_io(tmp_path: Path) -> Non
         begun = time.monotonic()
         run("fsfreeze", "--freeze", str(folder))
         wait_until(lambda: any(map(is_blocked, fios_of(os.getpid()))))
-        time.sleep(3.2)
+        time.sleep(5.2)  # so long that late samples leave two seconds without any
         run("fsfreeze", "--unfreeze", str(folder))
         frozen_s = time.monotonic() - begun
         worker.join()

@@ -23,8 +23,8 @@ from drivebay import results
 from drivebay.analysis import review
 
 TOP = Path(__file__).resolve().parent.parent.parent
-SCALE = 6000
-PHASE_S = 60
+SCALE = 10_000
+PHASE_S = 100
 SPAN = 2**30
 SERIAL = "TRUTH1"
 RATE, LATENCY = 0.03, 0.05
