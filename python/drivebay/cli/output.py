@@ -14,9 +14,10 @@ PIPE_WIDTH = 200
 
 
 def say(line: str) -> None:
-    """A line on stderr, at once; a terminal that has gone is no reason to stop."""
+    """A line on stderr, at once; a terminal that has gone is no reason to stop. It is one write, so
+    that lines of several threads do not run into each other."""
     with contextlib.suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+        print(f"{line}\n", end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any, **more: Any) -> None:
