@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="loop devices need root: run this as root, e.g. sudo make test"
 )
+LOCK = Path(tempfile.gettempdir()) / "drivebay-tests-losetup.lock"
 SIGNATURES = json.loads((Path(__file__).parent / "data" / "signatures.json").read_text())
 
 
@@ -46,8 +49,11 @@ def with_signature(path: Path, name: str) -> Path:
 
 @contextmanager
 def loop(path: Path, *options: str) -> Iterator[str]:
-    """A loop device over the file; detached at the end."""
-    device = run("losetup", "--find", "--show", *options, str(path))
+    """A loop device over the file; detached at the end. One process at a time looks for a free one:
+    losetup opens what it finds for writing, and may find what another is about to test."""
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        device = run("losetup", "--find", "--show", *options, str(path))
     try:
         yield device
     finally:
