@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="loop devices need root: run this as root, e.g. sudo make test"
 )
-LOCK = Path(tempfile.gettempdir()) / "drivebay-tests-losetup.lock"
+CONTROL = Path("/dev/loop-control")
 SIGNATURES = json.loads((Path(__file__).parent / "data" / "signatures.json").read_text())
 
 
@@ -51,7 +50,7 @@ def with_signature(path: Path, name: str) -> Path:
 def loop(path: Path, *options: str) -> Iterator[str]:
     """A loop device over the file; detached at the end. One process at a time looks for a free one:
     losetup opens what it finds for writing, and may find what another is about to test."""
-    with LOCK.open("w") as lock:
+    with CONTROL.open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         device = run("losetup", "--find", "--show", *options, str(path))
     try:
