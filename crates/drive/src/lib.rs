@@ -29,7 +29,6 @@ mod nand;
 mod network;
 mod parity;
 mod persist;
-mod portable;
 mod power;
 mod read_ahead;
 mod reliability;

@@ -67,13 +67,6 @@ impl Network {
     }
 }
 
-/// exp(-x) of one number, as exact and repeatable as the network's.
-pub fn decay_of(x: f64) -> f64 {
-    let mut m = [[0.0; NODES_MAX]; NODES_MAX];
-    m[0][0] = x;
-    decay(m)[0][0]
-}
-
 fn dot(a: &[f64; NODES_MAX], b: &[f64; NODES_MAX]) -> f64 {
     (0..NODES_MAX).map(|i| a[i] * b[i]).sum()
 }

@@ -23,9 +23,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use drivebay_units::{Nanos, Ppa, Rng};
+use libm::{exp, pow};
 
 use crate::persist::{StateError, ensure, persist};
-use crate::portable::{exp, power};
 use crate::spec::{ErrorRate, ReliabilitySpec};
 use curve::Curve;
 
@@ -275,7 +275,7 @@ impl Errors {
         if p >= 1.0 {
             return blocks;
         }
-        let mut chance = power(1.0 - p, f64::from(blocks));
+        let mut chance = pow(1.0 - p, f64::from(blocks));
         let mut sum = chance;
         let mut failed = 0;
         while luck >= sum && failed < blocks {
@@ -295,9 +295,9 @@ impl ErrorRate {
         let [disturb, p, q] = self.disturb;
         let [age, m, n] = self.age;
         let sum = self.fresh
-            + wear * power(cycles, k)
-            + disturb * power(cycles, p) * power(reads_per_page, q)
-            + age * power(cycles, m) * power(days, n);
+            + wear * pow(cycles, k)
+            + disturb * pow(cycles, p) * pow(reads_per_page, q)
+            + age * pow(cycles, m) * pow(days, n);
         sum.min(0.5)
     }
 }
@@ -305,7 +305,7 @@ impl ErrorRate {
 impl ReliabilitySpec {
     /// Probability that a block which has survived `cycles - 1` erases fails at the next (Weibull).
     pub fn hazard(&self, cycles: u32) -> f64 {
-        let sum = |n: u32| power(f64::from(n) / self.life_cycles, self.life_shape);
+        let sum = |n: u32| pow(f64::from(n) / self.life_cycles, self.life_shape);
         let now = sum(cycles);
         if now.is_infinite() {
             return 1.0;

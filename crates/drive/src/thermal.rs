@@ -10,7 +10,7 @@
 
 use drivebay_units::Nanos;
 
-use crate::network::{Network, decay_of};
+use crate::network::Network;
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Energy, NODES_MAX, Power, Rated, Spec, THROTTLE_STAGES_MAX};
 
@@ -125,7 +125,7 @@ impl Thermal {
         let sensor = Sensor {
             node: thermal.sensor.node,
             interval_steps: thermal.sensor.interval_steps,
-            keep: if lag_s > 0.0 { decay_of(step_s / lag_s) } else { 0.0 },
+            keep: if lag_s > 0.0 { libm::exp(-step_s / lag_s) } else { 0.0 },
             follows_c: thermal.ambient_c,
             reads_c: thermal.ambient_c.round(),
         };

@@ -3,7 +3,8 @@
 //! Wrong bits of a codeword are Poisson (the rate is small); the rate of a page is the middle page's
 //! times a lognormal factor. The table is even in the rate's logarithm, so the factor is a shift.
 
-use crate::portable::{exp, ln};
+use libm::{exp, log};
+
 use crate::spec::ReliabilitySpec;
 
 const POINTS: usize = 4096;
@@ -23,8 +24,8 @@ pub struct Curve {
 impl Curve {
     /// For this code and this spread of pages.
     pub fn new(spec: &ReliabilitySpec) -> Curve {
-        let low = ln(RATE_MIN);
-        let step = (ln(RATE_MAX) - low) / (POINTS - 1) as f64;
+        let low = log(RATE_MIN);
+        let step = (log(RATE_MAX) - low) / (POINTS - 1) as f64;
         let limit = spec.correctable_bits;
         let ln_factorial = ln_factorial(limit);
         let fails = (0..POINTS)
@@ -56,7 +57,7 @@ impl Curve {
 
     /// Probability that 4 KiB cannot be decoded if the middle page has this rate.
     pub fn fails(&self, rate: f64) -> f64 {
-        if rate < RATE_MIN { 0.0 } else { self.at(ln(rate)) }
+        if rate < RATE_MIN { 0.0 } else { self.at(log(rate)) }
     }
 
     fn at(&self, ln_rate: f64) -> f64 {
@@ -71,12 +72,12 @@ impl Curve {
 }
 
 fn ln_factorial(n: u32) -> f64 {
-    (2..=n).map(|n| ln(f64::from(n))).sum()
+    (2..=n).map(|n| log(f64::from(n))).sum()
 }
 
 /// Probability of more than `limit` events where `mean` are expected.
 fn poisson_above(mean: f64, limit: u32, ln_factorial: f64) -> f64 {
-    let at_limit = exp(f64::from(limit) * ln(mean) - mean - ln_factorial);
+    let at_limit = exp(f64::from(limit) * log(mean) - mean - ln_factorial);
     // From the limit away from the mean, terms only shrink: sum that side.
     let (mut term, mut sum) = (at_limit, 0.0);
     if mean > f64::from(limit) {
