@@ -917,7 +917,6 @@ class Workload:
 
     It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
     a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
-    `priorities` and `weights` (high, medium, low) are those of weighted round robin arbitration.
     """
     def __new__(
         cls,
@@ -937,9 +936,6 @@ class Workload:
         streams: Literal["each", "shared"] = "each",
         compressible_percent: int = 0,
         queues: int = 1,
-        burst: int = 1,
-        priorities: list[str] | None = None,
-        weights: tuple[int, int, int] = ...,
     ) -> Workload: ...
 
 def replay_real(

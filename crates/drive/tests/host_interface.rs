@@ -313,8 +313,6 @@ fn impossible_hosts_and_links_are_refused_by_name() {
         &sm951().with("host_interface.queues_max", 2),
         &["host_interface.queues_max: 2", "1 to 1"],
     );
-    let weighted = sm951().with("host_interface.weighted_round_robin", true);
-    assert_refused(&weighted, &["host_interface.weighted_round_robin: true"]);
     let port = sata(3, 16).set("host.sata_port.generation", 4);
     assert_refused(&port, &["host.sata_port.generation: 4", "1 to 3"]);
     assert_refused(&sata(4, 16), &["link.generation: 4", "1 to 3"]);

@@ -1,6 +1,6 @@
 //! Workloads at the border, and enumerations by their names.
 
-use drivebay_run::{Arbitration, Stable, Stop, Weighted, Workload};
+use drivebay_run::{Stable, Stop, Workload};
 use pyo3::prelude::*;
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -18,7 +18,6 @@ pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T>
 ///
 /// It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
 /// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
-/// `priorities` and `weights` (high, medium, low) are those of weighted round robin arbitration.
 #[pyclass(module = "drivebay._core", frozen, name = "Workload")]
 pub(crate) struct PyWorkload(pub(crate) Workload);
 
@@ -41,9 +40,6 @@ impl PyWorkload {
         streams: "typing.Literal['each', 'shared']" = "each",
         compressible_percent: "int" = 0,
         queues: "int" = 1,
-        burst: "int" = 1,
-        priorities: "list[str] | None" = None,
-        weights: "tuple[int, int, int]" = [1, 1, 1],
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -61,18 +57,11 @@ impl PyWorkload {
         streams: &str,
         compressible_percent: u32,
         queues: u32,
-        burst: u32,
-        priorities: Option<Vec<String>>,
-        weights: [u32; 3],
     ) -> PyResult<PyWorkload> {
         let stable = until_stable.map(|(window_s, within_percent, min_s)| Stable {
             window_s,
             within_percent,
             min_s,
-        });
-        let weighted = priorities.map(|names| {
-            let priorities = names.iter().map(|name| named("priorities", name));
-            Ok::<_, PyErr>(Weighted { priorities: priorities.collect::<PyResult<_>>()?, weights })
         });
         Ok(PyWorkload(Workload {
             pattern: named("pattern", pattern)?,
@@ -84,7 +73,6 @@ impl PyWorkload {
             compressible_percent,
             queue_depth,
             queues,
-            arbitration: Arbitration { burst, weighted: weighted.transpose()? },
             span_start_bytes,
             span_bytes,
             stop: Stop { duration_s, bytes, stable },

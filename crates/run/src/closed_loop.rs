@@ -210,7 +210,7 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
     }
 
     /// Runs through several submission queues: of what is posted before the controller can take the
-    /// next command, the arbitration picks one.
+    /// next command, `SubmissionQueues` picks one.
     #[inline(never)]
     pub(crate) fn run_queues(
         &mut self,

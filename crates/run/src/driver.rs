@@ -57,7 +57,7 @@ fn run_loop<const SAMPLED: bool>(
     let transfer_max = device.spec().host.transfer_max;
     if workload.queues > 1 {
         let mut queues = vec![QueueTotals::default(); workload.queues as usize];
-        let submission = SubmissionQueues::new(workload.queues, &workload.arbitration);
+        let submission = SubmissionQueues::new(workload.queues);
         run.run_queues(device, submission, &mut queues)?;
         let (outcome, samples) = run.finish(device);
         return Ok((Outcome { queues, ..outcome }, samples));

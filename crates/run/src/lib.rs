@@ -28,7 +28,6 @@ pub use drivebay_units::{Bin, Histogram};
 pub use driver::{run, run_sampled};
 pub use error::RunError;
 pub use queue_depth::{DepthTracker, QueueDepths};
-pub use queues::{Arbitration, Priority, Weighted};
 pub use recorder::{Outcome, QueueTotals, Recorder, Row, Sensor};
 pub use replay::{ReplayError, ReplayOptions, ReplayOutcome, replay};
 pub use trim_check::{TrimCheckOutcome, TrimPlan, trim_check};

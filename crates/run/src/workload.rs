@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use crate::permutation::Permutation;
 use crate::queue_slots::DEPTH_MAX;
-use crate::queues::Arbitration;
 
 /// Order of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -105,8 +104,6 @@ pub struct Workload {
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
     pub queues: u32,
-    /// How the controller picks among several queues.
-    pub arbitration: Arbitration,
     /// First byte of the span; a multiple of 512.
     pub span_start_bytes: u64,
     /// Length of the span; rounded down to whole blocks.
@@ -128,7 +125,6 @@ impl Default for Workload {
             compressible_percent: 0,
             queue_depth: 32,
             queues: 1,
-            arbitration: Arbitration::default(),
             span_start_bytes: 0,
             span_bytes: 0,
             stop: Stop::default(),
@@ -256,24 +252,6 @@ impl Workload {
                 spec.queue_depth_max
             );
             return refuse("queue_depth", self.queue_depth.to_string(), allowed);
-        }
-        if !(1..=64).contains(&self.arbitration.burst) {
-            let allowed = "1 to 64".to_owned();
-            return refuse("arbitration.burst", self.arbitration.burst.to_string(), allowed);
-        }
-        let Some(weighted) = &self.arbitration.weighted else { return Ok(()) };
-        if !spec.host_interface.weighted {
-            let allowed = "left out: the drive offers round robin only".to_owned();
-            return refuse("arbitration.weighted", "given".to_owned(), allowed);
-        }
-        if weighted.priorities.len() != queues as usize {
-            let allowed = format!("one for each of {queues} queues");
-            let given = weighted.priorities.len().to_string();
-            return refuse("arbitration.weighted.priorities", given, allowed);
-        }
-        if !weighted.weights.iter().all(|weight| (1..=256).contains(weight)) {
-            let given = format!("{:?}", weighted.weights);
-            return refuse("arbitration.weighted.weights", given, "1 to 256 each".to_owned());
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, Stage, whole_profile};
 use drivebay_run::{
-    Arbitration, Control, Offsets, Outcome, Pattern, Priority, RunError, Stable, Stop, TrimPlan,
-    Weighted, Workload, discard, run, trim_check,
+    Control, Offsets, Outcome, Pattern, RunError, Stable, Stop, TrimPlan, Workload, discard, run,
+    trim_check,
 };
 
 const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
@@ -161,10 +161,9 @@ fn nvme(changes: &[(&str, &str)]) -> Device {
     Device::new(spec, 1).expect("memory")
 }
 
-fn through(queues: u32, depth: u32, weighted: Option<Weighted>) -> Workload {
+fn through(queues: u32, depth: u32) -> Workload {
     let mut load = workload(Pattern::Random, 100, depth, 1.0);
     load.queues = queues;
-    load.arbitration = Arbitration { burst: 1, weighted };
     load
 }
 
@@ -172,7 +171,7 @@ fn through(queues: u32, depth: u32, weighted: Option<Weighted>) -> Workload {
 /// gives each its share.
 #[test]
 fn queues_share_the_controller_evenly() {
-    let outcome = go(&mut nvme(&[]), &through(4, 32, None), 1);
+    let outcome = go(&mut nvme(&[]), &through(4, 32), 1);
     let total: u64 = outcome.queues.iter().map(|q| q.ios).sum();
     assert!((total as f64 / (1e9 / 3090.0) - 1.0).abs() < 0.001, "{total}");
     let (low, high) = outcome
@@ -187,36 +186,12 @@ fn queues_share_the_controller_evenly() {
     assert!((mean * total as f64 / 1e9 / 128.0 - 1.0).abs() < 0.001, "{mean}");
 }
 
-/// With weights 4, 2, 1 and more waiting than the controller takes, classes get 4/7, 2/7 and 1/7.
-#[test]
-fn weights_share_the_controller_by_class() {
-    let offered =
-        [("[link]", "weighted_round_robin = { value = true, source = \"test\" }\n[link]")];
-    use Priority::{High, Low, Medium, Urgent};
-    let by = |priorities: Vec<Priority>| {
-        let weighted = Weighted { weights: [4, 2, 1], priorities };
-        go(&mut nvme(&offered), &through(3, 32, Some(weighted)), 1)
-    };
-    let outcome = by(vec![High, Medium, Low]);
-    let total: u64 = outcome.queues.iter().map(|q| q.ios).sum();
-    for (queue, weight) in outcome.queues.iter().zip([4.0, 2.0, 1.0]) {
-        let share = queue.ios as f64 / total as f64 * 7.0 / weight;
-        assert!((share - 1.0).abs() < 0.002, "{:?}", outcome.queues);
-        // Little's law in each queue.
-        let depth = queue.latency_ns_sum as f64 / 1e9;
-        assert!((depth / 32.0 - 1.0).abs() < 0.002, "{depth}");
-    }
-    // An urgent queue that always has a command leaves nothing to the others but a first command each.
-    let outcome = by(vec![Low, Urgent, High]);
-    assert!(outcome.queues[0].ios + outcome.queues[2].ios <= 4, "{:?}", outcome.queues);
-}
-
 /// A processor's time per command bounds one queue, but not several: each has its own.
 #[test]
 fn each_queue_has_a_processor() {
     let slow_host = [("serial_us = { value = 0, range = [0, 3.0]", "serial_us = { value = 19.7")];
     let ios = |queues| {
-        let outcome = go(&mut nvme(&slow_host), &through(queues, 32, None), 1);
+        let outcome = go(&mut nvme(&slow_host), &through(queues, 32), 1);
         outcome.queues.iter().map(|q| q.ios).sum::<u64>() as f64
     };
     assert!((ios(1) / 50_000.0 - 1.0).abs() < 0.001);
@@ -229,7 +204,7 @@ fn a_host_limits_what_is_outstanding() {
     let narrow =
         [("[host.nvme]", "[host.nvme]\noutstanding_max = { value = 8, source = \"test\" }")];
     let at = |changes: &[_], depth| {
-        let outcome = go(&mut nvme(changes), &through(1, depth, None), 1);
+        let outcome = go(&mut nvme(changes), &through(1, depth), 1);
         (outcome.queues[0].ios as f64, outcome.queues[0].latency_ns_sum as f64)
     };
     let (free_ios, free_ns) = at(&[], 8);
@@ -241,7 +216,7 @@ fn a_host_limits_what_is_outstanding() {
 /// A run by amount through several queues ends with its last command.
 #[test]
 fn a_run_by_amount_ends_through_queues_too() {
-    let mut load = through(3, 4, None);
+    let mut load = through(3, 4);
     load.read_percent = 0;
     load.stop = Stop::after_bytes(4096 * 10_001);
     let outcome = go(&mut nvme(&[]), &load, 1);
@@ -299,18 +274,12 @@ fn impossible_workloads_are_refused_by_name() {
     assert_eq!(change(|w| w.stop.bytes = Some(0)), "stop.bytes");
     assert_eq!(change(|w| w.queues = 0), "queues");
     assert_eq!(change(|w| w.queues = 2), "queues", "AHCI has one");
-    assert_eq!(change(|w| w.arbitration.burst = 0), "arbitration.burst");
-    let weighted = |w: &mut Workload| {
-        w.arbitration.weighted =
-            Some(Weighted { priorities: vec![Priority::Low], weights: [1; 3] });
-    };
-    assert_eq!(change(weighted), "arbitration.weighted");
     let refused = |load: &Workload| match run(&mut nvme(&[]), load, 1, &Control::default()) {
         Err(RunError::Workload(e)) => e.field,
         other => panic!("not refused: {:?}", other.map(|_| ())),
     };
-    assert_eq!(refused(&through(9, 1, None)), "queues");
-    assert_eq!(refused(&through(8, 129, None)), "queue_depth");
+    assert_eq!(refused(&through(9, 1)), "queues");
+    assert_eq!(refused(&through(8, 129)), "queue_depth");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use drivebay_units::Nanos;
 
-use super::key::{Key, SpecError, is_set};
+use super::key::{Key, SpecError};
 use super::schema::RawSpec;
 
 /// Most submission queues that are modelled.
@@ -35,8 +35,6 @@ impl Protocol {
 pub struct Interface {
     /// Most submission queues of the drive.
     pub queues_max: u32,
-    /// Weighted round robin is offered.
-    pub weighted: bool,
     /// From the register write to the command in the controller.
     pub fetch: Nanos,
     /// From the controller to the completion and its interrupt in the host.
@@ -61,16 +59,9 @@ pub(super) fn check_interface(
     let i = &raw.host_interface;
     let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
     i.queues_max.check("host_interface.queues_max", (1..=high).into())?;
-    let weighted = is_set(&i.weighted_round_robin);
-    if weighted && protocol != Protocol::Nvme {
-        let hint = "leave host_interface.weighted_round_robin out";
-        let allowed = "false: only NVMe has queues to weigh";
-        return Err(SpecError::out("host_interface.weighted_round_robin", weighted, allowed, hint));
-    }
     let one_way = Nanos(round_trip.0 / 2);
     Ok(Interface {
         queues_max: i.queues_max.as_ref().map_or(1, |most| most.value) as u32,
-        weighted,
         fetch: one_way.after(round_trip.times(protocol.fetches())),
         completion: one_way,
     })

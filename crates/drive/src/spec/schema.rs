@@ -192,8 +192,6 @@ sections! {
         queue_depth_max: Whole,
         /// Most submission queues (NVMe); one if left out.
         queues_max: Option<Whole>,
-        /// Whether weighted round robin with urgent class is offered (NVMe); it is not if left out.
-        weighted_round_robin: Option<Flag>,
     }
 
     /// The drive's end of the link.
