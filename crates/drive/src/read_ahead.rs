@@ -15,8 +15,6 @@ use crate::spec::ReadAheadSpec;
 /// One sequential stream, in 4 KiB pages.
 #[derive(Clone)]
 struct Stream {
-    /// Where the next read of it begins.
-    next: u32,
     /// Up to where it has been fetched.
     ahead: u32,
     /// When it was last used, counted in reads.
@@ -29,28 +27,39 @@ struct Stream {
 pub struct ReadAhead {
     spec: ReadAheadSpec,
     streams: Vec<Stream>,
+    /// Where the next read of each stream begins, side by side: every read is compared with all of them.
+    nexts: Vec<u32>,
     reads: u64,
-    /// The streams by when they were last used, the least recently used first.
+    /// The streams by when they were last used: a ring that begins with the least recently used at `oldest`.
     by_age: Vec<u8>,
+    oldest: usize,
 }
 
-persist!(Stream: next, ahead, used, ready);
-persist!(ReadAhead: streams, reads; given: spec, by_age);
+persist!(Stream: ahead, used, ready);
+persist!(ReadAhead: streams, nexts, reads; given: spec, by_age, oldest);
 
 impl ReadAhead {
     /// Starts without knowledge of any stream.
     pub fn new(spec: ReadAheadSpec) -> ReadAhead {
         let places = spec.window_pages.next_power_of_two() as usize;
         let ready = vec![Nanos::ZERO; places];
-        let unused = Stream { next: u32::MAX, ahead: 0, used: 0, ready };
-        let by_age = (0..spec.streams as u8).collect();
-        ReadAhead { spec, streams: vec![unused; spec.streams as usize], reads: 0, by_age }
+        let unused = Stream { ahead: 0, used: 0, ready };
+        let streams = spec.streams as usize;
+        ReadAhead {
+            spec,
+            streams: vec![unused; streams],
+            nexts: vec![u32::MAX; streams],
+            reads: 0,
+            by_age: (0..spec.streams as u8).collect(),
+            oldest: 0,
+        }
     }
 
     /// Finds the order of the streams, which have been filled otherwise than by reads.
     pub fn find_ages(&mut self) {
         self.by_age = (0..self.spec.streams as u8).collect();
         self.by_age.sort_by_key(|&index| self.streams[usize::from(index)].used);
+        self.oldest = 0;
     }
 
     /// Forgets all streams.
@@ -59,20 +68,42 @@ impl ReadAhead {
     }
 
     /// Finds the stream that a read of these pages continues; otherwise it begins one, over the one
-    /// that was used least recently. Cost: one comparison per stream.
+    /// that was used least recently. Cost: one comparison per stream, several at once.
     #[inline]
     pub fn continued(&mut self, first: u32, last: u32) -> Option<usize> {
         self.reads += 1;
-        let found = self.streams.iter().position(|stream| stream.next == first);
-        let age = found.and_then(|index| self.by_age.iter().position(|&i| usize::from(i) == index));
-        let newer = &mut self.by_age[age.unwrap_or(0)..];
-        newer.rotate_left(1);
-        let stream = &mut self.streams[usize::from(newer[newer.len() - 1])];
-        (stream.next, stream.used) = (last + 1, self.reads);
-        if found.is_none() {
+        // Without a branch for each, so that the comparisons become vector instructions.
+        let is_known = self.nexts.iter().fold(false, |known, &next| known | (next == first));
+        let index = if is_known { self.use_stream(first) } else { self.use_oldest() };
+        self.nexts[index] = last + 1;
+        let stream = &mut self.streams[index];
+        stream.used = self.reads;
+        if !is_known {
             stream.ahead = last + 1;
         }
-        found
+        is_known.then_some(index)
+    }
+
+    /// The stream that was used least recently becomes the newest.
+    #[inline]
+    fn use_oldest(&mut self) -> usize {
+        let index = self.by_age[self.oldest];
+        self.oldest += 1;
+        if self.oldest == self.by_age.len() {
+            self.oldest = 0;
+        }
+        usize::from(index)
+    }
+
+    /// The stream that goes on at `first` becomes the newest.
+    fn use_stream(&mut self, first: u32) -> usize {
+        self.by_age.rotate_left(self.oldest);
+        self.oldest = 0;
+        let index = self.nexts.iter().position(|&next| next == first);
+        let age = self.by_age.iter().position(|&i| Some(usize::from(i)) == index);
+        let newer = &mut self.by_age[age.unwrap_or(0)..];
+        newer.rotate_left(1);
+        usize::from(newer[newer.len() - 1])
     }
 
     /// How many pages from `page` to `last` came with one fetch ahead, and when they are in; none if
