@@ -195,7 +195,7 @@ impl Device {
         self.thermal.set_ambient_c(ambient_c);
     }
 
-    /// Nothing is asked of the drive until `until`; it cools, and may collect garbage.
+    /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         if self.gc.works_when_idle() {
@@ -487,7 +487,7 @@ impl Device {
         let (gc, flash, controller) = (&mut self.gc, &mut self.flash, &mut self.controller);
         match &mut self.slc_cache {
             Some(cache) => cache.work_until(until, gc, flash, controller),
-            None => gc.collect_until(until, flash, controller),
+            None => gc.run_until(until, flash, controller),
         }
     }
 

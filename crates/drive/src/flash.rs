@@ -292,7 +292,7 @@ impl Flash {
     /// the host could take the room that the rest of one needs.
     #[inline(always)]
     pub fn no_room_to_copy(&self) -> bool {
-        let stream = self.ftl.collect_stream();
+        let stream = self.ftl.gc_stream();
         let kept = if stream == HOST { self.reserve() } else { 0 };
         self.ftl.room(stream) == 0 && self.ftl.free_superblocks() <= kept
     }
@@ -304,7 +304,7 @@ impl Flash {
 
     /// Whether a flash page can be copied without touching the reserve.
     pub fn may_copy_beside_reserve(&self) -> bool {
-        self.ftl.room(self.ftl.collect_stream()) >= 1 << self.geometry.page_shift
+        self.ftl.room(self.ftl.gc_stream()) >= 1 << self.geometry.page_shift
             || self.ftl.free_superblocks() > self.reserve()
     }
 
@@ -528,7 +528,7 @@ impl Flash {
     /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
     #[inline(always)]
     pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
-        let stream = self.ftl.collect_stream();
+        let stream = self.ftl.gc_stream();
         self.note_change(source.extents);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {

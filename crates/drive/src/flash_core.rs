@@ -16,10 +16,10 @@ const REMEMBERED: usize = 1024;
 #[derive(Clone, Copy, Default)]
 struct Share {
     end: Nanos,
-    collected: u64,
+    gc: u64,
 }
 
-persist!(Share: end, collected);
+persist!(Share: end, gc);
 
 /// The flash core's timeline, with garbage collection's share in it.
 #[repr(C)]
@@ -29,13 +29,13 @@ pub struct FlashCore {
     /// together: one wide load of both would wait until the stores have left the processor.
     busy: u64,
     /// Nanoseconds given to garbage collection so far.
-    collected: u64,
+    gc: u64,
     shares: Box<[Share; REMEMBERED]>,
     head: usize,
     tail: usize,
 }
 
-persist!(FlashCore: fifo, collected, busy, shares, head, tail);
+persist!(FlashCore: fifo, gc, busy, shares, head, tail);
 
 /// A host command's pass through the flash core.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl FlashCore {
     pub fn new() -> FlashCore {
         FlashCore {
             fifo: Fifo::default(),
-            collected: 0,
+            gc: 0,
             busy: 0,
             shares: Box::new([Share::default(); REMEMBERED]),
             head: 0,
@@ -64,8 +64,8 @@ impl FlashCore {
     /// Whether what is remembered of commands can be.
     pub fn check(&self) -> Result<(), StateError> {
         let remembered = self.tail <= self.head && self.head - self.tail < REMEMBERED;
-        let shares = self.shares.iter().all(|share| share.collected <= self.collected);
-        let counted = self.collected <= self.busy && self.busy <= TIME_MAX;
+        let shares = self.shares.iter().all(|share| share.gc <= self.gc);
+        let counted = self.gc <= self.busy && self.busy <= TIME_MAX;
         ensure(remembered && shares && counted, "the flash core's record")
     }
 
@@ -76,26 +76,26 @@ impl FlashCore {
             self.tail += 1;
         }
         // Time of garbage collection reserved in commands that end after `from`, the first of them included.
-        let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].collected;
+        let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].gc;
         let (begin, end) = self.fifo.reserve(from, len);
         self.busy += len.0;
         let wait = begin.since(from);
-        let gc = Nanos((self.collected - before).min(wait.0));
+        let gc = Nanos((self.gc - before).min(wait.0));
         Pass { end, queued: wait.since(gc), gc }
     }
 
     /// Gives `len` to garbage collection, right behind what was served last.
     #[inline]
-    pub fn collect(&mut self, len: Nanos) {
+    pub fn gc(&mut self, len: Nanos) {
         self.fifo.reserve(Nanos::ZERO, len);
-        self.collected += len.0;
+        self.gc += len.0;
         self.busy += len.0;
     }
 
     /// Gives `len` to garbage collection, not before `from`.
-    pub fn collect_from(&mut self, from: Nanos, len: Nanos) {
+    pub fn gc_from(&mut self, from: Nanos, len: Nanos) {
         self.fifo.reserve(from, len);
-        self.collected += len.0;
+        self.gc += len.0;
         self.busy += len.0;
     }
 
@@ -105,8 +105,7 @@ impl FlashCore {
         if self.head - self.tail == REMEMBERED - 1 {
             self.tail += 1;
         }
-        self.shares[self.head & (REMEMBERED - 1)] =
-            Share { end: self.fifo.free_at(), collected: self.collected };
+        self.shares[self.head & (REMEMBERED - 1)] = Share { end: self.fifo.free_at(), gc: self.gc };
         self.head += 1;
     }
 
@@ -140,7 +139,7 @@ mod tests {
     fn a_wait_is_split_between_commands_and_collection() {
         let mut core = FlashCore::new();
         core.run(Nanos(0), Nanos(10));
-        core.collect(Nanos(80));
+        core.gc(Nanos(80));
         core.close_command();
         let second = core.run(Nanos(5), Nanos(10));
         assert_eq!((second.queued, second.gc, second.end), (Nanos(5), Nanos(80), Nanos(100)));

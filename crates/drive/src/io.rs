@@ -132,9 +132,9 @@ pub enum DeviceError {
         /// Blocks that failed in use.
         failed_blocks: u64,
     },
-    /// No erased superblock, and nothing to collect.
+    /// No erased superblock, and no victim for garbage collection.
     #[error(
-        "the drive has no free flash left and nothing to collect\nhint: the profile's spare space is too small for its reserve; raise nand.blocks_per_plane"
+        "the drive has no free flash left and no victim for garbage collection\nhint: the profile's spare space is too small for its reserve; raise nand.blocks_per_plane"
     )]
     NoSpace,
     /// The machine has no memory for the map.

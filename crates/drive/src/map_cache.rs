@@ -45,7 +45,7 @@ pub enum Found {
 
 const NEVER_WRITTEN: u32 = 0;
 const IN_FLASH: u32 = 1;
-/// StreamPage of frame 0.
+/// What `place` holds for a translation page in frame 0.
 const FIRST_FRAME: u32 = 2;
 
 const REFERENCED: u8 = 1;

@@ -110,15 +110,15 @@ impl SlcCache {
         controller: &mut Controller,
     ) -> Result<Option<u32>, DeviceError> {
         while !flash.may_copy_beside_reserve() {
-            gc.collect_superblock(flash, controller)?;
+            gc.run_superblock(flash, controller)?;
         }
         let begin = controller.flash_core().free_at();
-        let stream = flash.ftl().collect_stream();
+        let stream = flash.ftl().gc_stream();
         let wait = flash.buffer_free_at(stream).since_or_zero(begin);
         let folded = fold_page(begin.after(wait), gc, flash, controller);
         Ok(folded.map(|(pages, cost)| {
             if pages > 0 {
-                controller.flash_core().collect(wait.after(cost));
+                controller.flash_core().gc(wait.after(cost));
             }
             pages
         }))
@@ -135,10 +135,10 @@ impl SlcCache {
         controller: &mut Controller,
     ) {
         let begin = gc.idle_since(controller).after(self.spec.fold_after);
-        gc.collect_until(until.min(begin), flash, controller);
+        gc.run_until(until.min(begin), flash, controller);
         if until > begin {
             fold_until(begin, until, gc, flash, controller);
-            gc.collect_until(until, flash, controller);
+            gc.run_until(until, flash, controller);
         }
     }
 }
@@ -174,7 +174,7 @@ fn fold_until(
 ) {
     let mut at = begin.max(controller.flash_core().free_at());
     while at < until && flash.may_copy_beside_reserve() {
-        let stream = flash.ftl().collect_stream();
+        let stream = flash.ftl().gc_stream();
         at = at.max(flash.buffer_free_at(stream));
         if at >= until {
             return;
@@ -183,7 +183,7 @@ fn fold_until(
             return;
         };
         if pages > 0 {
-            controller.flash_core().collect_from(at, cost);
+            controller.flash_core().gc_from(at, cost);
         }
         at = at.after(cost);
     }

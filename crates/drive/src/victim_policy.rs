@@ -6,7 +6,7 @@ use drivebay_units::Rng;
 
 use crate::superblock::{State, Superblock};
 
-/// A rule that chooses the superblock to collect next, written outside this crate.
+/// A rule that chooses the next victim of garbage collection, written outside this crate.
 ///
 /// It is asked once per victim. It keeps nothing between two questions: all it may go by is
 /// in the [`Choice`], and that is part of the drive's state. So copies and saved states go on bit for bit

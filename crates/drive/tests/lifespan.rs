@@ -105,7 +105,7 @@ impl Naive {
         if self.blocks[self.open[class]].pages.len() == PAGES as usize {
             if class != 1 {
                 while self.free.len() <= 1 {
-                    self.collect();
+                    self.gc();
                 }
             }
             let full = self.open[class];
@@ -131,7 +131,7 @@ impl Naive {
         self.put(if short { 0 } else { 2 }, lpn, self.clock);
     }
 
-    fn collect(&mut self) {
+    fn gc(&mut self) {
         let sealed = (0..self.blocks.len()).filter(|&i| self.blocks[i].sealed);
         let cost = |i: &usize| {
             let (live, order) = (self.blocks[*i].live as f64, self.blocks[*i].order);

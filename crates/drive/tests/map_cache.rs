@@ -139,9 +139,9 @@ fn a_map_that_is_nowhere_or_wholly_cached_costs_nothing() {
 }
 
 /// Random writes with garbage collection on a small cache: all pages stay mapped, stages add up, and the
-/// collector's own look-ups are counted.
+/// garbage collection's own look-ups are counted.
 #[test]
-fn collection_looks_up_and_changes_the_map_as_well() {
+fn garbage_collection_looks_up_and_changes_the_map_as_well() {
     let mut device = Profile::sm951()
         .one_die(200, 128, 16_384)
         .set("gc.reserve_superblocks", 1)

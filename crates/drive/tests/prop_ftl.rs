@@ -137,7 +137,7 @@ impl Naive {
         }
         if mode.is_none() {
             while self.free.len() <= 1 {
-                self.collect();
+                self.gc();
             }
         }
         self.open(0, mode.unwrap_or(Mode::Native));
@@ -179,7 +179,7 @@ impl Naive {
 
     fn fold_once(&mut self) -> Option<u32> {
         while self.is_full(1) && self.free.len() <= 1 {
-            self.collect();
+            self.gc();
         }
         if self.folding.is_none() {
             let block = self.next_to_fold()?;
@@ -209,14 +209,14 @@ impl Naive {
         self.put(1, lpn);
     }
 
-    fn collect(&mut self) {
+    fn gc(&mut self) {
         let (at, _) = self
             .sealed
             .iter()
             .enumerate()
             .filter(|&(_, &b)| !self.is_static(b))
             .min_by_key(|&(age, &b)| (self.live(b), age))
-            .expect("something to collect");
+            .expect("a victim");
         let victim = self.sealed.remove(at);
         let pages: Vec<u32> =
             self.page_at.range(victim * PAGES..(victim + 1) * PAGES).map(|(_, &l)| l).collect();

@@ -66,7 +66,7 @@ pub enum ReplayError {
     Pace(#[from] PaceError),
     /// A request does not fit the drive.
     #[error("{trace}: request {number}: {problem}")]
-    Place {
+    Address {
         /// The trace's name, as the user gave it.
         trace: String,
         /// Number of the request in the trace, counted from 1.
@@ -115,7 +115,7 @@ pub fn replay(
     let pacer = Pacer::new(options.pace)?;
     let placement =
         Placement::new(options.rule, capacity, SECTOR_BYTES, options.recorded_bytes).map_err(
-            |problem| ReplayError::Place { trace: source.name().to_string(), number: 1, problem },
+            |problem| ReplayError::Address { trace: source.name().to_string(), number: 1, problem },
         )?;
     let trim = options.trim;
     std::thread::scope(|scope| {
@@ -151,7 +151,7 @@ fn produce(
             for request in requests {
                 number += 1;
                 batch.push(step(request, placement, trim).map_err(|problem| {
-                    ReplayError::Place { trace: name.clone(), number, problem }
+                    ReplayError::Address { trace: name.clone(), number, problem }
                 })?);
             }
             if send.send(Ok(batch)).is_err() {

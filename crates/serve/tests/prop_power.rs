@@ -158,7 +158,7 @@ fn data_falls_back_as_the_models_map_does() {
             submit(&mut engine, request(op, page * 8, 8 * count as u32, version), &data);
             assert_eq!(drain(&mut engine)[0].status, Status::Ok);
             newest[page as usize..(page + count) as usize].fill(version);
-            // Collection may have moved any page.
+            // Garbage collection may have moved any page.
             for page in 0..PAGES {
                 if let Some(place) = find(&mut engine, page) {
                     slots.insert(place, (page, newest[page as usize]));

@@ -1,6 +1,6 @@
-//! Collection policies written outside the core: how to add one of your own, by two that are published.
+//! Victim policies written outside the core: how to add one of your own, by two that are published.
 //!
-//! A policy is a type with one function: of the superblocks that can be collected, it names one. It goes
+//! A policy is a type with one function: of the superblocks that can be victims, it names one. It goes
 //! into a drive by [`Spec::with_policy`]. `cargo run --release -p drivebay-policy-example` compares these
 //! with the core's own under the load of `drivebay bench`.
 //!

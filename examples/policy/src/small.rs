@@ -2,7 +2,7 @@
 //!
 //! The drive is the catalog's SM951 with two dies in place of 64 and a quarter of the blocks: 256
 //! superblocks of 16.8 MB, of which the host fills 84 %. Unlike the SM951 it keeps next to nothing of its
-//! spare flash free, so that the policy, not the pace of collection, decides what is copied.
+//! spare flash free, so that the policy, not the pace of garbage collection, decides what is copied.
 
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_run::{Control, Outcome, Pattern, Stop, Workload, run};

@@ -13,7 +13,7 @@ fn counters(spec: Spec) -> Counters {
 #[test]
 fn a_rule_of_the_core_written_outside_gives_the_same_drive() {
     let greedy = counters(spec("greedy"));
-    assert!(greedy.copied_pages > 100_000, "collection has been at work");
+    assert!(greedy.copied_pages > 100_000, "garbage collection has been at work");
     assert_eq!(counters(spec("fifo").with_policy(Greedy)), greedy);
     assert_eq!(counters(spec("fifo").with_policy(Windowed { window: usize::MAX })), greedy);
     let fifo = counters(spec("fifo"));

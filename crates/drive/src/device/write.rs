@@ -58,7 +58,7 @@ impl Device {
         let programs = flash.write_journal(controller.flash_core().free_at());
         if programs > 0 {
             let cost = controller.costs().journal.times(programs);
-            controller.flash_core().collect(cost);
+            controller.flash_core().gc(cost);
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Device {
             }
             may_go_on = end;
         }
-        may_go_on = may_go_on.max(gc.collect_to_reserve(flash, controller)?);
+        may_go_on = may_go_on.max(gc.run_to_reserve(flash, controller)?);
         // Copies into a shared frontier may have opened a superblock already.
         if flash.ftl().room(stream) == 0 {
             let opened = flash.open(stream, at.max(may_go_on), Mode::Native);

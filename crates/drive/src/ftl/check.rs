@@ -75,7 +75,7 @@ impl Ftl {
             let state = all.get(index as usize).map(|s| s.state);
             matches!(state, Some(State::Sealed | State::Victim))
         };
-        ensure(self.selection.suggested().iter().all(full), "superblocks to be collected")
+        ensure(self.selection.suggested().iter().all(full), "superblocks suggested as victims")
     }
 
     /// Frontiers, victim, and the room that they make.

@@ -24,16 +24,16 @@ pub struct Lifespans {
     short: u64,
     sum: u64,
     count: u64,
-    collect_stream: usize,
+    gc_stream: usize,
 }
 
-persist!(Lifespans: clock, short, sum, count; given: collect_stream);
+persist!(Lifespans: clock, short, sum, count; given: gc_stream);
 
 impl Lifespans {
     /// None, unless the profile splits the host's writes.
     pub fn new(spec: &Spec) -> Option<Box<Lifespans>> {
-        let collect_stream = spec.collect_stream();
-        let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, collect_stream };
+        let gc_stream = spec.gc_stream();
+        let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, gc_stream };
         spec.by_lifespan.then(|| Box::new(none))
     }
 
@@ -46,13 +46,13 @@ impl Lifespans {
     pub fn stream_of(&mut self, pages: u32, old: Option<Superblock>) -> usize {
         self.clock += u64::from(pages);
         let short = old.is_some_and(|s| {
-            usize::from(s.stream) != self.collect_stream && self.clock - s.opened < self.short
+            usize::from(s.stream) != self.gc_stream && self.clock - s.opened < self.short
         });
         if short { HOST } else { COLD }
     }
 
     /// Garbage collection has emptied a superblock.
-    pub fn note_collected(&mut self, s: &Superblock) {
+    pub fn note_emptied(&mut self, s: &Superblock) {
         if usize::from(s.stream) != HOST {
             return;
         }

@@ -31,7 +31,7 @@ use victims::VictimSelection;
 /// The map and the state of all superblocks.
 pub struct Ftl {
     geometry: Geometry,
-    collect_stream: usize,
+    gc_stream: usize,
     mapping: Mapping,
     placement: Placement,
     superblocks: Superblocks,
@@ -43,7 +43,7 @@ pub struct Ftl {
 }
 
 persist!(Ftl: mapping, placement, superblocks, selection, victim, slc, lifespans;
-    given: geometry, collect_stream);
+    given: geometry, gc_stream);
 
 impl Ftl {
     /// An erased drive.
@@ -71,7 +71,7 @@ impl Ftl {
     fn with_map(mapping: Mapping, spec: &Spec, rng: &Rng) -> Ftl {
         let mut ftl = Ftl {
             geometry: spec.geometry,
-            collect_stream: spec.collect_stream(),
+            gc_stream: spec.gc_stream(),
             mapping,
             placement: Placement::new(spec),
             superblocks: Superblocks::new(spec),
@@ -184,8 +184,8 @@ impl Ftl {
 
     /// The stream of the pages that garbage collection copies.
     #[inline(always)]
-    pub fn collect_stream(&self) -> usize {
-        self.collect_stream
+    pub fn gc_stream(&self) -> usize {
+        self.gc_stream
     }
 
     /// A superblock's record.
@@ -294,7 +294,7 @@ impl Ftl {
     /// Cost: no miss, the scan has just read the entries.
     #[inline(always)]
     pub fn relocate(&mut self, source: &mut Source) -> (Ppa, u32) {
-        let stream = self.collect_stream;
+        let stream = self.gc_stream;
         let count = source.pages.min(self.room(stream));
         source.pages -= count;
         let from = self.victim.as_ref().expect("pages are moved out of a victim").superblock;
@@ -330,7 +330,7 @@ impl Ftl {
     }
 
     /// The victim's next flash page with valid data; None when the victim is done (call
-    /// [`Ftl::finish_victim`]) or when there is nothing to collect.
+    /// [`Ftl::finish_victim`]) or when there is no victim.
     #[inline(always)]
     pub fn next_source(&mut self) -> Option<Source> {
         if self.victim.is_none() {
@@ -361,7 +361,7 @@ impl Ftl {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
         let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
-        (valid <= self.room(self.collect_stream)).then_some(emptiest)
+        (valid <= self.room(self.gc_stream)).then_some(emptiest)
     }
 
     /// Begins to empty a superblock.
@@ -407,7 +407,7 @@ impl Ftl {
 
     /// The victim of garbage collection, its wear now, and after its next erase.
     pub fn victim_cycles(&self) -> (u32, u32, u32) {
-        let index = self.victim.expect("a victim is being collected").superblock;
+        let index = self.victim.expect("there is a victim").superblock;
         (index, self.cycles(index), self.superblocks.cycles_after_erase(index))
     }
 
@@ -431,14 +431,14 @@ impl Ftl {
 
     /// The victim is one no longer, and its pages no longer count as free.
     fn take_victim(&mut self, taken: [u64; STREAMS]) -> u32 {
-        let victim = self.victim.take().expect("a victim was being collected");
+        let victim = self.victim.take().expect("there was a victim");
         let index = victim.superblock;
         assert_eq!(victim.next, victim.end, "the victim has been read to its end");
         let valid = self.mapping.valid()[index as usize];
         assert_eq!(valid, 0, "all valid pages were copied before the erase");
         self.placement.note_given_back(index, taken);
         self.placement.free_pages -= u64::from(self.superblocks.pages_of(index));
-        self.selection.note_collected(index);
+        self.selection.note_emptied(index);
         let fixed = self.superblocks.is_static(index);
         let s = self.superblocks.get_mut(index);
         s.erased = false;
@@ -446,7 +446,7 @@ impl Ftl {
             self.slc.note_left();
         }
         if let Some(lifespans) = &mut self.lifespans {
-            lifespans.note_collected(s);
+            lifespans.note_emptied(s);
         }
         index
     }

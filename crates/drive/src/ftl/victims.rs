@@ -66,7 +66,7 @@ impl VictimSelection {
         self.suggested.clear();
     }
 
-    pub fn note_collected(&mut self, index: u32) {
+    pub fn note_emptied(&mut self, index: u32) {
         self.suggested.retain(|&suggested| suggested != index);
     }
 

@@ -87,7 +87,7 @@ impl Gc {
             at = end;
         }
         self.pacing.settle(budget);
-        controller.flash_core().collect(at.since(begin));
+        controller.flash_core().gc(at.since(begin));
     }
 
     /// Copies the victim's next flash page, not before `at`, as soon as the buffer has room: when flash is
@@ -108,7 +108,7 @@ impl Gc {
             match flash.ftl_mut().next_source() {
                 Some(source) => {
                     given += u64::from(source.pages) * flash.ftl().given_per_copy();
-                    let begin = at.max(flash.buffer_free_at(flash.ftl().collect_stream()));
+                    let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
                     let cost = self.copy(source, begin, flash, controller);
                     return Some((given, begin.after(cost)));
                 }
@@ -141,19 +141,19 @@ impl Gc {
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`] if there is no victim.
-    pub fn collect_superblock(
+    pub fn run_superblock(
         &mut self,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
-        let stream = flash.ftl().collect_stream();
+        let stream = flash.ftl().gc_stream();
         loop {
             match flash.ftl_mut().next_source() {
                 Some(source) => {
                     let begin = controller.flash_core().free_at();
                     let wait = flash.buffer_free_at(stream).since_or_zero(begin);
                     let cost = self.copy(source, begin.after(wait), flash, controller);
-                    controller.flash_core().collect(wait.after(cost));
+                    controller.flash_core().gc(wait.after(cost));
                 }
                 None if flash.ftl().victim_is_done() => {
                     flash.retire_victim();
@@ -167,15 +167,15 @@ impl Gc {
     /// Runs in the foreground until more than the reserve is free; returns when the host may go on.
     ///
     /// # Errors
-    /// As [`Gc::collect_superblock`].
-    pub fn collect_to_reserve(
+    /// As [`Gc::run_superblock`].
+    pub fn run_to_reserve(
         &mut self,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
         let mut end = Nanos::ZERO;
         while flash.ftl().free_superblocks() <= flash.reserve() {
-            self.collect_superblock(flash, controller)?;
+            self.run_superblock(flash, controller)?;
             end = controller.flash_core().free_at();
         }
         Ok(end)
@@ -208,13 +208,13 @@ impl Gc {
     ///
     /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks for what
     /// has been done by then. A copy that has begun is finished, and a command that comes waits for it.
-    pub fn collect_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+    pub fn run_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
         let Some(idle) = self.idle else {
             return;
         };
         let from = self.idle_since(controller).after(idle.after);
         let mut at = from.max(controller.flash_core().free_at());
-        let stream = flash.ftl().collect_stream();
+        let stream = flash.ftl().gc_stream();
         while at < until && flash.ftl().free_pages() < idle.free {
             if flash.no_room_to_copy() {
                 return;
@@ -229,7 +229,7 @@ impl Gc {
             match flash.ftl_mut().next_source() {
                 Some(source) => {
                     let cost = self.copy(source, at, flash, controller);
-                    controller.flash_core().collect_from(at, cost);
+                    controller.flash_core().gc_from(at, cost);
                     at = at.after(cost);
                 }
                 None if flash.ftl().victim_is_done() => flash.retire_victim(),

@@ -238,7 +238,7 @@ impl Spec {
 
     /// The write stream of the pages that garbage collection copies.
     #[must_use]
-    pub fn collect_stream(&self) -> usize {
+    pub fn gc_stream(&self) -> usize {
         usize::from(!self.shared_frontier)
     }
 

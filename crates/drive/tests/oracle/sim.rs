@@ -102,10 +102,10 @@ struct HalfDuplex {
 enum Task {
     Idle,
     Command(Id),
-    /// Collecting in the foreground for a write of which so many pages are placed.
+    /// Garbage collection in the foreground for a write of which so many pages are placed.
     Foreground(Id, u32),
-    /// Collecting behind a write.
-    Collect,
+    /// Garbage collection behind a write.
+    Gc,
 }
 
 /// The simulated drive.
@@ -129,9 +129,9 @@ pub struct Oracle {
     /// A source whose copy waits for a place.
     held: Option<BTreeMap<u32, u32>>,
     owed: i64,
-    collect_time: i64,
+    gc_time: i64,
     /// Up to when the core time of garbage collection is booked.
-    collect_since: u64,
+    gc_since: u64,
     variation: Option<Variation>,
     /// Programs of data so far.
     programs: u32,
@@ -186,8 +186,8 @@ impl Oracle {
             task: Task::Idle,
             held: None,
             owed: 0,
-            collect_time: 0,
-            collect_since: 0,
+            gc_time: 0,
+            gc_since: 0,
             variation: n
                 .spread
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
@@ -524,7 +524,7 @@ impl Oracle {
             self.erase_later.remove(0);
             self.erase_dies(index);
         }
-        if self.held.is_some() && matches!(self.task, Task::Foreground(..) | Task::Collect) {
+        if self.held.is_some() && matches!(self.task, Task::Foreground(..) | Task::Gc) {
             self.core();
         }
     }
@@ -561,7 +561,7 @@ impl Oracle {
                 self.idle();
             }
             Task::Foreground(id, placed) => self.foreground(id, placed),
-            Task::Collect => self.collect(),
+            Task::Gc => self.gc(),
             Task::Idle => unreachable!("an idle core expects nothing"),
         }
     }
@@ -638,7 +638,7 @@ impl Oracle {
             let cost = self.copy(source).1;
             return self.set(self.now + cost, Event::Core);
         }
-        assert!(self.map.victim_is_done(), "something to collect");
+        assert!(self.map.victim_is_done(), "a victim");
         self.retire();
         if self.map.free_superblocks() <= self.spec.reserve_superblocks as usize {
             return self.foreground(id, placed);
@@ -655,18 +655,18 @@ impl Oracle {
         }
         self.owed += ((pages * p.gain_256(free)) << 8) as i64;
         let duty = self.spec.throttle[0].costs.gc_duty.0;
-        self.collect_time += ((duty * pages * p.duty_256(free)) >> 8) as i64;
-        self.task = Task::Collect;
-        self.collect_since = self.now;
-        self.collect();
+        self.gc_time += ((duty * pages * p.duty_256(free)) >> 8) as i64;
+        self.task = Task::Gc;
+        self.gc_since = self.now;
+        self.gc();
     }
 
     /// The next copy, if time and pages allow one; it waits for its place, and the core with it.
-    fn collect(&mut self) {
-        self.collect_time -= (self.now - self.collect_since) as i64;
-        self.collect_since = self.now;
+    fn gc(&mut self) {
+        self.gc_time -= (self.now - self.gc_since) as i64;
+        self.gc_since = self.now;
         let stream = self.map.copy_stream;
-        while self.held.is_some() || (self.collect_time > 0 && self.owed > 0) {
+        while self.held.is_some() || (self.gc_time > 0 && self.owed > 0) {
             if self.map.room(stream) == 0 && self.map.free_superblocks() == 0 {
                 break;
             }
@@ -686,7 +686,7 @@ impl Oracle {
                 break;
             }
         }
-        self.collect_time = self.collect_time.min(0);
+        self.gc_time = self.gc_time.min(0);
         self.owed = self.owed.min(0);
         self.idle();
     }

@@ -173,7 +173,7 @@ impl Profile {
         self
     }
 
-    /// All times and energies of the model are nothing: only the map and the collector matter.
+    /// All times and energies of the model are nothing: only the map and garbage collection matter.
     pub fn timeless(self) -> Profile {
         ["controller.host_core_us", "controller.read_command_us", "controller.read_page_us"]
             .into_iter()
