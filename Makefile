@@ -3,10 +3,10 @@
 REVIEW ?= sm951-ahci-512
 ARGS ?=
 
-.PHONY: help setup review test test-long fuzz bench fidelity docs format lock man stub wheel clean
+.PHONY: help setup review test test-long fuzz bench fidelity catalog-results docs format lock man stub wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 setup: ## everything the program needs: .venv with its packages and the Rust core
 	@PYTHON="$(PYTHON)" scripts/setup.sh
@@ -28,6 +28,9 @@ bench: setup ## the core's own speed on this machine
 
 fidelity: setup ## leverage, leave-one-out errors and intervals of all published rows again: about an hour on two free cores; goes on if killed
 	@.venv/bin/python scripts/fidelity.py $(ARGS)
+
+catalog-results: setup ## full reviews of all catalog drives, to rank others among: about an hour; goes on if killed
+	@.venv/bin/python scripts/catalog_results.py $(ARGS)
 
 docs: ## the documentation site into site/; broken links fail (open site/index.html)
 	@PYTHON="$(PYTHON)" scripts/setup.sh --dev

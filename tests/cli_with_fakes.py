@@ -30,7 +30,9 @@ def make() -> Slow:
     return Slow(kind=kind, wall_s=float(os.environ.get("FAKE_WALL_S", "0")))  # type: ignore[arg-type]
 
 
-def write_report(*folders: Path, out: Path | None = None, intervals: bool = True) -> Path:
+def write_report(
+    *folders: Path, out: Path | None = None, intervals: bool = True, competitors: bool = True
+) -> Path:
     """Stands for the report's room, which has its own tests."""
     page = out or folders[0] / "report.html"
     page.write_text("<p>a report</p>")

@@ -72,12 +72,16 @@ def test_a_test_that_was_run_in_two_ways_is_two_tests(site: Path) -> None:
 def test_figures_are_analysis_own_with_what_was_published(site: Path) -> None:
     index = called(site / "data" / "index.js")
     first, second, real, _ = (one["values"] for one in index["reviews"])
-    value, spread, words, detail, published, said, relation = first["random-read"]["mean_rate"]
+    value, spread, ends, words, detail, published, said, relation, source, address = first[
+        "random-read"
+    ]["mean_rate"]
     assert (round(value, 3), words) == (101.738, "101.7")
     assert (published, said, relation) == (108, "108 MB/s", "eq")
+    assert (source, address) == ("AnandTech 8979", "https://www.anandtech.com/show/8979")
+    assert ends[0] < value < ends[1]
     assert spread > 0 and "n\u00a0=\u00a0540" in detail
     assert second["random-read"]["mean_rate"][0] == pytest.approx(value / 2, rel=0.01)
-    assert len(real["random-read"]["mean_rate"]) == 4, "another drive's published figures"
+    assert len(real["random-read"]["mean_rate"]) == 5, "another drive's published figures"
 
 
 def test_what_sets_two_drives_apart_is_said(site: Path) -> None:

@@ -42,6 +42,7 @@ class Page(html.parser.HTMLParser):
         self.text = ""
         self.scripts: list[str] = []
         self.addresses: list[str] = []
+        self.links: list[str] = []
         self.ids: list[str] = []
         self._in = ""
         self._data = -1
@@ -56,7 +57,8 @@ class Page(html.parser.HTMLParser):
                 self._data = len(self.scripts) - 1
         for name, value in attrs:
             if name in ("src", "href") and value:
-                self.addresses.append(value)
+                outside = tag == "a" and "://" in value  # followed by a reader, never by the page
+                (self.links if outside else self.addresses).append(value)
             if name == "id" and value:
                 self.ids.append(value)
 
@@ -117,6 +119,7 @@ def test_every_kind_of_chart_is_in_the_bundle(page: Page) -> None:
 
 def test_it_asks_for_nothing_from_outside(page: Page) -> None:
     assert all(address.startswith("#") for address in page.addresses)
+    assert all(where.startswith("https://") for where in page.links)
     assert html.escape("default-src 'none'") in page.source
     assert page.source.count("plotly.js (basic - minified) v") == 1
     assert not re.search(

@@ -52,9 +52,15 @@ def fingerprint() -> dict[str, str]:
     tables = [path for room in ("drives", "hosts", "suites")
               for path in sorted(data.path(room).glob("*.toml"))]  # fmt: skip
     tables += [folder() / name for name in ("figures.csv", "hosts.toml", "validation.toml")]
+    return {"profiles": _hash(tables), "model": model_fingerprint()}
+
+
+@functools.cache
+def model_fingerprint() -> str:
+    """Of the model's code; "" where the code is not here, as in an installed package."""
     crates = data.path("drives").resolve().parent / "crates"
     code = [path for name in MODEL_CRATES for path in sorted((crates / name / "src").rglob("*.rs"))]
-    return {"profiles": _hash(tables), "model": _hash(code)}
+    return _hash(code)
 
 
 def _hash(paths: Iterable[Path]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,25 @@ Verdict = Literal["within", "off", "shortened", "not measured"]
 
 # Published unit -> (unit of our figures, factor).
 _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
+
+ADDRESSES = (
+    (r"AnandTech (\d+)", "https://www.anandtech.com/show/{}"),
+    (r"TechSpot 852\b", "https://www.techspot.com/review/852-sandisk-extreme-pro-ssd/"),
+    (
+        r"Tom's Hardware 3763\b",
+        "https://www.tomshardware.com/reviews/plextor-m6e-pci-express-ssd,3763.html",
+    ),
+    (
+        r"CDRinfo, Samsung Sets New Performance Levels",
+        "https://www.cdrinfo.com/d7/content/"
+        "samsung-sets-new-performance-levels-consumer-nvme-ssds-970-evo-plus",
+    ),
+    (
+        r"Digit, Samsung 970 EVO Plus",
+        "https://digit.in/reviews/general/samsung-970-evo-plus-nvme-m-2-ssd-250-gb-review-177943.html",
+    ),
+)
+"""Where publications are found, by what a source calls them; AnandTech's by the review's number."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +149,30 @@ def mapped() -> tuple[Mapped, ...]:
         )
         for row in rows
     )
+
+
+def addresses(source: str) -> list[tuple[str, str]]:
+    """The parts of a source, each with the address of the publication that it names, or "".
+
+    >>> addresses("load of AnandTech 8979; durations chosen here")[1]
+    ('AnandTech 8979', 'https://www.anandtech.com/show/8979')
+    """
+    found = sorted(
+        (match.span(), where.format(*match.groups()))
+        for name, where in ADDRESSES
+        for match in re.finditer(name, source)
+    )
+    parts, at = [], 0
+    for (start, end), where in found:
+        parts += [(source[at:start], ""), (source[start:end], where)]
+        at = end
+    parts.append((source[at:], ""))
+    return [part for part in parts if part[0]]
+
+
+def address(source: str) -> str:
+    """The first address in a source; empty where none is known."""
+    return next((where for _, where in addresses(source) if where), "")
 
 
 def drive_of_model(model: str) -> str | None:

@@ -189,6 +189,10 @@ NoIntervals = Annotated[
     bool,
     flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),
 ]
+NoCompetitors = Annotated[
+    bool,
+    flag("--no-competitors", "Leave out the other drives of the catalog."),
+]
 DestroyData = Annotated[
     str | None,
     option(

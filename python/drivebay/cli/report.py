@@ -4,54 +4,74 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from drivebay.cli import options
-from drivebay.cli.options import argument, option
+from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 
 app = options.Verb()
+BENCH = "drivebay-bench"
 
 
 @app.command(
     epilog="""\b
 Examples:
   drivebay report drivebay-results/sm951-ahci-512-anandtech-2015-1
+  drivebay report --bench                           the catalog's drives
   drivebay report drivebay-results/* --out bench    the Bench: choose, compare
   drivebay report DIR DIR --out both.html           side by side in one file
   drivebay report DIR --png pictures                PNG, SVG and CSV""",
 )
 def report(
-    folders: Annotated[list[Path], argument("DIR...", "Result folders of reviews.")],
+    folders: Annotated[
+        list[Path] | None,
+        argument("DIR...", "Result folders of reviews; with --bench there may be none."),
+    ] = None,
     out: Annotated[
         Path | None,
         option(
             "FILE_OR_SITE",
             "Page to write, if it ends in .html; else a folder for the Bench, a site over "
-            "all these reviews. [default: DIR/report.html; drivebay-report.html for several]",
+            "all these reviews. [default: DIR/report.html; drivebay-report.html for several; "
+            "drivebay-bench with --bench]",
         ),
     ] = None,
+    bench: Annotated[
+        bool, flag("--bench", "Make the Bench, with all drives of the catalog from the start.")
+    ] = False,
     png: Annotated[
         Path | None,
         option("FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"),
     ] = None,
+    no_competitors: options.NoCompetitors = False,
     no_intervals: options.NoIntervals = False,
 ) -> None:
     """Make the report of a review, or the Bench of many.
 
-    Both work offline, opened as files.
+    Both work offline, opened as files. They rank each figure among the results of the catalog's
+    drives that come with drivebay.
     """
+    folders = folders or []
+    if not folders and not bench:
+        raise UserError(
+            "missing argument 'DIR...'", "drivebay report DIR, or: drivebay report --bench"
+        )
+    if bench and out is None:
+        out = Path(BENCH)
     if png is not None:
         import drivebay.report
 
         for path in drivebay.report.write_pictures(folders, png):
             print(path)
     if png is None or out is not None:
-        print(write(*folders, out=out, intervals=not no_intervals))
+        print(write(*folders, out=out, intervals=not no_intervals, competitors=not no_competitors))
 
 
-def write(*folders: Path, out: Path | None = None, intervals: bool = True) -> Path:
+def write(
+    *folders: Path, out: Path | None = None, intervals: bool = True, competitors: bool = True
+) -> Path:
     """Writes the page or the Bench and returns its path.
 
     Raises
@@ -64,8 +84,9 @@ def write(*folders: Path, out: Path | None = None, intervals: bool = True) -> Pa
     import drivebay.report
     from drivebay import results
 
+    shipped = drivebay.report.competitors.load() if competitors else []
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        return _write_bench(list(folders), out, intervals=intervals)
+        return _write_bench(list(folders), out, shipped, intervals=intervals)
     for folder in folders:
         if not results.load(folder).done:
             raise UserError(
@@ -75,7 +96,7 @@ def write(*folders: Path, out: Path | None = None, intervals: bool = True) -> Pa
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
     try:
-        return drivebay.report.write(list(folders), page, intervals=intervals)
+        return drivebay.report.write(list(folders), page, intervals=intervals, shipped=shipped)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the report {page} cannot be written: {problem.strerror or problem}",
@@ -83,7 +104,9 @@ def write(*folders: Path, out: Path | None = None, intervals: bool = True) -> Pa
         ) from None
 
 
-def _write_bench(folders: list[Path], out: Path, *, intervals: bool) -> Path:
+def _write_bench(
+    folders: list[Path], out: Path, shipped: list[dict[str, Any]], *, intervals: bool
+) -> Path:
     import drivebay.report
     from drivebay.cli.progress import status
 
@@ -95,7 +118,8 @@ def _write_bench(folders: list[Path], out: Path, *, intervals: bool) -> Path:
         return drivebay.report.write_bench(
             folders,
             out,
-            progress=lambda done: show(f"report: {done} of {len(folders)} reviews"),
+            progress=lambda done: show(f"report: {done} reviews"),
             left_out=left_out if len(folders) > 1 else None,
             intervals=intervals,
+            shipped=shipped,
         )

@@ -1,4 +1,4 @@
-"""Where the project's own data lies: drives/, hosts/, suites/ and published/.
+"""Where the project's own data lies: drives/, hosts/, suites/, published/ and catalog-results/.
 
 In a checkout they are the folders at the top; in an installed package they are copied into
 `drivebay/_data` at build time. Nothing else in the package looks for files of the project.
@@ -13,7 +13,7 @@ _CHECKOUT = _PACKAGE.parent.parent
 
 
 def path(folder: str) -> Path:
-    """The folder `drives`, `hosts`, `suites` or `published`.
+    """The folder `drives`, `hosts`, `suites`, `published` or `catalog-results`.
 
     Raises
     ------

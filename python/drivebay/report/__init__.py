@@ -12,13 +12,14 @@ from pathlib import Path
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.report import bench, explain_page
+from drivebay.report import bench, competitors, explain_page
+from drivebay.report.digest import Json
 from drivebay.report.page import render
 from drivebay.report.runs import entries, who_of
 from drivebay.report.sections import all_panels
 from drivebay.results import files
 
-__all__ = ["write", "write_bench", "write_explained", "write_pictures"]
+__all__ = ["competitors", "write", "write_bench", "write_explained", "write_pictures"]
 
 NAME = "report.html"
 GENERATOR = b'name="generator" content="drivebay"'
@@ -27,7 +28,13 @@ SIDE_BY_SIDE = "drivebay-report.html"
 DRIVES_MAX = 24
 
 
-def write(dirs: Sequence[Path], out: Path | None = None, *, intervals: bool = True) -> Path:
+def write(
+    dirs: Sequence[Path],
+    out: Path | None = None,
+    *,
+    intervals: bool = True,
+    shipped: Sequence[Json] = (),
+) -> Path:
     """Writes the report of one review, or of several side by side, and returns its path.
 
     Parameters
@@ -36,6 +43,7 @@ def write(dirs: Sequence[Path], out: Path | None = None, *, intervals: bool = Tr
     out : the file to write, or a folder for it; without it DIR/report.html for one review and
         ./drivebay-report.html for several. A report that is there already is replaced.
     intervals : shows how far a virtual drive's parameters leave its figures open.
+    shipped : digests of other drives to rank these among (`competitors.load`).
 
     Raises
     ------
@@ -50,7 +58,7 @@ def write(dirs: Sequence[Path], out: Path | None = None, *, intervals: bool = Tr
             "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
         )
     reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
-    return _written(_place(dirs, out), render(entries(reviews)))
+    return _written(_place(dirs, out), render(entries(reviews), shipped=shipped))
 
 
 def write_explained(dirs: Sequence[Path], test_id: str, out: Path) -> Path:
@@ -95,16 +103,18 @@ def write_bench(
     progress: Callable[[int], None] = lambda _: None,
     left_out: Callable[[DrivebayError], None] | None = None,
     intervals: bool = True,
+    shipped: Sequence[Json] = (),
 ) -> Path:
     """Writes the Bench of these reviews into a folder and returns the path of its first page.
 
     Parameters
     ----------
-    dirs : result folders; a folder given twice counts once.
+    dirs : result folders; a folder given twice counts once. There may be none beside `shipped`.
     left_out : told of each folder that cannot be shown; without it the first one is an error.
     out : the folder to write; it is new, empty, or holds a Bench, which is replaced.
     progress : told how many reviews are written.
     intervals : as for `write`.
+    shipped : digests of drives to show too, but for those under review (`competitors.load`).
 
     Raises
     ------
@@ -114,7 +124,7 @@ def write_bench(
         If the folder cannot be written.
     """
     unique = list({folder.resolve(): folder for folder in dirs}.values())
-    if not unique:
+    if not unique and not shipped:
         raise UserError("no result folders given", "drivebay report DIR... --out bench")
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / bench.MARK).is_file()):
         raise UserError(
@@ -129,11 +139,13 @@ def write_bench(
             if left_out is None:
                 raise
             left_out(problem)
-    if not found:
+    if not found and not shipped:
         raise UserError("none of the folders can be shown", "drivebay report DIR... --out bench")
     names = [name for name, _ in found]
     try:
-        return bench.write(entries([one for _, one in found]), names, out, progress=progress)
+        all_entries = entries([one for _, one in found]) if found else ()
+        others = competitors.others(shipped, all_entries)
+        return bench.write(all_entries, names, out, shipped=others, progress=progress)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the Bench {out} cannot be written: {problem.strerror or problem}",

@@ -13,28 +13,21 @@ tests here, so that nothing is compared in silence that must not be.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from drivebay.analysis import Measured, explain
-from drivebay.analysis.modified import changes
-from drivebay.definitions.suites import Test
-from drivebay.report import figures, kinds, page
-from drivebay.report.charts.model import Panel
-from drivebay.report.kinds.client import power_panel
+from drivebay.analysis import explain
+from drivebay.report import page
+from drivebay.report.digest import STEADINESS, Json, digest
 from drivebay.report.markup import Html, el, script_json
-from drivebay.report.render_page import broken, encoded
-from drivebay.report.runs import Entry, bench_run, capacity, drive_title
+from drivebay.report.render_page import broken
+from drivebay.report.runs import Entry
 from drivebay.report.sections import PAGES, in_order, page_title
-from drivebay.report.text import number
 from drivebay.results import files
 
-Json = dict[str, Any]
 INDEX = "index.html"
 LIBRARY = "assets/plotly.min.js"
 OWNED = ("data", "reviews", "assets")
@@ -43,110 +36,85 @@ MARK = ".drivebay-bench"
 """In every Bench, from its first moment on: what has it may be written over."""
 NAME_WIDTH = 22
 """Where a drive's name is broken into lines beside a chart, in signs."""
-STEADINESS = ("sd_iops", "mean_over_sd")
-"""Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""
 PAIRS_MAX = 24
 """Up to so many reviews the Bench holds what sets every two of them apart, in sentences."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A test as some reviews ran it; `key` is its name on the Bench."""
+    """A test as some reviews ran it; `key` is its name on the Bench, `of` one of its digests."""
 
     key: str
-    test: Test
-    suite: str
-    shortened: bool
+    test_id: str
+    of: Json
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One review on the Bench, with the key of each of its finished tests by id."""
+    """One review on the Bench, with the key of each of its finished tests by id; `entry` is None
+    of a shipped one."""
 
     key: str
-    entry: Entry
+    digest: Json
     variants: dict[str, str]
+    entry: Entry | None = None
 
 
-def shown(entries: Sequence[Entry], folders: Sequence[str]) -> tuple[list[Shown], list[Variant]]:
+def shown(
+    digests: Sequence[Json], keys: Sequence[str], entries: Sequence[Entry | None]
+) -> tuple[list[Shown], list[Variant]]:
     """Gives every review a key that may stand in an address, and every variant of a test one."""
     variants: dict[tuple[str, str], Variant] = {}
     found = []
     taken: set[str] = set()
-    for entry, folder in zip(entries, folders, strict=True):
-        result = entry.review.result
+    for one, name, entry in zip(digests, keys, entries, strict=True):
         own = {}
-        for test_id, measured in entry.review.tests.items():
-            if not measured.phases:
-                continue
-            how = _how(measured.test)
-            if (test_id, how) not in variants:
+        for test_id, test in one["tests"].items():
+            if (test_id, test["how"]) not in variants:
                 count = sum(1 for known, _ in variants if known == test_id)
                 key = test_id if not count else f"{test_id}.{count + 1}"
-                variants[test_id, how] = Variant(
-                    key, measured.test, result.suite.title, result.quick
-                )
-            own[test_id] = variants[test_id, how].key
-        key = _key(folder, taken)
+                variants[test_id, test["how"]] = Variant(key, test_id, test)
+            own[test_id] = variants[test_id, test["how"]].key
+        key = _key(name, taken)
         taken.add(key)
-        found.append(Shown(key, entry, own))
+        found.append(Shown(key, one, own, entry))
     return found, list(variants.values())
 
 
 def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
     """What the page reads at once."""
-    twice = {
-        variant.test.id
-        for variant in variants
-        if sum(w.test.id == variant.test.id for w in variants) > 1
-    }
-    order = {page: place for place, page in enumerate(in_order({w.test.page for w in variants}))}
+    ids = [variant.test_id for variant in variants]
+    order = {page: place for place, page in enumerate(in_order({w.of["page"] for w in variants}))}
     known = list(PAGES)
     tests = [
         {
             "key": variant.key,
-            "page": page_title(variant.test.page),
-            "title": _title(variant, several=variant.test.id in twice),
-            "method": " ".join(variant.test.method.split()),
-            "source": variant.test.source,
+            "page": page_title(variant.of["page"]),
+            "title": _title(variant, several=ids.count(variant.test_id) > 1),
+            "method": variant.of["method"],
+            "source": variant.of["source"],
             "bars": _bars(variant, reviews),
         }
         for variant in sorted(
             variants,
             key=lambda w: (
-                known.index(w.test.page) if w.test.page in known else len(known),
-                order[w.test.page],
+                known.index(w.of["page"]) if w.of["page"] in known else len(known),
+                order[w.of["page"]],
             ),
         )
     ]
     return {"reviews": [_review(one) for one in reviews], "tests": tests}
 
 
-def part(one: Shown, test_id: str) -> Json:
-    """One test of one review: its charts, each for this drive alone, its facts and sentences."""
-    measured = one.entry.review.tests[test_id]
-    kind = kinds.of(measured.test.kind)
-    run = bench_run(one.entry.review, measured)
-    panels: list[Panel | None] = list(kind.panels("", [run]))
-    if len({step.queue_depth for step in measured.steps}) == len(measured.steps) > 1:
-        panels.append(power_panel("", [run]))
-    return {
-        "panels": [encoded(panel) for panel in panels if panel is not None],
-        "facts": figures.test_facts(measured),
-        "notes": kind.remarks(measured),
-        "sentences": list(explain.explain(measured).sentences),
-    }
-
-
 def against(one: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
     """Sentences on the gap between this review and each later one that ran this variant."""
-    mine = one.entry.review.tests[test_id]
-    lines = {}
+    lines: dict[str, list[str]] = {}
     for other in others:
-        if other.variants.get(test_id) != one.variants[test_id]:
+        if None in (one.entry, other.entry) or other.variants.get(test_id) != one.variants[test_id]:
             continue
+        assert one.entry is not None and other.entry is not None
         found = explain.compared(
-            explain.explain(mine),
+            explain.explain(one.entry.review.tests[test_id]),
             explain.explain(other.entry.review.tests[test_id]),
             a_name=one.entry.name,
             b_name=other.entry.name,
@@ -157,74 +125,40 @@ def against(one: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list
 
 
 def _review(one: Shown) -> Json:
-    review = one.entry.review
-    result = review.result
-    labels = [f"Changed: {', '.join(changed)}"] if (changed := changes(result.target)) else []
-    labels += ["shortened run"] if result.quick else []
-    if result.missing:
-        labels.append(f"{len(result.done)} of {len(result.steps)} tests")
-    met, compared = review.agreement
+    about = {name: part for name, part in one.digest.items() if name != "tests"}
     return {
+        **about,
         "key": one.key,
-        "name": one.entry.name,
-        "plot": broken(one.entry.name, NAME_WIDTH),
-        "drive": drive_title(review),
-        "kind": one.entry.kind,
-        "suite": result.suite.title,
-        "capacity": capacity(review),
-        "bytes": int(result.target["capacity_bytes"]),
-        "labels": labels,
-        "met": f"{met} of {compared} published figures met" if compared else "",
+        "plot": broken(one.digest["name"], NAME_WIDTH),
+        "shipped": one.entry is None,
         "tests": list(one.variants.values()),
         "values": {
-            one.variants[m.test.id]: _values(one, m) for m in review.tests.values() if m.phases
+            variant: {
+                bar["key"]: bar["row"] for bar in one.digest["tests"][name]["bars"] if bar["row"]
+            }
+            for name, variant in one.variants.items()
         },
     }
-
-
-def _values(one: Shown, measured: Measured) -> dict[str, list[Any]]:
-    """By figure: value, spread, its words, samples in words; published value, words, relation."""
-    printed = {
-        row.key: (row.published, row.published_text, row.published_relation)
-        for row in one.entry.review.headline
-        if row.test_id == measured.test.id and row.published is not None
-    }
-    values = {}
-    for bar in kinds.of(measured.test.kind).bars(measured):
-        found = measured.figures.get(bar.key)
-        if found is None:
-            continue
-        words = [number(found.value), figures.detail(found)]
-        row: list[Any] = [found.value, found.spread, *words]
-        values[bar.key] = row + list(printed.get(bar.key, ()))
-    return values
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
     """The figures of a test as bars, in the order of the first review that has them."""
     rows: dict[str, Json] = {}
     for one in reviews:
-        measured = one.entry.review.tests.get(variant.test.id)
-        if measured is None or one.variants.get(variant.test.id) != variant.key:
+        if one.variants.get(variant.test_id) != variant.key:
             continue
-        for bar in kinds.of(measured.test.kind).bars(measured):
-            row = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
-            row = rows.setdefault(bar.key, row)
-            if bar.key in STEADINESS and one.entry.kind == "virtual":
+        for bar in one.digest["tests"][variant.test_id]["bars"]:
+            row = rows.setdefault(bar["key"], {**bar, "row": None})
+            if bar["key"] in STEADINESS and one.digest["kind"] == "virtual":
                 row["better"] = ""
-    return list(rows.values())
+    return [{name: part for name, part in row.items() if name != "row"} for row in rows.values()]
 
 
 def _title(variant: Variant, *, several: bool) -> str:
+    test = variant.of
     if not several:
-        return variant.test.title
-    return f"{variant.test.title} ({variant.suite}{', shortened' if variant.shortened else ''})"
-
-
-def _how(test: Test) -> str:
-    """What must be the same for two runs to be compared."""
-    fields = {"kind", "prepare", "phases", "metric_window_s", "metric_queue_depths"}
-    return json.dumps(test.model_dump(mode="json", include=fields), sort_keys=True)
+        return str(test["title"])
+    return f"{test['title']} ({test['suite']}{', shortened' if test['shortened'] else ''})"
 
 
 def _key(folder: str, taken: set[str]) -> str:
@@ -245,6 +179,7 @@ def write(
     folders: Sequence[str],
     out: Path,
     *,
+    shipped: Sequence[Json] = (),
     progress: Callable[[int], None] = lambda _: None,
 ) -> Path:
     """Writes the site and returns the path of its first page.
@@ -253,6 +188,7 @@ def write(
     ----------
     entries : the reviews, with names that differ.
     folders : the name of each review's result folder.
+    shipped : digests of drives without a review here (`competitors.load`).
     progress : told how many reviews are written.
     """
     if (out / MARK).is_file():  # ours, of an earlier time: no review may stay that is gone
@@ -260,7 +196,11 @@ def write(
             shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).touch()
-    reviews, variants = shown(entries, folders)
+    reviews, variants = shown(
+        [*map(digest, entries), *shipped],
+        [*folders, *(one["profile"] for one in shipped)],
+        [*entries, *(None for _ in shipped)],
+    )
     for name in OWNED:
         (out / name).mkdir(parents=True, exist_ok=True)
     (out / LIBRARY).write_text(page.plotly(), encoding="utf-8")
@@ -268,14 +208,16 @@ def write(
     for place, one in enumerate(reviews):
         (out / "data" / one.key).mkdir(exist_ok=True)
         for test_id, variant in one.variants.items():
-            data = part(one, test_id)
-            if few:
-                data["against"] = against(one, reviews[place + 1 :], test_id)
+            data = one.digest["tests"][test_id]["data"]
+            if few and one.entry is not None:
+                data = {**data, "against": against(one, reviews[place + 1 :], test_id)}
             call = f"DrivebayBench.part({script_json([one.key, variant, data])});\n"
             (out / "data" / one.key / f"{variant}.js").write_text(call, encoding="ascii")
-        alone = Entry(one.key, one.entry.full_name, one.entry.full_name, "@c1", one.entry.review)
-        html = page.render([alone], library=f"../{LIBRARY}", bench=f"../{INDEX}")
-        (out / "reviews" / f"{one.key}.html").write_text(html, encoding="utf-8")
+        if one.entry is not None:
+            full_name = one.entry.full_name
+            alone = Entry(one.key, full_name, full_name, "@c1", one.entry.review)
+            html = page.render([alone], library=f"../{LIBRARY}", bench=f"../{INDEX}")
+            (out / "reviews" / f"{one.key}.html").write_text(html, encoding="utf-8")
         progress(place + 1)
     listing = script_json(index(reviews, variants))
     files.replace(out / LISTING, f"DrivebayBench.index({listing});\n".encode("ascii"))

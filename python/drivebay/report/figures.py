@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from drivebay.analysis import Measured, latency
 from drivebay.analysis.figures import SD, Figure
-from drivebay.report.markup import Bar, Child, Html, bars, details, facts, table
+from drivebay.analysis.published import address
+from drivebay.report.markup import Bar, Child, Html, Published, bars, details, el, facts, table
 from drivebay.report.runs import Run
 from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.text import latency as latency_words
 
 
-def published_bars(run: Run, key: str) -> list[Bar]:
-    """Bars for what is published of one figure."""
-    return [
-        Bar(
-            "published",
-            row.published,
-            "@published-fill",
-            detail=row.source.split(",")[0]
-            + ("; not compared: shortened run" if row.verdict == "shortened" else ""),
-            words=row.published_text.removesuffix(row.unit).strip(),
-            published=True,
-            bound=row.published_relation if row.published_relation in ("gt", "lt") else "",
-        )
-        for row in run.entry.review.headline
-        if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None
-    ]
+def published_of(run: Run, key: str) -> Published | None:
+    """What is published of one figure."""
+    for row in run.entry.review.headline:
+        if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None:
+            relation = row.published_relation or ""
+            return Published(
+                row.published,
+                row.published_text.removesuffix(row.unit).strip(),
+                row.source.partition(",")[0],
+                relation if relation in ("gt", "lt") else "",
+                address(row.source),
+            )
+    return None
 
 
 def figure_bars(
@@ -43,14 +42,77 @@ def figure_bars(
     words before the title and the anchor that they lead to."""
     rows: list[Bar] = []
     for run in found:
-        one = run.measured.figures.get(key)
-        if one is None:
-            rows.append(Bar(_bar_name(run), None, run.colour, detail="run too short for it"))
-            continue
-        ends = one.interval
-        rows.append(Bar(_bar_name(run), one.value, run.colour, one.spread, detail(one), ends=ends))
-        rows += published_bars(run, key)
+        one = _own_bar(run, key, _bar_name(run))
+        rows.append(one)
+        if one.value is not None and (known := published_of(run, key)):
+            short = "; not compared: shortened run" if run.entry.review.result.quick else ""
+            rows.append(
+                Bar(
+                    "published",
+                    known.value,
+                    "@published-fill",
+                    detail=short,
+                    words=known.words,
+                    itself=known,
+                )
+            )
     return bars(title, unit, rows, better=better, of=of)
+
+
+def _own_bar(run: Run, key: str, name: str) -> Bar:
+    one = run.measured.figures.get(key)
+    if one is None:
+        return Bar(name, None, run.colour, detail="run too short for it")
+    return Bar(name, one.value, run.colour, one.spread, detail(one), ends=one.interval)
+
+
+def ranked_bars(
+    title: str,
+    unit: str,
+    found: Sequence[Run],
+    key: str,
+    others: Sequence[Bar],
+    *,
+    better: str = "higher",
+    of: tuple[str, str] | None = None,
+    most: int = 0,
+) -> Html:
+    """One figure of every run among those of other drives, best first.
+
+    Parameters
+    ----------
+    most : only so many rows: the runs, and the best of the others.
+    """
+    own = [
+        replace(_own_bar(run, key, run.entry.name), published=published_of(run, key))
+        for run in found
+    ]
+    known = [row for row in (*own, *others) if row.value is not None]
+    known.sort(key=lambda row: (row.value or 0.0) * (1 if better == "lower" else -1))
+    if better:
+        known = [replace(row, place=place + 1) for place, row in enumerate(known)]
+    rows = known + [row for row in (*own, *others) if row.value is None]
+    room = (most or len(rows)) - sum(not row.other for row in rows)
+    best = [row for row in rows if row.other][: max(room, 0)]
+    shown = [row for row in rows if not row.other or row in best]
+    more: list[Child] = [_beneath(row, several=len(own) > 1) for row in rows if not row.other]
+    if len(shown) < len(rows) and of is not None:
+        more.append(el("a", f"All {len(rows)} drives", href=f"#{of[1]}"))
+    shown = [row if row.other else replace(row, detail="") for row in shown]
+    below = el("p", [[one, " "] for one in more if one], class_="beneath")
+    return bars(title, unit, shown, better=better, of=of, more=below)
+
+
+def _beneath(row: Bar, *, several: bool) -> list[Child] | None:
+    """What else is to be said of the drive under review, below the ranked bars."""
+    if row.value is None:
+        return None
+    words: list[Child] = [f"{row.label if several else number(row.value)}: "] if row.detail else []
+    words += [row.detail, ". "] if row.detail else []
+    if row.published is not None:
+        words += [el("span", "Published: ", row.published.words, class_="said")]
+        words += [", ", row.published.of, "."]
+    return words
 
 
 def detail(one: Figure) -> str:

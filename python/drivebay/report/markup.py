@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from drivebay.analysis.published import addresses
 from drivebay.report.text import number
 
 
@@ -75,13 +77,41 @@ def chart_text(value: str) -> str:
     return html.escape(value, quote=False).replace("%{", "%\u200b{")
 
 
+def linked(source: str) -> list[Child]:
+    """A source with its publications as links, where their addresses are known."""
+    return [el("a", words, href=where) if where else words for words, where in addresses(source)]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is published beside a bar; `bound` is "gt" or "lt" where only one end is known."""
+
+    value: float
+    words: str
+    source: str
+    bound: str = ""
+    address: str = ""
+
+    @property
+    def of(self) -> Html:
+        """The publication, as a link where its address is known."""
+        return el("a", self.source, href=self.address) if self.address else text(self.source)
+
+
 @dataclass(frozen=True)
 class Bar:
-    """One bar; `ends` are drawn as a whisker, or else `spread` of that length on both sides;
-    `words` stand for the value where it is more than a number ("about 7,500").
+    """One bar; `ends` are drawn as a whisker, or else `spread` of that length on both sides.
 
-    `colour` is a theme name; published figures use "@published-fill" and are hatched. `bound` is
-    "gt" or "lt" where only one end of a published figure is known.
+    `colour` is a theme name; a published figure's own bar uses "@published-fill" and is hatched.
+
+    Parameters
+    ----------
+    words : stand for the value where it is more than a number.
+    published : drawn as a mark on the bar of the figure that it belongs to.
+    itself : this bar is a published figure.
+    place : its rank; 0 for none.
+    other : another drive than the one under review.
+    old : why its figure is not this version's, if it is not.
     """
 
     label: str
@@ -90,9 +120,12 @@ class Bar:
     spread: float | None = None
     detail: str = ""
     words: str = ""
-    published: bool = False
-    bound: str = ""
     ends: tuple[float, float] | None = None
+    published: Published | None = None
+    itself: Published | None = None
+    place: int = 0
+    other: bool = False
+    old: str = ""
 
     @property
     def whisker(self) -> tuple[float, float] | None:
@@ -100,6 +133,12 @@ class Bar:
         if self.ends is not None or not self.spread or self.value is None:
             return self.ends
         return max(0.0, self.value - self.spread), self.value + self.spread
+
+    @property
+    def highest(self) -> float:
+        """The farthest end of what is drawn of it."""
+        marked = self.published.value if self.published else 0.0
+        return max(abs(self.value or 0.0), marked, *(self.whisker or (0.0,)))
 
 
 def bars(
@@ -109,11 +148,11 @@ def bars(
     *,
     better: str = "higher",
     of: tuple[str, str] | None = None,
+    more: Child = None,
 ) -> Html:
     """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
-    the title and the anchor that they lead to."""
-    top = max((max(abs(row.value), *(row.whisker or ())) if row.whisker else abs(row.value)
-               for row in rows if row.value), default=1.0)  # fmt: skip
+    the title and the anchor that they lead to; `more` stands below."""
+    top = max((row.highest for row in rows), default=0.0) or 1.0
     words = [word for word in (unit, f"{better} is better" if better else "") if word]
     name, heading = title, [el("strong", title)]
     if of is not None:
@@ -122,32 +161,44 @@ def bars(
     caption = el("caption", heading, el("span", ", ".join(words), class_="unit"))
     save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {name}")
     body = el("tbody", [_bar(row, top) for row in rows])
-    table = el("table", caption, body, class_="bars", data_title=name, data_unit=unit)
-    return el("div", table, el("p", save, class_="save"), class_="bars-box")
+    kind = "bars ranked" if any(row.other for row in rows) else "bars"
+    table = el("table", caption, body, class_=kind, data_title=name, data_unit=unit)
+    return el("div", table, el("p", save, class_="save"), more, class_="bars-box")
 
 
 def _bar(row: Bar, top: float) -> Html:
-    kind = "published" if row.published else None
-    label = el("th", row.label, scope="row", class_=kind)
+    name: list[Child] = [el("span", f"{row.place}.", class_="place"), " "] if row.place else []
+    name += [row.label, el("span", "old", class_="chip warn", title=row.old) if row.old else None]
+    label = el("th", name, scope="row", class_="published" if row.itself else None)
+    of_row = "other" if row.other else None
     if row.value is None:
-        return el("tr", label, el("td", row.detail or "not measured", class_="none"))
-    width = 100 * max(row.value, 0) / top
-    whisker = None
+        missing = el("td", row.detail or "not measured", class_="none")
+        return el("tr", label, missing, class_=of_row)
+    drawn: list[Child] = []
     low, high = row.whisker or (0.0, 0.0)
     if 100 * (high - low) / top >= 0.5:
         left, length = 100 * low / top, 100 * (high - low) / top
-        whisker = el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%")
+        drawn.append(el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%"))
+    if row.published is not None:
+        kind = f"mark {row.published.bound}".rstrip()
+        drawn.append(el("i", class_=kind, style=f"left:{100 * row.published.value / top:.2f}%"))
+    width = 100 * max(row.value, 0) / top
     fill = el(
         "i",
-        class_=f"fill published {row.bound}".rstrip() if row.published else "fill",
-        style=f"width:{width:.2f}%;--bar:var(--{row.colour.removeprefix('@')})",
+        class_=f"fill published {row.itself.bound}".rstrip() if row.itself else "fill",
+        style=f"width:{width:.2f}%"
+        + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
     )
-    track = el("span", fill, whisker, class_="track", aria_hidden="true")
-    text = el(
-        "span", el("b", row.words or number(row.value)), el("small", row.detail), class_="value"
+    words: list[Child] = [el("b", row.words or number(row.value))]
+    words.append(el("small", row.itself.of if row.itself else None, row.detail))
+    cell = el(
+        "td",
+        el("span", fill, drawn, class_="track", aria_hidden="true"),
+        el("span", words, class_="value"),
     )
     exact = {"data_value": repr(row.value), "data_spread": _exact(row.spread)}
-    return el("tr", label, el("td", track, text), **exact)
+    said = f"published: {row.published.words}, {row.published.source}" if row.published else None
+    return el("tr", label, cell, class_=of_row, title=said, **exact)
 
 
 def _exact(value: float | None) -> str | None:
@@ -164,7 +215,11 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Html:
 
 
 def table(
-    heads: Sequence[str], rows: Sequence[Sequence[Child]], *, caption: str = "", kind: str = "data"
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Child]],
+    *,
+    caption: Child = "",
+    kind: str = "data",
 ) -> Html:
     """A table whose first column names the row; wide ones scroll by themselves."""
     body = [
@@ -185,7 +240,7 @@ def table(
         class_="scroll",
         tabindex="0",
         role="region",
-        aria_label=caption or "table",
+        aria_label=re.sub("<.*?>", "", html.unescape(text(caption))) or "table",
     )
 
 

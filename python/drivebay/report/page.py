@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from importlib import resources
 
 from drivebay.common import units
-from drivebay.report import reference, summary, theme
+from drivebay.report import competitors, reference, summary, theme
+from drivebay.report.digest import Json
 from drivebay.report.markup import Child, Html, el, script_json, table
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, who_of
@@ -24,16 +25,21 @@ POLICY = (
 
 
 def render(
-    all_entries: Sequence[Entry], *, library: str | None = None, bench: str | None = None
+    all_entries: Sequence[Entry],
+    *,
+    shipped: Sequence[Json] = (),
+    library: str | None = None,
+    bench: str | None = None,
 ) -> str:
     """The whole document.
 
     Parameters
     ----------
+    shipped : digests of other drives to rank these among (`competitors.load`).
     library : where Plotly's script lies beside the page; None puts it into the page.
     bench : the address of the Bench that the page belongs to.
     """
-    page = Page(tuple(all_entries))
+    page = Page(tuple(all_entries), competitors.others(shipped, all_entries))
     overview = summary.overview(page)
     pages = pages_of(all_entries)
     body: list[Child] = [section(page, name, tests) for name, tests in pages.items()]
@@ -79,6 +85,7 @@ def document(
         el("script", plotly(), type="text/plain", id="plotly")
         if library is None
         else el("script", src=library),
+        competitors.packed(page),
         el("script", Html(chart_script() + asset("page.js"))),
     ]
     who = "; ".join(who_of(entry) for entry in page.entries)

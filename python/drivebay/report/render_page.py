@@ -80,10 +80,14 @@ def figure(panel: Panel) -> Html:
 
 @dataclass
 class Page:
-    """A page in the making: the reviews on it, and the panels whose charts it must carry."""
+    """A page in the making: the reviews on it, the digests of other drives to rank them among, and
+    the panels whose charts it must carry."""
 
     entries: tuple[Entry, ...] = ()
+    others: tuple[Json, ...] = ()
     panels: list[Panel] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    """Tests in which another drive can be laid beside the one under review."""
 
     def show(self, panels: Sequence[Panel]) -> list[Html]:
         """The figures of a section; narrow ones that follow each other stand side by side."""

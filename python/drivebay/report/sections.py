@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from drivebay.analysis import Measured, explain
 from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
-from drivebay.report import kinds
+from drivebay.report import competitors, kinds
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import facts_of, figure_bars
+from drivebay.report.figures import facts_of, figure_bars, ranked_bars
 from drivebay.report.kinds.client import power_panel
 from drivebay.report.kinds.generic import BarOf
-from drivebay.report.markup import Child, Html, details, el
+from drivebay.report.markup import Child, Html, details, el, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
 from drivebay.report.text import kind as _kind
@@ -156,28 +156,59 @@ def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
     if not found:
         return []
     kind = kinds.of(found[0].measured.test.kind)
+    tests = {run.measured.test.id: run.measured.test for run in found}.values()
     return [
-        bars_of(kind.bars(found[0].measured), found),
+        bars_of(page, kind.bars(found[0].measured), found),
         [
             _remark(run, words)
             for run in found
             for words in [*_steady(run.measured), *kind.remarks(run.measured)]
         ],
         facts_of(found),
+        [competitors.chooser(page, test) for test in tests],
         kind.shared(prefix, found),
         page.show(kind.panels(prefix, found)),
         explained(found),
     ]
 
 
-def bars_of(shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
-    """The bars; those that are half as wide side by side."""
+def bars_of(page: Page, shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
+    """The bars, ranked among other drives where any ran the same test; those that are half as wide
+    side by side."""
     body: list[Child] = []
     halves: list[Html] = []
+    tests = list(dict.fromkeys(run.measured.test.id for run in found))
     for one in shown:
+        ranks = [rank(page, one, [run for run in found if run.measured.test.id == test])
+                 for test in tests]  # fmt: skip
+        if any(ranks):
+            wide = len(tests) == 1 and not one.half
+            (body if wide else halves).extend(html for html in ranks if html is not None)
+            continue
         html = figure_bars(one.title, one.unit, found, one.key, better=one.better)
         (halves if one.half else body).append(html)
     return [*body, *pairs(halves)]
+
+
+def rank(
+    page: Page,
+    one: BarOf,
+    found: Sequence[Run],
+    *,
+    of: tuple[str, str] | None = None,
+    most: int = 0,
+) -> Html | None:
+    """A figure of one test among those of the page's other drives; None where they have none."""
+    test = found[0].measured.test
+    real = any(entry.kind == "real" for entry in page.entries)
+    others = competitors.bars(page.others, found[0].measured, one.key, real=real)
+    if not others:
+        return None
+    if of is None and any(run.name and len(page.entries) == 1 for run in found):
+        of = (short_title(test), test.id)
+    return ranked_bars(
+        one.title, one.unit, found, one.key, others, better=one.better, of=of, most=most
+    )
 
 
 def power(page: Page) -> Html | None:
@@ -250,7 +281,7 @@ def _steady(measured: Measured) -> list[str]:
 
 def method(test: Test) -> Html:
     """How a test was run, one click away."""
-    rows: list[tuple[str, str]] = [
+    rows: list[tuple[str, Child]] = [
         ("Prepared", preparation(test)),
         ("Load", "; ".join(_loads(test))),
     ]
@@ -269,7 +300,7 @@ def method(test: Test) -> Html:
                 f"{stable.within_percent:g} % of their mean, not before {stable.min_s} s",
             )
         )
-    rows.append(("Source", test.source))
+    rows.append(("Source", linked(test.source)))
     return details(
         f"Method: {test.title}",
         el("p", " ".join(test.method.split())),

@@ -14,13 +14,14 @@ from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
 from drivebay.analysis.modified import changes
-from drivebay.report import kinds
+from drivebay.report import competitors, kinds
 from drivebay.report.charts.model import Panel
 from drivebay.report.figures import between, figure_bars
 from drivebay.report.kinds.client import scatter_panel
-from drivebay.report.markup import Child, Html, details, el, table
+from drivebay.report.markup import Child, Html, details, el, linked, table
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, capacity, run_differently, runs
+from drivebay.report.sections import rank
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 
 FURTHEST = 2
@@ -28,6 +29,8 @@ DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
 KEY_BARS = {"consistency": 1, "ladder": 4, "mixed": 1, "trace": 1, "thermal": 1}
 """How many tests of each kind have a bar on the first screen."""
+RANKED = 6
+"""Rows of such a bar."""
 SPREAD = (
     "± is the standard deviation of samples of 1 s, n their number; where it is another kind, "
     "pointing at the figure says so."
@@ -145,7 +148,8 @@ def overview(page: Page) -> Html:
         el("h2", "Summary"),
         [el("p", _verdict(entry, len(entries) == 1), class_="verdict") for entry in entries],
         _differences(entries),
-        el("div", pairs(_key_bars(entries)), class_="key"),
+        el("div", pairs(_key_bars(page)), class_="key"),
+        _among(page),
         page.show(_seconds(entries)),
         [_found(entry) for entry in entries] if len(entries) == 1 else None,
         details(
@@ -193,20 +197,45 @@ def _reservations(entry: Entry) -> list[str]:
     return [f"{warnings.replace('1 validity warnings were', '1 validity warning was')} raised."]
 
 
-def _key_bars(entries: Sequence[Entry]) -> list[Html]:
+def _key_bars(page: Page) -> list[Html]:
     """The first figure of the tests that reviews are known by."""
     left = dict(KEY_BARS)
     shown = []
-    tests = {test.id: test for entry in entries for test in entry.review.result.suite.tests}
+    tests = {test.id: test for one in page.entries for test in one.review.result.suite.tests}
     for test in tests.values():
-        found = runs(entries, [test.id])
+        found = runs(page.entries, [test.id])
         if not found or not left.get(test.kind) or (test.kind == "ladder" and len(test.phases) < 2):
             continue
         bar = kinds.of(test.kind).bars(found[0].measured)[0]
         of = (test.title, test.id)
-        shown.append(figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of))
+        ranked = rank(page, bar, found, of=of, most=RANKED)
+        plain = figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
+        shown.append(ranked or plain)
         left[test.kind] -= 1
     return shown
+
+
+def _among(page: Page) -> list[Html]:
+    """Among which drives those of this page are ranked, and which of their results are old."""
+    tests = [one.test for entry in page.entries for one in entry.review.tests.values()]
+    if not any(competitors.running(page.others, test) for test in tests):
+        return []
+    count = len(page.others)
+    versions = ", ".join(sorted({one["version"] for one in page.others}))
+    lines = [
+        el(
+            "p",
+            f"Ranked among {count} virtual drive{'s' * (count > 1)} of the catalog, simulated with "
+            f"drivebay {versions}. A diamond is a published figure, with an open end where only a "
+            "bound was published; a whisker holds the figure with 90 %.",
+            class_="small",
+        )
+    ]
+    old = [f"{one['drive']}: {one['old']}" for one in page.others if one["old"]]
+    if old:
+        words = f"Old results, to be computed anew with {competitors.AGAIN}: {'; '.join(old)}."
+        lines.append(el("p", words, class_="note old"))
+    return lines
 
 
 def _seconds(entries: Sequence[Entry]) -> list[Panel]:
@@ -371,7 +400,7 @@ def _compared(row: Headline) -> list[Html]:
     printed = el(
         "td",
         el("span", row.published_text, class_="num"),
-        el("small", row.source.split(",")[0], title=f"{row.source}. {row.published_note}"),
+        el("small", linked(row.source.split(",")[0]), title=f"{row.source}. {row.published_note}"),
     )
     return [_value(row), printed, el("td", verdict(row))]
 
@@ -407,7 +436,7 @@ def all_published(all_entries: Sequence[Entry]) -> Html | None:
                     row.published_text,
                     verdict(row),
                     row.published_note,
-                    f"{row.published_id}, {row.source}",
+                    [f"{row.published_id}, ", linked(row.source)],
                 ]
             )
     if not rows:

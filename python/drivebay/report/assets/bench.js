@@ -5,9 +5,10 @@
 // at. Nothing is computed here but order and places.
 "use strict";
 const DrivebayBench = (() => {
-  const { draw, merge, csv, picture, save, follow } = DrivebayCharts;
+  const { el, cssColour, figures, follow } = DrivebayCharts;
   const CHOSEN_MAX = 12;
-  const SHOWN_FIRST = 12;
+  const SHOWN_FIRST = 16;
+  const FIRST = 4;
   const FOLDED_ABOVE = 10;
   const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
   const DASHES = ["", "dash"];
@@ -19,20 +20,9 @@ const DrivebayBench = (() => {
   const state = { drives: [], q: "", kind: "", sort: "", bars: "all" };
   const parts = new Map(); // "review/test" -> promise of its data
   const waiting = new Map(); // "review/test" -> resolve
-  const live = new Map(); // figure's box -> { chart, at }
+  const live = new Set(); // figures
 
-  // --- small tools --------------------------------------------------------------------------------
-
-  const el = (tag, attributes = {}, ...children) => {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (value === true) node.setAttribute(name, "");
-      else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-      else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
-    }
-    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
-    return node;
-  };
+  // --- loading ------------------------------------------------------------------------------------
 
   const script = (src) => new Promise((done, failed) => {
     document.head.append(el("script", { src, onload: done, onerror: () => failed(new Error(src)) }));
@@ -52,7 +42,6 @@ const DrivebayBench = (() => {
   };
 
   const say = (words) => { document.getElementById("said").textContent = words; };
-  const cssColour = (name) => `var(--${name.slice(1)})`;
   const slot = (key) => {
     const place = state.drives.indexOf(key);
     return { colour: COLOURS[place % COLOURS.length], dash: DASHES[Math.floor(place / COLOURS.length) % DASHES.length] };
@@ -60,16 +49,25 @@ const DrivebayBench = (() => {
 
   // --- the choice, in the address -----------------------------------------------------------------
 
+  // Without a choice in the address a Bench with shipped drives shows those that were reviewed
+  // here, or else the first few; one without them waits for a choice.
+  const first = () => {
+    if (!reviews.some((review) => review.shipped)) return [];
+    const own = reviews.filter((review) => !review.shipped);
+    return (own.length ? own : reviews).slice(0, FIRST).map((review) => review.key);
+  };
+
   const read = () => {
     const given = new URLSearchParams(location.hash.slice(1));
-    state.drives = [...new Set((given.get("drives") || "").split(","))].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
+    const asked = given.has("drives") ? given.get("drives").split(",") : first();
+    state.drives = [...new Set(asked)].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
     for (const name of ["q", "kind", "sort"]) state[name] = given.get(name) || "";
     state.bars = given.get("bars") === "chosen" ? "chosen" : "all";
   };
 
   const write = () => {
     const kept = new URLSearchParams();
-    if (state.drives.length) kept.set("drives", state.drives.join(","));
+    if (state.drives.length || first().length) kept.set("drives", state.drives.join(","));
     for (const name of ["q", "kind", "sort"]) if (state[name]) kept.set(name, state[name]);
     if (state.bars !== "all") kept.set("bars", state.bars);
     const text = kept.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
@@ -144,6 +142,7 @@ const DrivebayBench = (() => {
   // What else is to be said of a review, under its name: nothing that the name says already.
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
+    if (review.shipped) more.unshift(review.old ? `shipped result, old: ${review.old}` : "shipped result");
     return more.length ? el("small", {}, more.join("; ")) : null;
   };
 
@@ -171,8 +170,8 @@ const DrivebayBench = (() => {
         el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
         el("th", { scope: "row" }, el("label", { for: id }, review.name), besides(review)),
         el("td", {}, review.suite), el("td", {}, review.capacity),
-        el("td", {}, el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")),
-        by ? el("td", { class: "figure" }, value ? `${value[2]} ${by.bar.unit}`.trim() : "–") : null);
+        el("td", {}, review.shipped ? "" : el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")),
+        by ? el("td", { class: "figure" }, value ? `${value[3]} ${by.bar.unit}`.trim() : "–") : null);
     });
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
@@ -195,24 +194,27 @@ const DrivebayBench = (() => {
 
   // --- bars in rank order -------------------------------------------------------------------------
 
+  const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
+
   const barRow = (review, test, bar, top, place) => {
-    const [value, spread, words, detail, printed, said, relation] = review.values[test.key][bar.key];
+    const row = review.values[test.key][bar.key];
+    const [value, , , words, detail, printed, said, relation, source, address] = row;
     const on = state.drives.includes(review.key);
-    const width = Math.max(0, Math.min(100, (100 * value) / top));
-    const fill = el("i", { class: "fill", style: `width:${width.toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--muted)"}` });
-    const low = Math.max(0, value - spread);
-    const whisker = spread && (200 * spread) / top >= 0.5
-      ? el("i", { class: "whisker", style: `left:${((100 * low) / top).toFixed(2)}%;width:${((100 * (value + spread - low)) / top).toFixed(2)}%` }) : null;
-    const rows = [el("tr", { class: on ? "on" : null },
-      el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, review.name),
-      el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, fill, whisker), el("span", { class: "value" }, el("b", {}, words), el("small", {}, detail))))];
-    if (on && typeof printed === "number") {
-      const share = Math.max(0, Math.min(100, (100 * printed) / top));
-      rows.push(el("tr", {}, el("th", { scope: "row", class: "published" }, "published"),
-        el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, el("i", { class: `fill published ${relation}`, style: `width:${share.toFixed(2)}%;--bar:var(--published-fill)` })),
-          el("span", { class: "value" }, el("b", {}, said)))));
+    const share = (part) => Math.max(0, Math.min(100, (100 * part) / top));
+    const track = [el("i", { class: "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--muted)"}` })];
+    const ends = span(row);
+    if (ends && share(ends[1]) - share(ends[0]) >= 0.5) {
+      track.push(el("i", { class: "whisker", style: `left:${share(ends[0]).toFixed(2)}%;width:${(share(ends[1]) - share(ends[0])).toFixed(2)}%` }));
     }
-    return rows;
+    const text = [el("b", {}, words), el("small", {}, detail)];
+    if (typeof printed === "number") {
+      track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
+      text.push(el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : source));
+    }
+    return el("tr", { class: on ? "on" : null },
+      el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, review.name,
+        review.old ? el("span", { class: "chip warn", title: review.old }, "old") : null),
+      el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
   };
 
   const rank = (test, bar, full) => {
@@ -227,14 +229,14 @@ const DrivebayBench = (() => {
     if (state.bars === "chosen" && chosen.length) shown = chosen;
     else if (!full) shown = list.filter((review, place) => place < SHOWN_FIRST || chosen.includes(review));
     const top = Math.max(1e-9, ...shown.map((review) => {
-      const [value, spread, , , printed] = review.values[test.key][bar.key];
-      return Math.max(value + (spread || 0), state.drives.includes(review.key) ? printed || 0 : 0);
+      const row = review.values[test.key][bar.key];
+      return Math.max(row[0], (span(row) || [0, 0])[1], row[5] || 0);
     }));
     const better = bar.better ? `${bar.better} is better` : "";
     const box = el("div", { class: "rank" });
     const table = el("table", { class: "bars", "data-title": bar.title },
       el("caption", {}, el("strong", {}, bar.title), el("span", { class: "unit" }, [bar.unit, better].filter(Boolean).join(", "))),
-      el("tbody", {}, shown.flatMap((review) => barRow(review, test, bar, top, list.length > 1 && bar.better ? places.get(review.key) : 0))));
+      el("tbody", {}, shown.map((review) => barRow(review, test, bar, top, list.length > 1 && bar.better ? places.get(review.key) : 0))));
     box.append(table);
     if (shown.length < list.length && state.bars !== "chosen") {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
@@ -244,66 +246,8 @@ const DrivebayBench = (() => {
 
   // --- charts of the chosen drives ----------------------------------------------------------------
 
-  const positions = (figure) => [...figure.querySelectorAll("fieldset")].map((field) => field.querySelector("input:checked").value);
-
-  const paint = (figure) => {
-    const { chart, box } = live.get(figure);
-    const at = positions(figure);
-    for (const note of figure.querySelectorAll("[data-when]")) note.hidden = !at.includes(note.dataset.when);
-    const before = box.style.height;
-    box.style.height = `${chart.height}px`;
-    if (before || box.clientWidth) draw(box, chart, at);
-  };
-
-  const switchOf = (id, name, label, options) => el("fieldset", { class: "switch" }, el("legend", {}, label),
-    options.flatMap(([value, words], place) => {
-      const own = `${id}-${name}-${place}`;
-      return [el("input", { type: "radio", name: `${id}-${name}`, id: own, value, checked: place === 0 }), el("label", { for: own }, words)];
-    }));
-
-  const merged = (panels) => merge(panels.map(({ panel, review }) => ({ chart: panel.chart, drive: { name: review.plot, ...slot(review.key) } })));
-
-  // A chart that stands beside its like has the axes that they would have together.
-  const beside = (panels, all) => {
-    const [chart, whole] = [merged(panels), merged(all)];
-    chart.layout.xaxis = whole.layout.xaxis;
-    for (const key of Object.keys(chart.views)) chart.views[key].layout = whole.views[key].layout;
-    return chart;
-  };
-
-  const figuresOf = (test, panels) => {
-    if (!panels[0].panel.apart || panels.length === 1) return [figureOf(test, panels, merged(panels), "")];
-    return panels.map((one, place) => figureOf(test, [one], beside([one], panels), place + 1));
-  };
-
-  const figureOf = (test, panels, chart, place) => {
-    const first = { ...panels[0].panel, wide: panels[0].panel.wide && !place };
-    if (place) first.title += `: ${panels[0].review.name}`;
-    const id = `${test.key}${first.id}${place}`.replaceAll(".", "-");
-    const switches = first.switches.map(([name, label, options]) => {
-      const every = new Map();
-      for (const { panel } of panels) for (const [, , own] of panel.switches.filter(([other]) => other === name)) for (const [value, words] of own) every.set(value, words);
-      return switchOf(id, name, label, every.size ? [...every] : options);
-    });
-    const box = el("div", { class: "plot", role: "img", "aria-label": `${first.title}: ${panels.map(({ review }) => review.name).join(", ")}` });
-    const stageKey = first.key.filter(([, colour]) => colour !== "@self");
-    const samples = panels.map(({ panel, review }) => (panels.length > 1 ? `${review.name}: ${panel.samples}` : panel.samples)).join("; ");
-    const buttons = ["csv", "png", "svg"].map((form) => el("button", { type: "button", "aria-label": `Save as ${form.toUpperCase()}: ${first.title}`,
-      onclick: async () => {
-        if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
-        else save(`${id}.${form}`, await picture(chart, positions(figure), `${test.title}: ${first.title}`, form));
-      } }, form.toUpperCase()));
-    const figure = el("figure", { class: first.wide ? "chart wide" : "chart", "data-panel": id },
-      el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
-      stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
-        el("li", { title: meaning || null }, el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name))) : null,
-      el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
-        first.notes.map(([words, at]) => el("span", at ? { "data-when": at } : {}, words))),
-      el("p", { class: "save" }, buttons));
-    figure.addEventListener("change", () => paint(figure));
-    live.set(figure, { chart, box });
-    return figure;
-  };
+  const figuresOf = (test, panels) => figures(test.key, test.title, panels.map(({ panel, review }) => (
+    { panel, name: review.name, drive: { name: review.plot, ...slot(review.key) } })));
 
   const sentences = (loaded) => {
     const own = loaded.flatMap(({ data, review }) => [...data.notes, ...data.sentences].map((line) => (loaded.length > 1 ? `${review.name}: ${line}` : line)));
@@ -332,9 +276,9 @@ const DrivebayBench = (() => {
       const loaded = await Promise.all(drives.map(async (key) => ({ review: byKey.get(key), data: await load(key, test.key) })));
       if (section.dataset.drives !== wanted) return; // another choice was made meanwhile
       const ids = [...new Set(loaded.flatMap(({ data }) => data.panels.map((panel) => panel.id)))];
-      const figures = ids.flatMap((id) => figuresOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
-      box.replaceChildren(...[factsOf(loaded), el("div", { class: "panels" }, figures), sentences(loaded)].filter(Boolean));
-      figures.forEach(paint);
+      const made = ids.flatMap((id) => figuresOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
+      box.replaceChildren(...[factsOf(loaded), el("div", { class: "panels" }, made), sentences(loaded)].filter(Boolean));
+      for (const figure of made) { live.add(figure); figure.paint(); }
       section.dataset.ready = wanted;
     } catch (problem) {
       box.replaceChildren(el("p", { class: "missing" }, `${problem.message} could not be loaded: is the folder complete?`));
@@ -382,7 +326,7 @@ const DrivebayBench = (() => {
 
   // --- colours, width, paper ----------------------------------------------------------------------
 
-  follow(() => { for (const figure of live.keys()) if (figure.isConnected) paint(figure); });
+  follow(() => { for (const figure of live) if (figure.isConnected) figure.paint(); });
   addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); });
   // The address belongs to the choice: links within the page only move.
   document.querySelector("nav").addEventListener("click", (event) => {

@@ -248,5 +248,78 @@ const DrivebayCharts = ((themes) => {
     changed();
   };
 
-  return { draw, merge, csv, barsCsv, picture, save, follow };
+  // --- figures of one drive or of several ---------------------------------------------------------
+
+  const el = (tag, attributes = {}, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === true) node.setAttribute(name, "");
+      else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+    }
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+    return node;
+  };
+
+  const cssColour = (name) => `var(--${name.slice(1)})`;
+
+  const switchOf = (id, name, label, options) => el("fieldset", { class: "switch" }, el("legend", {}, label),
+    options.flatMap(([value, words], place) => {
+      const own = `${id}-${name}-${place}`;
+      return [el("input", { type: "radio", name: `${id}-${name}`, id: own, value, checked: place === 0 }), el("label", { for: own }, words)];
+    }));
+
+  const merged = (panels) => merge(panels.map(({ panel, drive }) => ({ chart: panel.chart, drive })));
+
+  // A chart that stands beside its like has the axes that they would have together.
+  const beside = (panels, all) => {
+    const [chart, whole] = [merged(panels), merged(all)];
+    chart.layout.xaxis = whole.layout.xaxis;
+    for (const key of Object.keys(chart.views)) chart.views[key].layout = whole.views[key].layout;
+    return chart;
+  };
+
+  // The figures of one panel of some drives, [{ panel, name, drive }], each with `paint`: one with
+  // the drives over each other, or one for each drive where they are to stand side by side.
+  const figures = (key, title, panels) => {
+    if (!panels[0].panel.apart || panels.length === 1) return [figureOf(key, title, panels, merged(panels), "")];
+    return panels.map((one, place) => figureOf(key, title, [one], beside([one], panels), place + 1));
+  };
+
+  const figureOf = (key, title, panels, chart, place) => {
+    const first = { ...panels[0].panel, wide: panels[0].panel.wide && !place };
+    if (place) first.title += `: ${panels[0].name}`;
+    const id = `${key}${first.id}${place}`.replaceAll(".", "-");
+    const switches = first.switches.map(([name, label, options]) => {
+      const every = new Map();
+      for (const { panel } of panels) for (const [, , own] of panel.switches.filter(([other]) => other === name)) for (const [value, words] of own) every.set(value, words);
+      return switchOf(id, name, label, every.size ? [...every] : options);
+    });
+    const box = el("div", { class: "plot", role: "img", "aria-label": `${first.title}: ${panels.map(({ name }) => name).join(", ")}` });
+    const stageKey = first.key.filter(([, colour]) => colour !== "@self");
+    const samples = panels.map(({ panel, name }) => (panels.length > 1 ? `${name}: ${panel.samples}` : panel.samples)).join("; ");
+    const buttons = ["csv", "png", "svg"].map((form) => el("button", { type: "button", "aria-label": `Save as ${form.toUpperCase()}: ${first.title}`,
+      onclick: async () => {
+        if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
+        else save(`${id}.${form}`, await picture(chart, at(), `${title}: ${first.title}`, form));
+      } }, form.toUpperCase()));
+    const figure = el("figure", { class: first.wide ? "chart wide" : "chart", "data-panel": id },
+      el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
+      stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
+        el("li", { title: meaning || null }, el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name))) : null,
+      el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
+        first.notes.map(([words, when]) => el("span", when ? { "data-when": when } : {}, words))),
+      el("p", { class: "save" }, buttons));
+    const at = () => [...figure.querySelectorAll("fieldset")].map((field) => field.querySelector("input:checked").value);
+    figure.paint = () => {
+      for (const note of figure.querySelectorAll("[data-when]")) note.hidden = !at().includes(note.dataset.when);
+      const before = box.style.height;
+      box.style.height = `${chart.height}px`;
+      if (before || box.clientWidth) draw(box, chart, at());
+    };
+    figure.addEventListener("change", () => figure.paint());
+    return figure;
+  };
+
+  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures };
 })(DRIVEBAY_THEMES);

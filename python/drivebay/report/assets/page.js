@@ -2,7 +2,7 @@
 // views. Charts are drawn when they come near the window, so that the text can be read at once.
 "use strict";
 (() => {
-  const { draw, csv, barsCsv, picture, save, follow } = DrivebayCharts;
+  const { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures } = DrivebayCharts;
   const charts = JSON.parse(document.getElementById("data").textContent);
   const drawn = new Set();
 
@@ -36,7 +36,11 @@
     drawn.add(id);
     draw(boxes.get(id), charts[id], positions(id));
   };
-  const redraw = () => drawn.forEach(show);
+  const laid = new Set(); // figures with another drive
+  const redraw = () => {
+    drawn.forEach(show);
+    for (const figure of laid) if (figure.isConnected) figure.paint();
+  };
 
   const near = new IntersectionObserver((seen) => {
     for (const one of seen) {
@@ -77,6 +81,46 @@
     if (form === "csv") save(`${id}.csv`, csv(charts[id]), "text/csv");
     else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
   });
+
+  // Another drive beside the one under review. Its series stand in the page compressed, and are
+  // unpacked when they are first asked for.
+  let packed = null;
+  const others = () => {
+    packed = packed || (async () => {
+      const text = document.getElementById("others").textContent;
+      const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+      return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+    })();
+    return packed;
+  };
+  const COLOURS = ["@c1", "@c2"];
+  const layBeside = async (box, key) => {
+    const place = box.querySelector(".laid");
+    for (const figure of laid) if (place.contains(figure)) laid.delete(figure);
+    place.replaceChildren();
+    if (!key) return;
+    const { names, tests } = await others();
+    if (box.querySelector("select").value !== key) return; // another choice was made meanwhile
+    library();
+    const shown = ["", key];
+    const parts = shown.map((name) => tests[box.dataset.test][name]);
+    place.append(el("ul", { class: "legend" }, shown.map((name, i) =>
+      el("li", {}, el("i", { style: `background:${cssColour(COLOURS[i])}`, "aria-hidden": "true" }), names[name]))));
+    for (const { id } of parts[0]) {
+      const panels = shown.map((name, i) => ({ panel: parts[i].find((one) => one.id === id), name: names[name], drive: { name: names[name], colour: COLOURS[i], dash: "" } }));
+      if (!panels.every(({ panel }) => panel)) continue;
+      for (const figure of figures(`beside-${box.dataset.test}`, box.dataset.title, panels)) {
+        place.append(figure);
+        laid.add(figure);
+        figure.paint();
+      }
+    }
+    box.dataset.laid = key;
+  };
+  for (const box of document.querySelectorAll(".beside")) {
+    const choice = box.querySelector("select");
+    choice.addEventListener("change", () => layBeside(box, choice.value));
+  }
 
   // On paper every chart is drawn and everything folded is open.
   const folded = [];

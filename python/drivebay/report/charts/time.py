@@ -24,7 +24,7 @@ MARKS_MAX = 200
 FEW = 60
 NAMED_MAX = 12
 FURTHER_MAX = 6
-POINTS_MAX = 7200
+POINTS_MAX = 3600
 SCALES = ("linear", "log", "close")
 
 

@@ -1,0 +1,236 @@
+"""The shipped results: what every drive of the catalog does in the default suite, at full length.
+
+catalog-results/DRIVE.json.gz is the digest of a review with thinned series, as `make
+catalog-results` writes it, with a fingerprint of the drive's profile and of the model's code. A
+result of another profile or model is shown and marked as old.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from drivebay.analysis import Measured
+from drivebay.analysis.fidelity import model_fingerprint
+from drivebay.common import data
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles
+from drivebay.definitions.suites import Test
+from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, how, unchanged
+from drivebay.report.markup import Bar, Html, Published, el
+from drivebay.report.render_page import Page
+from drivebay.report.runs import Entry
+from drivebay.results import files
+
+FOLDER = "catalog-results"
+ENDING = ".json.gz"
+AGAIN = "make catalog-results"
+POINTS_MAX = 400
+"""A shipped series has at most so many points, evenly spaced."""
+PAGE_POINTS_MAX = 150
+"""The same of series that a report offers to lay beside its own."""
+DIGITS = 4
+BESIDE = ("-seconds", "-rate", "-latency", "-time")
+"""Charts that can be laid over each other in a report."""
+
+
+def load(folder: Path | None = None) -> list[Json]:
+    """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
+    words what has changed since one was computed, empty if nothing has. Those in the format of
+    another version are left out."""
+    found = []
+    for path in sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}")):
+        one = json.loads(gzip.decompress(path.read_bytes()))
+        if one["format"] == FORMAT:
+            found.append({**one, "old": _old(one["profile"], one["fingerprint"])})
+    return found
+
+
+def write(entry: Entry, folder: Path) -> Path:
+    """Writes the digest of a catalog drive's review into a folder; the same bytes for the same
+    review."""
+    one = digest(entry)
+    name = one["profile"]
+    document = {
+        "format": FORMAT,
+        "fingerprint": fingerprint(name),
+        "version": entry.review.result.tool.version,
+        **thinned(one, POINTS_MAX),
+    }
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    path = folder / f"{name}{ENDING}"
+    files.replace(path, gzip.compress(text.encode(), 9, mtime=0))
+    return path
+
+
+def fingerprint(drive: str) -> dict[str, str]:
+    """Of a catalog drive's values with those of its host, and of the model's code."""
+    values = json.dumps(_values(profiles.load(drive).raw), sort_keys=True)
+    return {
+        "profile": hashlib.sha256(values.encode()).hexdigest()[:16],
+        "model": model_fingerprint(),
+    }
+
+
+def _values(raw: Any) -> Any:
+    """A profile without sources and notes, which change no figure."""
+    if isinstance(raw, Mapping):
+        return {key: _values(one) for key, one in raw.items() if key not in ("source", "note")}
+    return [_values(one) for one in raw] if isinstance(raw, list) else raw
+
+
+def _old(drive: str, then: Mapping[str, str]) -> str:
+    try:
+        now = fingerprint(drive)
+    except UserError:
+        return "the drive is no longer in the catalog"
+    changed = [name for name, one in now.items() if one and one != then.get(name)]
+    return f"{' and '.join(changed)} changed since it was computed" if changed else ""
+
+
+# --- beside the drive under review ----------------------------------------------------------------
+
+
+def others(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
+    """The shipped drives that are not under review themselves."""
+    names = {unchanged(entry.review) for entry in entries}
+    return tuple(one for one in shipped if one["profile"] not in names)
+
+
+def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -> list[Bar]:
+    """One figure of the shipped drives that ran this very test.
+
+    Parameters
+    ----------
+    real : the drive under review is a real one, so that the others must be called simulated.
+    """
+    if key in STEADINESS:
+        return []
+    found = []
+    for one, test in running(shipped, measured.test):
+        row = next((bar["row"] for bar in test["bars"] if bar["key"] == key), None)
+        if row is None:
+            continue
+        value, _, ends, _, detail, *printed = row
+        known = None
+        if printed:
+            level, words, relation, source, address = printed
+            bound = relation if relation in ("gt", "lt") else ""
+            known = Published(level, words, source, bound, address)
+        name = f"{one['drive']} (simulated)" if real else one["drive"]
+        why = detail if value is None else ""
+        bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
+        found.append(replace(bar, other=True, old=one["old"]))
+    return found
+
+
+def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
+    """The shipped drives that ran a test in this very way, each with its digest of the test."""
+    way = how(test)
+    return [
+        (one, one["tests"][test.id])
+        for one in shipped
+        if test.id in one["tests"] and one["tests"][test.id]["how"] == way
+    ]
+
+
+def chooser(page: Page, test: Test) -> Html | None:
+    """A list of the shipped drives that ran a test, each of which can be laid beside the lone
+    review of the page; None where there is none."""
+    known = running(page.others, test)
+    if len(page.entries) != 1 or not known:
+        return None
+    page.beside.append(test.id)
+    name = f"beside-{test.id}"
+    options = [el("option", "no other drive", value="")]
+    options += [el("option", one["drive"], value=one["profile"]) for one, _ in known]
+    return el(
+        "div",
+        el("label", "Lay beside it: ", for_=name),
+        el("select", options, id=name, autocomplete="off"),
+        el("div", class_="laid"),
+        class_="beside",
+        data_test=test.id,
+        data_title=test.title,
+    )
+
+
+def packed(page: Page) -> Html | None:
+    """The series that the page's lists offer, compressed: by test and drive, "" the drive under
+    review."""
+    if not page.beside:
+        return None
+    own = digest(page.entries[0])
+    tests = {}
+    for name in page.beside:
+        measured = page.entries[0].review.tests[name]
+        known = [("", own["tests"][name])]
+        known += [(one["profile"], test) for one, test in running(page.others, measured.test)]
+        tests[name] = {drive: _lines(test) for drive, test in known}
+    names = {"": own["drive"], **{one["profile"]: one["drive"] for one in page.others}}
+    text = json.dumps({"names": names, "tests": tests}, separators=(",", ":"), allow_nan=False)
+    content = base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return el("script", Html(content), type="text/plain", id="others")
+
+
+def _lines(test: Json) -> list[Json]:
+    """The scatter and the lines of a test, thinned for a page."""
+    shown = [one for one in test["data"]["panels"] if one["id"] in BESIDE]
+    return [_thinned_panel(panel, PAGE_POINTS_MAX) for panel in shown]
+
+
+# --- thinned series -------------------------------------------------------------------------------
+
+
+def thinned(one: Json, most: int) -> Json:
+    """The digest with at most `most` points in each series."""
+    tests = {}
+    for name, test in one["tests"].items():
+        panels = [_thinned_panel(panel, most) for panel in test["data"]["panels"]]
+        tests[name] = {**test, "data": {**test["data"], "panels": panels}}
+    return {**one, "tests": tests}
+
+
+def _thinned_panel(panel: Json, most: int) -> Json:
+    chart = {name: part for name, part in panel["chart"].items() if name != "data"}
+    steps = [_step(trace, most) for trace in chart["traces"]]
+    chart["traces"] = [
+        _thinned_trace(trace, step) for trace, step in zip(chart["traces"], steps, strict=True)
+    ]
+    every = panel.get("every", 1) * max(steps, default=1)
+    counted = panel.get("counted", panel["samples"])
+    samples = f"{counted}; 1 point of {every} drawn" if every > 1 else counted
+    return {**panel, "samples": samples, "counted": counted, "every": every, "chart": chart}
+
+
+def _step(trace: Json, most: int) -> int:
+    """One point of how many is kept; outlines and bars are whole."""
+    whole = trace["type"] == "bar" or trace.get("fill") == "toself"
+    return 1 if whole else max(1, math.ceil(len(trace["y"]) / most))
+
+
+def _thinned_trace(trace: Json, step: int) -> Json:
+    count = len(trace["y"])
+    out = {}
+    for name, value in trace.items():
+        if isinstance(value, list | tuple) and len(value) == count:
+            out[name] = [_short(one) for one in value[::step]]
+        else:
+            out[name] = value
+    if "dx" in trace:
+        out["dx"] = trace["dx"] * step
+    return out
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        value = float(f"{value:.{DIGITS}g}")
+        return int(value) if value.is_integer() else value
+    return value

@@ -1,0 +1,100 @@
+"""Computes the shipped results of the catalog's drives anew: `make catalog-results`.
+
+    python scripts/catalog_results.py [--drive NAME] [--jobs 2] [--quick --out FOLDER]
+
+Reviews every drive of the catalog with the default suite at full length, two at a time, and writes
+figures and thinned series to catalog-results/DRIVE.json.gz, with a fingerprint of profile and
+model. Each review is kept in target/catalog-results/ under its fingerprint: a killed run goes on
+when it is started again, and a drive whose result is not old is left as it is. `--quick` reviews
+shortened, to try it out: it then needs another folder to write to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from drivebay import results
+from drivebay.analysis import review
+from drivebay.common.errors import DrivebayError
+from drivebay.definitions import profiles
+from drivebay.report import competitors
+from drivebay.report.runs import entries
+
+TOP = Path(__file__).resolve().parent.parent
+SHIPPED = TOP / competitors.FOLDER
+SUITE = "anandtech-2015"
+BYTES_MAX = 3_000_000
+
+
+def say(words: str, _began: float = time.monotonic()) -> None:
+    """Progress, with the minutes so far."""
+    print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
+
+
+def reviewed(drive: str, *, quick: bool) -> Path:
+    """The folder of a whole review of this drive as it is now; runs what is missing of it."""
+    now = competitors.fingerprint(drive)
+    kept = TOP / "target" / competitors.FOLDER
+    kept /= f"{drive}-{now['profile'][:8]}-{now['model'][:8]}{'-quick' if quick else ''}"
+    tool = [sys.executable, "-m", "drivebay", "review"]
+    if (kept / "manifest.json").exists():
+        command = [*tool, "--resume", str(kept)]
+        if not results.load(kept).missing:
+            return kept
+    else:
+        shutil.rmtree(kept, ignore_errors=True)
+        command = [*tool, drive, "--suite", SUITE, "--jobs", "1", "--out", str(kept)]
+        command += ["--quick"] if quick else []
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{drive}: {done.stderr.strip().splitlines()[-1:]}")
+    (kept / "report.html").unlink(missing_ok=True)
+    return kept
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--drive", action="append", default=[], help="only this one; repeatable")
+    parser.add_argument("--jobs", type=int, default=2, help="reviews at a time")
+    parser.add_argument("--quick", action="store_true", help="shortened; needs --out")
+    parser.add_argument("--out", type=Path, default=SHIPPED, help="folder to write to")
+    asked = parser.parse_args()
+    if asked.quick and asked.out.resolve() == SHIPPED:
+        parser.error("--quick would ship shortened results: give another folder with --out")
+    os.nice(5)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    new = {one["profile"] for one in competitors.load(asked.out) if not one["old"]}
+    drives = [one for one in asked.drive or profiles.names() if one not in new]
+    say(f"{len(drives)} drives to review; {len(new)} results are not old")
+
+    def one(drive: str) -> None:
+        folder = reviewed(drive, quick=asked.quick)
+        path = competitors.write(entries([review(results.load(folder))])[0], asked.out)
+        say(f"{drive}: {path.stat().st_size:,} bytes")
+
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        list(pool.map(one, drives))
+    if not asked.drive:
+        for path in asked.out.glob(f"*{competitors.ENDING}"):
+            if path.name.removesuffix(competitors.ENDING) not in profiles.names():
+                path.unlink()
+    total = sum(path.stat().st_size for path in asked.out.glob(f"*{competitors.ENDING}"))
+    say(f"{total:,} bytes in all")
+    if total > BYTES_MAX:
+        raise SystemExit(f"error: more than {BYTES_MAX:,} bytes")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except DrivebayError as problem:
+        print(f"error: {problem.message}\nhint: {problem.hint}", file=sys.stderr)
+        raise SystemExit(3) from None

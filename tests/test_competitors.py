@@ -1,0 +1,158 @@
+"""The shipped results: written, read, called old, and the drives that a report is ranked among."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import made_result
+import pytest
+
+from drivebay import report, results
+from drivebay.analysis import review
+from drivebay.definitions import profiles
+from drivebay.report import competitors
+from drivebay.report.runs import entries
+
+TOP = Path(__file__).resolve().parent.parent
+ONLY = ("consistency-default", "random-read", "thermal-write")
+XP941 = {**made_result.VIRTUAL, "name": "xp941-512", "drive": "xp941-512", "title": "XP941 512 GB"}
+
+
+def shipped_from(folder: Path, base: Path, **made: Any) -> list[dict[str, Any]]:
+    result = made_result.make(base / f"result-{folder.name}", only=ONLY, target=XP941, **made)
+    folder.mkdir(exist_ok=True)
+    competitors.write(entries([review(results.load(result))])[0], folder)
+    return competitors.load(folder)
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    base = tmp_path_factory.mktemp("shipped")
+    return shipped_from(base / "new", base, speed=2.0)
+
+
+@pytest.fixture(scope="module")
+def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_result.make(tmp_path_factory.mktemp("own") / "result", only=ONLY)
+
+
+def ranks(page: str, title: str) -> list[str]:
+    """The names in the bars of a figure, as they stand."""
+    begin = rf'<table class="bars ranked" data-title="[^"]*{re.escape(title)}"'
+    table = re.search(f"{begin}.*?</table>", page)
+    assert table, title
+    names = re.findall(r'<th scope="row">(.*?)</th>', table[0])
+    return [re.sub("<.*?>", "", name) for name in names]
+
+
+def test_the_same_review_gives_the_same_bytes(tmp_path: Path) -> None:
+    shipped_from(tmp_path / "a", tmp_path)
+    shipped_from(tmp_path / "b", tmp_path)
+    name = f"xp941-512{competitors.ENDING}"
+    assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_shipped_series_are_thinned_and_say_so_and_figures_are_whole(
+    shipped: list[dict[str, Any]],
+) -> None:
+    test = shipped[0]["tests"]["consistency-default"]
+    for panel in test["data"]["panels"]:
+        for trace in panel["chart"]["traces"]:
+            outline = trace["type"] == "bar" or trace.get("fill") == "toself"
+            assert outline or len(trace["y"]) <= competitors.POINTS_MAX
+    assert "1 point of 9 drawn" in test["data"]["panels"][0]["samples"]
+    value = next(bar["row"][0] for bar in test["bars"] if bar["key"] == "mean_iops")
+    assert value == pytest.approx(15_557, rel=0.001)
+
+
+def test_a_drive_is_ranked_among_the_shipped_ones(
+    shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
+) -> None:
+    page = report.write([reviewed], tmp_path / "r.html", shipped=shipped).read_text()
+    own = "Samsung SM951 512 GB (AHCI)"
+    assert ranks(page, "Mean, last 400 s") == ["1. XP941 512 GB", f"2. {own}"]
+    assert 'class="mark' in page and "Ranked among 1 virtual drive" in page
+    assert 'class="note old"' not in page
+    assert ">Standard deviation, last 400 s<" in page
+    with pytest.raises(AssertionError):
+        ranks(page, "Standard deviation, last 400 s")  # nobody believes a simulated one
+
+
+def test_the_drive_under_review_is_no_competitor_of_itself_unless_it_was_changed(
+    shipped: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    same = made_result.make(tmp_path / "same", only=ONLY, target=XP941)
+    page = report.write([same], tmp_path / "same.html", shipped=shipped).read_text()
+    assert 'class="bars ranked"' not in page
+    hot = {"ambient_c": {"value": 40, "source": "what-if, given by the user"}}
+    target = {**XP941, "profile": {**XP941["profile"], "thermal": hot}}
+    changed = made_result.make(tmp_path / "changed", only=ONLY, target=target)
+    page = report.write([changed], tmp_path / "changed.html", shipped=shipped).read_text()
+    assert 'class="bars ranked"' in page
+
+
+def test_beside_a_real_drive_the_others_are_called_simulated(
+    shipped: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    real = made_result.make(tmp_path / "real", only=ONLY, target=made_result.REAL)
+    page = report.write([real], tmp_path / "real.html", shipped=shipped).read_text()
+    assert "1. XP941 512 GB (simulated)" in ranks(page, "Mean, last 400 s")
+
+
+def test_a_shortened_run_is_not_ranked(shipped: list[dict[str, Any]], tmp_path: Path) -> None:
+    quick = made_result.make(tmp_path / "quick", only=ONLY, quick=True)
+    page = report.write([quick], tmp_path / "quick.html", shipped=shipped).read_text()
+    assert 'class="bars ranked"' not in page and "Ranked among" not in page
+
+
+def test_a_result_of_another_profile_or_model_is_shown_as_old(
+    reviewed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was = competitors.fingerprint("xp941-512")
+    monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": "another"})
+    shipped_from(tmp_path / "old", tmp_path)
+    monkeypatch.undo()
+    (old,) = competitors.load(tmp_path / "old")
+    assert old["old"] == "model changed since it was computed"
+    page = report.write([reviewed], tmp_path / "r.html", shipped=[old]).read_text()
+    assert '<span class="chip warn" title="model changed since it was computed">old</span>' in page
+    assert "Old results, to be computed anew with make catalog-results: XP941 512 GB" in page
+    monkeypatch.setattr(competitors, "model_fingerprint", lambda: "")
+    monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": ""})
+    assert competitors.load(tmp_path / "old")[0]["old"] == "", "an installed package has no source"
+
+
+def test_a_fingerprint_is_of_values_and_not_of_words() -> None:
+    raw = profiles.load("xp941-512").raw
+    assert "source" not in str(competitors._values(raw))
+    one, other = competitors.fingerprint("xp941-512"), competitors.fingerprint("sm951-ahci-512")
+    assert one["model"] == other["model"] and one["profile"] != other["profile"]
+
+
+def test_a_format_of_another_version_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(competitors, "FORMAT", 0)
+    assert len(shipped_from(tmp_path / "a", tmp_path)) == 1
+    monkeypatch.undo()
+    assert competitors.load(tmp_path / "a") == []
+
+
+def test_the_bench_has_the_shipped_drives_without_any_review(
+    shipped: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    site = report.write_bench([], tmp_path / "site", shipped=shipped).parent
+    assert (site / "data" / "xp941-512" / "random-read.js").exists()
+    assert '"shipped":true' in (site / "data" / "index.js").read_text()
+    assert list((site / "reviews").iterdir()) == []
+
+
+def test_what_is_shipped_is_of_the_catalog_and_small() -> None:
+    found = competitors.load()
+    assert {one["profile"] for one in found} <= set(profiles.names())
+    assert not any("shortened run" in one["labels"] for one in found)
+    size = sum(path.stat().st_size for path in (TOP / competitors.FOLDER).iterdir())
+    assert size < runpy.run_path(str(TOP / "scripts" / "catalog_results.py"))["BYTES_MAX"]
