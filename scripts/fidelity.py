@@ -1,12 +1,14 @@
 """Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
 
-    python scripts/fidelity.py [--refits 20] [--drive NAME] [--runs] [--pages]
+    python scripts/fidelity.py [--refits 20] [--drive NAME] [--runs | --unchanged | --pages]
 
 Writes published/fidelity.json, published/validation-run.json and the generated parts of
 docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
 is done: a killed run goes on when it is started again with the same profiles and core. `--drive`
 limits it to the rows about a drive, to try it out: it then writes nothing. `--runs` only
 runs the rows anew, some minutes: leverage, errors without the row and intervals stay those kept.
+`--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
+each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint.
 `--pages` only writes the pages. A test asserts that the pages are those of the kept results.
 """
 
@@ -19,6 +21,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from drivebay import _core
 from drivebay.analysis import fidelity
@@ -69,13 +72,36 @@ def say(words: str, _began: float = time.monotonic()) -> None:
     print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
 
 
+def prove_unchanged(validation: dict[str, Any]) -> None:
+    """Keeps the results for the present code, as each row reproduces the same figure as before.
+
+    Raises
+    ------
+    DrivebayError : a row reproduces another figure.
+    """
+    before = json.loads(RECORDED.read_text())["rows"]
+    figures = [
+        {row["id"]: (row["reproduced"], row["ok"]) for row in rows}
+        for rows in (before, validation["rows"])
+    ]
+    moved = sorted(name for name in figures[0] | figures[1]
+                   if figures[0].get(name) != figures[1].get(name))  # fmt: skip
+    if moved:
+        raise DrivebayError(
+            f"{len(moved)} rows reproduce other figures than before: {', '.join(moved[:8])}",
+            hint="run `make fidelity`: leverage, errors and intervals must be computed again",
+        )
+    kept.write(KEPT, {**fidelity.kept(), "fingerprint": fidelity.fingerprint()})
+
+
 def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--refits", type=int, default=20)
     parser.add_argument("--drive", action="append", default=[])
-    parser.add_argument("--runs", action="store_true")
-    parser.add_argument("--pages", action="store_true")
+    mode = parser.add_mutually_exclusive_group()
+    for name in ("--runs", "--unchanged", "--pages"):
+        mode.add_argument(name, action="store_true")
     asked = parser.parse_args()
     if asked.pages:
         write_pages()
@@ -83,8 +109,11 @@ def main() -> None:
     os.nice(5)
     fingerprint = fidelity.fingerprint()
     bench = Bench(load_plan().of_drives(asked.drive), evaluations(), say)
-    if asked.runs:
+    if asked.runs or asked.unchanged:
         validation = kept.validation_of(bench, whole_runs(bench))
+        if asked.unchanged:
+            prove_unchanged(table.as_json(validation))
+            return
         kept.write(RECORDED, table.as_json(validation))
         write_pages()
         return
