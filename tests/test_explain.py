@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import made_result
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from drivebay import analysis, results
+from drivebay import _core, analysis, results
 from drivebay.analysis import explain, stages
 from drivebay.analysis.explain import Explained, Load
 from drivebay.analysis.stages import StageShare
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
+from drivebay.definitions.scaling import scaled
 from drivebay.results.records import STAGES_SCHEMA
+from drivebay.targets.virtual.busy import busy
 
 
 def load(label: str, depth: int, **us: float) -> Load:
@@ -86,3 +91,37 @@ def test_a_result_is_explained_and_a_real_drive_is_not(tmp_path: Path) -> None:
     assert found.sentences[0].startswith("At QD 1 an I/O takes ")
     none = explain.explain(analysis.review(results.load(real)).tests["random-read"])
     assert none.loads == () and none.sentences == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "read_percent", "block_bytes", "busiest", "least"),
+    [
+        ([], 100, 4096, "flash_core", 0.0),
+        (["nand.program_us=[5000, 5000]"], 0, 131_072, "dies", 90.0),
+        (["nand.channel_mb_per_s=40"], 0, 131_072, "channels", 90.0),
+    ],
+)
+def test_the_part_that_sets_the_rate_is_the_busiest(
+    change: list[str], read_percent: int, block_bytes: int, busiest: str, least: float
+) -> None:
+    profile = scaled(changed(catalog.load("sm951-ahci-512"), change), 1 / 64)
+    drive = _core.VirtualDrive(profile.core, 1)
+    size = profile.capacity_bytes
+
+    def run(read_percent: int, block_bytes: int, **until: Any) -> _core.RunResult:
+        load = _core.Workload(
+            pattern="random" if read_percent else "sequential",
+            read_percent=read_percent,
+            block_bytes=block_bytes,
+            queue_depth=32,
+            span_start_bytes=0,
+            span_bytes=size,
+            **until,
+        )
+        return drive.run(load, 1)
+
+    run(0, 131_072, bytes=size)
+    ran = run(read_percent, block_bytes, duration_s=2.0)
+    found = busy(profile.raw, ran.before, ran.after, (ran.end_ns - ran.start_ns) / 1e9)
+    top = max(found, key=lambda name: found[name])
+    assert top == f"busy_{busiest}_percent" and least <= found[top] <= 101

@@ -61,6 +61,9 @@ class Counters:
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
+    def channel_read_bytes(self, /) -> int:
+        """Bytes read over the flash channels."""
+    @property
     def commands(self, /) -> int:
         """Host commands."""
     @property
@@ -73,6 +76,9 @@ class Counters:
     def erases(self, /) -> int:
         """Superblocks erased."""
     @property
+    def flash_core_busy_s(self, /) -> float:
+        """Time that the flash core has worked, in seconds."""
+    @property
     def host_pages(self, /) -> int:
         """4 KiB pages that the host wrote."""
     @property
@@ -81,6 +87,9 @@ class Counters:
     @property
     def placed_pages(self, /) -> int:
         """4 KiB pages programmed: for the host, garbage collection, the map, and as padding."""
+    @property
+    def slc_pages(self, /) -> int:
+        """Of the pages programmed, those with one bit per cell."""
     @property
     def temperature_c(self, /) -> float:
         """Temperature, in degrees Celsius."""

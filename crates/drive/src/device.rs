@@ -65,6 +65,8 @@ pub struct Counters {
     pub erases: u64,
     /// Flash pages read.
     pub page_reads: u64,
+    /// Bytes read over the flash channels.
+    pub read_bytes: u64,
     /// Time that the flash core has worked, nanoseconds.
     pub core_busy_ns: u64,
     /// Energy up to the last heat step, nanojoule.
@@ -166,6 +168,7 @@ impl Device {
             slc_erases: self.ftl().slc_erases(),
             erases: work.erases,
             page_reads: work.page_reads,
+            read_bytes: work.read_bytes,
             core_busy_ns: work.core_ns,
             energy_nj: self.thermal.energy_nj(),
             throttled_ns: self.thermal.throttled().0,

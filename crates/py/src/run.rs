@@ -19,10 +19,16 @@ pub(crate) struct PyCounters {
     placed_pages: u64,
     /// 4 KiB pages copied by garbage collection and by folding.
     copied_pages: u64,
+    /// Of the pages programmed, those with one bit per cell.
+    slc_pages: u64,
     /// Superblocks erased.
     erases: u64,
     /// Flash pages read.
     page_reads: u64,
+    /// Bytes read over the flash channels.
+    channel_read_bytes: u64,
+    /// Time that the flash core has worked, in seconds.
+    flash_core_busy_s: f64,
     /// Energy, in joule.
     energy_j: f64,
     /// Time slowed by heat, in seconds.
@@ -40,8 +46,11 @@ impl From<&Counters> for PyCounters {
             host_pages: c.host_pages,
             placed_pages: c.placed_pages,
             copied_pages: c.copied_pages,
+            slc_pages: c.slc_pages,
             erases: c.erases,
             page_reads: c.page_reads,
+            channel_read_bytes: c.read_bytes,
+            flash_core_busy_s: c.core_busy_ns as f64 / 1e9,
             energy_j: c.energy_nj as f64 / 1e9,
             throttled_s: c.throttled_ns as f64 / 1e9,
             temperature_c: c.temperature_c,

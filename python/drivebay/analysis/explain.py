@@ -9,8 +9,8 @@ Left out: tails. The stages are known as means, and nothing here holds for the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,11 +23,20 @@ WORTH_PERCENT = 10.0
 SAME_PERCENT = 1.0
 """Two latencies that differ by less are called the same."""
 NAMED_MAX = 3
+FULL_PERCENT = 90.0
+"""A part of the drive that works for so much of the time sets the pace."""
+PARTS = {
+    "busy_flash_core_percent": "flash core",
+    "busy_dies_percent": "dies",
+    "busy_channels_percent": "channels",
+}
+"""Metric of a phase, and the part of the drive in words."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One phase: its mean latency over all I/Os and the stages that it is the sum of."""
+    """One phase: its mean latency over all I/Os, the stages that it is the sum of, and how much of
+    its time each part of the drive worked."""
 
     label: str
     queue_depth: int
@@ -35,6 +44,7 @@ class Load:
     latency_us: float
     stages: tuple[StageShare, ...]
     over_time: OverTime | None
+    busy_percent: Mapping[str, float] = field(default_factory=dict)
 
     def mean_us(self, stage: str) -> float:
         """A stage's mean per I/O; 0 where it took no time."""
@@ -119,6 +129,9 @@ def _load(measured: Measured, phase: PhaseFigures) -> Load:
         latency_us=sum(one.mean_us for one in phase.stages),
         stages=phase.stages,
         over_time=phase.stages_over_time,
+        busy_percent={
+            words: phase.metrics[name] for name, words in PARTS.items() if name in phase.metrics
+        },
     )
 
 
@@ -145,6 +158,7 @@ def _sentences(loads: Sequence[Load]) -> list[str]:
             f"From {first.label} to {last.label} an I/O takes "
             f"{_us(last.latency_us - first.latency_us)} more; {_of_the_growth(first, last)}."
         )
+    lines += _busiest(loads)
     changes = [(place, *change) for place, load in enumerate(loads) if (change := _change(load))]
     most = sorted(changes, key=lambda one: -abs(one[3] - one[2]))[:NAMED_MAX]
     for place, stage, before, after in sorted(most):
@@ -154,6 +168,20 @@ def _sentences(loads: Sequence[Load]) -> list[str]:
             f"the first tenth to {after:.0f} % in the last."
         )
     return lines
+
+
+def _busiest(loads: Sequence[Load]) -> list[str]:
+    """A sentence about the load under which a part of the drive works most."""
+    known = [load for load in loads if load.busy_percent]
+    if not known:
+        return []
+    load = max(known, key=lambda one: max(one.busy_percent.values()))
+    ranked = sorted(load.busy_percent.items(), key=lambda one: -one[1])
+    words = [f"the {part} {percent:.0f} % of the time" for part, percent in ranked]
+    line = _sentence(_at(load.label), f"busy are {_joined(words)}.")
+    if ranked[0][1] >= FULL_PERCENT:
+        return [f"{line} The first of them sets the rate."]
+    return [line]
 
 
 def _at(label: str) -> str:

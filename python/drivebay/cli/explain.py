@@ -139,6 +139,20 @@ def _table(found: Explained) -> None:
     table(headers, rows, right=tuple(range(1, len(headers))))
     print()
     print("; ".join(f"{name}: {meaning(name)}" for name in names))
+    _busy(found)
+
+
+def _busy(found: Explained) -> None:
+    """How much of the time each part of the drive worked, load by load."""
+    parts = list(dict.fromkeys(part for load in found.loads for part in load.busy_percent))
+    if not parts:
+        return
+    print()
+    rows = [
+        (load.label, *(f"{load.busy_percent.get(part, 0.0):.0f} %" for part in parts))
+        for load in found.loads
+    ]
+    table(("busy", *parts), rows, right=tuple(range(1, len(parts) + 1)))
 
 
 def _side_by_side(a: Explained, b: Explained, names: tuple[str, str]) -> None:
@@ -182,6 +196,7 @@ def _as_dict(found: Explained, name: str) -> dict[str, Any]:
     for load in found.loads:
         one = {key: getattr(load, key) for key in ("label", "queue_depth", "ios", "latency_us")}
         one["stages"] = [asdict(stage) for stage in load.stages]
+        one["busy_percent"] = dict(load.busy_percent)
         one["over_time"] = None
         if (over_time := load.over_time) is not None:
             means = {stage: values.tolist() for stage, values in over_time.mean_us.items()}

@@ -40,7 +40,7 @@ def render(all_entries: Sequence[Entry], test_id: str) -> str:
         _part(
             "figures",
             "Figures",
-            [_table(found, known, gaps), method(found[0].measured.test)],
+            [_table(found, known, gaps), _busy(found, known), method(found[0].measured.test)],
         ),
         id="top",
     )
@@ -79,6 +79,23 @@ def _table(found: Sequence[Run], known: Sequence[Explained], gaps: Sequence[Gap]
         rows.append([f"gap, {gap.label}", _difference(gap.us), *cells])
     words = "; ".join(f"{name}: {meaning(name)}" for name in names)
     return table(heads, rows, caption=f"Mean per I/O. {words}.", kind="data many")
+
+
+def _busy(found: Sequence[Run], known: Sequence[Explained]) -> Html | None:
+    """How much of the time each part of the drive worked, load by load."""
+    loads = [(run, load) for run, each in zip(found, known, strict=True) for load in each.loads]
+    parts = list(dict.fromkeys(part for _, load in loads for part in load.busy_percent))
+    if not parts:
+        return None
+    rows: list[list[Child]] = [
+        [
+            f"{run.name}, {load.label}" if run.name else load.label,
+            *(f"{load.busy_percent.get(part, 0.0):.0f}" for part in parts),
+        ]
+        for run, load in loads
+    ]
+    caption = "Busy: share of the time in which each part of the drive worked."
+    return table(["Load", *(f"{part}, %" for part in parts)], rows, caption=caption, kind="data")
 
 
 def _share(one: StageShare | None) -> str:

@@ -56,8 +56,9 @@ def score(validation: Document, kept: Document) -> str:
             f"{_log_percent(apart[len(apart) // 2])} in the median, "
             f"{_log_percent(apart[-1])} at most.",
             "",
-            "| row | leverage | with the row | without, linear | without, run |",
-            "|---|---|---|---|---|",
+            "| row | leverage | with the row | without, linear | without, run | moved most, in "
+            "standard deviations of the range |",
+            "|---|---|---|---|---|---|",
         ]
         rows = {row["id"]: row for row in validation["rows"]}
         for one in refits:
@@ -69,6 +70,8 @@ def score(validation: Document, kept: Document) -> str:
                     table.number(_factored(row, math.exp(value) if log else value), row["unit"])
                     for value in (one["fitted"], one["linear"], one["real"])
                 )
+                + " | "
+                + ", ".join(f"{path} {z:+.1f}" for path, z in one.get("moved", {}).items())
                 + " |"
             )
     return "\n".join(out) + "\n"

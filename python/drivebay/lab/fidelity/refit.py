@@ -23,6 +23,8 @@ LEAST_SHIFT = 0.005
 """Rows that a refit moves by less tell nothing about the linear formula."""
 NEGLIGIBLE = 0.02
 """A parameter that moves by less, in standard deviations of its range, is not moved."""
+MOST_MOVED = 3
+"""Parameters that are named with a refit: those that it moves most, in deviations of the range."""
 
 
 def refits(
@@ -60,6 +62,7 @@ def refits(
                 "fitted": round(float(problem.reproduced[k]), 5),
                 "linear": round(float(done[name]["linear"]), 5),
                 "real": None if real is None else round(real, 5),
+                "moved": done[name]["moved"],
             }
         )
     return out
@@ -94,7 +97,12 @@ def _refit(
     real = bench.value(row, runs)
     start = bench.value(row, found.full)
     assert start is not None
-    return {"value": real, "linear": start + float(found.jacobian[i] @ moved_by)}
+    most = sorted(np.flatnonzero(moved_by), key=lambda j: -abs(moved_by[j]))[:MOST_MOVED]
+    return {
+        "value": real,
+        "linear": start + float(found.jacobian[i] @ moved_by),
+        "moved": {found.parameters[j].path: round(float(moved_by[j]), 2) for j in most},
+    }
 
 
 def _measured(

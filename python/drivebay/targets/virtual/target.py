@@ -36,6 +36,7 @@ from drivebay.targets.base import Progress
 from drivebay.targets.replay import figures as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
+from drivebay.targets.virtual.busy import busy
 from drivebay.targets.virtual.states import Prepared, States, key_of
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class VirtualTarget:
     kind: Literal["virtual", "file", "block"] = "virtual"
 
     def __init__(self, profile: Profile, states: States | None = None) -> None:
-        self._profile = profile
+        self._profile = self._running = profile
         self._changed: dict[tuple[str, ...], Profile] = {}
         self._states = states or States()
         self._drive: _core.VirtualDrive | None = None
@@ -178,7 +179,7 @@ class VirtualTarget:
         fill_s = loads_s * self._fill_wall_s / max(0.01, _load_wall_s(test))
         clock = self._clock = _Clock(progress, loads_s + fill_s * _fills(test), fill_s)
         self._conditions: dict[str, Any] = {}
-        profile = self._profile_for(test)
+        profile = self._running = self._profile_for(test)
         review_seed = seed if self._states.seed is None else self._states.seed
         first = derived_seed(review_seed, "prepare", key_of(test))
 
@@ -243,7 +244,7 @@ class VirtualTarget:
                 raise UserError(
                     problem.message, "have it sorted first: drivebay trace convert TRACE sorted.csv"
                 ) from None
-            return _phase_result(phase, replayed.run, replay.metrics(replayed))
+            return self._phase_result(phase, replayed.run, replay.metrics(replayed))
         if (half := phase.trim) is not None:
             places = starts(self.capacity_bytes, half.extent_bytes)
             found = self._watched(
@@ -252,9 +253,17 @@ class VirtualTarget:
             )
             if half.discard:
                 self._conditions["trim"] = _trim_found(found).record()
-            return _phase_result(phase, found.run, {})
+            return self._phase_result(phase, found.run, {})
         run = self._run(phase.label, phase.workload.core(self.capacity_bytes), seed)
-        return _phase_result(phase, run, {})
+        return self._phase_result(phase, run, {})
+
+    def _phase_result(
+        self, phase: Phase, run: _core.RunResult, more: dict[str, float]
+    ) -> PhaseResult:
+        """`more`: metrics that the phase's kind adds."""
+        duration_s = (run.end_ns - run.start_ns) / 1e9
+        parts = busy(self._running.raw, run.before, run.after, duration_s)
+        return _phase_result(phase, run, more | parts)
 
     def _run(
         self,

@@ -1,0 +1,62 @@
+"""How busy a virtual drive's parts were in a phase, in per cent of its time.
+
+Flash core: the time that it has worked. Dies: what was read, programmed and erased, times the
+profile's nominal times, over all dies; blocks and pages vary around these, which evens out.
+Channels: what was moved over them, at their rate. A part near 100 % is what the load waits for; one
+far from it may still delay single commands.
+
+Left out: the host core, the link, and what a suspended program loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from drivebay import _core
+
+PAGE_KIB = 4
+
+
+def busy(
+    profile: Mapping[str, Any], before: _core.Counters, after: _core.Counters, duration_s: float
+) -> dict[str, float]:
+    """Metrics of a phase by name, in per cent; empty for a phase of no length.
+
+    Parameters
+    ----------
+    profile : the drive's; leaves are {"value": ...}.
+    before, after : what the drive had counted at the phase's ends.
+    duration_s : the phase's length.
+    """
+    if duration_s <= 0:
+        return {}
+    nand, cache = profile["nand"], profile.get("slc_cache")
+
+    def grown(name: str) -> float:
+        return float(getattr(after, name) - getattr(before, name))
+
+    def us(section: Mapping[str, Any], key: str) -> float:
+        return float(section[key]["value"])
+
+    channels = us(nand, "channels")
+    dies = channels * us(nand, "dies_per_channel")
+    program_pages = us(nand, "planes") * us(nand, "page_kib") / PAGE_KIB
+    slc = grown("slc_pages") / program_pages
+    native = grown("placed_pages") / program_pages - slc
+    die_us = (
+        grown("page_reads") * us(nand, "read_us")
+        + native * fmean(nand["program_us"]["value"])
+        + (slc * us(cache, "program_us") if cache else 0.0)
+        + grown("erases") * dies * us(nand, "erase_us")
+    )
+    moved_mb = (grown("channel_read_bytes") + grown("placed_pages") * PAGE_KIB * 1024) / 1e6
+    return {
+        "busy_flash_core_percent": 100 * grown("flash_core_busy_s") / duration_s,
+        "busy_dies_percent": 100 * die_us / 1e6 / dies / duration_s,
+        "busy_channels_percent": 100
+        * moved_mb
+        / (channels * us(nand, "channel_mb_per_s"))
+        / duration_s,
+    }
