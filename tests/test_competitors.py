@@ -119,7 +119,7 @@ def test_a_result_of_another_profile_or_model_is_shown_as_old(
     assert old["old"] == "model changed since it was computed"
     page = report.write([reviewed], tmp_path / "r.html", shipped=[old]).read_text()
     assert '<span class="chip warn" title="model changed since it was computed">old</span>' in page
-    assert "Old results, to be computed anew with make catalog-results: XP941 512 GB" in page
+    assert "Old results (model changed since it was computed" in page
     monkeypatch.setattr(competitors, "model_fingerprint", lambda: "")
     monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": ""})
     assert competitors.load(tmp_path / "old")[0]["old"] == "", "an installed package has no source"

@@ -10,8 +10,14 @@ import made_result
 import pytest
 from browsing import Tab, barriers
 
-from drivebay import report
-from drivebay.definitions import suites
+from drivebay import report, results
+from drivebay.analysis import review
+from drivebay.definitions import profiles, suites
+from drivebay.report import competitors
+from drivebay.report.runs import entries
+
+PAGE_BYTES_MAX = 4_000_000
+OTHERS = 12
 
 
 @pytest.fixture(scope="module")
@@ -181,4 +187,99 @@ def test_nothing_keeps_anybody_out(browser: Any, whole: Path, theme: str) -> Non
     tab = Tab(browser, whole, color_scheme=theme)
     tab.see_all()
     assert barriers(tab.page) == []
+    tab.close()
+
+
+@pytest.fixture(scope="module")
+def ranked(folder: Path) -> Path:
+    """A whole review among as many drives as the catalog has besides."""
+    target = {**made_result.VIRTUAL, "name": "xp941-512", "title": "Samsung XP941 512 GB"}
+    made = made_result.make(folder / "other", target=target, speed=0.7)
+    competitors.write(entries([review(results.load(made))])[0], folder)
+    (one,) = competitors.load(folder)
+    names = [name for name in profiles.names() if name != made_result.VIRTUAL["name"]]
+    shipped = [{**one, "profile": name, "drive": name} for name in names]
+    own = made_result.make(folder / "own")
+    return report.write([own], folder / "ranked.html", shipped=shipped[:OTHERS])
+
+
+def test_a_page_with_competitors_stays_small(ranked: Path) -> None:
+    assert ranked.stat().st_size < PAGE_BYTES_MAX
+
+
+def test_another_drive_can_be_laid_beside(browser: Any, ranked: Path) -> None:
+    tab = Tab(browser, ranked)
+    box = ".beside[data-test=consistency-default]"
+    tab.page.locator(f"{box} select").select_option("xp941-512")
+    tab.page.wait_for_selector(f"{box}[data-laid=xp941-512] .main-svg")
+    names = tab.page.locator(f"{box} .legend").first.inner_text()
+    assert "xp941-512" in names and "SM951" in names
+    colours = tab.page.evaluate(
+        f"document.querySelector('{box} .plot').data.filter((t) => t.mode === 'markers')"
+        ".map((t) => t.marker.color)"
+    )
+    assert len(set(colours)) == 2
+    tab.page.locator(f"{box} select").select_option("")
+    assert tab.page.locator(f"{box} .laid *").count() == 0
+    assert tab.troubles == []
+    tab.close()
+
+
+def test_the_first_bars_are_in_sight_and_the_first_scatter_is_near(
+    browser: Any, ranked: Path
+) -> None:
+    tab = Tab(browser, ranked)
+    top = tab.page.locator("table.bars").first.bounding_box()
+    assert top is not None and top["y"] < 700
+    scatter = tab.page.locator("[data-chart=summary-seconds]").bounding_box()
+    assert scatter is not None and scatter["y"] < 2500
+    tab.page.locator("[data-chart=summary-seconds]").scroll_into_view_if_needed()
+    tab.page.wait_for_selector("[data-chart=summary-seconds] .points path")
+    assert tab.troubles == []
+    tab.close()
+
+
+def test_a_zoom_is_in_time_outlasts_switches_and_has_a_reset(tab: Tab) -> None:
+    name = "thermal-write-time"
+    box = f"[data-chart={name}]"
+    tab.page.locator(box).scroll_into_view_if_needed()
+    tab.page.wait_for_selector(f"{box} .main-svg")
+    span = "chart._fullLayout.xaxis.range"
+    whole, before = tab.chart(name, span), tab.chart(name, "chart._fullLayout.yaxis.range")
+    drag = tab.page.locator(f"{box} .nsewdrag").first.bounding_box()
+    assert drag is not None
+    middle = drag["y"] + drag["height"] / 2
+    tab.page.mouse.move(drag["x"] + 0.3 * drag["width"], middle - 30)
+    tab.page.mouse.down()
+    tab.page.mouse.move(drag["x"] + 0.5 * drag["width"], middle + 30, steps=5)
+    tab.page.mouse.up()
+    reset = tab.page.locator(f"figure:has({box})").get_by_role("button", name="Reset zoom")
+    reset.wait_for()
+    zoomed = tab.chart(name, span)
+    assert whole[0] < zoomed[0] < zoomed[1] < whole[1]
+    assert tab.chart(name, "chart._fullLayout.yaxis.range") == before
+    tab.page.get_by_role("button", name="Dark or light colours").click()
+    assert tab.chart(name, span) == zoomed
+    reset.click()
+    assert tab.chart(name, span) == whole
+    assert not reset.is_visible()
+
+
+def test_a_narrow_window_folds_the_sections_into_a_menu(browser: Any, whole: Path) -> None:
+    tab = Tab(browser, whole, viewport={"width": 390, "height": 740})
+    link = tab.page.locator("nav a", has_text="Specification")
+    assert not link.is_visible()
+    tab.page.get_by_role("button", name="Sections").click()
+    link.click()
+    assert not link.is_visible() and tab.page.evaluate("location.hash") == "#specification"
+    assert tab.troubles == []
+    tab.close()
+
+
+def test_every_section_is_in_sight_on_a_desktop(browser: Any, ranked: Path) -> None:
+    tab = Tab(browser, ranked, viewport={"width": 1440, "height": 900})
+    links = tab.page.locator("nav a")
+    assert links.count() > 10
+    assert all(one.is_visible() for one in links.all())
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == 1440
     tab.close()

@@ -227,12 +227,7 @@ def write(
 
 def _index(count: int) -> str:
     """The Bench's page; its lists and charts are put in by its script."""
-    bar = el(
-        "nav",
-        el("ul", el("li", el("a", "Drives", href="#choose"))),
-        el("button", "Dark", type="button", id="theme", aria_label="Dark or light colours"),
-        aria_label="Sections",
-    )
+    bar = page.navigation([el("li", el("a", "Drives", href="#choose"))])
     drives = f"{count} review{'s' if count != 1 else ''}"
     main = el(
         "main",

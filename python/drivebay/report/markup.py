@@ -77,6 +77,12 @@ def chart_text(value: str) -> str:
     return html.escape(value, quote=False).replace("%{", "%\u200b{")
 
 
+def heading(tag: str, words: str, anchor: str) -> Html:
+    """A heading with a link to itself."""
+    link = el("a", "#", href=f"#{anchor}", class_="anchor-link", aria_label=f"Link to {words}")
+    return el(tag, words, link)
+
+
 def linked(source: str) -> list[Child]:
     """A source with its publications as links, where their addresses are known."""
     return [el("a", words, href=where) if where else words for words, where in addresses(source)]

@@ -117,8 +117,18 @@ def chart_script() -> str:
 def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:
     items = [el("li", home)] if home else []
     items += [el("li", el("a", words, href=f"#{target}")) for target, words in links]
-    button = el("button", "Dark", type="button", id="theme", aria_label="Dark or light colours")
-    return el("nav", el("ul", items), button, aria_label="Sections")
+    return navigation(items)
+
+
+def navigation(items: Sequence[Html]) -> Html:
+    """The bar on top: a list of links, which a narrow window folds into a menu, and the colours."""
+    menu = el(
+        "button", "Sections", type="button", id="menu", aria_expanded="false", aria_controls="links"
+    )
+    theme_button = el(
+        "button", "Dark", type="button", id="theme", aria_label="Dark or light colours"
+    )
+    return el("nav", menu, el("ul", items, id="links"), theme_button, aria_label="Sections")
 
 
 def _about(all_entries: Sequence[Entry]) -> Html:

@@ -67,13 +67,15 @@ def figure(panel: Panel) -> Html:
         )
         for form in ("CSV", "PNG", "SVG")
     ]
+    link = el("a", "Link", href=f"#chart-{chart_id}", aria_label=f"Link to {panel.title}")
     return el(
         "figure",
         el("div", el("h4", panel.title), controls, class_="head"),
         box,
         legend(panel.key),
         el("figcaption", caption, notes),
-        el("p", saves, class_="save"),
+        el("p", saves, link, class_="save"),
+        id=f"chart-{chart_id}",
         class_="chart wide" if panel.wide else "chart",
     )
 

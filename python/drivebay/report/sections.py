@@ -17,7 +17,7 @@ from drivebay.report.charts.model import Panel
 from drivebay.report.figures import facts_of, figure_bars, ranked_bars
 from drivebay.report.kinds.client import power_panel
 from drivebay.report.kinds.generic import BarOf
-from drivebay.report.markup import Child, Html, details, el, linked
+from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
 from drivebay.report.text import kind as _kind
@@ -109,7 +109,7 @@ def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
 
 def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
     """One page of the suite. Tests of some kinds share their charts in a lone review."""
-    heading = page_title(name)
+    title_of = page_title(name)
     body: list[Child] = []
     together = [test for test in tests if kinds.of(test.kind).together or _is_compared(test, tests)]
     apart = list(tests)
@@ -117,13 +117,13 @@ def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
         body.append(_together(page, name, together))
         apart = [test for test in tests if test not in together]
     for test in apart:
-        title = short_title(test) if test.title.startswith(heading) else test.title
+        title = short_title(test) if test.title.startswith(title_of) else test.title
         found = runs(page.entries, [test.id])
         different = run_differently(page.entries, test.id)
         body.append(
             el(
                 "section",
-                el("h3", title),
+                heading("h3", title, test.id),
                 el("p", DIFFERENT, class_="note") if different else None,
                 _shown(page, test.id, found),
                 missing(page, test),
@@ -133,7 +133,8 @@ def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
                 class_="test",
             )
         )
-    return el("section", el("h2", heading), body, id=f"page-{name}", class_="page")
+    anchor = f"page-{name}"
+    return el("section", heading("h2", title_of, anchor), body, id=anchor, class_="page")
 
 
 def _is_compared(test: Test, tests: Sequence[Test]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivebay.analysis import Headline, conditions
+from drivebay.analysis import Headline, Measured, conditions
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
@@ -18,6 +18,7 @@ from drivebay.report import competitors, kinds
 from drivebay.report.charts.model import Panel
 from drivebay.report.figures import between, figure_bars
 from drivebay.report.kinds.client import scatter_panel
+from drivebay.report.kinds.generic import BarOf
 from drivebay.report.markup import Child, Html, details, el, linked, table
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, capacity, run_differently, runs
@@ -146,7 +147,7 @@ def overview(page: Page) -> Html:
     return el(
         "section",
         el("h2", "Summary"),
-        [el("p", _verdict(entry, len(entries) == 1), class_="verdict") for entry in entries],
+        [el("p", _verdict(page, entry), class_="verdict") for entry in entries],
         _differences(entries),
         el("div", pairs(_key_bars(page)), class_="key"),
         _among(page),
@@ -162,56 +163,89 @@ def overview(page: Page) -> Html:
     )
 
 
-def _verdict(entry: Entry, alone: bool) -> list[Child]:
+def _verdict(page: Page, entry: Entry) -> list[Child]:
     """What it is, what it does best and worst, and with what reservations."""
     virtual = entry.kind == "virtual"
     figures = "virtual drive: its figures are simulated" if virtual else "real drive, measured"
-    lines = [f"{capacity(entry.review)}, {figures}."]
+    name = entry.full_name if len(page.entries) == 1 else entry.name
+    lines = [f"{capacity(entry.review)}, {figures}.", _best_and_worst(page, entry)]
+    return [
+        el("strong", f"{name}: "),
+        " ".join([*filter(None, lines), _reservations(entry)]),
+    ]
+
+
+def _best_and_worst(page: Page, entry: Entry) -> str:
+    """By rank among the other drives; without them by data rate."""
+    places = []
+    for measured, bar in _key_figures([entry]):
+        value = measured.figures[bar.key].value if bar.key in measured.figures else None
+        others = competitors.bars(page.others, measured, bar.key, real=False)
+        values = [one.value for one in others if one.value is not None]
+        if value is None or not values or not bar.better:
+            continue
+        before = sum(one < value if bar.better == "lower" else one > value for one in values)
+        places.append((before / len(values), before + 1, len(values) + 1, measured.test.title))
+    if len(places) > 1:
+        best, worst = min(places), max(places)
+        return (
+            "; ".join(
+                f"{name}: no. {place} of {count} in {inside(title)}"
+                for name, (_, place, count, title) in (("Best", best), ("worst", worst))
+            )
+            + "."
+        )
     rates = []
     for measured in entry.review.tests.values():
         bars = kinds.of(measured.test.kind).bars(measured) if measured.phases else ()
         found = [measured.figures.get(bar.key) for bar in bars[:1] if bar.unit == "MB/s"]
         rates += [(one.value, measured.test.title) for one in found if one and one.value]
-    if len(rates) > 1:
-        (high, best), (low, worst) = max(rates), min(rates)
-        lines.append(
-            f"Highest data rate: {quantity(high, 'MB/s')} ({best}); lowest: "
-            f"{quantity(low, 'MB/s')} ({worst})."
-        )
-    return [
-        el("strong", f"{entry.full_name if alone else entry.name}: "),
-        " ".join(lines + _reservations(entry)),
-    ]
+    if len(rates) < 2:
+        return ""
+    (high, best_in), (low, worst_in) = max(rates), min(rates)
+    return (
+        f"Highest data rate: {quantity(high, 'MB/s')} ({best_in}); lowest: "
+        f"{quantity(low, 'MB/s')} ({worst_in})."
+    )
 
 
-def _reservations(entry: Entry) -> list[str]:
+def _reservations(entry: Entry) -> str:
     result = entry.review.result
     if result.quick:
-        return ["The run was shortened: its figures cannot be compared with published ones."]
-    if lines := agreement(entry):
-        return lines
+        return "The run was shortened: its figures cannot be compared with published ones."
+    if words := agreement(entry):
+        return words
     if entry.kind == "virtual":
-        return ["No figures of this drive are published to compare these with."]
+        return "No figures of this drive are published to compare these with."
     count = len(conditions(result).warnings)
-    warnings = "No validity warning was" if not count else f"{count} validity warnings were"
-    return [f"{warnings.replace('1 validity warnings were', '1 validity warning was')} raised."]
+    if count == 1:
+        return "1 validity warning was raised."
+    return f"{count or 'No'} validity warning{'s were' if count else ' was'} raised."
 
 
-def _key_bars(page: Page) -> list[Html]:
+def _key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf]]:
     """The first figure of the tests that reviews are known by."""
     left = dict(KEY_BARS)
     shown = []
-    tests = {test.id: test for one in page.entries for test in one.review.result.suite.tests}
+    tests = {test.id: test for one in entries for test in one.review.result.suite.tests}
     for test in tests.values():
-        found = runs(page.entries, [test.id])
+        found = runs(entries, [test.id])
         if not found or not left.get(test.kind) or (test.kind == "ladder" and len(test.phases) < 2):
             continue
-        bar = kinds.of(test.kind).bars(found[0].measured)[0]
-        of = (test.title, test.id)
+        shown.append((found[0].measured, kinds.of(test.kind).bars(found[0].measured)[0]))
+        left[test.kind] -= 1
+    return shown
+
+
+def _key_bars(page: Page) -> list[Html]:
+    """The key figures as bars, among the best of the other drives."""
+    shown = []
+    for measured, bar in _key_figures(page.entries):
+        of = (measured.test.title, measured.test.id)
+        found = runs(page.entries, [measured.test.id])
         ranked = rank(page, bar, found, of=of, most=RANKED)
         plain = figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
         shown.append(ranked or plain)
-        left[test.kind] -= 1
     return shown
 
 
@@ -231,9 +265,12 @@ def _among(page: Page) -> list[Html]:
             class_="small",
         )
     ]
-    old = [f"{one['drive']}: {one['old']}" for one in page.others if one["old"]]
-    if old:
-        words = f"Old results, to be computed anew with {competitors.AGAIN}: {'; '.join(old)}."
+    old: dict[str, list[str]] = {}
+    for one in page.others:
+        if one["old"]:
+            old.setdefault(one["old"], []).append(one["drive"])
+    for why, drives in old.items():
+        words = f"Old results ({why}; {competitors.AGAIN} computes them anew): {', '.join(drives)}."
         lines.append(el("p", words, class_="note old"))
     return lines
 
@@ -274,21 +311,19 @@ def _found(entry: Entry) -> Html | None:
     return details("What each test found", items)
 
 
-def agreement(entry: Entry) -> list[str]:
-    """How many published figures are met, and which lie furthest off."""
+def agreement(entry: Entry) -> str:
+    """How many published figures are met, and which lie furthest off; empty if there are none."""
     met, compared = entry.review.agreement
     if not compared:
-        return []
+        return ""
     verb = "is" if met == 1 else "are"
-    lines = [f"{met} of {compared} published figures {verb} met within their tolerance."]
     off = sorted(
         (row for row in entry.review.headline if row.verdict == "off"),
         key=lambda row: -abs(row.error_percent or 0.0),
     )
-    if off:
-        named = "; ".join(_miss(row) for row in off[:FURTHEST])
-        lines.append(f"{'Furthest off' if len(off) > 1 else 'Off'}: {named}.")
-    return lines
+    named = "; ".join(_miss(row) for row in off[:FURTHEST])
+    furthest = f", {'furthest off' if len(off) > 1 else 'off'}: {named}" if off else ""
+    return f"{met} of {compared} published figures {verb} met within their tolerance{furthest}."
 
 
 def difference(before: Entry, after: Entry) -> list[str]:
@@ -313,10 +348,7 @@ def _or_why(figure: Figure) -> str:
 
 
 def _miss(row: Headline) -> str:
-    return (
-        f"{row.test_title}, {inside(row.label)}: {quantity(row.value, row.unit)} against "
-        f"{row.published_text} ({percent(row.error_percent or 0.0)})"
-    )
+    return f"{row.test_title}, {inside(row.label)} ({percent(row.error_percent or 0.0)})"
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -61,19 +61,25 @@ const DrivebayCharts = ((themes) => {
     layout.height = chart.height;
     layout.width = Math.floor(width) || 640;
     layout.margin = { l: 52, r: layout.yaxis2 && layout.yaxis2.side === "right" ? 48 : 14, t: 30, b: 44, ...layout.margin };
-    layout.hovermode = "closest";
+    // Over time one line through all panes reads every value of that second.
+    const timed = Boolean(layout.xaxis && layout.xaxis.title && layout.xaxis.title.text === "seconds");
+    layout.hovermode = timed ? "x unified" : "closest";
+    if (timed) layout.hoversubplots = "axis";
     layout.dragmode = touch ? false : "zoom";
+    layout.uirevision = "kept"; // a zoom outlasts switches and colours
     layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
     layout.showlegend = false;
     for (const key of Object.keys(layout)) {
       if (!/^[xy]axis\d*$/.test(key)) continue;
       layout[key] = {
         gridcolor: theme.grid, zerolinecolor: theme.rule, linecolor: theme.rule,
-        tickfont: { color: theme.muted, size: 12 }, zeroline: true, fixedrange: touch,
+        tickfont: { color: theme.muted, size: 12 }, zeroline: true, fixedrange: touch || key[0] === "y",
         showline: key.startsWith("x"), ...layout[key],
       };
       const title = layout[key].title;
       if (title) title.font = { size: 12, color: theme.muted };
+      // A view of another span of time, or of another scale, is seen whole.
+      if (key[0] === "x") layout[key].uirevision = JSON.stringify([layout[key].range || "", layout[key].type || ""]);
     }
     return { traces, layout };
   };
@@ -82,9 +88,27 @@ const DrivebayCharts = ((themes) => {
 
   const draw = (box, chart, at) => {
     const { traces, layout } = build(chart, at, box.clientWidth);
-    if (!box.dataset.drawn) box.replaceChildren();
+    box.again = () => draw(box, chart, at);
+    layout.xaxis.uirevision += box.resets || 0;
+    const first = !box.dataset.drawn;
+    if (first) box.replaceChildren();
     Plotly.react(box, traces, layout, config);
+    if (first) resettable(box);
     box.dataset.drawn = themeName();
+  };
+
+  // A button that is there while the chart is zoomed.
+  const resettable = (box) => {
+    const button = el("button", { type: "button", class: "reset", hidden: true, onclick: () => {
+      box.resets = (box.resets || 0) + 1;
+      button.hidden = true;
+      box.again();
+    } }, "Reset zoom");
+    box.on("plotly_relayout", (change) => {
+      if ("xaxis.range[0]" in change) button.hidden = false;
+      else if ("xaxis.autorange" in change || "xaxis.range" in change) button.hidden = true;
+    });
+    box.closest("figure").querySelector(".head").append(button);
   };
 
   // --- several drives in one chart ----------------------------------------------------------------
@@ -229,6 +253,12 @@ const DrivebayCharts = ((themes) => {
       changed();
     });
     prefersDark.addEventListener("change", changed);
+    const nav = document.querySelector("nav");
+    const menu = document.getElementById("menu");
+    const open = (on) => { nav.classList.toggle("open", on); menu.setAttribute("aria-expanded", String(on)); };
+    menu.addEventListener("click", () => open(!nav.classList.contains("open")));
+    nav.addEventListener("click", (event) => { if (event.target.closest("a")) open(false); });
+    nav.addEventListener("keydown", (event) => { if (event.key === "Escape") { open(false); menu.focus(); } });
     let width = innerWidth;
     let later = 0;
     addEventListener("resize", () => {

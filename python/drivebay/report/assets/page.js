@@ -82,7 +82,7 @@
     else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
   });
 
-  // Another drive beside the one under review. Its series stand in the page compressed, and are
+  // One more drive beside the one under review. Its series stand in the page compressed, and are
   // unpacked when they are first asked for.
   let packed = null;
   const others = () => {
