@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -38,9 +39,8 @@ def say(words: str, _began: float = time.monotonic()) -> None:
     print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
 
 
-def reviewed(drive: str, *, quick: bool) -> Path:
+def reviewed(drive: str, now: Mapping[str, str], *, quick: bool) -> Path:
     """The folder of a whole review of this drive as it is now; runs what is missing of it."""
-    now = competitors.fingerprint(drive)
     kept = TOP / "target" / competitors.FOLDER
     kept /= f"{drive}-{now['profile'][:8]}-{now['model'][:8]}{'-quick' if quick else ''}"
     tool = [sys.executable, "-m", "drivebay", "review"]
@@ -76,8 +76,9 @@ def main() -> None:
     say(f"{len(drives)} drives to review; {len(new)} results are not old")
 
     def one(drive: str) -> None:
-        folder = reviewed(drive, quick=asked.quick)
-        path = competitors.write(entries([review(results.load(folder))])[0], asked.out)
+        now = competitors.fingerprint(drive)
+        folder = reviewed(drive, now, quick=asked.quick)
+        path = competitors.write(entries([review(results.load(folder))])[0], asked.out, now)
         say(f"{drive}: {path.stat().st_size:,} bytes")
 
     with ThreadPoolExecutor(asked.jobs) as pool:

@@ -24,7 +24,8 @@ XP941 = {**made_result.VIRTUAL, "name": "xp941-512", "drive": "xp941-512", "titl
 def shipped_from(folder: Path, base: Path, **made: Any) -> list[dict[str, Any]]:
     result = made_result.make(base / f"result-{folder.name}", only=ONLY, target=XP941, **made)
     folder.mkdir(exist_ok=True)
-    competitors.write(entries([review(results.load(result))])[0], folder)
+    one = entries([review(results.load(result))])[0]
+    competitors.write(one, folder, competitors.fingerprint("xp941-512"))
     return competitors.load(folder)
 
 

@@ -53,14 +53,19 @@ def load(folder: Path | None = None) -> list[Json]:
     return found
 
 
-def write(entry: Entry, folder: Path) -> Path:
+def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
     """Writes the digest of a catalog drive's review into a folder; the same bytes for the same
-    review."""
+    review.
+
+    Parameters
+    ----------
+    of : `fingerprint` of the drive when the review began.
+    """
     one = digest(entry)
     name = one["profile"]
     document = {
         "format": FORMAT,
-        "fingerprint": fingerprint(name),
+        "fingerprint": dict(of),
         "version": entry.review.result.tool.version,
         **thinned(one, POINTS_MAX),
     }
