@@ -194,13 +194,13 @@ def test_nothing_keeps_anybody_out(browser: Any, whole: Path, theme: str) -> Non
 def ranked(folder: Path) -> Path:
     """A whole review among as many drives as the catalog has besides."""
     target = {**made_result.VIRTUAL, "name": "xp941-512", "title": "Samsung XP941 512 GB"}
-    made = made_result.make(folder / "other", target=target, speed=0.7)
+    made = made_result.make(folder / "xp941", target=target, speed=0.7)
     of = competitors.fingerprint("xp941-512")
     competitors.write(entries([review(results.load(made))])[0], folder, of)
     (one,) = competitors.load(folder)
     names = [name for name in profiles.names() if name != made_result.VIRTUAL["name"]]
     shipped = [{**one, "profile": name, "drive": name} for name in names]
-    own = made_result.make(folder / "own")
+    own = made_result.make(folder / "ranked")
     return report.write([own], folder / "ranked.html", shipped=shipped[:OTHERS])
 
 

@@ -158,7 +158,7 @@ def chooser(page: Page, test: Test) -> Html | None:
     options += [el("option", one["drive"], value=one["profile"]) for one, _ in known]
     return el(
         "div",
-        el("label", "Lay beside it: ", for_=name),
+        el("label", f"Lay another drive beside {test.title}: ", for_=name),
         el("select", options, id=name, autocomplete="off"),
         el("div", class_="laid"),
         class_="beside",

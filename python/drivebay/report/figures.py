@@ -89,7 +89,7 @@ def ranked_bars(
     ]
     known = [row for row in (*own, *others) if row.value is not None]
     known.sort(key=lambda row: (row.value or 0.0) * (1 if better == "lower" else -1))
-    if better:
+    if better and len(known) == len(own) + len(others):  # without one's figure no rank is sure
         known = [replace(row, place=place + 1) for place, row in enumerate(known)]
     rows = known + [row for row in (*own, *others) if row.value is None]
     room = (most or len(rows)) - sum(not row.other for row in rows)

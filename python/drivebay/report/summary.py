@@ -182,7 +182,7 @@ def _best_and_worst(page: Page, entry: Entry) -> str:
         value = measured.figures[bar.key].value if bar.key in measured.figures else None
         others = competitors.bars(page.others, measured, bar.key, real=False)
         values = [one.value for one in others if one.value is not None]
-        if value is None or not values or not bar.better:
+        if value is None or not values or len(values) < len(others) or not bar.better:
             continue
         before = sum(one < value if bar.better == "lower" else one > value for one in values)
         places.append((before / len(values), before + 1, len(values) + 1, measured.test.title))
