@@ -10,6 +10,9 @@ source scripts/common.sh
 started=$SECONDS
 scripts/test.sh
 eval "$(scripts/guest.sh)"
+if may_install; then
+    has mkfs.xfs && has psql || apt_install "programs of the power-cut examples" xfsprogs postgresql
+fi
 export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
 
 step "Benchmarks, lint" cargo clippy --profile checks --locked -p drivebay-benches --benches -- -D warnings
