@@ -660,6 +660,7 @@ class Server:
 
     `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
     `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
+    `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
     `precondition`: what was done to a drive without a state before;
     `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
     `after_cut`: return, refuse or hold=SECONDS.
@@ -676,6 +677,7 @@ class Server:
         nvme_tcp: SupportsGetItem[int, str] = ...,
         vfio_user: str | PathLike[str] | None = None,
         data: str | PathLike[str] | None = None,
+        host_durability: Literal["flush", "none"] = "flush",
         state: str | PathLike[str] | None = None,
         pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
         time_scale: str = "1",

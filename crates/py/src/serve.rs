@@ -178,6 +178,7 @@ figures! {
 ///
 /// `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
+/// `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
 /// `precondition`: what was done to a drive without a state before;
 /// `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
 /// `after_cut`: return, refuse or hold=SECONDS.
@@ -203,6 +204,7 @@ impl PyServer {
         nvme_tcp = Vec::new(),
         vfio_user = None,
         data = None,
+        host_durability: "typing.Literal['flush', 'none']" = "flush",
         state = None,
         pace: "typing.Literal['sleep', 'hybrid', 'spin', 'none']" = "hybrid",
         time_scale: "str" = "1",
@@ -228,6 +230,7 @@ impl PyServer {
         nvme_tcp: Vec<String>,
         vfio_user: Option<PathBuf>,
         data: Option<PathBuf>,
+        host_durability: &str,
         state: Option<PathBuf>,
         pace: &str,
         time_scale: &str,
@@ -249,6 +252,7 @@ impl PyServer {
             nvme_tcp,
             vfio_user,
             data,
+            host_durability: named("host_durability", host_durability)?,
             memory_max_bytes,
             state,
             precondition: named("precondition", precondition)?,

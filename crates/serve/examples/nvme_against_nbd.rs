@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::{Spec, whole_profile};
-use drivebay_serve::{IdentityOptions, Options, Pace, Server};
+use drivebay_serve::{HostDurability, IdentityOptions, Options, Pace, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, PduType, Sgl,
@@ -297,6 +297,7 @@ fn main() {
     let options = Options {
         nbd: vec!["127.0.0.1:0".to_owned()],
         nvme_tcp: vec!["127.0.0.1:0".to_owned()],
+        host_durability: HostDurability::Flush,
         memory_max_bytes: 4 << 30,
         pace: Pace::None,
         identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },

@@ -57,5 +57,5 @@ pub use request::{Completion, Op, Request, SessionId, Status};
 pub use server::{Options, ServeError, Server};
 pub use session::{Listen, Next, Session};
 pub use socket2::Socket;
-pub use store::{Extent, PowerCutLoss, Store, StoreError};
+pub use store::{Extent, HostDurability, PowerCutLoss, Store, StoreError};
 pub use waker::Waker;

@@ -26,7 +26,7 @@ use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError}
 use crate::precondition::Precondition;
 use crate::report::Report;
 use crate::session::Session;
-use crate::store::{PowerCutLoss, Store, StoreError};
+use crate::store::{HostDurability, PowerCutLoss, Store, StoreError};
 
 /// What is served, and how.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +41,8 @@ pub struct Options {
     pub vfio_user: Option<PathBuf>,
     /// The file with the data; without it the data is in memory.
     pub data: Option<PathBuf>,
+    /// What flushes make of that file.
+    pub host_durability: HostDurability,
     /// Most bytes of data in memory.
     pub memory_max_bytes: u64,
     /// The file of the drive's state: read at the start if it exists, written at an orderly end.
@@ -190,7 +192,7 @@ impl Server {
         let bytes = spec.capacity_bytes();
         let sectors = bytes / SECTOR_BYTES;
         let store = match &options.data {
-            Some(path) => Store::open(path, sectors, handle.waker())?,
+            Some(path) => Store::open(path, sectors, options.host_durability, handle.waker())?,
             None => Store::memory(sectors, options.memory_max_bytes),
         };
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));

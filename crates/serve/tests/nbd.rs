@@ -10,8 +10,8 @@ use crate::support::{PATIENCE, spec};
 use drivebay_drive::Device;
 use drivebay_serve::nbd::{Connection, Export, Stream};
 use drivebay_serve::{
-    Address, Channel, Engine, EventLoop, Fault, Handle, Listener, Pace, PowerCutLoss, Session,
-    Store,
+    Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, Pace,
+    PowerCutLoss, Session, Store,
 };
 use tempfile::TempDir;
 
@@ -38,7 +38,9 @@ impl TestServer {
         };
         let listener = Listener::new(&address, Box::new(open)).expect("a socket");
         let thread = std::thread::spawn(move || {
-            let store = Store::open(&image, SECTORS, channel.handle().waker()).expect("a file");
+            let store =
+                Store::open(&image, SECTORS, HostDurability::Flush, channel.handle().waker())
+                    .expect("a file");
             let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
             let mut engine = Engine::new(device, store, Pace::Sleep, 1);
             prepare(&mut engine);
@@ -207,7 +209,7 @@ fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let channel = Channel::new().expect("an eventfd");
     let open = |path: PathBuf, sectors| {
-        Store::open(&path, sectors, channel.handle().waker())
+        Store::open(&path, sectors, HostDurability::Flush, channel.handle().waker())
             .map(|_| ())
             .map_err(|why| why.to_string())
     };
@@ -215,7 +217,8 @@ fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
     assert!(refused("/dev/null".into()).contains("not a regular file"));
     assert!(refused(folder.path().into()).contains("not a regular file"));
     let image = folder.path().join("image");
-    let kept = Store::open(&image, 8, channel.handle().waker()).expect("made");
+    let kept =
+        Store::open(&image, 8, HostDurability::Flush, channel.handle().waker()).expect("made");
     assert!(refused(image.clone()).contains("in use"));
     drop(kept);
     assert_eq!(open(image.clone(), 8), Ok(()));

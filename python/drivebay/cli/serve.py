@@ -90,6 +90,14 @@ def serve(
             "[default: in memory, lost at the end]",
         ),
     ] = None,
+    host_durability: Annotated[
+        Literal["flush", "none"] | None,
+        option(
+            None,
+            "With --data: what a flush makes of the file: fdatasync, so that it outlives a crash "
+            "of this host; or nothing, which is faster. [default: flush]",
+        ),
+    ] = None,
     state: Annotated[
         Path | None,
         option(
@@ -222,6 +230,10 @@ def serve(
             )
     if data is not None and memory is not None:
         raise UserError("--memory has no meaning with --data", "leave one of them out")
+    if data is None and host_durability is not None:
+        raise UserError(
+            "--host-durability has no meaning without --data", "add --data FILE, or leave it out"
+        )
     if data is not None and data.is_file():
         _refuse_used(data)
     given = serving.Options(
@@ -229,6 +241,7 @@ def serve(
         nvme_tcp=tuple(nvme_tcp or ()),
         vfio_user=vfio_user,
         data=data,
+        host_durability=host_durability or "flush",
         state=state,
         memory_max_bytes=None if memory is None else units.parse_bytes(memory, option="--memory"),
         pace=pace,

@@ -18,6 +18,7 @@ from drivebay.definitions.profiles import Profile
 
 Pace = Literal["sleep", "hybrid", "spin", "none"]
 Precondition = Literal["new", "filled", "steady"]
+HostDurability = Literal["flush", "none"]
 Loss = Literal["all", "random", "unflushed"]
 Report = _core.ServeReport
 
@@ -32,6 +33,7 @@ class Options:
     nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
+    host_durability : what a flush makes of that file: fdatasync ("flush"), or nothing.
     state : file of the drive's state, read at the start and written at an orderly end.
     memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
     precondition : what was done to a drive without a state before: nothing; a fill and half an
@@ -51,6 +53,7 @@ class Options:
     nvme_tcp: tuple[str, ...] = ()
     vfio_user: Path | None = None
     data: Path | None = None
+    host_durability: HostDurability = "flush"
     state: Path | None = None
     memory_max_bytes: int | None = None
     pace: Pace = "hybrid"
@@ -88,6 +91,7 @@ class Server:
             nvme_tcp=options.nvme_tcp,
             vfio_user=options.vfio_user,
             data=options.data,
+            host_durability=options.host_durability,
             state=options.state,
             pace=options.pace,
             time_scale=options.time_scale,

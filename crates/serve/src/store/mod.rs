@@ -14,6 +14,7 @@ use std::path::Path;
 
 use drivebay_drive::StreamPage;
 use drivebay_units::{Rng, SECTOR_BYTES};
+use serde::Deserialize;
 
 use crate::request::{Op, Request, Status};
 use crate::waker::Waker;
@@ -26,6 +27,17 @@ pub use extent::Extent;
 pub(crate) use sync::SyncId;
 pub use undo_log::PowerCutLoss;
 
+/// What a flush or FUA makes of the file of `--data`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HostDurability {
+    /// fdatasync: what the drive has promised outlives a crash of the host.
+    #[default]
+    Flush,
+    /// Nothing: it outlives the end of the server, but not that of the host, and costs no time.
+    None,
+}
+
 enum Medium {
     File(DataFile),
     Memory(Memory),
@@ -35,6 +47,7 @@ enum Medium {
 pub struct Store {
     medium: Medium,
     sectors: u64,
+    durability: HostDurability,
     /// Where the power may be cut.
     undo: Option<UndoLog>,
 }
@@ -43,14 +56,19 @@ impl Store {
     /// A store in memory that takes at most `memory_max` bytes.
     pub fn memory(sectors: u64, memory_max: u64) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, memory_max));
-        Store { medium, sectors, undo: None }
+        Store { medium, sectors, durability: HostDurability::None, undo: None }
     }
 
     /// The store in the file at `path`, made if it does not exist; locked until dropped. `waker` is
     /// called when a sync has completed.
-    pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<Store, StoreError> {
+    pub fn open(
+        path: &Path,
+        sectors: u64,
+        durability: HostDurability,
+        waker: Waker,
+    ) -> Result<Store, StoreError> {
         let medium = Medium::File(DataFile::open(path, sectors, waker)?);
-        Ok(Store { medium, sectors, undo: None })
+        Ok(Store { medium, sectors, durability, undo: None })
     }
 
     /// Sectors of the drive.
@@ -132,7 +150,9 @@ impl Store {
         let is_durable =
             matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
         Ok(match &self.medium {
-            Medium::File(file) if is_durable => Some(file.syncer.request()),
+            Medium::File(file) if is_durable && self.durability == HostDurability::Flush => {
+                Some(file.syncer.request())
+            }
             _ => None,
         })
     }
@@ -246,5 +266,22 @@ impl Store {
             }
         }
         Ok(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_waits_for_the_host_only_where_that_is_wanted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (durability, waits) in [(HostDurability::Flush, true), (HostDurability::None, false)] {
+            let path = folder.path().join(format!("{durability:?}"));
+            let waker = Waker::new().expect("an eventfd");
+            let mut store = Store::open(&path, 8, durability, waker).expect("a file");
+            let sync = store.apply(1, &Request::flush(1), &[]).expect("nothing fails");
+            assert_eq!(sync.is_some(), waits);
+        }
     }
 }

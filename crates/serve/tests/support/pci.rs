@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 use drivebay_drive::Spec;
-use drivebay_serve::{Handle, Options, Pace, Server};
+use drivebay_serve::{Handle, HostDurability, Options, Pace, Server};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use tempfile::TempDir;
@@ -106,6 +106,7 @@ impl TestServer {
         let options = Options {
             name: "drive".to_owned(),
             vfio_user: Some(path.clone()),
+            host_durability: HostDurability::Flush,
             memory_max_bytes: 1 << 30,
             pace: Pace::None,
             ..Options::default()
