@@ -22,8 +22,10 @@ from mkdocs.structure.files import File, Files  # noqa: E402
 from mkdocs.structure.pages import Page  # noqa: E402
 from mkdocs.utils import get_relative_url  # noqa: E402
 
+from drivebay import report  # noqa: E402
 from drivebay.analysis import fidelity  # noqa: E402
 
+BENCH = "bench"
 COMPUTED = ("fidelity.md", "sensitivity.md")
 GENERATORS = (cli, problems, profiles, python, schemas, tests, texts)
 
@@ -77,7 +79,8 @@ def on_post_template(output: str, *, template_name: str, config: MkDocsConfig) -
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:
-    """Nothing on any page may be loaded from elsewhere."""
+    """The Bench of the shipped results; nothing on any page may be loaded from elsewhere."""
+    report.write_bench([], Path(config.site_dir) / BENCH, shipped=report.competitors.load())
     for path in Path(config.site_dir).rglob("*.html"):
         if found := _LOADED.search(path.read_text(encoding="utf-8")):
             raise PluginError(f"{path.name} would load {found[1]} from the network")

@@ -23,6 +23,7 @@ from drivebay import analysis, report, results
 from drivebay.analysis import headline
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.measure import measure
+from drivebay.cli import review as cli_review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.report import summary
@@ -407,3 +408,16 @@ def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
         "Thermal throttling, 128 KiB sequential write, time until the rate falls: 113\u00a0s; then "
         "the rate never fell under half of its start and stayed there."
     )
+
+
+def test_a_review_prints_twenty_figures_and_how_many_published_ones_it_meets(whole: Path) -> None:
+    figures = headline(results.load(whole))
+    shown = cli_review._telling(figures, cli_review.ROWS_MAX)
+    assert len(shown) == cli_review.ROWS_MAX < len(figures)
+    assert {one.test_id for one in shown} == {one.test_id for one in figures}
+    assert shown == [one for one in figures if one in shown], "in the suite's order"
+    words = cli_review._agreement(figures)
+    assert re.fullmatch(
+        r"\d+ of \d+ published figures within tolerance; furthest off: .+ \([+-].+ %\)", words
+    )
+    assert cli_review._agreement([one for one in figures if one.verdict is None]) == ""

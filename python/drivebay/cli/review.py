@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from drivebay.review import Plan
     from drivebay.targets.base import Target
 
+ROWS_MAX = 20
+"""Rows that a review prints unless it is asked for all."""
 DEFAULT_SUITE = "anandtech-2015"
 ASK_ABOVE_S = 600
 COMPARISON = "comparison.html"
@@ -139,6 +141,9 @@ def review(
             "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
         ),
     ] = None,
+    everything: Annotated[
+        bool, flag("--all", f"Print all figures instead of the {ROWS_MAX} that say most.")
+    ] = False,
     as_json: options.Json = False,
     changes: options.Set = None,
     no_intervals: options.NoIntervals = False,
@@ -205,7 +210,13 @@ def review(
         _list(given, as_json=as_json)
         return
     folder = _start(given) if given.resume is None else _resume(given, given.resume)
-    _summarize(folder, given.baseline, as_json=as_json, intervals=not no_intervals)
+    _summarize(
+        folder,
+        given.baseline,
+        as_json=as_json,
+        intervals=not no_intervals,
+        most=None if everything else ROWS_MAX,
+    )
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -386,8 +397,10 @@ def _say_plan(target: Target, plan: Plan) -> None:
 # --- the result -----------------------------------------------------------------------------------
 
 
-def _summarize(folder: Path, baseline: Path | None, *, as_json: bool, intervals: bool) -> None:
-    """Writes the reports and prints what came out."""
+def _summarize(
+    folder: Path, baseline: Path | None, *, as_json: bool, intervals: bool, most: int | None
+) -> None:
+    """Writes the reports and prints what came out, `most` rows of it."""
     from drivebay import analysis, results
     from drivebay.cli import report
 
@@ -408,11 +421,16 @@ def _summarize(folder: Path, baseline: Path | None, *, as_json: bool, intervals:
             }
         )
         return
-    _print_headline(figures)
+    shown = figures if most is None else _telling(figures, most)
+    _print_headline(shown)
+    if len(shown) < len(figures):
+        print(f"{len(figures) - len(shown)} more figures: see the report, or give --all\n")
     _print_conditions(found, tests=len(made.done))
     print(f"result  {short(folder)}\nreport  {short(page)}")
     if comparison is not None:
         print(f"compare {short(comparison)}")
+    if words := _agreement(figures):
+        print(words)
 
 
 def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool) -> Path | None:
@@ -449,6 +467,29 @@ def _baselines(folder: Path, made: Manifest) -> Iterator[Path]:
             is_whole = all(step.state == "done" for step in other.steps)
             if key(other) == key(made) and is_whole and not changes(other.target):
                 yield path.parent
+
+
+def _telling(figures: Sequence[Headline], most: int) -> list[Headline]:
+    """The figures that say most, in their order: the first of each test, then published ones."""
+    first: dict[str, Headline] = {}
+    for figure in figures:
+        first.setdefault(figure.test_id, figure)
+    ranked = [*first.values(), *(one for one in figures if one.published_text), *figures]
+    chosen = list(dict.fromkeys(ranked))[:most]
+    return [figure for figure in figures if figure in chosen]
+
+
+def _agreement(figures: Sequence[Headline]) -> str:
+    """How many published figures are met, and which lies furthest off; empty if there are none."""
+    compared = [one for one in figures if one.verdict in ("within", "off")]
+    off = [one for one in compared if one.verdict == "off"]
+    if not compared:
+        return ""
+    words = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
+    if off:
+        worst = max(off, key=lambda one: abs(one.error_percent or 0.0))
+        words += f"; furthest off: {worst.test_id}, {worst.label} ({_error(worst)})"
+    return words
 
 
 def _print_headline(figures: Sequence[Headline]) -> None:

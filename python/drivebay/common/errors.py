@@ -60,12 +60,14 @@ class Interrupted(DrivebayError):
 
 
 def did_you_mean(name: str, known: Iterable[str], option: str = "") -> str:
-    """The beginning of a hint: the name that was probably meant; empty if none is near.
+    """The beginning of a hint: the name that was probably meant, in any letter case; empty if none
+    is near.
 
-    >>> did_you_mean("heatsnk", ["link", "heatsink"]), did_you_mean("x", ["heatsink"])
+    >>> did_you_mean("Heatsnk", ["link", "heatsink"]), did_you_mean("x", ["heatsink"])
     ('did you mean heatsink? ', '')
     """
     import difflib  # here, as most runs need it not
 
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {option}{close[0]}? " if close else ""
+    by_lower = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
+    return f"did you mean {option}{by_lower[close[0]]}? " if close else ""

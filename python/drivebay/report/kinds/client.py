@@ -99,7 +99,8 @@ def scatter_panel(chart_id: str, found: Sequence[Run], title: str) -> Panel:
     whole = [_spread(run.measured.steps[0].ios) for run in found]
     scales = (model.LINEAR, model.LOG)
     chart = replace(chart, views=views, height=SHORT_PX)
-    panel = _scatter(title, chart, found, whole, "One point per second.", scales)
+    tint = time.sensor_notes(found)[-1:]
+    panel = _scatter(title, chart, found, whole, "One point per second.", scales, sensors=tint)
     return replace(panel, first_slot=0)
 
 
