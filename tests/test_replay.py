@@ -71,10 +71,47 @@ def test_a_written_trace_replays_as_the_stream_does(
             trace = str(tmp_path / name)
             words = ("trace", "synth", "light", "--scale", "0.01", "--out", trace)
             assert run(capsys, *words)[0] == 0
-        code, out, _ = run(capsys, "replay", trace, DRIVE, "--scale", "0.01", "--json")
+        code, out, _ = run(capsys, "replay", trace, DRIVE, "--empty", "--scale", "0.01", "--json")
         assert code == 0
         figures.append(json.loads(out))
     assert figures[0] == figures[1]
+
+
+def test_a_recording_as_parquet_replays_as_its_csv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for name in ("light.csv", "light.parquet"):
+        traces.synth("light", tmp_path / name, scale=0.001)
+        code, out, err = run(capsys, "replay", str(tmp_path / name), DRIVE, "--empty", "--json")
+        assert code == 0
+        told.append((json.loads(out), err))
+    assert told[0] == told[1]
+
+
+def test_a_drive_was_written_before_unless_said_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "reads.csv"
+    lines = (f"0,R,{8192 * i},4096,{1000 * i}\n" for i in range(100))
+    trace.write_text("".join(lines))
+    code, out, err = run(capsys, "replay", str(trace), DRIVE, "--json")
+    assert code == 0 and "never written" not in err
+    filled = json.loads(out)["latency_mean_us"]
+    code, out, err = run(capsys, "replay", str(trace), DRIVE, "--empty", "--json")
+    assert "note: 100% of the pages that the trace reads were never written" in err
+    assert code == 0 and json.loads(out)["latency_mean_us"] < filled
+
+
+def test_a_replay_says_when_addresses_are_folded_and_devices_share_the_drive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "two.csv"
+    trace.write_text(f"0,R,{2**42},4096,10\n1,W,0,4096,1000\n")
+    code, _, err = run(capsys, "replay", str(trace), DRIVE, "--empty", "--json")
+    assert code == 0
+    assert "note: the trace's addresses reach to 4.4 TB, beyond the drive's 256.1 GB: " in err
+    assert "note: 2 devices of the trace share the drive" in err
 
 
 @pytest.mark.parametrize("ending", ["csv", "iolog", "parquet"])

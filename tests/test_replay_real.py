@@ -141,7 +141,7 @@ def test_what_is_no_trace_or_no_drive(mixed: Path, file: Path, tmp_path: Path) -
     assert "does not exist" in refused(mixed, tmp_path / "none.img")
     assert "did you mean sm951-ahci-512?" in refused(mixed, "sm951-achi-512")
     assert "--only-reads has no meaning" in refused(mixed, "sm951-ahci-512", "--only-reads")
-    assert "--full has no meaning" in refused(mixed, file, "--full")
+    assert "--empty has no meaning" in refused(mixed, file, "--empty")
     assert "is the trace itself" in refused(mixed, mixed)
     assert "no regular file" in refused(tmp_path, file)
     assert "--scale is for synthesized" in refused(mixed, file, "--scale", "0.1")

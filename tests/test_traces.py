@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -46,6 +47,10 @@ FIELDS = [
     "duration_s",
     "footprint_bytes",
     "overwrite_share",
+    "unwritten_read_share",
+    "devices",
+    "address_start_bytes",
+    "address_end_bytes",
 ]
 
 
@@ -80,11 +85,14 @@ def test_info_as_json_has_exactly_these_fields(
     assert figures["duration_s"] == pytest.approx(110e-6)
     assert figures["idle_s"] == pytest.approx(40e-6)
     assert figures["footprint_bytes"] == 8192 and figures["overwrite_share"] == 0
+    assert figures["unwritten_read_share"] == 1 and figures["devices"] == 1
+    assert (figures["address_start_bytes"], figures["address_end_bytes"]) == (4096, 12288)
 
 
 def test_info_as_text(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_run(["trace", "info", "t.csv"]) == 0
     text = capsys.readouterr().out
+    assert re.search(r"addresses +4\.1 KB to 12\.3 KB", text)
     for line in (r"format +msr", r"footprint +8\.2 KB", r"4KB +66\.7%", r"1 +100\.0%"):
         assert re.search(line, text), text
 
@@ -152,6 +160,48 @@ def test_our_own_csv_and_iolog_are_read_back(here: Path) -> None:
     after = traces.info(Path("one.iolog")).figures
     for key in ("reads", "writes", "size_share", "sequential_share", "footprint_bytes"):
         assert after[key] == before[key]
+
+
+def test_parquet_is_read_as_it_was_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    traces.convert(Path("t.csv"), Path("t.parquet"))
+    assert traces.info(Path("t.parquet")).figures == traces.info(Path("t.csv")).figures
+    assert cli_run(["trace", "convert", "t.parquet", "again.csv"]) == 0
+    assert capsys.readouterr().err == "converted: 3 requests, read as parquet\n"
+    assert Path("again.csv").read_text() == CSV
+    traces.convert(Path("again.csv"), Path("t.parquet"), force=True)
+    Path("more.csv").write_text(CSV + "200000,flush,0,0,1,\n")
+    traces.convert(Path("more.csv"), Path("t.parquet"), force=True)
+    assert traces.info(Path("t.parquet")).summary.requests == 4  # not what was unpacked before
+
+
+def test_parquet_of_other_programs_needs_four_columns(here: Path) -> None:
+    columns = {"at_ns": [0, 1000], "op": ["read", "write"], "offset_bytes": [0, 4096]}
+    pq.write_table(pa.table(columns), "p.parquet")
+    with pytest.raises(UserError, match="without the column bytes"):
+        traces.info(Path("p.parquet"))
+    pq.write_table(pa.table({**columns, "bytes": [4096, 512], "note": ["", ""]}), "q.parquet")
+    figures = traces.info(Path("q.parquet")).figures
+    assert (figures["reads"], figures["writes"], figures["idle_s"]) == (1, 1, None)
+    Path("q.parquet").write_bytes(Path("q.parquet").read_bytes()[:-20])
+    with pytest.raises(UserError, match="cannot be read as Parquet"):
+        traces.info(Path("q.parquet"))
+
+
+def test_rates_beyond_reason_are_a_warning_that_names_the_unit(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (f"1,R,{4096 * i},4096,{7200 * i // 2000}\n" for i in range(2000))
+    Path("seconds.csv").write_text("".join(lines))
+    assert cli_run(["trace", "info", "seconds.csv", "--format", "alibaba", "--json"]) == 0
+    assert capsys.readouterr().err == ""
+    Path("burst.csv").write_text("".join(f"1,R,{4096 * i},4096,{i // 10}\n" for i in range(2000)))
+    assert cli_run(["trace", "info", "burst.csv", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith("warning: 2000 requests in 0.000199 s by the trace's times")
+    assert "--time-unit" in shown.err
+    assert cli_run(["trace", "info", "burst.csv", "--time-unit", "s", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "" and json.loads(shown.out)["duration_s"] == 199
 
 
 def test_an_unknown_response_is_null_in_parquet(here: Path) -> None:

@@ -755,6 +755,15 @@ class TraceColumns:
 class TraceInfo:
     """A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O."""
     @property
+    def address_end_bytes(self, /) -> int | None:
+        """Where the highest address ends, of any device."""
+    @property
+    def address_start_bytes(self, /) -> int | None:
+        """Lowest address that is read or written, of any device."""
+    @property
+    def devices(self, /) -> int:
+        """Number of devices."""
+    @property
     def duration_s(self, /) -> float:
         """Seconds from the first arrival to the last arrival or completion."""
     @property
@@ -785,6 +794,9 @@ class TraceInfo:
     def size_share(self, /) -> list[tuple[str, float]] | None:
         """Shares of reads and writes by size."""
     @property
+    def unwritten_read_share(self, /) -> float | None:
+        """Share of page reads from pages that the trace had not written before."""
+    @property
     def writes(self, /) -> int:
         """Number of writes."""
     @property
@@ -800,11 +812,16 @@ class TraceSource:
         """Writes the trace into `out` as "iolog" or "csv"; says what was read."""
     @staticmethod
     def file(
-        path: str | PathLike[str], format: str | None = None, sort: bool = False
+        path: str | PathLike[str],
+        format: str | None = None,
+        sort: bool = False,
+        time_unit: str | None = None,
+        unpacked: str | PathLike[str] | None = None,
     ) -> TraceSource:
         """
         A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
-        temporary file, needed only where a request comes more than 262,144 requests late.
+        temporary file, needed only where a request comes more than 262,144 requests late. `time_unit`: of its
+        times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file.
         """
     def info(self, /) -> tuple[TraceInfo, TraceSummary]:
         """The trace's statistics, and what was read."""
@@ -835,7 +852,7 @@ class TraceSummary:
         """The format, or "synthesized"."""
     @property
     def notes(self, /) -> list[str]:
-        """What was skipped, in sentences."""
+        """What was skipped, and what to doubt, in sentences."""
     @property
     def requests(self, /) -> int:
         """Number of requests."""

@@ -43,7 +43,7 @@ fn bench(c: &mut Criterion) {
         let mut requests = Vec::with_capacity(1 << 16);
         b.iter(|| {
             let mut reader =
-                Reader::new(Cursor::new(text), "bench", Some(Format::Msr)).expect("readable");
+                Reader::new(Cursor::new(text), "bench", Some(Format::Msr), None).expect("readable");
             while reader.read(&mut requests, 1 << 16).expect("readable") {
                 black_box(&requests);
                 requests.clear();
@@ -55,7 +55,7 @@ fn bench(c: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(LINES));
     group.bench_function("msr", |b| {
         b.iter(|| {
-            let reader = Reader::new(Cursor::new(text), "bench", None).expect("readable");
+            let reader = Reader::new(Cursor::new(text), "bench", None, None).expect("readable");
             let mut trace = Trace::new(reader, Order::Window);
             let mut stats = Stats::default();
             while let Some(block) = trace.next_block(&mut || true).expect("readable") {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use drivebay_trace::{
-    Format, Info, Profile, RequestSource, Shares, Summary, TextFormat, TraceSource,
+    Format, Info, Profile, RequestSource, Shares, Summary, TextFormat, TimeUnit, TraceFile,
+    TraceSource,
 };
+use drivebay_units::Nanos;
 use pyo3::prelude::*;
 
 use crate::columns::Column;
@@ -19,12 +21,27 @@ pub(crate) struct PySource(pub(crate) TraceSource);
 #[pymethods]
 impl PySource {
     /// A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
-    /// temporary file, needed only where a request comes more than 262,144 requests late.
+    /// temporary file, needed only where a request comes more than 262,144 requests late. `time_unit`: of its
+    /// times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file.
     #[staticmethod]
-    #[pyo3(signature = (path, format = None, sort = false))]
-    fn file(path: PathBuf, format: Option<&str>, sort: bool) -> PyResult<PySource> {
+    #[pyo3(signature = (path, format = None, sort = false, time_unit = None, unpacked = None))]
+    fn file(
+        path: PathBuf,
+        format: Option<&str>,
+        sort: bool,
+        time_unit: Option<&str>,
+        unpacked: Option<PathBuf>,
+    ) -> PyResult<PySource> {
         let format = format.map(Format::from_name).transpose().map_err(trace_error)?;
-        Ok(PySource(TraceSource::File { path, format, sort }))
+        let time_unit = match time_unit.map(|name| (name, TimeUnit::from_name(name))) {
+            Some((name, None)) => {
+                let text = format!("--time-unit: '{name}' is unknown; must be s, ms, us or ns");
+                return Err(user_error(format!("{text}\nhint: --time-unit us")));
+            }
+            given => given.and_then(|(_, unit)| unit),
+        };
+        let file = TraceFile { path, format, time_unit, unpacked };
+        Ok(PySource(TraceSource::File { file, sort }))
     }
 
     /// A synthesized trace: one of `synth_names()`, with `scale` times the published number of I/Os;
@@ -39,7 +56,7 @@ impl PySource {
     #[getter]
     fn path(&self) -> Option<PathBuf> {
         match &self.0 {
-            TraceSource::File { path, .. } => Some(path.clone()),
+            TraceSource::File { file, .. } => Some(file.path.clone()),
             TraceSource::Synth { .. } => None,
         }
     }
@@ -83,7 +100,7 @@ impl PySource {
     /// Its requests in the order of their times, as batches of columns.
     fn batches(&self, py: Python<'_>) -> PyResult<TraceBatches> {
         let source = py.detach(|| self.0.open()).map_err(trace_error)?;
-        Ok(TraceBatches(Mutex::new((source, 0))))
+        Ok(TraceBatches(Mutex::new((source, 0, Nanos::ZERO))))
     }
 }
 
@@ -94,14 +111,13 @@ pub(crate) struct TraceSummary {
     format: &'static str,
     /// Number of requests.
     requests: u64,
-    /// What was skipped, in sentences.
+    /// What was skipped, and what to doubt, in sentences.
     notes: Vec<String>,
 }
 
 impl From<Summary> for TraceSummary {
     fn from(summary: Summary) -> TraceSummary {
-        let Summary { format, requests, skipped } = summary;
-        TraceSummary { format, requests, notes: skipped.notes() }
+        TraceSummary { format: summary.format, requests: summary.requests, notes: summary.notes() }
     }
 }
 
@@ -132,6 +148,14 @@ pub(crate) struct TraceInfo {
     footprint_bytes: Option<u64>,
     /// Share of page writes to pages that the trace had written before.
     overwrite_share: Option<f64>,
+    /// Share of page reads from pages that the trace had not written before.
+    unwritten_read_share: Option<f64>,
+    /// Number of devices.
+    devices: u64,
+    /// Lowest address that is read or written, of any device.
+    address_start_bytes: Option<u64>,
+    /// Where the highest address ends, of any device.
+    address_end_bytes: Option<u64>,
 }
 
 impl From<Info> for TraceInfo {
@@ -150,6 +174,10 @@ impl From<Info> for TraceInfo {
             duration_s: info.duration_s,
             footprint_bytes: info.footprint_bytes,
             overwrite_share: info.overwrite_share,
+            unwritten_read_share: info.unwritten_read_share,
+            devices: info.devices,
+            address_start_bytes: info.address_start_bytes,
+            address_end_bytes: info.address_end_bytes,
         }
     }
 }
@@ -173,7 +201,7 @@ pub(crate) struct TraceColumns {
 
 /// A trace in the order of its times; reading releases the interpreter lock.
 #[pyclass(module = "drivebay._core", frozen)]
-pub(crate) struct TraceBatches(Mutex<(Box<dyn RequestSource>, u64)>);
+pub(crate) struct TraceBatches(Mutex<(Box<dyn RequestSource>, u64, Nanos)>);
 
 #[pymethods]
 impl TraceBatches {
@@ -181,9 +209,12 @@ impl TraceBatches {
     fn next(&self, py: Python<'_>) -> PyResult<Option<TraceColumns>> {
         let block = py.detach(|| {
             let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let (source, requests) = &mut *guard;
+            let (source, requests, length) = &mut *guard;
             let block = source.next_requests(&mut keep_running).map_err(trace_error)?;
-            *requests += block.map_or(0, <[_]>::len) as u64;
+            if let Some([rest @ .., last]) = block {
+                *requests += rest.len() as u64 + 1;
+                *length = last.at;
+            }
             Ok::<_, PyErr>(block.map(<[_]>::to_vec))
         })?;
         Ok(block.map(|block| TraceColumns {
@@ -202,8 +233,14 @@ impl TraceBatches {
     /// What was read so far.
     fn summary(&self) -> TraceSummary {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (source, requests) = &*guard;
-        Summary { format: source.format(), requests: *requests, skipped: source.skipped() }.into()
+        let (source, requests, length) = &*guard;
+        Summary {
+            format: source.format(),
+            requests: *requests,
+            length: *length,
+            skipped: source.skipped(),
+        }
+        .into()
     }
 }
 

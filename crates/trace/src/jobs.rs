@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
+use drivebay_units::Nanos;
+
 use crate::error::TraceError;
 use crate::formats::Skipped;
 use crate::order::KeepRunning;
@@ -21,8 +23,35 @@ pub struct Summary {
     pub format: &'static str,
     /// Number of requests.
     pub requests: u64,
+    /// When the last of them was issued, from the first.
+    pub length: Nanos,
     /// Lines and events that are no requests.
     pub skipped: Skipped,
+}
+
+/// Traces of fewer requests may be as fast as they like: they can be one burst.
+const JUDGED_MIN: u64 = 1_000;
+/// Mean time between requests below which the unit of the times is doubted: a million a second.
+const INTERVAL_NS_MIN: u64 = 1_000;
+/// Length from which on it is doubted: thirty years.
+const LENGTH_S_MAX: f64 = 30.0 * 365.0 * 86_400.0;
+
+impl Summary {
+    /// What to know of the trace, in sentences.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.skipped.notes();
+        let (requests, length_s) = (self.requests, self.length.as_secs_f64());
+        let fast =
+            requests >= JUDGED_MIN && self.length.0 < requests.saturating_mul(INTERVAL_NS_MIN);
+        if fast || length_s > LENGTH_S_MAX {
+            notes.push(format!(
+                "warning: {requests} requests in {length_s:.6} s by the trace's times: if these are of \
+                 another unit, say so with --time-unit s, ms, us or ns"
+            ));
+        }
+        notes
+    }
 }
 
 /// Runs `job` streaming, and again sorting if that is needed.
@@ -30,10 +59,9 @@ fn in_order<T>(
     source: &TraceSource,
     mut job: impl FnMut(&mut dyn RequestSource) -> Result<T, TraceError>,
 ) -> Result<T, TraceError> {
-    let TraceSource::File { path, format, .. } = source else { return job(&mut *source.open()?) };
-    let sorted = TraceSource::File { path: path.clone(), format: *format, sort: true };
-    let readable_twice = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    if !readable_twice {
+    let TraceSource::File { file, .. } = source else { return job(&mut *source.open()?) };
+    let sorted = TraceSource::File { file: file.clone(), sort: true };
+    if !file.is_regular() {
         return job(&mut *sorted.open()?);
     }
     match source.open().and_then(|mut requests| job(&mut *requests)) {
@@ -51,7 +79,7 @@ pub fn info(
     keep_running: KeepRunning<'_>,
 ) -> Result<(Info, Summary), TraceError> {
     in_order(source, |trace| {
-        let (mut stats, mut requests) = (Stats::default(), 0);
+        let (mut stats, mut requests, mut length) = (Stats::default(), 0, Nanos::ZERO);
         while let Some(block) = trace.next_requests(keep_running)? {
             if stats.add(block).is_err() {
                 return Err(TraceError::File {
@@ -61,8 +89,10 @@ pub fn info(
                 });
             }
             requests += block.len() as u64;
+            length = block.last().map_or(length, |last| last.at);
         }
-        let summary = Summary { format: trace.format(), requests, skipped: trace.skipped() };
+        let summary =
+            Summary { format: trace.format(), requests, length, skipped: trace.skipped() };
         Ok((stats.info(), summary))
     })
 }
@@ -86,14 +116,15 @@ pub fn convert(
     in_order(source, |trace| {
         let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);
         let mut writer = Writer::new(file, to).map_err(cannot)?;
-        let mut requests = 0;
+        let (mut requests, mut length) = (0, Nanos::ZERO);
         while let Some(block) = trace.next_requests(keep_running)? {
             writer.write(block).map_err(cannot)?;
             requests += block.len() as u64;
+            length = block.last().map_or(length, |last| last.at);
         }
         let mut file = writer.finish().map_err(cannot)?;
         file.flush().map_err(cannot)?;
         file.get_ref().sync_all().map_err(cannot)?;
-        Ok(Summary { format: trace.format(), requests, skipped: trace.skipped() })
+        Ok(Summary { format: trace.format(), requests, length, skipped: trace.skipped() })
     })
 }

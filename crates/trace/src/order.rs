@@ -10,13 +10,12 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use drivebay_units::Nanos;
 
 use crate::error::TraceError;
 use crate::formats::{Format, Skipped};
-use crate::reader::Reader;
+use crate::reader::{Reader, TraceFile};
 use crate::request::{Op, Request};
 
 /// How many requests later a request may come than its time says: 2 x 262,144 x 48 bytes are held.
@@ -63,8 +62,8 @@ impl Trace {
     ///
     /// # Errors
     /// As [`Reader::open`].
-    pub fn open(path: &Path, format: Option<Format>, order: Order) -> Result<Trace, TraceError> {
-        Ok(Trace::new(Reader::open(path, format)?, order))
+    pub fn open(file: &TraceFile, order: Order) -> Result<Trace, TraceError> {
+        Ok(Trace::new(Reader::open(file)?, order))
     }
 
     /// Orders what a reader gives.

@@ -2,12 +2,34 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::error::{TraceError, shown};
 use crate::formats::{Format, Input, Parse, Skipped, detect, read_error};
 use crate::input::{Lines, unpack};
-use crate::request::Request;
+use crate::request::{Request, TimeUnit};
+
+/// A recorded trace as the user names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Detected if not given.
+    pub format: Option<Format>,
+    /// The unit of its times; that of the format if not given.
+    pub time_unit: Option<TimeUnit>,
+    /// Of a Parquet file: where its columns are as this program's CSV.
+    pub unpacked: Option<PathBuf>,
+}
+
+impl TraceFile {
+    /// Whether it can be read more than once, which a pipe cannot.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        let path = self.unpacked.as_ref().unwrap_or(&self.path);
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+    }
+}
 
 /// Requests of a trace in the file's order, on the recording's own clock.
 ///
@@ -24,8 +46,12 @@ impl Reader {
     ///
     /// # Errors
     /// If the file cannot be opened, is empty, or is of no known format.
-    pub fn open(path: &Path, format: Option<Format>) -> Result<Reader, TraceError> {
-        let name = path.display().to_string();
+    pub fn open(trace: &TraceFile) -> Result<Reader, TraceError> {
+        let name = trace.path.display().to_string();
+        let (path, format) = match &trace.unpacked {
+            Some(csv) => (csv, Some(Format::Parquet)),
+            None => (&trace.path, trace.format),
+        };
         let cannot = |error| TraceError::Io {
             file: name.clone(),
             what: "cannot be opened",
@@ -40,7 +66,7 @@ impl Reader {
                 hint: "name one of the files in it".to_string(),
             });
         }
-        Reader::new(file, &name, format)
+        Reader::new(file, &name, format, trace.time_unit)
     }
 
     /// Reads from anything; `name` stands for it in errors.
@@ -51,6 +77,7 @@ impl Reader {
         from: impl Read + Send + 'static,
         name: &str,
         format: Option<Format>,
+        time_unit: Option<TimeUnit>,
     ) -> Result<Reader, TraceError> {
         let failed = |error| read_error(name, 0, error);
         let mut lines = Lines::new(unpack(Box::new(from)).map_err(failed)?);
@@ -66,6 +93,10 @@ impl Reader {
             let hint = "iconv -f UTF-16 -t UTF-8 FILE > FILE.utf8".to_string();
             return refuse("is UTF-16; must be UTF-8 or ASCII".to_string(), hint);
         }
+        if sample.starts_with(b"PAR1") {
+            let hint = "drivebay trace convert FILE.parquet FILE.csv";
+            return refuse("is Parquet, and was not unpacked".to_string(), hint.to_string());
+        }
         let mark = if sample.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let Some(format) = format.or_else(|| detect(&sample[mark..])) else {
             let first = sample[mark..].split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -74,6 +105,20 @@ impl Reader {
                 format!("if you know it, say so with --format (or --from): {}", Format::list()),
             );
         };
+        if let Some(unit) = time_unit
+            && !format.takes_time_unit()
+        {
+            let unit =
+                TimeUnit::ALL.iter().find(|(known, _)| *known == unit).map(|(_, name)| *name);
+            return refuse(
+                format!(
+                    "--time-unit {}: {} files say themselves in which unit their times are",
+                    unit.unwrap_or_default(),
+                    format.name()
+                ),
+                "leave it out; is --format (or --from) the right one?".to_string(),
+            );
+        }
         lines.skip(mark);
         Ok(Reader {
             input: Input {
@@ -83,7 +128,7 @@ impl Reader {
                 ended: false,
             },
             format,
-            parser: format.parser(),
+            parser: format.parser(time_unit),
             requests: 0,
         })
     }

@@ -41,6 +41,42 @@ impl Op {
     }
 }
 
+/// The unit of a recording's times, where the user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimeUnit {
+    /// Seconds.
+    S,
+    /// Milliseconds.
+    Ms,
+    /// Microseconds.
+    Us,
+    /// Nanoseconds.
+    Ns,
+}
+
+impl TimeUnit {
+    /// All, with the word that stands for each.
+    pub const ALL: [(TimeUnit, &'static str); 4] =
+        [(TimeUnit::S, "s"), (TimeUnit::Ms, "ms"), (TimeUnit::Us, "us"), (TimeUnit::Ns, "ns")];
+
+    /// Its length in nanoseconds.
+    #[must_use]
+    pub const fn ns(self) -> u64 {
+        match self {
+            TimeUnit::S => 1_000_000_000,
+            TimeUnit::Ms => 1_000_000,
+            TimeUnit::Us => 1_000,
+            TimeUnit::Ns => 1,
+        }
+    }
+
+    /// The unit that a word stands for.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<TimeUnit> {
+        TimeUnit::ALL.iter().find(|(_, known)| *known == name).map(|(unit, _)| *unit)
+    }
+}
+
 /// One I/O of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {

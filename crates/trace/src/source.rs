@@ -1,11 +1,10 @@
 //! Where a replay's requests come from: a file, or the synthesizer.
 
-use std::path::PathBuf;
-
 use crate::error::TraceError;
-use crate::formats::{Format, Skipped};
+use crate::formats::Skipped;
 use crate::order::{KeepRunning, Order, Trace};
 use crate::placement::Rule;
+use crate::reader::TraceFile;
 use crate::request::Request;
 use crate::synth::{Profile, Synth};
 
@@ -73,10 +72,8 @@ impl RequestSource for Synth {
 pub enum TraceSource {
     /// A recorded trace in a file.
     File {
-        /// Where it is.
-        path: PathBuf,
-        /// Detected if not given.
-        format: Option<Format>,
+        /// Where it is, and how to read it.
+        file: TraceFile,
         /// Sort all of it first, through a temporary file.
         sort: bool,
     },
@@ -100,9 +97,9 @@ impl TraceSource {
     /// What is wrong with either.
     pub fn open(&self) -> Result<Box<dyn RequestSource>, TraceError> {
         match self {
-            TraceSource::File { path, format, sort } => {
+            TraceSource::File { file, sort } => {
                 let order = if *sort { Order::Sort } else { Order::Window };
-                Ok(Box::new(Trace::open(path, *format, order)?))
+                Ok(Box::new(Trace::open(file, order)?))
             }
             TraceSource::Synth { .. } => Ok(Box::new(self.synth()?.expect("it is one"))),
         }

@@ -75,6 +75,14 @@ pub struct Info {
     pub footprint_bytes: Option<u64>,
     /// Share of page writes to pages that the trace had written before.
     pub overwrite_share: Option<f64>,
+    /// Share of page reads from pages that the trace had not written before.
+    pub unwritten_read_share: Option<f64>,
+    /// Number of devices.
+    pub devices: u64,
+    /// Lowest address that is read or written, of any device.
+    pub address_start_bytes: Option<u64>,
+    /// Where the highest address ends, of any device.
+    pub address_end_bytes: Option<u64>,
 }
 
 /// Gathers [`Info`] from requests in the order of their times.
@@ -93,6 +101,8 @@ pub struct Stats {
     devices: HashMap<u32, u32>,
     last_device: Option<(u32, u32)>,
     streams: Vec<[Ends; 2]>,
+    /// Lowest address, and the end of the highest.
+    addresses: Option<(u64, u64)>,
     pages: Option<Pages>,
 }
 
@@ -120,6 +130,7 @@ impl Default for Stats {
             devices: HashMap::new(),
             last_device: None,
             streams: Vec::new(),
+            addresses: None,
             pages: Some(Pages::default()),
         }
     }
@@ -156,6 +167,9 @@ impl Stats {
         self.bytes[kind] += request.bytes;
         self.sizes[size_bucket(request.bytes)] += 1;
         self.depth(at, end, request.response.is_some());
+        let span = (request.offset_bytes, request.offset_bytes + request.bytes);
+        let (low, high) = self.addresses.unwrap_or(span);
+        self.addresses = Some((low.min(span.0), high.max(span.1)));
         let device = self.device(request.device)?;
         let ends = &mut self.streams[device as usize][kind];
         self.sequential += u64::from(ends.at.contains(&request.offset_bytes));
@@ -229,6 +243,10 @@ impl Stats {
             duration_s: (self.busy_until_ns - began) as f64 / 1e9,
             footprint_bytes: self.pages.as_ref().map(|pages| pages.touched * PAGE_BYTES),
             overwrite_share: self.pages.as_ref().and_then(|p| share(p.overwrites, p.writes)),
+            unwritten_read_share: self.pages.as_ref().and_then(|p| share(p.unwritten, p.reads)),
+            devices: self.devices.len() as u64,
+            address_start_bytes: self.addresses.map(|(start, _)| start),
+            address_end_bytes: self.addresses.map(|(_, end)| end),
         }
     }
 }
@@ -278,6 +296,8 @@ struct Pages {
     touched: u64,
     writes: u64,
     overwrites: u64,
+    reads: u64,
+    unwritten: u64,
 }
 
 impl Pages {
@@ -300,11 +320,14 @@ impl Pages {
                 let touched = &mut region.touched[word as usize];
                 self.touched += u64::from((mask & !*touched).count_ones());
                 *touched |= mask;
+                let written = &mut region.written[word as usize];
                 if write {
-                    let written = &mut region.written[word as usize];
                     self.writes += u64::from(mask.count_ones());
                     self.overwrites += u64::from((mask & *written).count_ones());
                     *written |= mask;
+                } else {
+                    self.reads += u64::from(mask.count_ones());
+                    self.unwritten += u64::from((mask & !*written).count_ones());
                 }
             }
         }

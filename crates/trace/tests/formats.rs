@@ -1,9 +1,11 @@
 //! Each format on a few lines, detected and named; then every kind of dirt, refused with its place or
 //! left out and counted.
 
-use crate::support::{ordered, raw, reader, request};
+use std::io::Cursor;
+
+use crate::support::{drain, ordered, raw, reader, request};
 use drivebay_trace::Op::{Flush, Read, Trim, Write};
-use drivebay_trace::{Op, TraceError};
+use drivebay_trace::{Op, Order, Reader, Request, TimeUnit, Trace, TraceError};
 
 type Row = (u64, Op, u64, u64, u32, Option<u64>);
 
@@ -85,19 +87,87 @@ fn tencent() {
     );
 }
 
+/// The first lines of libCacheSim's data/cloudPhysicsIO.csv, whose 113,872 requests last two hours.
 #[test]
-fn vscsi_text() {
-    let text = "version,time,op,size,lbn\n1,5633898611441,2a,512,8\n1,5633898611541,28,4096,16\n\
-                1,5633898611641,35,0,0\n";
+fn vscsi_text_of_libcachesim_is_in_seconds() {
+    let text = "version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,6144,31954535\n\
+                1,5633900,35,0,0\n";
     holds(
         "vscsi",
         text,
         &[
-            (0, Write, 4096, 512, 0, None),
-            (100_000, Read, 8192, 4096, 0, None),
-            (200_000, Flush, 0, 0, 0, None),
+            (0, Write, 42_932_745 * 512, 512, 0, None),
+            (1_000_000_000, Read, 31_954_535 * 512, 6144, 0, None),
+            (2_000_000_000, Flush, 0, 0, 0, None),
         ],
     );
+}
+
+/// What cannot be seconds is no guess of ours.
+#[test]
+fn vscsi_text_in_microseconds_asks_for_the_unit() {
+    let text = b"1,5633898611441,2a,512,8\n1,5633898611541,28,4096,16\n";
+    assert_eq!(
+        refused(text, None),
+        "t, line 1: time is '5633898611441', which are no seconds\n\
+         hint: say in which unit the times are: --time-unit us"
+    );
+    let read = in_unit(text, TimeUnit::Us).expect("with its unit");
+    assert_eq!(read[1].at.0, 100_000);
+}
+
+fn in_unit(bytes: &[u8], unit: TimeUnit) -> Result<Vec<Request>, TraceError> {
+    let reader = Reader::new(Cursor::new(bytes.to_vec()), "t", None, Some(unit))?;
+    drain(Trace::new(reader, Order::Window))
+}
+
+#[test]
+fn the_unit_of_times_is_the_users_where_the_format_does_not_fix_it() {
+    let alibaba = b"1,R,0,512,10\n1,R,512,512,20.5\n";
+    for (unit, ns) in [
+        (TimeUnit::S, 10_500_000_000),
+        (TimeUnit::Ms, 10_500_000),
+        (TimeUnit::Us, 10_500),
+        (TimeUnit::Ns, 10),
+    ] {
+        assert_eq!(in_unit(alibaba, unit).expect("readable")[1].at.0, ns);
+    }
+    let own = b"at_ns,op,offset_bytes,bytes,device,response_ns\n0,read,4096,4096,1,50000\n";
+    let error = in_unit(own, TimeUnit::Ms).expect_err("the column's name says it").to_string();
+    assert!(error.starts_with("t: --time-unit ms: csv files say themselves"), "{error}");
+}
+
+/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made of the same trace as its CSV.
+#[test]
+fn oracle_general() {
+    let record = |at: u32, id: u64, bytes: u32, next: i64| {
+        let mut record = at.to_le_bytes().to_vec();
+        record.extend(id.to_le_bytes());
+        record.extend(bytes.to_le_bytes());
+        record.extend(next.to_le_bytes());
+        record
+    };
+    let start = [
+        record(5_633_898, 42_932_745, 512, -1),
+        record(5_633_899, 6_160_447, 4096, 19),
+        record(5_633_899, u64::MAX, 4096, i64::MAX),
+    ]
+    .concat();
+    let reader = reader(&start, None).expect("detected");
+    assert_eq!(reader.format().name(), "oracle-general");
+    let rows = [
+        (0, Read, 42_932_745 * 512, 512, 0, None),
+        (1_000_000_000, Read, 6_160_447 * 512, 4096, 0, None),
+        // A hash, not a sector: modulo 2^53 sectors.
+        (1_000_000_000, Read, ((1 << 53) - 1) * 512, 4096, 0, None),
+    ];
+    assert_eq!(ordered(&start, None).expect("readable"), rows.map(request));
+    let cut = [&start[..], &start[..9]].concat();
+    let error = refused(&cut, Some("oracle-general"));
+    assert!(error.starts_with("t, record 4: has 9 bytes; must be 24"), "{error}");
+    let mut backward = start.clone();
+    backward[16] = 0;
+    assert!(refused(&backward[..24 * 2], None).contains("is of no known format"));
 }
 
 fn vscsi_record(version: u8, command: u16, bytes: u32, sector: u64, us: u64) -> Vec<u8> {

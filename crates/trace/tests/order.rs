@@ -1,7 +1,9 @@
 //! Both orders against the standard library's stable sort, and what each can and cannot do.
 
 use crate::support::{drain, reader, request};
-use drivebay_trace::{Order, Request, TextFormat, Trace, TraceError, TraceSource, Writer};
+use drivebay_trace::{
+    Order, Request, TextFormat, Trace, TraceError, TraceFile, TraceSource, Writer,
+};
 use proptest::prelude::*;
 
 fn csv(requests: &[Request]) -> Vec<u8> {
@@ -89,7 +91,10 @@ fn a_file_out_of_order_beyond_the_window_is_sorted_when_it_is_read_from_a_path()
     times.push(0);
     let requests = at_times(&times);
     std::fs::write(&path, csv(&requests)).expect("written");
-    let source = TraceSource::File { path, format: None, sort: false };
+    let source = TraceSource::File {
+        file: TraceFile { path, format: None, time_unit: None, unpacked: None },
+        sort: false,
+    };
     let (info, summary) = drivebay_trace::info(&source, &mut || true).expect("sorted");
     assert_eq!((info.reads, summary.requests), (600_001, 600_001));
     drivebay_trace::convert(&source, &out, TextFormat::Csv, &mut || true).expect("sorted");

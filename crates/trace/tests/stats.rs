@@ -43,13 +43,16 @@ fn naive(requests: &[Request]) -> Info {
         );
     }
     let (mut touched, mut written) = (HashSet::new(), HashSet::new());
-    let (mut page_writes, mut again) = (0, 0);
+    let (mut page_writes, mut again, mut page_reads, mut unwritten) = (0, 0, 0, 0);
     for r in &data {
         for page in r.offset_bytes / 4096..(r.offset_bytes + r.bytes).div_ceil(4096) {
             touched.insert((r.device, page));
             if r.op == Write {
                 page_writes += 1;
                 again += u64::from(!written.insert((r.device, page)));
+            } else {
+                page_reads += 1;
+                unwritten += u64::from(!written.contains(&(r.device, page)));
             }
         }
     }
@@ -84,6 +87,10 @@ fn naive(requests: &[Request]) -> Info {
         duration_s: (requests.iter().map(end).max().unwrap_or(0) - requests[0].at.0) as f64 / 1e9,
         footprint_bytes: Some(touched.len() as u64 * 4096),
         overwrite_share: part(again as f64, page_writes as f64),
+        unwritten_read_share: part(unwritten as f64, f64::from(page_reads)),
+        devices: data.iter().map(|r| r.device).collect::<HashSet<_>>().len() as u64,
+        address_start_bytes: data.iter().map(|r| r.offset_bytes).min(),
+        address_end_bytes: data.iter().map(|r| r.offset_bytes + r.bytes).max(),
     }
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -227,6 +227,10 @@ TraceFormat = Annotated[
         "Format of the trace, one of: drivebay trace info --help. [default: detected]",
         "--format",
     ),
+]
+TimeUnit = Annotated[
+    Literal["s", "ms", "us", "ns"] | None,
+    option(None, "Unit of the trace's times. [default: that of the format]", "--time-unit"),
 ]
 OutFormat = Annotated[
     str | None,

@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,12 @@ def say(line: str) -> None:
     that lines of several threads do not run into each other."""
     with contextlib.suppress(OSError):
         print(f"{line}\n", end="", file=sys.stderr, flush=True)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """A line for each; warnings have the word themselves."""
+    for note in notes:
+        say(note if note.startswith("warning: ") else f"note: {note}")
 
 
 def print_json(value: Any, **more: Any) -> None:

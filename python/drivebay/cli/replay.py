@@ -12,7 +12,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import known, number, print_json, say, table
+from drivebay.cli.output import known, number, print_json, say, say_notes, table
 from drivebay.cli.target import check_options, is_virtual, target_factory
 from drivebay.common import units
 from drivebay.common.errors import (
@@ -43,8 +43,8 @@ app = options.Verb()
 @app.command(
     epilog="""\b
 Examples:
-  drivebay replay light sm951-ahci-512                an empty virtual drive
-  drivebay replay heavy sm951-ahci-512 --full --json
+  drivebay replay light sm951-ahci-512                a virtual drive
+  drivebay replay heavy sm951-ahci-512 --empty --json
   drivebay replay trace.csv.gz ./disk.img             overwrites the file
   drivebay replay trace.csv.gz /dev/sdX --only-reads  changes nothing
   drivebay replay light /dev/sdX --destroy-data SERIAL
@@ -104,14 +104,16 @@ def replay(
     trace_seed: Annotated[
         int, option("N", "Seed of the trace.", panel=SYNTHESIZED, show_default=True)
     ] = 1,
-    full: Annotated[
+    from_: options.TraceFormat = None,
+    time_unit: options.TimeUnit = None,
+    empty: Annotated[
         bool,
-        flag("--full", "Fill the drive first. [default: empty]", panel=options.VIRTUAL),
+        flag(
+            "--empty",
+            "Begin with an empty drive. [default: every address was written before]",
+            panel=options.VIRTUAL,
+        ),
     ] = False,
-    from_: Annotated[
-        str | None,
-        option("F", "Format of the trace. [default: detected]", "--format", panel=options.REAL),
-    ] = None,
     only_reads: Annotated[
         bool,
         flag("--only-reads", "Replay only reads.", panel=options.REAL),
@@ -169,9 +171,11 @@ def replay(
             "time_percent": time_percent,
             "rule": place,
             "trim": trim,
+            "format": from_,
+            "time_unit": time_unit,
         }
-        _replay_virtual(drive, _test(load, full=full), seed, as_json=as_json)
-        if full and scale < 1.0:
+        _replay_virtual(drive, _test(load, empty=empty), seed, empty=empty, as_json=as_json)
+        if not empty and scale < 1.0:
             say("note: on a full drive a scaled trace is faster than the whole: its files are "
                 "smaller")  # fmt: skip
         return
@@ -195,21 +199,29 @@ def replay(
         failures_max=failures,
         buffered=buffered,
     )
-    source = _source(trace, from_=from_, scale=scale, seed=trace_seed)
+    source = _source(trace, from_=from_, time_unit=time_unit, scale=scale, seed=trace_seed)
     permission = OverwritePermission(destroy_data, overwrite_signature)
     run = RealReplay(source, played, drive, permission=permission)
+    if source.path is not None:
+        from drivebay.definitions.suites.loads import TraceLoad
+
+        named = TraceLoad(trace=trace, rule=place, format=from_, time_unit=time_unit)
+        say_notes(named.notes(run.target.size_bytes))
     _replay_real(run, out=out, no_wait=no_wait, as_json=as_json)
 
 
 # --- virtual drives -------------------------------------------------------------------------------
 
 
-def _replay_virtual(drive: str, test: Test, seed: int, *, as_json: bool) -> None:
+def _replay_virtual(drive: str, test: Test, seed: int, *, empty: bool, as_json: bool) -> None:
     """A replay is a test of kind "trace" outside of any suite: the target prepares itself."""
     from drivebay.analysis.storage_bench import storage_bench
 
     with closing(target_factory(drive)()) as target:
         target.check((test,))
+        for phase in test.phases:
+            if phase.replay is not None:
+                say_notes(phase.replay.notes(target.capacity_bytes, empty=empty))
         result = _run(target, test, seed)
     bench = storage_bench(
         ios=result.reads + result.writes,
@@ -226,7 +238,7 @@ def _replay_virtual(drive: str, test: Test, seed: int, *, as_json: bool) -> None
         table(("figure", "value"), _virtual_rows(result, bench), right=(1,))
 
 
-def _test(load: dict[str, Any], *, full: bool) -> Test:
+def _test(load: dict[str, Any], *, empty: bool) -> Test:
     from pydantic import ValidationError
 
     from drivebay.definitions import mistakes
@@ -241,7 +253,7 @@ def _test(load: dict[str, Any], *, full: bool) -> Test:
         option = f"--{names.get(field, field).replace('_', '-')}"
         hint = "drivebay replay --help lists what is allowed"
         raise mistakes.told(first, option, of="a replay", hint=hint) from None
-    fill = (Prepare(kind="fill"),) if full else ()
+    fill = () if empty else (Prepare(kind="fill"),)
     return Test(
         id="replay",
         title="one replay",
@@ -303,7 +315,9 @@ def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, s
 # --- real drives ----------------------------------------------------------------------------------
 
 
-def _source(trace: str, *, from_: str | None, scale: float, seed: int) -> TraceSource:
+def _source(
+    trace: str, *, from_: str | None, time_unit: str | None, scale: float, seed: int
+) -> TraceSource:
     """What TRACE means: a file of that name before a synthesized trace of that name."""
     from drivebay import traces
     from drivebay.targets.replay.run import TraceSource
@@ -320,7 +334,7 @@ def _source(trace: str, *, from_: str | None, scale: float, seed: int) -> TraceS
                 f"{trace} is no regular file; a trace is read twice, so it must be one",
                 "write it into a file first: drivebay trace convert IN OUT.csv",
             )
-        return TraceSource.file(path, from_)
+        return traces.file_source(path, from_, time_unit=time_unit)
     if trace in (synthesized := traces.names()):
         return TraceSource.synth(trace, scale, seed)
     raise UserError(

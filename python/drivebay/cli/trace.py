@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import known, print_json, say, table
+from drivebay.cli.output import known, print_json, say, say_notes, table
 from drivebay.common import units
 
 if TYPE_CHECKING:
@@ -29,16 +29,18 @@ Examples:
   drivebay trace info trace.csv.gz
   drivebay trace info trace.txt --format blkparse --json
   drivebay trace info trace.csv --png trace.png
+  drivebay trace info trace.csv --time-unit us
 
 \b
-Formats: msr, systor, alibaba, tencent, vscsi, vscsi-binary, spc, mqsim,
-disksim, blkparse, ftrace, biosnoop, etw, iolog, csv; each also compressed by
-gzip, bzip2 or zstd.""",
+Formats: msr, systor, alibaba, tencent, vscsi, vscsi-binary, oracle-general,
+spc, mqsim, disksim, blkparse, ftrace, biosnoop, etw, iolog, csv, parquet;
+each also compressed by gzip, bzip2 or zstd, but for parquet.""",
 )
 def info(
     file: Annotated[Path, argument("FILE", "The trace.")],
     as_json: options.Json = False,
     from_: options.TraceFormat = None,
+    time_unit: options.TimeUnit = None,
     png: options.Picture = None,
     force: options.Force = False,
 ) -> None:
@@ -49,10 +51,10 @@ def info(
     """
     from drivebay import traces
 
-    described = traces.info(file, from_=from_)
+    described = traces.info(file, from_=from_, time_unit=time_unit)
     if png is not None:
-        traces.picture(file, described, png, from_=from_, force=force)
-    _say_notes(described.summary)
+        traces.picture(file, described, png, from_=from_, time_unit=time_unit, force=force)
+    say_notes(described.summary.notes)
     _describe(described, as_json=as_json)
 
 
@@ -71,14 +73,15 @@ def convert(
     source: Annotated[Path, argument("IN", "The trace.")],
     out: Annotated[Path, argument("OUT", "File to make.")],
     from_: options.TraceFormat = None,
+    time_unit: options.TimeUnit = None,
     to: options.OutFormat = None,
     force: options.Force = False,
 ) -> None:
     """Write a trace in another format."""
     from drivebay import traces
 
-    summary = traces.convert(source, out, from_=from_, to=to, force=force)
-    _say_notes(summary)
+    summary = traces.convert(source, out, from_=from_, time_unit=time_unit, to=to, force=force)
+    say_notes(summary.notes)
     say(f"converted: {summary.requests:,} requests, read as {summary.format}")
     print(out)
 
@@ -118,7 +121,7 @@ def record(
             show(f"recording: {left:.0f} s left, {units.si_bytes(text_bytes)} of events")
 
         done = traces.record(device, place, seconds=seconds, force=force, to=to, tell=tell)
-    _say_notes(done.summary)
+    say_notes(done.summary.notes)
     if done.lost_events:
         say(f"note: {done.lost_events:,} events were lost: they came faster than they were read")
     say(f"recorded: {done.summary.requests:,} requests in {done.seconds:.1f} s")
@@ -174,11 +177,6 @@ def synth(
     print(out)
 
 
-def _say_notes(summary: traces.TraceSummary) -> None:
-    for note in summary.notes:
-        say(f"note: {note}")
-
-
 def _describe(described: traces.Described, *, as_json: bool) -> None:
     figures = described.figures
     if as_json:
@@ -191,14 +189,18 @@ def _describe(described: traces.Described, *, as_json: bool) -> None:
     def share(key: str) -> str:
         return "not known" if figures[key] is None else f"{figures[key]:.1%}"
 
+    addresses = f"{size('address_start_bytes')} to {size('address_end_bytes')}"
     rows = [
         ("format", described.summary.format),
         ("reads", f"{figures['reads']:,}"),
         ("writes", f"{figures['writes']:,}"),
         ("read", size("read_bytes")),
         ("written", size("written_bytes")),
+        ("devices", f"{figures['devices']:,}"),
+        ("addresses", addresses),
         ("footprint", size("footprint_bytes")),
         ("overwrites", share("overwrite_share")),
+        ("reads of what it did not write", share("unwritten_read_share")),
         ("sequential", share("sequential_share")),
         ("mean queue depth", known(figures["queue_depth_mean"])),
         ("duration", known(figures["duration_s"], " s")),

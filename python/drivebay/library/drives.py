@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -273,6 +274,8 @@ class Device:
                 raise UserError("samples are kept of workloads only", "leave out sample_every")
             load.check(where="Trace")
             source = load.source((seed if load.seed is None else load.seed) % 2**63)
+            for note in load.notes(self.capacity_bytes):
+                warnings.warn(note.removeprefix("warning: "), stacklevel=2)
             with self._named():
                 core = self._core.replay(source, load.options()).run
         else:

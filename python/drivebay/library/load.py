@@ -147,6 +147,9 @@ class Trace(_Load, loads.TraceLoad):
         Addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
     trim
         Whether trims and flushes are issued too.
+    format, time_unit
+        Of a file, if not those that are detected: a name of `drivebay trace info --help`; "s",
+        "ms", "us" or "ns".
     seed
         Of a synthesized trace.
     """

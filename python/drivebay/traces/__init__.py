@@ -8,7 +8,7 @@ figures mean: docs/concepts/traces.md.
 from drivebay._core import TraceSummary
 from drivebay.traces.convert import KINDS, convert, names, source, synth, synth_info
 from drivebay.traces.picture import picture, synth_picture
-from drivebay.traces.read import OPS, Described, batches, formats, info
+from drivebay.traces.read import OPS, Described, batches, file_source, formats, info
 from drivebay.traces.recording import Recorded, record
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "TraceSummary",
     "batches",
     "convert",
+    "file_source",
     "formats",
     "info",
     "names",

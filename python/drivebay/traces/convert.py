@@ -14,7 +14,7 @@ from typing import Any
 from drivebay import _core
 from drivebay._core import TraceBatches, TraceSource, TraceSummary
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.traces.read import OPS, Described, check_source, described, in_order
+from drivebay.traces.read import OPS, Described, described, file_source, in_order
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
 """What is written, and the ending of a file's name that asks for it."""
@@ -25,6 +25,7 @@ def convert(
     out: Path,
     *,
     from_: str | None = None,
+    time_unit: str | None = None,
     to: str | None = None,
     force: bool = False,
 ) -> TraceSummary:
@@ -34,7 +35,7 @@ def convert(
     ----------
     source : the trace, compressed or not.
     out : the file to make; it appears when it is complete, and not at all on an error.
-    from_ : one of `formats()`; None to detect it.
+    from_, time_unit : as for `info`.
     to : one of `KINDS`; None to go by the ending of `out`.
     force : replace `out` if it exists.
 
@@ -47,9 +48,9 @@ def convert(
     """
     check_out(out, to=to, force=force, option="OUT")
     kind = to or kind_by_name(out)
-    check_source(source)
+    trace = file_source(source, from_, time_unit=time_unit)
     with whole_file(out, force=force, option="OUT") as part:
-        return written(TraceSource.file(source, from_), part, kind)
+        return written(trace, part, kind)
 
 
 def check_out(out: Path, *, to: str | None, force: bool, option: str) -> None:

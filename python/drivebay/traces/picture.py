@@ -16,7 +16,7 @@ from drivebay._core import TraceBatches, TraceSource
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.traces.convert import whole_file
-from drivebay.traces.read import OPS, Described, in_order
+from drivebay.traces.read import OPS, Described, file_source, in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,13 +33,14 @@ def picture(
     out: Path,
     *,
     from_: str | None = None,
+    time_unit: str | None = None,
     force: bool = False,
 ) -> None:
     """Draws a trace into a PNG file.
 
     Parameters
     ----------
-    path, from_ : the trace, as given to `info`.
+    path, from_, time_unit : the trace, as given to `info`.
     described : what `info` said of it.
     out : the file to make; `force` replaces one that exists.
 
@@ -51,7 +52,7 @@ def picture(
     if not path.is_file():
         raise UserError(f"--png: {path} is a pipe, which cannot be read twice", "save it to a file")
     with whole_file(out, force=force, option="--png") as part:
-        source = TraceSource.file(path, from_)
+        source = file_source(path, from_, time_unit=time_unit)
         gathered = in_order(source, lambda trace: _Gathered(trace, described))
         _draw(path.name, described, gathered, part)
 

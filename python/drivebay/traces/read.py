@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from drivebay import _core
 from drivebay._core import TraceBatches, TraceColumns, TraceSource, TraceSummary
 from drivebay.common.errors import TraceOrderError, UserError
+from drivebay.common.parquet import unpacked
 
 FIGURES = (
     *("reads", "writes", "read_bytes", "written_bytes", "size_share", "queue_depth_share"),
     *("queue_depth_mean", "sequential_share", "idle_s", "duration_s", "footprint_bytes"),
-    "overwrite_share",
+    *("overwrite_share", "unwritten_read_share", "devices"),
+    *("address_start_bytes", "address_end_bytes"),
 )
 """Fields of `drivebay trace info --json`, in their order."""
 OPS = ("read", "write", "trim", "flush")
@@ -41,13 +43,23 @@ def formats() -> list[str]:
     return _core.trace_formats()
 
 
-def info(path: Path, *, from_: str | None = None) -> Described:
+def file_source(
+    path: Path, from_: str | None = None, *, time_unit: str | None = None, sort: bool = False
+) -> TraceSource:
+    """Where the requests of a recorded trace come from; arguments as for `info` and `batches`."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
+    return TraceSource.file(path, from_, sort, time_unit, unpacked(path))
+
+
+def info(path: Path, *, from_: str | None = None, time_unit: str | None = None) -> Described:
     """A trace's statistics, in one pass and bounded memory.
 
     Parameters
     ----------
     path : the trace, compressed by gzip, bzip2 or zstd or not.
     from_ : one of `formats()`; None to detect it.
+    time_unit : of its times, "s", "ms", "us" or "ns"; None for that of the format.
 
     Raises
     ------
@@ -56,8 +68,7 @@ def info(path: Path, *, from_: str | None = None) -> Described:
     EnvironmentProblem
         If the file cannot be read.
     """
-    check_source(path)
-    return described(TraceSource.file(path, from_))
+    return described(file_source(path, from_, time_unit=time_unit))
 
 
 def described(source: TraceSource) -> Described:
@@ -88,8 +99,7 @@ def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iter
     UserError, EnvironmentProblem
         As `info`; UserError also where `sort` is needed and not given.
     """
-    check_source(path)
-    trace = TraceSource.file(path, from_, sort).batches()
+    trace = file_source(path, from_, sort=sort).batches()
     while (columns := trace.next()) is not None:
         yield columns
 
@@ -100,9 +110,3 @@ def in_order(source: TraceSource, work: Callable[[TraceBatches], T]) -> T:
         with contextlib.suppress(TraceOrderError):
             return work(source.batches())
     return work(source.sorted().batches())
-
-
-def check_source(path: Path) -> None:
-    """Refuses a trace that is not there."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")

@@ -2,7 +2,8 @@
 //!
 //! Sources: the header or README that each collection is published with. MSR Cambridge (SNIA IOTTA 388),
 //! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
-//! CloudPhysics (as libCacheSim reads it), SPC trace file format specification 1.0.1.
+//! CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds), SPC trace file format
+//! specification 1.0.1.
 //! Not read: MSR's host name (a file has one host). Effect: files of several hosts put into one mix
 //! disks of the same number.
 
@@ -10,10 +11,12 @@ use std::marker::PhantomData;
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
-use super::number::{decimal_ns, device, scaled, split, trimmed, whole};
+use super::number::{Clock, device, scaled, split, trimmed, whole};
 use super::parse::{Out, Parse};
 use crate::error::{Problem, shown};
-use crate::request::{Op, Request};
+use crate::request::{Op, Request, TimeUnit};
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Columns of one format.
 pub(crate) trait Row: Send {
@@ -23,8 +26,10 @@ pub(crate) trait Row: Send {
     const COLUMNS: &'static str;
     /// How many there must be at least, and may be at most.
     const COUNT: (usize, usize);
+    /// How it writes times, unless the user says otherwise.
+    const CLOCK: Clock;
 
-    fn row(fields: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem>;
+    fn row(fields: &[&[u8]; 8], clock: Clock, out: &mut Out<'_>) -> Result<Found, Problem>;
 }
 
 /// What a row held.
@@ -36,11 +41,12 @@ pub(crate) enum Found {
 
 /// Parser for a format of columns: headers and comments are passed over anywhere, since people put
 /// files together.
-pub(crate) struct Csv<R>(PhantomData<R>);
+pub(crate) struct Csv<R>(Clock, PhantomData<R>);
 
-impl<R> Default for Csv<R> {
-    fn default() -> Csv<R> {
-        Csv(PhantomData)
+impl<R: Row> Csv<R> {
+    /// With times in the format's own unit, or in that which the user named.
+    pub(crate) fn new(unit: Option<TimeUnit>) -> Csv<R> {
+        Csv(R::CLOCK.in_unit(unit), PhantomData)
     }
 }
 
@@ -51,7 +57,7 @@ impl<R: Row> Parse for Csv<R> {
         if count < R::COUNT.0 || count > R::COUNT.1 {
             return not_a_row::<R>(line, count);
         }
-        match R::row(&fields, out) {
+        match R::row(&fields, self.0, out) {
             Ok(Found::Request(request)) => out.push(request),
             Ok(Found::Nothing) => Ok(false),
             Err(problem) => {
@@ -107,10 +113,11 @@ impl Row for Msr {
     const HEADER: &'static [u8] = b"timestamp";
     const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
     const COUNT: (usize, usize) = (7, 7);
+    const CLOCK: Clock = Clock::whole(100);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
-        let at = scaled(f[0], 100, "Timestamp")?;
+    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
+        let at = clock.ns(f[0], "Timestamp")?;
         let op = match f[3] {
             b"Read" => Op::Read,
             b"Write" => Op::Write,
@@ -124,7 +131,7 @@ impl Row for Msr {
             at: Nanos(at),
             offset_bytes: whole(f[4], "Offset")?,
             bytes: whole(f[5], "Size")?,
-            response: Some(Nanos(scaled(f[6], 100, "ResponseTime")?)),
+            response: Some(Nanos(clock.ns(f[6], "ResponseTime")?)),
             device: device(f[2], "DiskNumber")?,
             op,
         }))
@@ -139,20 +146,20 @@ impl Row for Systor {
     const HEADER: &'static [u8] = b"timestamp";
     const COLUMNS: &'static str = "Timestamp,Response,IOType,LUN,Offset,Size";
     const COUNT: (usize, usize) = (6, 6);
+    const CLOCK: Clock = Clock::decimal(SECOND);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem> {
-        const SECOND: u64 = 1_000_000_000;
+    fn row(f: &[&[u8]; 8], clock: Clock, out: &mut Out<'_>) -> Result<Found, Problem> {
         if [0, 2, 3, 4, 5].iter().any(|at| trimmed(f[*at]).is_empty()) {
             out.skipped.incomplete += 1;
             return Ok(Found::Nothing);
         }
         let response = match trimmed(f[1]) {
             b"" => None,
-            field => Some(Nanos(decimal_ns(field, SECOND, "Response")?)),
+            field => Some(Nanos(clock.ns(field, "Response")?)),
         };
         Ok(Found::Request(Request {
-            at: Nanos(decimal_ns(f[0], SECOND, "Timestamp")?),
+            at: Nanos(clock.ns(f[0], "Timestamp")?),
             offset_bytes: whole(f[4], "Offset")?,
             bytes: whole(f[5], "Size")?,
             response,
@@ -169,11 +176,12 @@ impl Row for Alibaba {
     const HEADER: &'static [u8] = b"device_id";
     const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
     const COUNT: (usize, usize) = (5, 5);
+    const CLOCK: Clock = Clock::whole(1_000);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
         Ok(Found::Request(Request {
-            at: Nanos(scaled(f[4], 1_000, "timestamp")?),
+            at: Nanos(clock.ns(f[4], "timestamp")?),
             offset_bytes: whole(f[2], "offset")?,
             bytes: whole(f[3], "length")?,
             response: None,
@@ -190,16 +198,17 @@ impl Row for Tencent {
     const HEADER: &'static [u8] = b"timestamp";
     const COLUMNS: &'static str = "timestamp,offset,size,io_type,volume_id";
     const COUNT: (usize, usize) = (5, 5);
+    const CLOCK: Clock = Clock::whole(SECOND);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
         let op = match trimmed(f[3]) {
             b"0" => Op::Read,
             b"1" => Op::Write,
             other => return Err(wrong_op(other, "0 (read) or 1 (write)")),
         };
         Ok(Found::Request(Request {
-            at: Nanos(scaled(f[0], 1_000_000_000, "timestamp")?),
+            at: Nanos(clock.ns(f[0], "timestamp")?),
             offset_bytes: scaled(f[1], SECTOR_BYTES, "offset")?,
             bytes: scaled(f[2], SECTOR_BYTES, "size")?,
             response: None,
@@ -209,8 +218,23 @@ impl Row for Tencent {
     }
 }
 
-/// CloudPhysics: microseconds, SCSI opcodes in hexadecimal, bytes, sectors of 512 bytes.
+/// CloudPhysics as libCacheSim writes it: whole seconds, SCSI opcodes in hexadecimal, bytes, sectors of 512
+/// bytes. The same columns straight from vscsiStats are in microseconds.
 pub(crate) struct Vscsi;
+
+/// A time; what cannot be seconds is asked for, never guessed.
+#[inline]
+fn vscsi_ns(field: &[u8], clock: Clock) -> Result<u64, Problem> {
+    /// The year 2106: where libCacheSim's own 32 bits of seconds end.
+    const SECONDS_MAX: u64 = u32::MAX as u64;
+    if clock.unit_ns == SECOND && whole(field, "time").is_ok_and(|time| time > SECONDS_MAX) {
+        return Err(Problem::with_hint(
+            format!("time is {}, which are no seconds", shown(trimmed(field))),
+            "say in which unit the times are: --time-unit us",
+        ));
+    }
+    clock.ns(field, "time")
+}
 
 /// What a SCSI opcode asks (SBC-3); None for what moves no blocks.
 pub(crate) fn scsi_op(code: u64) -> Option<Op> {
@@ -226,9 +250,10 @@ impl Row for Vscsi {
     const HEADER: &'static [u8] = b"version";
     const COLUMNS: &'static str = "version,time,op,size,lbn";
     const COUNT: (usize, usize) = (5, 5);
+    const CLOCK: Clock = Clock::whole(SECOND);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Found, Problem> {
+    fn row(f: &[&[u8]; 8], clock: Clock, out: &mut Out<'_>) -> Result<Found, Problem> {
         let version = trimmed(f[0]);
         if !matches!(version, b"1" | b"2") {
             return Err(Problem::new(format!("version is {}; must be 1 or 2", shown(version))));
@@ -241,7 +266,7 @@ impl Row for Vscsi {
         };
         let code = code.ok_or_else(|| wrong_op(f[2], "a SCSI opcode as two hexadecimal digits"))?;
         let request = Request {
-            at: Nanos(scaled(f[1], 1_000, "time")?),
+            at: Nanos(vscsi_ns(f[1], clock)?),
             offset_bytes: scaled(f[4], SECTOR_BYTES, "lbn")?,
             bytes: whole(f[3], "size")?,
             response: None,
@@ -271,12 +296,13 @@ impl Row for Spc {
     const HEADER: &'static [u8] = b"asu";
     const COLUMNS: &'static str = "ASU,LBA,Size,Opcode,Timestamp";
     const COUNT: (usize, usize) = (5, usize::MAX);
+    const CLOCK: Clock = Clock::decimal(SECOND);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
         Ok(Found::Request(Request {
             op: letter(f[3])?,
-            at: Nanos(decimal_ns(f[4], 1_000_000_000, "Timestamp")?),
+            at: Nanos(clock.ns(f[4], "Timestamp")?),
             offset_bytes: scaled(f[1], SECTOR_BYTES, "LBA")?,
             bytes: whole(f[2], "Size")?,
             response: None,
@@ -295,9 +321,10 @@ impl Row for Own {
     const HEADER: &'static [u8] = b"at_ns";
     const COLUMNS: &'static str = CSV_HEADER;
     const COUNT: (usize, usize) = (6, 6);
+    const CLOCK: Clock = Clock::whole(1);
 
     #[inline]
-    fn row(f: &[&[u8]; 8], _out: &mut Out<'_>) -> Result<Found, Problem> {
+    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
         let op = match trimmed(f[1]) {
             b"read" => Op::Read,
             b"write" => Op::Write,
@@ -307,10 +334,10 @@ impl Row for Own {
         };
         let response = match trimmed(f[5]) {
             b"" => None,
-            field => Some(Nanos(whole(field, "response_ns")?)),
+            field => Some(Nanos(clock.ns(field, "response_ns")?)),
         };
         Ok(Found::Request(Request {
-            at: Nanos(whole(f[0], "at_ns")?),
+            at: Nanos(clock.ns(f[0], "at_ns")?),
             offset_bytes: whole(f[2], "offset_bytes")?,
             bytes: whole(f[3], "bytes")?,
             response,

@@ -8,14 +8,15 @@ mod kernel;
 mod number;
 mod pairs;
 mod parse;
+mod records;
 mod tools;
-mod vscsi;
 
 use crate::error::TraceError;
+use crate::request::TimeUnit;
 use columns::{Alibaba, Csv, Msr, Own, Spc, Systor, Tencent, Vscsi};
 use kernel::{Blkparse, Ftrace};
+use records::{OracleRecords, VscsiRecords};
 use tools::{Biosnoop, DiskSim, Etw, Iolog};
-use vscsi::VscsiRecords;
 
 pub use columns::CSV_HEADER;
 pub use parse::Skipped;
@@ -33,10 +34,12 @@ pub enum Format {
     Alibaba,
     /// Tencent block storage traces, CSV.
     Tencent,
-    /// CloudPhysics (VMware vscsiStats), CSV.
+    /// CloudPhysics (VMware vscsiStats), libCacheSim's CSV: times in seconds.
     Vscsi,
     /// CloudPhysics, 32-byte binary records (version 1).
     VscsiBinary,
+    /// libCacheSim's oracleGeneral, 24-byte binary records.
+    OracleGeneral,
     /// Storage Performance Council: Financial, WebSearch.
     Spc,
     /// DiskSim ASCII: times in milliseconds.
@@ -55,17 +58,20 @@ pub enum Format {
     Iolog,
     /// This program's own CSV.
     Csv,
+    /// Parquet with the columns of this program's CSV, which the caller has unpacked into one.
+    Parquet,
 }
 
 impl Format {
     /// Every format and its name. Where a file fits two equally, the earlier wins.
-    pub const ALL: [(Format, &'static str); 15] = [
+    pub const ALL: [(Format, &'static str); 17] = [
         (Format::Msr, "msr"),
         (Format::Systor, "systor"),
         (Format::Alibaba, "alibaba"),
         (Format::Tencent, "tencent"),
         (Format::Vscsi, "vscsi"),
         (Format::VscsiBinary, "vscsi-binary"),
+        (Format::OracleGeneral, "oracle-general"),
         (Format::Spc, "spc"),
         (Format::MqSim, "mqsim"),
         (Format::DiskSim, "disksim"),
@@ -75,6 +81,7 @@ impl Format {
         (Format::Etw, "etw"),
         (Format::Iolog, "iolog"),
         (Format::Csv, "csv"),
+        (Format::Parquet, "parquet"),
     ];
 
     /// Its name on the command line.
@@ -95,23 +102,34 @@ impl Format {
         })
     }
 
-    pub(crate) fn parser(self) -> Box<dyn Parse> {
+    /// Whether the user may say in which unit its times are: not where the format itself says so.
+    #[must_use]
+    pub fn takes_time_unit(self) -> bool {
+        use Format::{Alibaba, DiskSim, MqSim, Msr, OracleGeneral, Spc, Systor, Tencent, Vscsi};
+        matches!(
+            self,
+            Msr | Systor | Alibaba | Tencent | Vscsi | OracleGeneral | Spc | DiskSim | MqSim
+        )
+    }
+
+    pub(crate) fn parser(self, unit: Option<TimeUnit>) -> Box<dyn Parse> {
         match self {
-            Format::Msr => Box::<Csv<Msr>>::default(),
-            Format::Systor => Box::<Csv<Systor>>::default(),
-            Format::Alibaba => Box::<Csv<Alibaba>>::default(),
-            Format::Tencent => Box::<Csv<Tencent>>::default(),
-            Format::Vscsi => Box::<Csv<Vscsi>>::default(),
+            Format::Msr => Box::new(Csv::<Msr>::new(unit)),
+            Format::Systor => Box::new(Csv::<Systor>::new(unit)),
+            Format::Alibaba => Box::new(Csv::<Alibaba>::new(unit)),
+            Format::Tencent => Box::new(Csv::<Tencent>::new(unit)),
+            Format::Vscsi => Box::new(Csv::<Vscsi>::new(unit)),
             Format::VscsiBinary => Box::new(VscsiRecords),
-            Format::Spc => Box::<Csv<Spc>>::default(),
-            Format::DiskSim => Box::new(DiskSim::<true>),
-            Format::MqSim => Box::new(DiskSim::<false>),
+            Format::OracleGeneral => Box::new(OracleRecords::new(unit)),
+            Format::Spc => Box::new(Csv::<Spc>::new(unit)),
+            Format::DiskSim => Box::new(DiskSim::<true>::new(unit)),
+            Format::MqSim => Box::new(DiskSim::<false>::new(unit)),
             Format::Blkparse => Box::<Blkparse>::default(),
             Format::Ftrace => Box::<Ftrace>::default(),
             Format::Biosnoop => Box::<Biosnoop>::default(),
             Format::Etw => Box::new(Etw),
             Format::Iolog => Box::<Iolog>::default(),
-            Format::Csv => Box::<Csv<Own>>::default(),
+            Format::Csv | Format::Parquet => Box::new(Csv::<Own>::new(None)),
         }
     }
 
@@ -127,19 +145,24 @@ const DETECT_LINES: usize = 2_000;
 
 /// The format whose parser knows the most lines of `sample`; None if none knows any.
 pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
-    if vscsi::looks_like(sample) {
-        return Some(Format::VscsiBinary);
-    }
     if sample.starts_with(b"fio version ") {
         return Some(Format::Iolog);
     }
+    if records::looks_like_vscsi(sample) {
+        return Some(Format::VscsiBinary);
+    }
+    if records::looks_like_oracle(sample) {
+        return Some(Format::OracleGeneral);
+    }
     let mut best = (0, None);
     for (format, _) in Format::ALL {
-        // These two are told by how their files begin; an iolog's parser would claim any words.
-        if matches!(format, Format::VscsiBinary | Format::Iolog) {
+        // An iolog is told by how it begins; its parser would claim any words.
+        if format == Format::Iolog {
             continue;
         }
-        let known = known_lines(&mut *format.parser(), sample);
+        // Lines of either unit are of this format; the reader then asks for the unit.
+        let unit = (format == Format::Vscsi).then_some(TimeUnit::Us);
+        let known = known_lines(&mut *format.parser(unit), sample);
         if known > best.0 {
             best = (known, Some(format));
         }

@@ -1,6 +1,7 @@
 //! Numbers and fields in text, by hand: no allocation unless something is wrong.
 
 use crate::error::{Problem, shown};
+use crate::request::TimeUnit;
 
 /// A field without the blanks around it.
 #[inline]
@@ -80,6 +81,41 @@ pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, 
         ns = ns.checked_add(place * u64::from(digit)).ok_or_else(|| too_large(field, name))?;
     }
     Ok(ns)
+}
+
+/// How a file writes its times.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock {
+    /// A power of ten, or 100.
+    pub unit_ns: u64,
+    decimal: bool,
+}
+
+impl Clock {
+    /// Whole numbers of a unit.
+    pub(crate) const fn whole(unit_ns: u64) -> Clock {
+        Clock { unit_ns, decimal: false }
+    }
+
+    /// Decimal numbers of a unit.
+    pub(crate) const fn decimal(unit_ns: u64) -> Clock {
+        Clock { unit_ns, decimal: true }
+    }
+
+    /// This clock, or decimal numbers of the unit that the user named.
+    pub(crate) fn in_unit(self, unit: Option<TimeUnit>) -> Clock {
+        unit.map_or(self, |unit| Clock::decimal(unit.ns()))
+    }
+
+    /// A time in whole nanoseconds.
+    #[inline]
+    pub(crate) fn ns(self, field: &[u8], name: &str) -> Result<u64, Problem> {
+        if self.decimal {
+            decimal_ns(field, self.unit_ns, name)
+        } else {
+            scaled(field, self.unit_ns, name)
+        }
+    }
 }
 
 /// A hexadecimal number with 0x before it, or a decimal one.

@@ -15,7 +15,7 @@ const RESPONSE_NS_MAX: u64 = 1 << 61;
 /// Added to times from which a response is taken off, so that the first cannot fall below zero.
 const BIAS_NS: u64 = 1 << 62;
 
-/// Entries of a recording that became no request, counted by reason.
+/// What a recording lacks, counted by reason: most are entries that became no request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Lines that the format is known to leave incomplete (SYSTOR's empty fields).
@@ -28,6 +28,8 @@ pub struct Skipped {
     pub lost: u64,
     /// Completions whose issue is not in the recording.
     pub unmatched: u64,
+    /// Requests, all kept, of a format that does not say what they are.
+    pub no_op: u64,
 }
 
 impl Skipped {
@@ -40,6 +42,7 @@ impl Skipped {
             (self.other_events, "events that are no read, write, trim or flush were left out"),
             (self.lost, "events were lost while recording, as the recorder says"),
             (self.unmatched, "completions have no issue in the recording"),
+            (self.no_op, "requests count as reads: this format does not say what they are"),
         ];
         reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect()
     }

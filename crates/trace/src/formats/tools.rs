@@ -10,10 +10,12 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::columns::for_op;
 use super::kernel::rwbs_op;
-use super::number::{decimal_ns, device, hex_or_whole, scaled, split, trimmed, whole, words};
+use super::number::{
+    Clock, decimal_ns, device, hex_or_whole, scaled, split, trimmed, whole, words,
+};
 use super::parse::{Names, Out, Parse, issued};
 use crate::error::{Problem, shown};
-use crate::request::{Op, Request};
+use crate::request::{Op, Request, TimeUnit};
 
 /// bcc's biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`.
 #[derive(Default)]
@@ -120,8 +122,15 @@ fn breaks_off(line: &[u8]) -> Problem {
 
 /// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a point in
 /// DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
-#[derive(Default)]
-pub(crate) struct DiskSim<const MS: bool>;
+pub(crate) struct DiskSim<const MS: bool>(Clock);
+
+impl<const MS: bool> DiskSim<MS> {
+    /// With times in the format's own unit, or in that which the user named.
+    pub(crate) fn new(unit: Option<TimeUnit>) -> DiskSim<MS> {
+        let own = if MS { Clock::decimal(1_000_000) } else { Clock::whole(1) };
+        DiskSim(own.in_unit(unit))
+    }
+}
 
 impl<const MS: bool> Parse for DiskSim<MS> {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
@@ -135,7 +144,7 @@ impl<const MS: bool> Parse for DiskSim<MS> {
                 "{count} columns in {line}; must be 5: time device LBA size type"
             )));
         }
-        let at = if MS { decimal_ns(f[0], 1_000_000, "time")? } else { whole(f[0], "time")? };
+        let at = self.0.ns(f[0], "time")?;
         let op = match whole(f[4], "type")? {
             // DiskSim's other flag bits (B_ASYNC and so on) stand above the lowest.
             flags if MS || flags <= 1 => {

@@ -7,7 +7,7 @@ use drivebay_units::Nanos;
 
 pub fn reader(bytes: &[u8], format: Option<&str>) -> Result<Reader, TraceError> {
     let format = format.map(|name| Format::from_name(name).expect("a known format"));
-    Reader::new(Cursor::new(bytes.to_vec()), "t", format)
+    Reader::new(Cursor::new(bytes.to_vec()), "t", format, None)
 }
 
 /// All requests in the file's order, on its own clock.

@@ -12,7 +12,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from drivebay import _core
+from drivebay.common import units
 from drivebay.common.errors import UserError
+from drivebay.common.parquet import unpacked
 from drivebay.definitions.suites.parts import Content, Data
 
 BLOCK_BYTES_MAX = 64 * 2**20
@@ -102,8 +104,9 @@ class TraceLoad(Data):
     `trace` is the name of a synthesized trace ("destroyer", "heavy" or "light"), or a file's path.
     Requests are due at their recorded times, idle time cut to `idle_ms_max`, or ("dependencies") as
     soon as what they waited for in the recording has completed. `scale` is the share of a
-    synthesized trace's requests. `rule` brings addresses beyond the drive's end onto it: modulo its
-    size ("fold"), or in proportion. `trim`: trims and flushes as well.
+    synthesized trace's requests. `format` and `time_unit` of a file say what is not detected, or
+    other than its format says ("s", "ms", "us", "ns"). `rule` brings addresses beyond the drive's
+    end onto it: modulo its size ("fold"), or in proportion. `trim`: trims and flushes as well.
     """
 
     trace: Annotated[str, Field(min_length=1, max_length=4096)]
@@ -113,6 +116,8 @@ class TraceLoad(Data):
     time_percent: Annotated[int, Field(ge=1, le=10_000)] = 100
     rule: Literal["fold", "scale"] = "fold"
     trim: bool = False
+    format: str | None = None
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
 
     def words(self) -> str:
         """What is done, in a line.
@@ -141,7 +146,41 @@ class TraceLoad(Data):
         """Where its requests come from; `seed` is of a synthesized one."""
         if self.trace in _core.synth_names():
             return _core.TraceSource.synth(self.trace, self.scale, seed)
-        return _core.TraceSource.file(self.trace)
+        path = Path(self.trace)
+        return _core.TraceSource.file(
+            path, self.format, time_unit=self.time_unit, unpacked=unpacked(path)
+        )
+
+    def notes(self, capacity_bytes: int, *, empty: bool = False) -> list[str]:
+        """What a user should know before a recorded trace is replayed, in sentences.
+
+        Parameters
+        ----------
+        empty : whether nothing was written to the drive before.
+        """
+        source = self.source(0)
+        if source.path is None or not source.path.is_file():
+            return []
+        found, summary = source.info()
+        notes = list(summary.notes)
+        end, unwritten = found.address_end_bytes, found.unwritten_read_share
+        if end is not None and end > capacity_bytes:
+            how = {
+                "fold": "they are taken modulo its size",
+                "scale": "all are brought onto it in proportion",
+            }[self.rule]
+            notes.append(
+                f"the trace's addresses reach to {units.si_bytes(end)}, beyond the drive's "
+                f"{units.si_bytes(capacity_bytes)}: {how}"
+            )
+        if found.devices > 1:
+            notes.append(f"{found.devices:,} devices of the trace share the drive")
+        if empty and unwritten:
+            notes.append(
+                f"{unwritten:.0%} of the pages that the trace reads were never written: reading "
+                "them takes no flash"
+            )
+        return notes
 
     def options(self, *, seed: int = 1) -> _core.ReplayOptions:
         """How it is replayed; `seed` is of what is written to a real drive."""

@@ -1,0 +1,90 @@
+"""Parquet traces for the core, which reads text: their columns as drivebay's own CSV.
+
+The CSV is in a file without a name. It goes with this process, however it ends, and takes some
+40 bytes per request in the folder for temporary files.
+A trace that is named again is not unpacked again.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+
+COLUMNS = ("at_ns", "op", "offset_bytes", "bytes", "device", "response_ns")
+OPTIONAL = ("device", "response_ns")
+"""Without them all requests are device 0's, and no response is known."""
+_KEPT: list[IO[bytes]] = []
+
+
+def unpacked(path: Path) -> Path | None:
+    """Where a Parquet trace's columns are as CSV; None of any other file.
+
+    Raises
+    ------
+    UserError
+        If it is damaged or lacks a column.
+    EnvironmentProblem
+        If there is no room.
+    """
+    if not path.is_file():  # a pipe cannot be looked into
+        return None
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"PAR1":
+                return None
+        status = path.stat()
+    except OSError:
+        return None  # the core says what is wrong
+    return _unpacked(path, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+@functools.cache
+def _unpacked(path: Path, *_version: int) -> Path:
+    import pyarrow as pa
+
+    file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # closed with the process
+    try:
+        _write(path, file)
+        file.flush()
+    except pa.ArrowException as problem:
+        raise UserError(
+            f"{path} cannot be read as Parquet: {str(problem).splitlines()[0]}",
+            "was the recording or the copy cut short?",
+        ) from None
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{path} cannot be unpacked into {tempfile.gettempdir()}: {problem}",
+            "it needs 40 bytes per request there; another place: TMPDIR=/path drivebay ...",
+        ) from None
+    _KEPT.append(file)
+    return Path(f"/proc/self/fd/{file.fileno()}")
+
+
+def _write(path: Path, file: IO[bytes]) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
+    file.write((",".join(COLUMNS) + "\n").encode())
+    with pq.ParquetFile(path) as source:
+        there = [name for name in COLUMNS if name in source.schema_arrow.names]
+        if missing := [name for name in COLUMNS if name not in {*there, *OPTIONAL}]:
+            raise UserError(
+                f"{path} is Parquet without the column {missing[0]}; a trace has "
+                + ", ".join(COLUMNS),
+                "rename its columns; times are in nanoseconds, op is read, write, trim or flush",
+            )
+        for batch in source.iter_batches(columns=there):
+            rows = batch.num_rows
+            known = {name: batch.column(name) for name in there}
+            known.setdefault("device", pa.array([0] * rows, pa.uint32()))
+            known.setdefault("response_ns", pa.nulls(rows, pa.int64()))
+            columns = [
+                known[name].cast(pa.string() if name == "op" else pa.uint64()) for name in COLUMNS
+            ]
+            pa_csv.write_csv(pa.table(columns, names=list(COLUMNS)), file, options)
