@@ -95,10 +95,10 @@ def test_a_drive_was_written_before_unless_said_otherwise(
     trace = tmp_path / "reads.csv"
     lines = (f"0,R,{8192 * i},4096,{1000 * i}\n" for i in range(100))
     trace.write_text("".join(lines))
-    code, out, err = run(capsys, "replay", str(trace), DRIVE, "--json")
+    code, out, err = run(capsys, "replay", str(trace), "sm951-ahci-128", "--json")
     assert code == 0 and "never written" not in err
     filled = json.loads(out)["latency_mean_us"]
-    code, out, err = run(capsys, "replay", str(trace), DRIVE, "--empty", "--json")
+    code, out, err = run(capsys, "replay", str(trace), "sm951-ahci-128", "--empty", "--json")
     assert "note: 100% of the pages that the trace reads were never written" in err
     assert code == 0 and json.loads(out)["latency_mean_us"] < filled
 

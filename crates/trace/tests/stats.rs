@@ -153,7 +153,8 @@ fn figures_by_hand() {
         r#""size_share":{"<4KB":0.25,"4KB":0.5,"8KB":0.25,"16KB":0.0,"32KB":0.0,"64KB":0.0,"128KB":0.0,"other":0.0},"#,
         r#""queue_depth_share":{"1":0.75,"2":0.25,"3":0.0,"4-5":0.0,"6-10":0.0,"11-20":0.0,"21-32":0.0,">32":0.0},"#,
         r#""queue_depth_mean":1.25,"sequential_share":0.25,"idle_s":1.0,"duration_s":1.0000003,"#,
-        r#""footprint_bytes":16384,"overwrite_share":0.3333333333333333}"#
+        r#""footprint_bytes":16384,"overwrite_share":0.3333333333333333,"#,
+        r#""unwritten_read_share":1.0,"devices":1,"address_start_bytes":0,"address_end_bytes":73728}"#
     );
     assert_eq!(text, expected);
 }
