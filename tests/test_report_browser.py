@@ -152,7 +152,7 @@ def test_a_partial_review_opens_without_complaint(browser: Any, folder: Path) ->
         folder / "part", only=("thermal-write",), failed={"thermal-write": "out of power"}
     )
     tab = Tab(browser, report.write([made]))
-    assert "out of power" in tab.page.locator("main").inner_text()
+    assert "out of power" in str(tab.page.locator("main").text_content())
     assert tab.troubles == []
     tab.close()
 
@@ -211,6 +211,7 @@ def test_a_page_with_competitors_stays_small(ranked: Path) -> None:
 def test_another_drive_can_be_laid_beside(browser: Any, ranked: Path) -> None:
     tab = Tab(browser, ranked)
     box = ".beside[data-test=consistency-default]"
+    tab.page.locator(box).scroll_into_view_if_needed()
     tab.page.locator(f"{box} select").select_option("xp941-512")
     tab.page.wait_for_selector(f"{box}[data-laid=xp941-512] .main-svg")
     names = tab.page.locator(f"{box} .legend").first.inner_text()
@@ -284,3 +285,19 @@ def test_every_section_is_in_sight_on_a_desktop(browser: Any, ranked: Path) -> N
     assert all(one.is_visible() for one in links.all())
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 1440
     tab.close()
+
+
+def test_the_legend_switches_series(tab: Tab) -> None:
+    name = "performance-consistency-stages"
+    tab.page.locator(f"[data-chart={name}]").scroll_into_view_if_needed()
+    tab.page.wait_for_selector(f"[data-chart={name}] .main-svg")
+    entry = tab.page.locator(f"#chart-{name} .legend button").first
+    hidden = "chart._fullData.filter((trace) => trace.visible !== true).length"
+    before = tab.chart(name, hidden)
+    entry.click()
+    assert tab.chart(name, hidden) == before + 1
+    assert entry.get_attribute("aria-pressed") == "false"
+    tab.page.get_by_role("button", name="Dark or light colours").click()
+    assert tab.chart(name, hidden) == before + 1, "colours keep it"
+    entry.click()
+    assert tab.chart(name, hidden) == before

@@ -134,7 +134,7 @@ def switch(name: str, one: Switch, *, charts: Sequence[str], slot: int) -> Html 
 
 
 def legend(keys: Sequence[Key]) -> Html | None:
-    """What the colours of a chart stand for; nothing for a single one."""
+    """What the colours of a chart stand for, each a switch; nothing for a single one."""
     if len(keys) < 2:
         return None
     items = []
@@ -142,7 +142,16 @@ def legend(keys: Sequence[Key]) -> Html | None:
         colour = f"var(--{key.colour[1:]})" if key.colour.startswith("@") else key.colour
         style = f"border-color:{colour}" if key.shape else f"background:{colour}"
         mark = el("i", style=style, class_=key.shape or None, aria_hidden="true")
-        items.append(el("li", mark, key.name, title=key.meaning or None))
+        button = el(
+            "button",
+            mark,
+            key.name,
+            type="button",
+            aria_pressed="true",
+            data_colour=key.colour,
+            title=key.meaning or None,
+        )
+        items.append(el("li", button))
     return el("ul", items, class_="legend")
 
 

@@ -1,7 +1,7 @@
 """The report's colours, light and dark: one table for the style sheet and for the charts.
 
 Charts name a colour "@c1"; the page puts in the value of the theme that it is shown in. The series
-colours keep apart for people who see red and green alike; nothing is told by colour alone.
+and stage colours keep apart for the three common colour-blindnesses, too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LIGHT: dict[str, str] = {
     "power": "#6b4fa3",
     "shade": "rgba(194,69,45,0.09)",
     "c1": "#2468a8",
-    "c2": "#c8622a",
-    "c3": "#2c8264",
-    "c4": "#7d55b8",
-    "c5": "#a8801c",
-    "c6": "#1f8aa3",
+    "c2": "#a54d24",
+    "c3": "#607f67",
+    "c4": "#58307a",
+    "c5": "#a6801b",
+    "c6": "#218ca3",
     "p1": "#8fb6da",
     "p2": "#4c8ac4",
     "p3": "#24598f",
@@ -52,27 +52,27 @@ DARK: dict[str, str] = {
     "power": "#b79df0",
     "shade": "rgba(240,138,108,0.13)",
     "c1": "#62a6e6",
-    "c2": "#ef9560",
-    "c3": "#5fc09c",
-    "c4": "#b798ee",
-    "c5": "#dcb54e",
-    "c6": "#55c3da",
+    "c2": "#fad28f",
+    "c3": "#8bcda8",
+    "c4": "#c3c3eb",
+    "c5": "#d8ab09",
+    "c6": "#589094",
     "p1": "#3d6d9e",
     "p2": "#5d9ad6",
     "p3": "#9dc9f3",
     "p4": "#e2f0fd",
 }
 STAGES: dict[str, str] = {
-    "host": "#8796a6",
-    "link": "#4f86c2",
-    "firmware": "#2f5f93",
-    "buffer": "#79b5aa",
-    "map": "#3f8f80",
-    "die": "#d2b54c",
-    "channel": "#d98b45",
-    "nand": "#b4573f",
-    "gc": "#8d5a94",
-    "throttle": "#d3414f",
+    "host": "#8d93e2",
+    "link": "#5c656c",
+    "firmware": "#30537f",
+    "buffer": "#73cac0",
+    "map": "#488f84",
+    "die": "#ddbd58",
+    "channel": "#c57a33",
+    "nand": "#f18ca9",
+    "gc": "#8e6897",
+    "throttle": "#a4474f",
 }
 SERIES = ("@c1", "@c2", "@c3", "@c4", "@c5", "@c6")
 

@@ -89,6 +89,7 @@ const DrivebayCharts = ((themes) => {
   const draw = (box, chart, at) => {
     const { traces, layout } = build(chart, at, box.clientWidth);
     box.again = () => draw(box, chart, at);
+    chart.traces.forEach((trace, i) => { if (box.off && box.off.has(colourOf(trace))) traces[i].visible = false; });
     layout.xaxis.uirevision += box.resets || 0;
     const first = !box.dataset.drawn;
     if (first) box.replaceChildren();
@@ -96,6 +97,20 @@ const DrivebayCharts = ((themes) => {
     if (first) resettable(box);
     box.dataset.drawn = themeName();
   };
+
+  const colourOf = ({ line, marker, fillcolor }) => (line && line.color) || (marker && marker.color) || fillcolor;
+
+  // The entries of a legend switch the series of their colour off and on.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest(".legend button");
+    const box = button && button.closest("figure") && button.closest("figure").querySelector(".plot");
+    if (!box || !box.again) return;
+    box.off = box.off || new Set();
+    const colour = button.dataset.colour;
+    if (!box.off.delete(colour)) box.off.add(colour);
+    button.setAttribute("aria-pressed", String(!box.off.has(colour)));
+    box.again();
+  });
 
   // A button that is there while the chart is zoomed.
   const resettable = (box) => {
@@ -336,7 +351,8 @@ const DrivebayCharts = ((themes) => {
     const figure = el("figure", { class: first.wide ? "chart wide" : "chart", "data-panel": id },
       el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
       stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
-        el("li", { title: meaning || null }, el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name))) : null,
+        el("li", {}, el("button", { type: "button", "aria-pressed": "true", "data-colour": colour, title: meaning || null },
+          el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name)))) : null,
       el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
         first.notes.map(([words, when]) => el("span", when ? { "data-when": when } : {}, words))),
       el("p", { class: "save" }, buttons));
