@@ -201,7 +201,7 @@ const DrivebayBench = (() => {
     const [value, , , words, detail, printed, said, relation, source, address] = row;
     const on = state.drives.includes(review.key);
     const share = (part) => Math.max(0, Math.min(100, (100 * part) / top));
-    const track = [el("i", { class: "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--muted)"}` })];
+    const track = [el("i", { class: "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--other)"}` })];
     const ends = span(row);
     if (ends && share(ends[1]) - share(ends[0]) >= 0.5) {
       track.push(el("i", { class: "whisker", style: `left:${share(ends[0]).toFixed(2)}%;width:${(share(ends[1]) - share(ends[0])).toFixed(2)}%` }));
@@ -209,7 +209,7 @@ const DrivebayBench = (() => {
     const text = [el("b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
       track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
-      text.push(el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : source));
+      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : source));
     }
     return el("tr", { class: on ? "on" : null },
       el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, review.name,
