@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -276,3 +277,18 @@ def test_over_provisioning_is_space_left_unused(small: Drive) -> None:
     one, other = outcomes
     assert one.waf == pytest.approx(other.waf, rel=0.03) and 1 < one.waf < 5
     assert one.iops == pytest.approx(other.iops, rel=0.03)
+
+
+def test_a_device_and_a_drive_are_pickled_with_their_state(small: Drive, filled: Device) -> None:
+    assert pickle.loads(pickle.dumps(small)) == small
+    again = pickle.loads(pickle.dumps(filled))
+    load = Workload(duration_s=1)
+    assert (again.seed, again.runs) == (filled.seed, filled.runs)
+    assert again.run(load).stages_us == filled.copy().run(load).stages_us
+
+
+def test_what_is_no_drive_and_names_that_do_not_exist_are_told_with_a_hint() -> None:
+    with pytest.raises(UserError, match="'sm951-ahci-512' is no drive"):
+        drivebay.run("sm951-ahci-512", Workload(duration_s=1))  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match="drivebay has no 'Workloads'; did you mean Workload"):
+        _ = drivebay.Workloads

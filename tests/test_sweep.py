@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -17,7 +18,9 @@ import fsspec
 import pyarrow.parquet as pq
 import pytest
 
+import drivebay
 from drivebay.analysis.effects import Factor, Study
+from drivebay.common import provenance
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
@@ -279,6 +282,43 @@ def test_runs_that_cannot_be_done_are_recorded_and_run_again_on_resume(
     monkeypatch.undo()
     found = engine.run(made, store, Watched(), scheduler=workers.scheduler_address, resume=True)
     assert (found.done, found.failed) == (3, {}) and store.failures(made.fingerprint) == set()
+
+
+def test_a_worker_of_another_build_is_refused_and_writes_nothing(
+    tmp_path: Path, workers: Any
+) -> None:
+    made = a_plan(parameters=[], seeds=1)
+    other = dataclasses.replace(made, build={**made.build, "core": "0" * 16})
+    store = Store(str(tmp_path / "a"))
+    with pytest.raises(EnvironmentProblem, match="core 0000000000000000") as caught:
+        engine.run(other, store, Watched(), scheduler=workers.scheduler_address)
+    assert made.build["core"] in caught.value.message and "--resume" in caught.value.hint
+    assert store.done(other.fingerprint) == set() and store.failures(other.fingerprint) == set()
+    with pytest.raises(UserError, match=r"made by another build, .*core 0000000000000000"):
+        engine.run(made, store, Watched(), resume=True)
+
+
+def test_a_sweep_from_python_finds_its_drive_beside_its_file_and_gives_a_table(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'base = "sm951-ahci-512"\n[drive]\nname = "mine"\ntitle = "Mine"\n'
+    )
+    made = plan.make(
+        spec.parse({**TABLE, "drives": ["mine.toml"]}, where="a"), where=str(tmp_path / "a.toml")
+    )
+    assert made.profiles[0].name == "mine"
+    table = {**TABLE, "parameters": [], "seeds": 1}
+    found = drivebay.sweep.run(table, out=tmp_path / "out", jobs=1)
+    assert found.failed == {} and found.table().num_rows == 1
+    assert found.table()["iops"][0].as_py() > 1000
+
+
+def test_every_part_says_which_build_made_it() -> None:
+    made = a_plan(parameters=[], seeds=1)
+    row = work.row(made, made.point(0)).to_pylist()[0]
+    assert row["build"] == provenance.build_line(made.build)
+    assert len(made.build["core"]) == len(made.build["python"]) == 16
 
 
 def test_a_store_is_any_place_that_fsspec_opens_and_parts_are_whole(

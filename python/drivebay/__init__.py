@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from . import review as review
     from .lab import calibrate as calibrate
+    from .lab import sweep as sweep
 
 __all__ = [
     "Device",
@@ -43,6 +44,7 @@ __all__ = [
     "load_suite",
     "review",
     "run",
+    "sweep",
 ]
 
 _LIBRARY = {
@@ -55,6 +57,7 @@ _HOMES = {
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.definitions.suites", "load"),
     "review": ("drivebay.review", None),
+    "sweep": ("drivebay.lab.sweep", None),
 }
 
 
@@ -64,7 +67,10 @@ def __getattr__(name: str) -> Any:
 
         return tool_version()
     if name not in _HOMES:
-        raise AttributeError(f"module 'drivebay' has no attribute '{name}'")
+        from drivebay.common.errors import did_you_mean
+
+        hint = did_you_mean(name, __all__) or f"it has {', '.join(__all__)}"
+        raise AttributeError(f"drivebay has no '{name}'; {hint.rstrip('; ')}")
     module, attribute = _HOMES[name]
     home = import_module(module)
     return home if attribute is None else getattr(home, attribute)

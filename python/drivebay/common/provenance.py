@@ -6,9 +6,11 @@ Nothing here changes between two runs on the same machine and checkout; times of
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import subprocess
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,39 @@ def _git(*arguments: str) -> str | None:
 def tool() -> dict[str, Any]:
     """The manifest's `tool` block."""
     return {"version": tool_version(), "git_commit": git_commit()}
+
+
+@functools.cache
+def build() -> dict[str, Any]:
+    """What computes figures in this process: version, commit, and the first 16 digits of SHA-256 of
+    the compiled core and of all Python sources; two builds that differ anywhere differ here."""
+    package = Path(__file__).resolve().parents[1]
+    return {
+        **tool(),
+        "core": _digest(package.glob("_core*.so")),
+        "python": _digest(package.rglob("*.py")),
+    }
+
+
+def _digest(files: Iterable[Path]) -> str:
+    whole = hashlib.sha256()
+    for path in sorted(files):
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()[:16]
+
+
+def build_line(build: Mapping[str, Any]) -> str:
+    """A build in words.
+
+    >>> build_line({"version": "0.1.0", "git_commit": "4b825dc642cb6eb9a060e54b+changes",
+    ...             "core": "1f2e3d4c5b6a7988", "python": "8877665544332211"})
+    'drivebay 0.1.0, commit 4b825dc642cb+changes, core 1f2e3d4c5b6a7988, python 8877665544332211'
+    """
+    commit, plus, changes = str(build.get("git_commit") or "unknown").partition("+")
+    return (
+        f"drivebay {build.get('version')}, commit {commit[:12]}{plus}{changes}, "
+        f"core {build.get('core')}, python {build.get('python')}"
+    )
 
 
 def host() -> dict[str, Any]:

@@ -43,6 +43,9 @@ class Profile:
         """The profile resolved by the core; raises UserError naming the field that is wrong."""
         return _core.Profile(self.json())
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"raw": self.raw}  # the core's part is made again where it is unpickled
+
     @property
     def name(self) -> str:
         """The drive's name in the catalog."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -230,6 +231,8 @@ class Device:
     """
 
     def __init__(self, what: Drive, *, seed: int = 1) -> None:
+        if not isinstance(what, Drive):
+            raise UserError(f"{what!r} is no drive", 'drivebay.drive("sm951-ahci-512")')
         self.drive = what
         self.seed = seed
         self.runs = 0
@@ -397,6 +400,13 @@ class Device:
         device._core.restore(what.core, path)
         return device
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the whole state, as `save` does: up to 9 bytes for each 4 KiB of the drive."""
+        with tempfile.TemporaryDirectory(prefix="drivebay-") as folder:
+            path = Path(folder) / "state"
+            self.save(path)
+            return _unpickled, (path.read_bytes(), _beside(path).read_bytes())
+
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
         """Names the drive in what the core refuses."""
@@ -475,6 +485,14 @@ def _refuse_stranger(path: Path, begins: bytes) -> None:
         raise UserError(
             f"{path} exists and is no saved state: it is not overwritten", "name another file"
         )
+
+
+def _unpickled(state: bytes, about: bytes) -> Device:
+    with tempfile.TemporaryDirectory(prefix="drivebay-") as folder:
+        path = Path(folder) / "state"
+        path.write_bytes(state)
+        _beside(path).write_bytes(about)
+        return Device.load(path)
 
 
 def _beside(path: str | Path) -> Path:

@@ -6,6 +6,7 @@ becomes of it, `work` what a worker does, `store` what is left.
 Effects are computed in `analysis`, and laid out in `report`.
 """
 
+from drivebay.lab.sweep.api import Sweep, run
 from drivebay.lab.sweep.spec import Spec, load
 
-__all__ = ["Spec", "load"]
+__all__ = ["Spec", "Sweep", "load", "run"]

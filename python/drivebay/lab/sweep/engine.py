@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from drivebay.common import signals
+from drivebay.common import provenance, signals
 from drivebay.common.errors import EnvironmentProblem, Interrupted, UserError
 from drivebay.lab.sweep import cluster as clusters
 from drivebay.lab.sweep import fleet, work
@@ -108,8 +108,8 @@ def run(
     UserError
         If the store holds another sweep, or one and `resume` was not said.
     EnvironmentProblem
-        If no scheduler answers, a run needs more memory than there is, or the store cannot be
-        written or is not the workers' as well.
+        If no scheduler answers, a run needs more memory than there is, a worker is another build,
+        or the store cannot be written or is not the workers' as well.
     Interrupted
         On SIGINT, SIGTERM or SIGHUP; what had ended is kept.
     """
@@ -155,8 +155,12 @@ def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
         store.create(plan.fingerprint, plan.as_json(), plan.runs)
         return set()
     if known["fingerprint"] != plan.fingerprint:
-        other = known["plan"].get("tool") != dict(plan.tool)
-        why = "by another version of drivebay" if other else "from another specification"
+        made = known["plan"].get("build", {})
+        other = (
+            f"by another build, {provenance.build_line(made)}; this is "
+            f"{provenance.build_line(plan.build)}"
+        )
+        why = other if made != dict(plan.build) else "from another specification"
         raise UserError(
             f"{store.url} holds a sweep made {why}",
             "give a new place: --out DIR; or go back to what it was made with",
@@ -321,6 +325,8 @@ class _Dispatcher:
             answer = {"error": _lost(problem), "again": True}
         future.release()
         error = answer.get("error")
+        if "hint" in answer:
+            raise EnvironmentProblem(str(error), answer["hint"])
         if error is None:
             self._check_shared_store(attempt.index)
             state.done += 1

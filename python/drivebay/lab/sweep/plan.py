@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import json
 import math
+import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from drivebay.common import provenance
-from drivebay.common.errors import UserError
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.suites import Suite, Test, Workload
-from drivebay.lab.sweep.spec import RUNS_MAX, Scalar, Spec, tests_of
+from drivebay.lab.sweep.spec import RUNS_MAX, Scalar, Spec, beside, tests_of
 from drivebay.targets.virtual.target import VirtualTarget
 
 CHECKED_MAX = 2_000
@@ -45,13 +46,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """A resolved sweep; `profiles` are whole, `tests` as they are run."""
+    """A resolved sweep; `profiles` are whole, `tests` as they are run by `build`."""
 
     spec: Spec
     suite: str
     tests: tuple[Test, ...]
     profiles: tuple[catalog.Profile, ...]
-    tool: Mapping[str, Any]
+    build: Mapping[str, Any]
 
     @property
     def runs(self) -> int:
@@ -69,7 +70,7 @@ class Plan:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """What all figures depend on, as 16 hexadecimal digits: the plan and the tool."""
+        """What all figures depend on, as 16 hexadecimal digits: the plan and the build."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
 
     def as_json(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class Plan:
             "suite": self.suite,
             "tests": [test.model_dump(mode="json") for test in self.tests],
             "profiles": [profile.resolved() for profile in self.profiles],
-            "tool": dict(self.tool),
+            "build": dict(self.build),
         }
 
     def point(self, index: int) -> Point:
@@ -217,7 +218,8 @@ def _changed(profile: catalog.Profile, words: tuple[str, ...]) -> catalog.Profil
 
 
 def make(spec: Spec, *, where: str) -> Plan:
-    """Resolves a sweep: drives and tests are looked up and checked.
+    """Resolves a sweep: drives and tests are looked up and checked; paths among them begin in the
+    folder of the sweep's file, `where`.
 
     Raises
     ------
@@ -226,11 +228,13 @@ def make(spec: Spec, *, where: str) -> Plan:
     """
     suite, tests = tests_of(spec, where=where)
     try:
-        profiles = tuple(changed(catalog.load(name), spec.changes) for name in spec.drives)
+        profiles = tuple(
+            changed(catalog.load(beside(name, where)), spec.changes) for name in spec.drives
+        )
         titles = [profile.name for profile in profiles]
         if len(set(titles)) < len(titles):
             raise UserError("drives: two have the same name", "give each drive once")
-        plan = Plan(spec, suite, tests, profiles, provenance.tool())
+        plan = Plan(spec, suite, tests, profiles, provenance.build())
         if spec.fleet is None:
             plan.check()
         return plan
@@ -239,14 +243,30 @@ def make(spec: Spec, *, where: str) -> Plan:
         raise UserError(f"{where}: {message}", hint) from None
 
 
+class OtherBuild(EnvironmentProblem):
+    """A worker is not the build that the sweep was planned by."""
+
+
 @functools.lru_cache(maxsize=4)
 def from_json(text: str) -> Plan:
-    """The plan that `as_json` gave, as a worker gets it."""
+    """The plan that `as_json` gave, as a worker gets it.
+
+    Raises
+    ------
+    OtherBuild
+        If this process is not the build that made it: its figures would not be of this sweep.
+    """
     raw = json.loads(text)
+    if raw.get("build") != provenance.build():
+        raise OtherBuild(
+            f"the worker {platform.node()} is {provenance.build_line(provenance.build())}; the "
+            f"sweep's is {provenance.build_line(raw.get('build', {}))}",
+            "install the same build there, start the worker again, and go on with --resume",
+        )
     return Plan(
         spec=Spec.model_validate_json(json.dumps(raw["spec"])),
         suite=raw["suite"],
         tests=tuple(Test.model_validate(test) for test in raw["tests"]),
         profiles=tuple(catalog.from_resolved(profile) for profile in raw["profiles"]),
-        tool=raw["tool"],
+        build=raw["build"],
     )

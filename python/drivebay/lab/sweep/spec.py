@@ -27,6 +27,7 @@ RUNS_MAX = 1_000_000
 EXAMPLE = "docs/concepts/sweeps.md has examples to copy"
 RESERVED = frozenset(
     {"run", "drive", "suite", "test", "seed", "wall_s", "cpu_s", "peak_memory_bytes", "host"}
+    | {"build"}
 )
 """Columns that every part has; no parameter may be called so."""
 
@@ -256,6 +257,15 @@ def parse(table: dict[str, Any], *, where: str) -> Spec:
         raise mistakes.told(first, where, of="a sweep", hint=EXAMPLE, known=known) from None
 
 
+def beside(name: str, where: str) -> str:
+    """A drive or suite of the sweep's file `where`: a path begins in the file's folder.
+
+    >>> beside("sm951-ahci-512", "lab/a.toml"), beside("drives/mine.toml", "lab/a.toml")
+    ('sm951-ahci-512', 'lab/drives/mine.toml')
+    """
+    return str(Path(where).parent / name) if name.endswith(".toml") else name
+
+
 def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
     """The suite's name and the tests that the sweep runs; `quick` is applied, but for a fleet,
     where the review does it.
@@ -267,7 +277,7 @@ def tests_of(spec: Spec, *, where: str) -> tuple[str, tuple[suites.Test, ...]]:
     """
     if spec.workload is not None:
         return "workload", (_only(spec.workload, spec.prepare),)
-    suite = suites.load(str(spec.suite))
+    suite = suites.load(beside(str(spec.suite), where))
     known = [test.id for test in suite.tests]
     for name in spec.tests:
         if name not in known:

@@ -39,7 +39,7 @@ def _factor(one: Parameter) -> Factor:
 
 def about(plan: Plan, failed: dict[int, str]) -> About:
     """The head of the report."""
-    spec, tool = plan.spec, plan.tool
+    spec, tool = plan.spec, plan.build
     design = {"grid": "full grid", "random": "random points", "latin-hypercube": "Latin hypercube"}
     count = "" if spec.fleet is not None else f", {plan.points:,} points"
     facts = [

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.measure import measure
+from drivebay.common import provenance
 from drivebay.common.errors import DrivebayError
 from drivebay.common.seeds import derived_seed
 from drivebay.lab.sweep import plan as plans
@@ -31,7 +32,7 @@ from drivebay.targets.virtual.target import VirtualTarget
 
 Outcome = dict[str, Any]
 """What a worker answers: "index", "wall_s", and of a run that failed "error" and "again": whether
-trying once more may help."""
+trying once more may help; "hint" where the worker is another build, with which nothing is run."""
 
 
 def run(plan_json: str, url: str, index: int) -> Outcome:
@@ -50,6 +51,8 @@ def answer(index: int, work: Callable[[], None]) -> Outcome:
     found: Outcome = {"index": index}
     try:
         work()
+    except plans.OtherBuild as problem:
+        found |= {"error": problem.message, "hint": problem.hint}
     except DrivebayError as problem:
         found |= {"error": f"{problem.message} ({problem.hint})", "again": False}
     except Exception as problem:
@@ -113,8 +116,15 @@ def as_table(
         pa.field("cpu_s", pa.float64()),
         pa.field("peak_memory_bytes", pa.int64()),
         pa.field("host", pa.string()),
+        pa.field("build", pa.string()),
     ]
-    cost = {**seconds, "peak_memory_bytes": _peak_bytes(), "host": platform.node()}
+    build = provenance.build_line(provenance.build())
+    cost = {
+        **seconds,
+        "peak_memory_bytes": _peak_bytes(),
+        "host": platform.node(),
+        "build": build,
+    }
     listed = [{**known, **_values(figures), **cost} for known, figures in made]
     metadata = {"drivebay": json.dumps({"labels": labels}, sort_keys=True)}
     return pa.Table.from_pylist(listed, schema=pa.schema(fields, metadata=metadata))
