@@ -174,7 +174,7 @@ def test_a_hidden_drive_is_recovered_and_what_was_held_out_predicted(
 def test_what_the_data_cannot_tell_is_said(twin: calibrate.Calibration) -> None:
     said = "\n".join(twin.identifiability.sentences)
     assert "No figure that was fitted depends on thermal.throttle.0.on_c" in said
-    assert "controller.write_command_us stays open over" in said  # the slot hides it
+    assert "controller.write_command_us stays open over" in said  # the link hides it
     (unseen,) = (one for one in twin.parameters if one.name == "thermal.throttle.0.on_c")
     assert (unseen.value, unseen.sd) == (unseen.before, None)
 

@@ -183,19 +183,19 @@ def test_the_scatter_has_every_second_of_the_hour(page: Page) -> None:
 def test_switches_name_only_views_that_exist(page: Page) -> None:
     for chart_id, chart in page.data["charts"].items():
         fields = re.findall(
-            r'<fieldset[^>]*data-charts="([^"]*)" data-slot="(\d)">(.*?)</fieldset>',
+            r'<fieldset[^>]*data-charts="([^"]*)" data-position="(\d)">(.*?)</fieldset>',
             page.source,
             re.S,
         )
-        slots: dict[int, list[str]] = {}
-        for charts, slot, body in fields:
+        positions: dict[int, list[str]] = {}
+        for charts, position, body in fields:
             if chart_id in charts.split():
-                slots[int(slot)] = re.findall(r'value="([^"]+)"', body)
-        if not slots:
+                positions[int(position)] = re.findall(r'value="([^"]+)"', body)
+        if not positions:
             continue
         keys = [""]
-        for slot in sorted(slots):
-            keys = [f"{key}|{value}".lstrip("|") for key in keys for value in slots[slot]]
+        for position in sorted(positions):
+            keys = [f"{key}|{value}".lstrip("|") for key in keys for value in positions[position]]
         assert set(keys) == set(chart["views"]), chart_id
 
 

@@ -124,8 +124,8 @@ def views(panel: Panel) -> Iterator[tuple[str, View]]:
     first = next(iter(chart.views)).split("|")
     for key, view in chart.views.items():
         parts = key.split("|")
-        if parts[panel.first_slot :] == first[panel.first_slot :]:
-            shared = [re.sub(r"[^\w.-]+", "-", part) for part in parts[: panel.first_slot]]
+        if parts[panel.first_position :] == first[panel.first_position :]:
+            shared = [re.sub(r"[^\w.-]+", "-", part) for part in parts[: panel.first_position]]
             yield "-".join([chart.id, *shared]), view
 
 

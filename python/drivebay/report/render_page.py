@@ -39,7 +39,9 @@ def figure(panel: Panel) -> Html:
     """A chart's place on a page: title, switches, an empty box, its key, and the caption below."""
     chart_id = panel.chart.id
     controls = [
-        switch(f"{chart_id}-{one.name}", one, charts=[chart_id], slot=panel.first_slot + place)
+        switch(
+            f"{chart_id}-{one.name}", one, charts=[chart_id], position=panel.first_position + place
+        )
         for place, one in enumerate(panel.switches)
     ]
     box = el(
@@ -114,8 +116,8 @@ def pairs(row: Sequence[Child]) -> list[Html]:
     return [el("div", row[at : at + 2], class_="pair") for at in range(0, len(row), 2)]
 
 
-def switch(name: str, one: Switch, *, charts: Sequence[str], slot: int) -> Html | None:
-    """A row of choices that sets position `slot` of the charts' views; nothing for one choice."""
+def switch(name: str, one: Switch, *, charts: Sequence[str], position: int) -> Html | None:
+    """A row of choices that sets this position of the charts' views; nothing for one choice."""
     if len(one.options) < 2:
         return None
     buttons = [
@@ -129,7 +131,7 @@ def switch(name: str, one: Switch, *, charts: Sequence[str], slot: int) -> Html 
         [Html(button) for button in buttons],
         class_="switch",
         data_charts=" ".join(charts),
-        data_slot=str(slot),
+        data_position=str(position),
     )
 
 

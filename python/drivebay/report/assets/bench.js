@@ -42,7 +42,7 @@ const DrivebayBench = (() => {
   };
 
   const say = (words) => { document.getElementById("said").textContent = words; };
-  const slot = (key) => {
+  const looksOf = (key) => {
     const place = state.drives.indexOf(key);
     return { colour: COLOURS[place % COLOURS.length], dash: DASHES[Math.floor(place / COLOURS.length) % DASHES.length] };
   };
@@ -187,7 +187,7 @@ const DrivebayBench = (() => {
   const showChosen = () => {
     document.getElementById("chosen").replaceChildren(...state.drives.map((key) => {
       const review = byKey.get(key);
-      return el("span", { class: "chip" }, el("i", { style: `--bar:${cssColour(slot(key).colour)}` }), el("span", { title: review.name }, review.name),
+      return el("span", { class: "chip" }, el("i", { style: `--bar:${cssColour(looksOf(key).colour)}` }), el("span", { title: review.name }, review.name),
         el("button", { type: "button", "aria-label": `Remove ${review.name}`, onclick: () => toggle(key) }, "×"));
     }));
   };
@@ -201,7 +201,7 @@ const DrivebayBench = (() => {
     const [value, , , words, detail, printed, said, relation, source, address] = row;
     const on = state.drives.includes(review.key);
     const share = (part) => Math.max(0, Math.min(100, (100 * part) / top));
-    const track = [el("i", { class: "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(slot(review.key).colour) : "var(--other)"}` })];
+    const track = [el("i", { class: "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(looksOf(review.key).colour) : "var(--other)"}` })];
     const ends = span(row);
     if (ends && share(ends[1]) - share(ends[0]) >= 0.5) {
       track.push(el("i", { class: "whisker", style: `left:${share(ends[0]).toFixed(2)}%;width:${(share(ends[1]) - share(ends[0])).toFixed(2)}%` }));
@@ -247,7 +247,7 @@ const DrivebayBench = (() => {
   // --- charts of the chosen drives ----------------------------------------------------------------
 
   const figuresOf = (test, panels) => figures(test.key, test.title, panels.map(({ panel, review }) => (
-    { panel, name: review.name, drive: { name: review.plot, ...slot(review.key) } })));
+    { panel, name: review.name, drive: { name: review.plot, ...looksOf(review.key) } })));
 
   const sentences = (loaded) => {
     const own = loaded.flatMap(({ data, review }) => [...data.notes, ...data.sentences].map((line) => (loaded.length > 1 ? `${review.name}: ${line}` : line)));

@@ -41,7 +41,7 @@ const DrivebayCharts = ((themes) => {
   const viewOf = (chart, at) => {
     const known = Object.keys(chart.views);
     if (!known.length) return null;
-    const parts = known[0].split("|").map((first, slot) => at[slot] || first);
+    const parts = known[0].split("|").map((first, position) => at[position] || first);
     return chart.views[parts.join("|")] || chart.views[known[0]];
   };
 

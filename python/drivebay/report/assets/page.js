@@ -9,12 +9,12 @@
   const boxes = new Map();
   for (const box of document.querySelectorAll("[data-chart]")) boxes.set(box.dataset.chart, box);
 
-  // What the switches of a chart stand at, in the order of their slots.
+  // What the switches of a chart stand at, in the order of their positions.
   const positions = (id) => {
     const found = [];
     for (const field of document.querySelectorAll("fieldset[data-charts]")) {
       if (!field.dataset.charts.split(" ").includes(id)) continue;
-      found[Number(field.dataset.slot)] = field.querySelector("input:checked").value;
+      found[Number(field.dataset.position)] = field.querySelector("input:checked").value;
     }
     return found;
   };

@@ -179,7 +179,7 @@ class Panel:
     Parameters
     ----------
     samples : how many samples there are of each run, and how far they spread.
-    first_slot : how many parts of the view are set by switches elsewhere on the page.
+    first_position : how many parts of the view are set by switches elsewhere on the page.
     apart : on the Bench it stands beside those of other drives instead of under them.
     """
 
@@ -191,7 +191,7 @@ class Panel:
     switches: tuple[Switch, ...] = ()
     key: tuple[Key, ...] = ()
     wide: bool = True
-    first_slot: int = 0
+    first_position: int = 0
     apart: bool = False
 
 

@@ -101,7 +101,7 @@ def scatter_panel(chart_id: str, found: Sequence[Run], title: str) -> Panel:
     chart = replace(chart, views=views, height=SHORT_PX)
     tint = time.sensor_notes(found)[-1:]
     panel = _scatter(title, chart, found, whole, "One point per second.", scales, sensors=tint)
-    return replace(panel, first_slot=0)
+    return replace(panel, first_position=0)
 
 
 def _scatter(
@@ -126,7 +126,7 @@ def _scatter(
         lead,
         (part, axis) if part else (axis,),
         model.run_key(found, ""),
-        first_slot=0 if part else 1,
+        first_position=0 if part else 1,
     )
 
 
@@ -144,7 +144,7 @@ def _consistency_switch(prefix: str, found: Sequence[Run]) -> Child:
     choices = list(names.items())
     choices += [(time.ALL, "All")] if len(choices) > 1 else []
     one = Switch("which", "Test", tuple(choices))
-    return switch(f"{prefix}-which", one, charts=[f"{prefix}-whole", f"{prefix}-end"], slot=0)
+    return switch(f"{prefix}-which", one, charts=[f"{prefix}-whole", f"{prefix}-end"], position=0)
 
 
 def _consistency_say(measured: Measured) -> list[str]:
