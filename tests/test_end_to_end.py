@@ -101,5 +101,5 @@ def test_the_virtual_drive_by_the_command_line(tmp_path: Path) -> None:
 def test_public_names_are_all_there() -> None:
     for name in drivebay.__all__:
         assert getattr(drivebay, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="drivebay has no 'nonsense'"):
         drivebay.nonsense  # noqa: B018

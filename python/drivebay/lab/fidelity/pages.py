@@ -49,6 +49,8 @@ def score(validation: Document, kept: Document) -> str:
     if refits:
         apart = sorted(abs(one["linear"] - one["real"]) for one in refits)
         shift = sorted(abs(one["real"] - one["fitted"]) for one in refits)
+        told = any("moved" in one for one in refits)  # results of an older computation do not say
+        more = " moved most, in standard deviations of the range |" if told else ""
         out += [
             "",
             f"The linear formula beside {len(refits)} real refits: without its row a figure "
@@ -56,9 +58,8 @@ def score(validation: Document, kept: Document) -> str:
             f"{_log_percent(apart[len(apart) // 2])} in the median, "
             f"{_log_percent(apart[-1])} at most.",
             "",
-            "| row | leverage | with the row | without, linear | without, run | moved most, in "
-            "standard deviations of the range |",
-            "|---|---|---|---|---|---|",
+            f"| row | leverage | with the row | without, linear | without, run |{more}",
+            f"|---|---|---|---|---|{'---|' * told}",
         ]
         rows = {row["id"]: row for row in validation["rows"]}
         for one in refits:
@@ -70,11 +71,15 @@ def score(validation: Document, kept: Document) -> str:
                     table.number(_factored(row, math.exp(value) if log else value), row["unit"])
                     for value in (one["fitted"], one["linear"], one["real"])
                 )
-                + " | "
-                + ", ".join(f"{path} {z:+.1f}" for path, z in one.get("moved", {}).items())
                 + " |"
+                + (_moved(one) if told else "")
             )
     return "\n".join(out) + "\n"
+
+
+def _moved(refit: Document) -> str:
+    changes = (f"{path} {z:+.1f}" for path, z in refit.get("moved", {}).items())
+    return f" {', '.join(changes)} |"
 
 
 def _factored(row: Document, value: float) -> float:
