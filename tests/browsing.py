@@ -66,8 +66,10 @@ class Tab:
         self.page.evaluate(
             """async () => {
                 for (const box of document.querySelectorAll("[data-chart]")) {
-                    box.scrollIntoView({ block: "center" });
-                    while (!box.dataset.drawn) await new Promise((go) => setTimeout(go, 5));
+                    while (!box.dataset.drawn) {
+                        box.scrollIntoView({ block: "center" });
+                        await new Promise((go) => setTimeout(go, 5));
+                    }
                 }
             }"""
         )

@@ -39,9 +39,22 @@ def tab(browser: Any, site: Path) -> Iterator[Tab]:
     opened.close()
 
 
+def follow(tab: Tab, test: str) -> None:
+    """Follows a link to a test."""
+    tab.page.evaluate(
+        """(id) => {
+            const link = document.body.appendChild(document.createElement("a"));
+            link.href = `#test-${id}`;
+            link.click();
+            link.remove();
+        }""",
+        test,
+    )
+
+
 def show(tab: Tab, test: str = "random-read") -> None:
-    """Scrolls to a test and waits for its charts."""
-    tab.page.evaluate(f"document.getElementById('test-{test}').scrollIntoView()")
+    """Follows a link to a test and waits for its charts."""
+    follow(tab, test)
     tab.page.wait_for_selector(f"#test-{test}[data-ready]")
 
 
@@ -124,6 +137,21 @@ def test_drop_downs_and_keyboard_choose_too(tab: Tab) -> None:
     assert "drives=" not in address(tab)
 
 
+def test_a_link_ends_at_its_test_though_charts_above_are_drawn_later(tab: Tab) -> None:
+    top = "document.getElementById('test-random-read').getBoundingClientRect().top"
+    show(tab)
+    grown = "height: 4000px"
+    tab.page.evaluate(
+        f"document.getElementById('test-consistency-default').style = '{grown}';"
+        "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
+    )
+    assert 0 < tab.page.evaluate(top) < 100
+    tab.page.mouse.wheel(0, 500)
+    tab.page.wait_for_function(f"{top} < -300")
+    tab.page.evaluate("document.querySelector('main').style.paddingBottom = '900px'")
+    assert tab.page.evaluate(top) < -300, "the reader's scrolling is not undone"
+
+
 def test_links_within_the_page_leave_the_choice_in_the_address(tab: Tab) -> None:
     tab.page.locator("nav a", has_text="Random").click()
     assert "drives=first,second" in address(tab)
@@ -167,7 +195,7 @@ def test_a_missing_file_is_said_and_a_wrong_link_does_no_harm(browser: Any, site
     gone.unlink()
     try:
         tab = Tab(browser, f"{site.as_uri()}#drives=evil")
-        tab.page.evaluate("document.getElementById('test-random-read').scrollIntoView()")
+        follow(tab, "random-read")
         tab.page.wait_for_selector("text=could not be loaded")
         tab.close()
     finally:

@@ -5,7 +5,7 @@
 // at. Nothing is computed here but order and places.
 "use strict";
 const DrivebayBench = (() => {
-  const { el, cssColour, figures, follow } = DrivebayCharts;
+  const { el, cssColour, figures, follow, goTo } = DrivebayCharts;
   const CHOSEN_MAX = 12;
   const SHOWN_FIRST = 16;
   const FIRST = 4;
@@ -17,7 +17,7 @@ const DrivebayBench = (() => {
   let reviews = [];
   let tests = [];
   const byKey = new Map();
-  const state = { drives: [], q: "", kind: "", sort: "", bars: "all" };
+  const state = { at: "", drives: [], q: "", kind: "", sort: "", bars: "all" };
   const parts = new Map(); // "review/test" -> promise of its data
   const waiting = new Map(); // "review/test" -> resolve
   const live = new Set(); // figures
@@ -57,7 +57,9 @@ const DrivebayBench = (() => {
     return (own.length ? own : reviews).slice(0, FIRST).map((review) => review.key);
   };
 
+  // The part without "=" is the place: #test-random-read&drives=a,b
   const read = () => {
+    state.at = location.hash.slice(1).split("&").find((part) => !part.includes("=")) || "";
     const given = new URLSearchParams(location.hash.slice(1));
     const asked = given.has("drives") ? given.get("drives").split(",") : first();
     state.drives = [...new Set(asked)].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
@@ -70,7 +72,7 @@ const DrivebayBench = (() => {
     if (state.drives.length || first().length) kept.set("drives", state.drives.join(","));
     for (const name of ["q", "kind", "sort"]) if (state[name]) kept.set(name, state[name]);
     if (state.bars !== "all") kept.set("bars", state.bars);
-    const text = kept.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
+    const text = [state.at, kept.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")].filter(Boolean).join("&");
     history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
   };
 
@@ -327,16 +329,15 @@ const DrivebayBench = (() => {
   // --- colours, width, paper ----------------------------------------------------------------------
 
   follow(() => { for (const figure of live) if (figure.isConnected) figure.paint(); });
-  addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); });
-  // The address belongs to the choice: links within the page only move.
-  document.querySelector("nav").addEventListener("click", (event) => {
+  addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); goTo(state.at); });
+  // Links within the page leave the choice in the address.
+  document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");
-    const target = link && document.getElementById(link.hash.slice(1));
-    if (!target) return;
+    if (!link) return;
     event.preventDefault();
-    target.scrollIntoView();
-    target.setAttribute("tabindex", "-1");
-    target.focus({ preventScroll: true });
+    state.at = link.hash.slice(1);
+    write();
+    goTo(state.at);
   });
 
   return {
@@ -352,6 +353,7 @@ const DrivebayBench = (() => {
       showList();
       showChosen();
       showResults();
+      goTo(state.at);
       document.documentElement.dataset.ready = "yes";
     },
     // Called by data/REVIEW/TEST.js.

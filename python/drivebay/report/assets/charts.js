@@ -293,6 +293,31 @@ const DrivebayCharts = ((themes) => {
     changed();
   };
 
+  // --- places in the page -------------------------------------------------------------------------
+
+  // A place to which a link led stays where it is while charts above it are drawn, until the reader
+  // scrolls or presses anything.
+  let held = null;
+  const release = () => { held = null; };
+  const height = () => document.documentElement.scrollHeight;
+  const place = () => {
+    held.target.scrollIntoView();
+    Object.assign(held, { top: held.target.getBoundingClientRect().top, height: height() });
+  };
+  const goTo = (id) => {
+    const target = document.getElementById(id);
+    if (!target) return;
+    target.setAttribute("tabindex", "-1");
+    target.focus({ preventScroll: true });
+    held = { target };
+    place();
+  };
+  for (const name of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(name, release, { capture: true, passive: true });
+  addEventListener("scroll", () => {
+    if (held && height() === held.height && Math.abs(held.target.getBoundingClientRect().top - held.top) > 2) release();
+  });
+  new ResizeObserver(() => { if (held) place(); }).observe(document.querySelector("main"));
+
   // --- figures of one drive or of several ---------------------------------------------------------
 
   const el = (tag, attributes = {}, ...children) => {
@@ -367,5 +392,5 @@ const DrivebayCharts = ((themes) => {
     return figure;
   };
 
-  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures };
+  return { draw, csv, barsCsv, picture, save, follow, goTo, el, cssColour, figures };
 })(DRIVEBAY_THEMES);
