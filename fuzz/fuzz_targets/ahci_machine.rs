@@ -6,6 +6,7 @@
 
 #![no_main]
 
+#[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../../crates/serve/tests/support/mod.rs"]
 mod support;
 

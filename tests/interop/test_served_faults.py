@@ -151,6 +151,27 @@ def test_ctl_asks_and_tells(tmp_path: Path) -> None:
     assert gone.returncode == 3 and "no served drive answers" in gone.stderr
 
 
+def test_a_snapshot_comes_back_and_a_clone_of_it_starts_another_server(tmp_path: Path) -> None:
+    mine = ("--data", str(tmp_path / "data"), "--precondition", "filled")
+    clone = tmp_path / "clone"
+    with served(tmp_path, *mine, drive=SMALL) as drive:
+        _qemu_io(drive, "write -P 1 0 8M", "flush")
+        assert json.loads(_ctl(drive, "snapshot", "aged").stdout)["held_s"] > 0
+        _qemu_io(drive, "write -P 2 4M 8M", "discard 0 1M")
+        assert "verification failed" in _qemu_io(drive, "read -P 1 0 8M")
+        assert _ctl(drive, "restore", "aged").returncode == 0
+        after = ("read -P 1 0 8M", "read -P 0 8M 4M")
+        assert "verification failed" not in _qemu_io(drive, *after)
+        assert _ctl(drive, "clone", "aged", str(clone)).returncode == 0
+        unknown = _ctl(drive, "restore", "new")
+        assert unknown.returncode == 2 and unknown.stderr.endswith("hint: aged\n")
+        drive.end()
+    theirs = ("--data", str(clone / "data"), "--state", str(clone / "state"))
+    with served(tmp_path, *theirs, drive=SMALL) as drive:
+        assert "verification failed" not in _qemu_io(drive, *after)
+        drive.end()
+
+
 def test_without_power_nobody_connects_until_it_is_switched_on(tmp_path: Path) -> None:
     with served(tmp_path, "--after-cut", "refuse", drive=SMALL) as drive:
         assert "read 4096/4096 bytes" in _qemu_io(drive, "read 0 4k")

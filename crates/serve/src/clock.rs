@@ -104,17 +104,30 @@ pub(crate) struct Clock {
     pace: Pace,
     scale: TimeScale,
     started: Instant,
-    /// The drive's time when the clock was started; unpaced, its time now.
+    /// The drive's time when the clock was started or resumed; unpaced, its time now.
     base: Nanos,
-    /// The drive's time when the server started.
+    /// When that was, on the host's clock since the server started.
+    resumed: Nanos,
+    /// The drive's time when the server started, or when it last went back.
     origin: Nanos,
+    /// How much of it had passed before it went back.
+    before: Nanos,
     iteration: Nanos,
 }
 
 impl Clock {
     /// Starts with the drive's time at `base`.
     pub fn new(pace: Pace, scale: TimeScale, base: Nanos) -> Clock {
-        Clock { pace, scale, started: Instant::now(), base, origin: base, iteration: base }
+        Clock {
+            pace,
+            scale,
+            started: Instant::now(),
+            base,
+            resumed: Nanos::ZERO,
+            origin: base,
+            before: Nanos::ZERO,
+            iteration: base,
+        }
     }
 
     pub fn scale(&self) -> TimeScale {
@@ -126,7 +139,7 @@ impl Clock {
     pub fn read(&self) -> Nanos {
         match self.pace {
             Pace::None => self.base,
-            _ => self.base.after(self.scale.to_drive(self.elapsed())),
+            _ => self.base.after(self.scale.to_drive(self.elapsed().since_or_zero(self.resumed))),
         }
     }
 
@@ -143,12 +156,26 @@ impl Clock {
 
     /// The drive's time since the server started, at a moment of its time.
     pub fn since_start(&self, at: Nanos) -> Nanos {
-        at.since_or_zero(self.origin)
+        self.before.after(at.since_or_zero(self.origin))
     }
 
     /// The opposite of [`Clock::since_start`]; the end of time stays what it is.
     pub fn at(&self, since_start: Nanos) -> Nanos {
-        Nanos(self.origin.0.saturating_add(since_start.0))
+        Nanos(self.origin.0.saturating_add(since_start.since_or_zero(self.before).0))
+    }
+
+    /// Goes on at the time of the present iteration, as if none had passed since.
+    pub fn resume(&mut self) {
+        if self.is_paced() {
+            self.base = self.iteration;
+        }
+        self.resumed = self.elapsed();
+    }
+
+    /// The drive's time is `time` again; what counts from the start of the server goes on.
+    pub fn go_back(&mut self, time: Nanos) {
+        self.before = self.since_start(self.iteration);
+        (self.base, self.origin, self.iteration) = (time, time, time);
     }
 
     /// Wall time since the start.

@@ -1,7 +1,7 @@
 //! The control socket: a line of words in, a line of JSON out.
 //!
 //! For people and scripts on this machine: a unix socket, open to its owner alone. A power cut leaves
-//! it connected.
+//! it connected. Lines are answered in their order; one that has to wait is tried again at every tick.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,7 +19,8 @@ const LINE_MAX: usize = 4096;
 /// Bytes of replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
-const COMMANDS: &str = "status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults";
+const COMMANDS: &str = "status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
+    snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.
@@ -53,17 +54,30 @@ fn parse(line: &str) -> Result<ControlCommand, (String, &'static str)> {
             Err(why) => Err((why.to_string(), FAULT_EXAMPLE)),
         },
         ("no-faults", "") => Ok(ControlCommand::ClearFaults),
+        ("clone", rest) if rest.contains(' ') => {
+            let (name, folder) = rest.split_once(' ').expect("a blank");
+            Ok(ControlCommand::Clone(name.to_owned(), folder.trim().into()))
+        }
+        ("snapshot" | "restore" | "forget", name) if !name.is_empty() && !name.contains(' ') => {
+            let command = match word {
+                "snapshot" => ControlCommand::Snapshot,
+                "restore" => ControlCommand::Restore,
+                _ => ControlCommand::Forget,
+            };
+            Ok(command(name.to_owned()))
+        }
         _ => Err((format!("{line} is not a command"), COMMANDS)),
     }
 }
 
-/// Carries out a line.
-fn answer(line: &str, drive: &mut dyn Drive) -> Value {
+/// Carries out a line; no answer means later.
+fn answer(line: &str, drive: &mut dyn Drive) -> Option<Value> {
     let command = match parse(line) {
         Ok(command) => command,
-        Err((error, hint)) => return json!({ "error": error, "hint": hint }),
+        Err((error, hint)) => return Some(json!({ "error": error, "hint": hint })),
     };
-    match (drive.control(command), command) {
+    Some(match (drive.control(command.clone()), command) {
+        (Ok(ControlReply::Later), _) => return None,
         (Ok(ControlReply::Success), ControlCommand::Ambient(celsius)) => {
             json!({ "ambient_c": celsius })
         }
@@ -77,7 +91,7 @@ fn answer(line: &str, drive: &mut dyn Drive) -> Value {
             let (error, hint) = text.split_once("\nhint: ").unwrap_or((&text, FAULT_EXAMPLE));
             json!({ "error": error, "hint": hint })
         }
-    }
+    })
 }
 
 impl Session for Control {
@@ -85,7 +99,7 @@ impl Session for Control {
         Some(self.socket.as_fd())
     }
 
-    fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+    fn readable(&mut self, _drive: &mut dyn Drive) -> io::Result<()> {
         let mut bytes = [0; LINE_MAX];
         let got = match self.socket.read(&mut bytes) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -93,14 +107,6 @@ impl Session for Control {
             other => other?,
         };
         self.input.extend(&bytes[..got]);
-        while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
-            let line = String::from_utf8_lossy(&self.input[..end]).trim().to_string();
-            self.input.drain(..=end);
-            self.output.append().extend(format!("{}\n", answer(&line, drive)).as_bytes());
-        }
-        if self.input.len() > LINE_MAX {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
         Ok(())
     }
 
@@ -108,9 +114,23 @@ impl Session for Control {
         unreachable!("it submits no requests")
     }
 
-    fn flush(&mut self, _drive: &mut dyn Drive) -> io::Result<Next> {
+    fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {
+        let mut waits = false;
+        while !waits && let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
+            let line = String::from_utf8_lossy(&self.input[..end]).trim().to_string();
+            match answer(&line, drive) {
+                Some(answer) => {
+                    self.output.append().extend(format!("{answer}\n").as_bytes());
+                    self.input.drain(..=end);
+                }
+                None => waits = true,
+            }
+        }
+        if !waits && self.input.len() > LINE_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let all = self.output.drain(|bytes| self.socket.write(bytes))?;
-        Ok(Next::Wait { read: self.output.unsent().len() < OUTPUT_MAX, write: !all })
+        Ok(Next::Wait { read: !waits && self.output.unsent().len() < OUTPUT_MAX, write: !all })
     }
 
     fn power_cut(&mut self) -> bool {

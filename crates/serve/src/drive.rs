@@ -1,10 +1,12 @@
 //! The drive as protocols see it: the one seam between a session and the engine.
 
 use std::io;
+use std::path::PathBuf;
 
 use drivebay_drive::Health;
 use serde::Serialize;
 
+use crate::engine::SnapshotError;
 use crate::faults::{Fault, FaultError};
 use crate::power_cut::PowerCut;
 use crate::report::Report;
@@ -31,7 +33,7 @@ pub trait Drive {
 }
 
 /// A command of the control socket.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum ControlCommand {
     /// The figures so far.
     Report,
@@ -45,6 +47,14 @@ pub enum ControlCommand {
     AddFault(Fault),
     /// Ends all faults.
     ClearFaults,
+    /// Takes a snapshot of this name.
+    Snapshot(String),
+    /// Makes the drive what it was at a snapshot.
+    Restore(String),
+    /// Ends a snapshot.
+    Forget(String),
+    /// Writes a snapshot as a folder of this name.
+    Clone(String, PathBuf),
 }
 
 /// What a control command returns.
@@ -55,6 +65,14 @@ pub enum ControlReply {
     Report(Box<Report>),
     /// What the power cut did.
     PowerCut(PowerCut),
+    /// It is done.
+    Held {
+        /// For how long the drive stood still, seconds of the host's clock.
+        held_s: f64,
+    },
+    /// It is being prepared: to be asked again.
+    #[serde(skip)]
+    Later,
     /// The command has no reply of its own.
     Success,
 }
@@ -68,4 +86,7 @@ pub enum ControlError {
     /// The fault is not possible.
     #[error(transparent)]
     Fault(#[from] FaultError),
+    /// A snapshot is not possible.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
 }

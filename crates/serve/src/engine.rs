@@ -11,6 +11,8 @@
 //! A flush, and a write with FUA, completes when it is due and the store's file is synced; the sync
 //! begins with the submission, when all writes that it must cover have changed the file.
 
+mod snapshots;
+
 use std::io;
 
 use drivebay_drive::{Device, DeviceError, Health, Io};
@@ -25,6 +27,9 @@ use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan, PowerCuts};
 use crate::report::Report;
 use crate::request::{Completion, Op, Request, SessionId, Status};
 use crate::store::{PowerCutLoss, Store, SyncId};
+use snapshots::Snapshots;
+
+pub use snapshots::SnapshotError;
 
 /// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly any
 /// flush would be tested.
@@ -54,6 +59,7 @@ pub struct Engine {
     /// For how long the requests of this iteration could not be read.
     starved: Nanos,
     traffic: Traffic,
+    snapshots: Snapshots,
 }
 
 impl Engine {
@@ -82,6 +88,7 @@ impl Engine {
             lateness: Lateness::new(scale),
             starved: Nanos::ZERO,
             traffic: Traffic::default(),
+            snapshots: Snapshots::default(),
             device,
         }
     }
@@ -367,9 +374,9 @@ impl Engine {
         self.power_cuts.is_off(self.clock.elapsed())
     }
 
-    /// Number of power cuts so far.
-    pub fn power_cuts(&self) -> u64 {
-        self.power_cuts.count
+    /// How often all connections had to drop so far.
+    pub(crate) fn interruptions(&self) -> u64 {
+        self.power_cuts.count + self.snapshots.restored
     }
 
     /// Adds a fault whose times count from the start of the server.
@@ -460,6 +467,21 @@ impl Drive for SessionDrive<'_> {
                 engine.add_fault(fault)?;
             }
             ControlCommand::ClearFaults => engine.faults.clear(),
+            ControlCommand::Snapshot(name) => {
+                return Ok(match engine.snapshot(&name)? {
+                    Some(held_s) => ControlReply::Held { held_s },
+                    None => ControlReply::Later,
+                });
+            }
+            ControlCommand::Restore(name) => {
+                return Ok(ControlReply::Held { held_s: engine.restore(&name)? });
+            }
+            ControlCommand::Forget(name) => {
+                return Ok(ControlReply::Held { held_s: engine.forget_snapshot(&name)? });
+            }
+            ControlCommand::Clone(name, folder) => {
+                return Ok(ControlReply::Held { held_s: engine.clone_snapshot(&name, &folder)? });
+            }
         }
         Ok(ControlReply::Success)
     }

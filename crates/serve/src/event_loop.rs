@@ -58,8 +58,8 @@ pub struct EventLoop {
     paused: Option<Instant>,
     ticked: Instant,
     last_event: Instant,
-    /// Number of power cuts that sessions know of.
-    power_cuts: u64,
+    /// Number of [`Engine::interruptions`] that sessions know of.
+    interruptions: u64,
 }
 
 impl EventLoop {
@@ -79,7 +79,7 @@ impl EventLoop {
             paused: None,
             ticked: now,
             last_event: now,
-            power_cuts: 0,
+            interruptions: 0,
         })
     }
 
@@ -183,12 +183,12 @@ impl EventLoop {
         }
     }
 
-    /// After a power cut, planned or on request, connections drop.
+    /// After a power cut, planned or on request, and where a snapshot was restored, connections drop.
     fn drop_cut_sessions(&mut self) {
-        if self.power_cuts == self.engine.power_cuts() {
+        if self.interruptions == self.engine.interruptions() {
             return;
         }
-        self.power_cuts = self.engine.power_cuts();
+        self.interruptions = self.engine.interruptions();
         let sessions = self.sessions.iter_mut();
         let gone = sessions.filter_map(|(id, entry)| (!entry.session.power_cut()).then_some(id));
         for id in gone.collect::<Vec<SessionId>>() {
@@ -224,6 +224,8 @@ impl EventLoop {
                 }
                 Ok(Next::Close) | Err(_) => self.close(id),
             }
+            // Before a session that has requests of another time submits them.
+            self.drop_cut_sessions();
         }
         self.engine.end_iteration();
     }

@@ -97,7 +97,8 @@ fn nanos(seconds: f64) -> Nanos {
 /// The faults of a server.
 pub(crate) struct Faults {
     running: Vec<Running>,
-    rng: Rng,
+    /// Decides which requests a fault meets.
+    pub rng: Rng,
 }
 
 impl Faults {

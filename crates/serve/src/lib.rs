@@ -42,7 +42,7 @@ mod waker;
 pub use channel::{Channel, Handle};
 pub use clock::{Pace, TimeScale, TimeScaleError};
 pub use drive::{ControlCommand, ControlError, ControlReply, Drive};
-pub use engine::{Engine, SessionDrive};
+pub use engine::{Engine, SessionDrive, SnapshotError};
 pub use event_loop::EventLoop;
 pub use faults::{Fault, FaultError, Kind};
 pub use identity::{DriveIdentity, IdentityError, IdentityOptions};

@@ -4,7 +4,7 @@ use drivebay_drive::Spec;
 use drivebay_serve::PowerCutLoss;
 use drivebay_wire::ata::{Command, Opcode};
 
-use crate::support::pci::{BASE, Machine, TestServer};
+use crate::pci_machine::{BASE, Machine, TestServer};
 
 const BAR: u32 = 5;
 /// VFIO's index of MSI.

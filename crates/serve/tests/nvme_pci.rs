@@ -5,7 +5,7 @@ use drivebay_serve::PowerCutLoss;
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::support::pci::{BASE, Machine, TestServer};
+use crate::pci_machine::{BASE, Machine, TestServer};
 
 const BAR: u32 = 0;
 /// VFIO's index of MSI-X.

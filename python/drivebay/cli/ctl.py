@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 from drivebay.cli import options
@@ -23,6 +24,10 @@ Examples:
   drivebay ctl /tmp/ctl ambient 45
   drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
   drivebay ctl /tmp/ctl no-faults
+  drivebay ctl /tmp/ctl snapshot aged          data, map, wear and heat
+  drivebay ctl /tmp/ctl restore aged           connections drop
+  drivebay ctl /tmp/ctl forget aged
+  drivebay ctl /tmp/ctl clone aged FOLDER      data and state, for another server
 
 \b
 --metrics writes Prometheus' text format, for node_exporter's textfile
@@ -42,6 +47,8 @@ def ctl(
 
     if metrics and command != ["status"]:
         raise UserError("--metrics goes with status alone", f"drivebay ctl {socket} status")
+    if command[0] == "clone" and len(command) == 3:
+        command[2] = str(Path(command[2]).absolute())
     found = control.ask(socket, " ".join(command))
     if metrics:
         print(control.prometheus(found), end="")

@@ -38,7 +38,8 @@ Examples:
 
 \b
 The control socket takes a line, status, power-cut, power-on, ambient CELSIUS,
-fault JSON or no-faults, and answers with a line of JSON:
+fault JSON, no-faults, snapshot NAME, restore NAME, forget NAME or clone NAME
+FOLDER, and answers with a line of JSON:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",

@@ -15,6 +15,9 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 
 PATIENCE_S = 30.0
 """A power cut waits for the store to be written back."""
+COPY_PATIENCE_S = 3600.0
+"""What copies data waits for the disk."""
+COPIES = ("restore ", "forget ", "clone ")
 LINE_MAX = 1 << 20
 COUNTERS = frozenset({"requests", "bytes_read", "bytes_written", "power_cuts", "answers", "late"})
 
@@ -25,7 +28,8 @@ def ask(address: str, line: str) -> dict[str, Any]:
     Parameters
     ----------
     address : the socket, `unix:PATH` or a path.
-    line : status, power-cut, power-on, ambient CELSIUS, fault JSON or no-faults.
+    line : status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, snapshot NAME,
+        restore NAME, forget NAME or clone NAME FOLDER.
 
     Raises
     ------
@@ -41,6 +45,7 @@ def ask(address: str, line: str) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as talk:
             talk.settimeout(PATIENCE_S)
             talk.connect(path)
+            talk.settimeout(COPY_PATIENCE_S if line.startswith(COPIES) else PATIENCE_S)
             talk.sendall(f"{line}\n".encode())
             answer = talk.makefile("rb").readline(LINE_MAX)
     except (OSError, ValueError) as problem:

@@ -7,10 +7,10 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use drivebay_units::SECTOR_BYTES;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, ioctl_ficlone, seek};
 use rustix::io::Errno;
 
 use super::error::StoreError;
@@ -23,6 +23,8 @@ const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KE
 /// A file as large as the drive.
 pub(super) struct DataFile {
     file: File,
+    /// The folder that it lies in.
+    pub folder: PathBuf,
     /// The file system can punch holes.
     pub holes: bool,
     pub syncer: Syncer,
@@ -69,7 +71,14 @@ impl DataFile {
         let syncer = Syncer::new(theirs, waker).map_err(|why| machine("has no thread", why))?;
         // Behind the end there is nothing to lose.
         let holes = fallocate(&file, HOLE, wanted, 4096).is_ok();
-        Ok(DataFile { file, holes, syncer })
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).to_owned();
+        Ok(DataFile { file, folder, holes, syncer })
+    }
+
+    /// Makes `other` share this file's space until one of them is written; whether the file system can.
+    pub fn reflink(&self, other: &File) -> bool {
+        ioctl_ficlone(other, &self.file).is_ok()
     }
 
     pub fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {

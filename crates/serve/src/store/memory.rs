@@ -7,6 +7,8 @@
 //! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
@@ -32,6 +34,8 @@ pub(super) struct Memory {
     free: Vec<u32>,
     /// Number of frames that have ever been used.
     taken: u32,
+    /// The same of all that share the limit.
+    taken_by_all: Arc<AtomicU32>,
     /// Most frames.
     frames_max: u32,
 }
@@ -75,7 +79,20 @@ impl Memory {
             blocks: Vec::new(),
             free: Vec::new(),
             taken: 0,
+            taken_by_all: Arc::default(),
             frames_max,
+        }
+    }
+
+    /// An empty one as large, with the same limit for both together.
+    pub fn sibling(&self) -> Memory {
+        Memory {
+            groups: vec![None; self.groups.len()],
+            blocks: Vec::new(),
+            free: Vec::new(),
+            taken: 0,
+            taken_by_all: Arc::clone(&self.taken_by_all),
+            frames_max: self.frames_max,
         }
     }
 
@@ -101,12 +118,15 @@ impl Memory {
     fn take(&mut self, page: usize) -> io::Result<(u32, bool)> {
         let (frame, is_used) = match self.free.pop() {
             Some(frame) => (frame, true),
-            None if self.taken >= self.frames_max => return Err(io::ErrorKind::StorageFull.into()),
+            None if self.taken_by_all.load(Ordering::Relaxed) >= self.frames_max => {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
             None => {
                 if self.taken as usize == self.blocks.len() * BLOCK {
                     self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
                 }
                 self.taken += 1;
+                self.taken_by_all.fetch_add(1, Ordering::Relaxed);
                 (self.taken - 1, false)
             }
         };
@@ -163,7 +183,7 @@ impl Memory {
         Ok(())
     }
 
-    /// As [`Memory::write`], of what was there before a power cut: that may be more than allowed.
+    /// As [`Memory::write`], of what was there before: that may be more than allowed.
     pub fn restore(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
         let allowed = std::mem::replace(&mut self.frames_max, NONE);
         let written = self.write(lba, data);
@@ -224,6 +244,12 @@ impl Memory {
             at = until;
         }
         found
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.taken_by_all.fetch_sub(self.taken, Ordering::Relaxed);
     }
 }
 

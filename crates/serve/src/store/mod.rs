@@ -1,15 +1,19 @@
 //! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory (`memory.rs`).
 //!
-//! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet.
+//! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet; snapshots
+//! (`snapshot.rs`) keep what writes replace.
 
 mod error;
 mod extent;
 mod file;
 mod memory;
+mod snapshot;
 mod sync;
 mod undo_log;
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use drivebay_drive::StreamPage;
@@ -20,7 +24,8 @@ use crate::request::{Op, Request, Status};
 use crate::waker::Waker;
 use file::DataFile;
 use memory::Memory;
-use undo_log::{TRIM_MAX, UndoLog};
+use snapshot::{PIECE_PAGES, Run, Snapshot};
+use undo_log::{PAGE_SECTORS, TRIM_MAX, UndoLog};
 
 pub use error::StoreError;
 pub use extent::Extent;
@@ -50,13 +55,22 @@ pub struct Store {
     durability: HostDurability,
     /// Where the power may be cut.
     undo: Option<UndoLog>,
+    /// Oldest first.
+    snapshots: Vec<Snapshot>,
+}
+
+/// Whether a store in memory may take more than it is allowed: not for what hosts write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    Holds,
+    MayBeExceeded,
 }
 
 impl Store {
     /// A store in memory that takes at most `memory_max` bytes.
     pub fn memory(sectors: u64, memory_max: u64) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, memory_max));
-        Store { medium, sectors, durability: HostDurability::None, undo: None }
+        Store::of(medium, sectors, HostDurability::None)
     }
 
     /// The store in the file at `path`, made if it does not exist; locked until dropped. `waker` is
@@ -68,7 +82,11 @@ impl Store {
         waker: Waker,
     ) -> Result<Store, StoreError> {
         let medium = Medium::File(DataFile::open(path, sectors, waker)?);
-        Ok(Store { medium, sectors, durability, undo: None })
+        Ok(Store::of(medium, sectors, durability))
+    }
+
+    fn of(medium: Medium, sectors: u64, durability: HostDurability) -> Store {
+        Store { medium, sectors, durability, undo: None, snapshots: Vec::new() }
     }
 
     /// Sectors of the drive.
@@ -159,9 +177,15 @@ impl Store {
 
     fn write(&mut self, number: u64, lba: u64, data: &[u8]) -> io::Result<()> {
         self.keep(number, lba, data.len() as u64 / SECTOR_BYTES)?;
+        self.put(lba, data, Limit::Holds)
+    }
+
+    fn put(&mut self, lba: u64, data: &[u8], limit: Limit) -> io::Result<()> {
+        self.keep_for_snapshots(lba, data.len() as u64 / SECTOR_BYTES, limit)?;
         match &mut self.medium {
             Medium::File(file) => file.write(lba, data),
-            Medium::Memory(memory) => memory.write(lba, data),
+            Medium::Memory(memory) if limit == Limit::Holds => memory.write(lba, data),
+            Medium::Memory(memory) => memory.restore(lba, data),
         }
     }
 
@@ -178,6 +202,7 @@ impl Store {
         } else if let Some(undo) = &mut self.undo {
             undo.flush_range(number, lba..lba + sectors);
         }
+        self.keep_for_snapshots(lba, sectors, Limit::Holds)?;
         match &mut self.medium {
             Medium::File(file) => file.zero(lba, sectors, allocated),
             Medium::Memory(memory) => memory.zero(lba, sectors, allocated),
@@ -260,12 +285,164 @@ impl Store {
         let mut lost = 0;
         for (lba, old) in undo.roll_back(programmed, rng) {
             lost += old.len() as u64;
-            match &mut self.medium {
-                Medium::File(file) => file.write(lba, &old)?,
-                Medium::Memory(memory) => memory.restore(lba, &old)?,
-            }
+            self.put(lba, &old, Limit::MayBeExceeded)?;
         }
         Ok(lost)
+    }
+
+    // --- snapshots --------------------------------------------------------------------------------
+
+    /// Takes a snapshot; the oldest is number 0.
+    pub(crate) fn take_snapshot(&mut self) -> io::Result<()> {
+        self.snapshots.push(self.snapshot_of_now()?);
+        Ok(())
+    }
+
+    fn snapshot_of_now(&self) -> io::Result<Snapshot> {
+        let (sectors, undo) = (self.sectors, self.undo.clone());
+        match &self.medium {
+            Medium::File(file) => Snapshot::in_file(sectors, &file.folder, undo),
+            Medium::Memory(memory) => Ok(Snapshot::in_memory(sectors, memory.sibling(), undo)),
+        }
+    }
+
+    /// Drops a snapshot; what older ones need of it goes to the next older one.
+    pub(crate) fn drop_snapshot(&mut self, number: usize) -> io::Result<()> {
+        let mut page_bytes = [0; (PAGE_SECTORS * SECTOR_BYTES) as usize];
+        if let (older, [dropped, ..]) = self.snapshots.split_at_mut(number)
+            && let Some(older) = older.last_mut()
+        {
+            for page in dropped.pages().filter(|&page| !older.is_kept(page)).collect::<Vec<_>>() {
+                dropped.read(page, &mut page_bytes)?;
+                older.keep(page, &page_bytes, Limit::MayBeExceeded)?;
+            }
+        }
+        self.snapshots.remove(number);
+        Ok(())
+    }
+
+    /// Makes the data what it was at a snapshot.
+    pub(crate) fn restore_snapshot(&mut self, number: usize) -> io::Result<()> {
+        let is_newest = number + 1 == self.snapshots.len();
+        let mut piece = Vec::new();
+        for run in snapshot::runs(&self.snapshots[number..]) {
+            let (lba, sectors) = self.sectors_of(&run);
+            let is_zeros = self.read_run(number, &run, &mut piece)?;
+            // The newest has what is replaced here, or needs nothing more of it.
+            if !is_newest {
+                self.keep_for_snapshots(lba, sectors, Limit::MayBeExceeded)?;
+            }
+            match &mut self.medium {
+                Medium::File(file) if is_zeros => file.zero(lba, sectors, false)?,
+                Medium::File(file) => file.write(lba, &piece)?,
+                Medium::Memory(memory) if is_zeros => memory.zero(lba, sectors, false)?,
+                Medium::Memory(memory) => memory.restore(lba, &piece)?,
+            }
+        }
+        self.undo = self.snapshots[number].undo.clone();
+        if is_newest {
+            self.snapshots[number] = self.snapshot_of_now()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the data as it was at a snapshot to a new file.
+    pub(crate) fn copy_snapshot(&self, number: usize, out: &File) -> io::Result<()> {
+        out.set_len(self.sectors * SECTOR_BYTES)?;
+        let mut piece = Vec::new();
+        let is_shared = matches!(&self.medium, Medium::File(file) if file.reflink(out));
+        let mut lba = 0;
+        while !is_shared && lba < self.sectors {
+            for extent in self.extents(lba, self.sectors - lba, 1024)? {
+                let end = lba + extent.sectors;
+                while extent.data && lba < end {
+                    let sectors = (PIECE_PAGES * PAGE_SECTORS).min(end - lba);
+                    piece.resize((sectors * SECTOR_BYTES) as usize, 0);
+                    self.read(lba, &mut piece)?;
+                    out.write_all_at(&piece, lba * SECTOR_BYTES)?;
+                    lba += sectors;
+                }
+                lba = end;
+            }
+        }
+        for run in snapshot::runs(&self.snapshots[number..]) {
+            self.read_run(number, &run, &mut piece)?;
+            out.write_all_at(&piece, self.sectors_of(&run).0 * SECTOR_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// First sector and number of sectors of a run of pages.
+    fn sectors_of(&self, run: &Run) -> (u64, u64) {
+        let lba = run.page * PAGE_SECTORS;
+        (lba, (u64::from(run.pages) * PAGE_SECTORS).min(self.sectors - lba))
+    }
+
+    /// Reads what snapshot `number` has of a run; returns whether that is zeros.
+    fn read_run(&self, number: usize, run: &Run, piece: &mut Vec<u8>) -> io::Result<bool> {
+        piece.resize((self.sectors_of(run).1 * SECTOR_BYTES) as usize, 0);
+        self.snapshots[number + run.source as usize].read(run.page, piece)?;
+        Ok(piece.iter().all(|&byte| byte == 0))
+    }
+
+    /// Gives the newest snapshot what it has not kept of sectors that are about to change.
+    fn keep_for_snapshots(&mut self, lba: u64, sectors: u64, limit: Limit) -> io::Result<()> {
+        if self.snapshots.is_empty() {
+            return Ok(());
+        }
+        if sectors <= PIECE_PAGES * PAGE_SECTORS {
+            return self.keep_piece(lba, sectors, limit);
+        }
+        let (mut lba, end) = (lba, lba + sectors);
+        while lba < end {
+            for extent in self.extents(lba, end - lba, 1024)? {
+                let until = lba + extent.sectors;
+                // A page at the edge of a hole may hold data.
+                let hole = lba.next_multiple_of(PAGE_SECTORS)..until / PAGE_SECTORS * PAGE_SECTORS;
+                if extent.data || hole.is_empty() {
+                    while lba < until {
+                        let sectors = (PIECE_PAGES * PAGE_SECTORS).min(until - lba);
+                        self.keep_piece(lba, sectors, limit)?;
+                        lba += sectors;
+                    }
+                } else {
+                    self.keep_piece(lba, hole.start - lba, limit)?;
+                    self.keep_piece(hole.end, until - hole.end, limit)?;
+                    let newest = self.snapshots.last_mut().expect("looked at above");
+                    newest.keep_zeros(hole.start / PAGE_SECTORS..hole.end / PAGE_SECTORS);
+                }
+                lba = until;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_piece(&mut self, lba: u64, sectors: u64, limit: Limit) -> io::Result<()> {
+        let Some(mut newest) = self.snapshots.pop() else { return Ok(()) };
+        let kept = self.keep_in(&mut newest, lba, sectors, limit);
+        self.snapshots.push(newest);
+        kept
+    }
+
+    fn keep_in(
+        &self,
+        newest: &mut Snapshot,
+        lba: u64,
+        sectors: u64,
+        limit: Limit,
+    ) -> io::Result<()> {
+        let (mut page, end) = (lba / PAGE_SECTORS, (lba + sectors).div_ceil(PAGE_SECTORS));
+        while page < end {
+            let until = (page..end).find(|&page| newest.is_kept(page)).unwrap_or(end);
+            if page < until {
+                let (first, last) = (page * PAGE_SECTORS, (until * PAGE_SECTORS).min(self.sectors));
+                let mut old = vec![0; ((last - first) * SECTOR_BYTES) as usize];
+                self.read(first, &mut old)?;
+                newest.keep(page, &old, limit)?;
+            }
+            page = until + 1;
+        }
+        Ok(())
     }
 }
 

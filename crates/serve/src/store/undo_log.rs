@@ -48,6 +48,7 @@ enum State {
 }
 
 /// Sectors of one page as they were before a write.
+#[derive(Clone)]
 struct Entry {
     /// The write's number.
     number: u64,
@@ -85,6 +86,7 @@ impl Entry {
 }
 
 /// The undo log of a store.
+#[derive(Clone)]
 pub(super) struct UndoLog {
     entries: VecDeque<Entry>,
     loss: PowerCutLoss,

@@ -2,7 +2,6 @@
 
 pub mod ahci;
 pub mod nbd;
-pub mod pci;
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use crate::support::PATIENCE;
 use drivebay_drive::Spec;
 use drivebay_serve::{Handle, HostDurability, Options, Pace, Server};
 use rustix::event::{EventfdFlags, eventfd};

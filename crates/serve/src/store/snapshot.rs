@@ -1,0 +1,149 @@
+//! Snapshots of the data: what the sectors held at a moment, while they are written on.
+//!
+//! Taking one copies nothing. Before a page is first changed after that, its content goes to the newest
+//! snapshot, which keeps it in memory, or, where the data is a file, in a file without a name in the same folder.
+//! A page that a snapshot has not kept is as in the next younger one that has, or as the data is now.
+//! Not a reflink of the file: the kernel would first write all of its dirty pages to the disk, which takes seconds.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use drivebay_units::SECTOR_BYTES;
+
+use super::Limit;
+use super::memory::Memory;
+use super::undo_log::{PAGE_SECTORS, UndoLog};
+
+/// Most pages that are copied at a time: 1 MiB.
+pub(super) const PIECE_PAGES: u64 = 256;
+
+/// Pages that were zeros are kept without space.
+enum Kept {
+    File(File),
+    Memory(Memory),
+}
+
+/// A snapshot, known by its place among all: the oldest is 0.
+pub(super) struct Snapshot {
+    /// By page whether it is kept here, 64 in a word.
+    is_kept: Vec<u64>,
+    kept: Kept,
+    /// What a power cut would have taken.
+    pub undo: Option<UndoLog>,
+}
+
+impl Snapshot {
+    /// Of a drive with data in memory; `memory` is empty, and counts against the same limit.
+    pub fn in_memory(sectors: u64, memory: Memory, undo: Option<UndoLog>) -> Snapshot {
+        Snapshot { is_kept: words(sectors), kept: Kept::Memory(memory), undo }
+    }
+
+    /// Of a drive with its data in a file of this folder.
+    pub fn in_file(sectors: u64, folder: &Path, undo: Option<UndoLog>) -> io::Result<Snapshot> {
+        let file = tempfile::tempfile_in(folder)?;
+        file.set_len(sectors.next_multiple_of(PAGE_SECTORS) * SECTOR_BYTES)?;
+        Ok(Snapshot { is_kept: words(sectors), kept: Kept::File(file), undo })
+    }
+
+    pub fn is_kept(&self, page: u64) -> bool {
+        self.is_kept[(page / 64) as usize] & 1 << (page % 64) != 0
+    }
+
+    fn mark(&mut self, page: u64) {
+        self.is_kept[(page / 64) as usize] |= 1 << (page % 64);
+    }
+
+    /// The pages that are kept, in order.
+    pub fn pages(&self) -> impl Iterator<Item = u64> {
+        pages_of(self.is_kept.iter().copied())
+    }
+
+    /// Keeps what the pages from `page` on hold.
+    pub fn keep(&mut self, page: u64, data: &[u8], limit: Limit) -> io::Result<()> {
+        for (page, data) in (page..).zip(data.chunks((PAGE_SECTORS * SECTOR_BYTES) as usize)) {
+            if data.iter().any(|&byte| byte != 0) {
+                match &mut self.kept {
+                    Kept::File(file) => {
+                        file.write_all_at(data, page * PAGE_SECTORS * SECTOR_BYTES)?;
+                    }
+                    Kept::Memory(memory) if limit == Limit::Holds => {
+                        memory.write(page * PAGE_SECTORS, data)?;
+                    }
+                    Kept::Memory(memory) => memory.restore(page * PAGE_SECTORS, data)?,
+                }
+            }
+            self.mark(page);
+        }
+        Ok(())
+    }
+
+    /// Marks pages that held nothing.
+    pub fn keep_zeros(&mut self, pages: std::ops::Range<u64>) {
+        let mut page = pages.start;
+        while page < pages.end {
+            if page % 64 == 0 && page + 64 <= pages.end {
+                // Pages that are kept already keep their content.
+                self.is_kept[(page / 64) as usize] = u64::MAX;
+                page += 64;
+            } else {
+                self.mark(page);
+                page += 1;
+            }
+        }
+    }
+
+    /// Reads pages that are kept.
+    pub fn read(&self, page: u64, into: &mut [u8]) -> io::Result<()> {
+        match &self.kept {
+            Kept::File(file) => file.read_exact_at(into, page * PAGE_SECTORS * SECTOR_BYTES),
+            Kept::Memory(memory) => {
+                memory.read(page * PAGE_SECTORS, into);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn words(sectors: u64) -> Vec<u64> {
+    vec![0; sectors.div_ceil(PAGE_SECTORS).div_ceil(64) as usize]
+}
+
+/// The pages whose bits are set.
+fn pages_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+    let words = words.enumerate().filter(|&(_, word)| word != 0);
+    words.flat_map(|(i, word)| {
+        (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| i as u64 * 64 + bit)
+    })
+}
+
+/// Pages that follow each other and are kept by the same snapshot.
+pub(super) struct Run {
+    pub page: u64,
+    /// Number of pages, at most [`PIECE_PAGES`].
+    pub pages: u32,
+    /// Place among the snapshots that were looked at.
+    pub source: u32,
+}
+
+/// Where the pages are that have changed since the first of these snapshots.
+pub(super) fn runs(snapshots: &[Snapshot]) -> Vec<Run> {
+    let words = snapshots.first().map_or(0, |first| first.is_kept.len());
+    let any = (0..words).map(|i| snapshots.iter().fold(0, |any, one| any | one.is_kept[i]));
+    let mut found: Vec<Run> = Vec::new();
+    for page in pages_of(any) {
+        let source = snapshots.iter().position(|one| one.is_kept(page)).expect("one has it") as u32;
+        match found.last_mut() {
+            Some(last)
+                if last.page + u64::from(last.pages) == page
+                    && last.source == source
+                    && u64::from(last.pages) < PIECE_PAGES =>
+            {
+                last.pages += 1;
+            }
+            _ => found.push(Run { page, pages: 1, source }),
+        }
+    }
+    found
+}
