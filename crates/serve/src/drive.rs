@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use drivebay_drive::Health;
 use serde::Serialize;
 
-use crate::engine::SnapshotError;
 use crate::faults::{Fault, FaultError};
 use crate::power_cut::PowerCut;
 use crate::report::Report;
 use crate::request::Request;
+use crate::snapshots::SnapshotError;
 use crate::store::Store;
 
 /// A drive that a session submits requests to. Completions come later, one by one, through

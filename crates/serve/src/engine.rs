@@ -11,9 +11,9 @@
 //! A flush, and a write with FUA, completes when it is due and the store's file is synced; the sync
 //! begins with the submission, when all writes that it must cover have changed the file.
 
-mod snapshots;
-
 use std::io;
+use std::path::Path;
+use std::time::Instant;
 
 use drivebay_drive::{Device, DeviceError, Health, Io};
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
@@ -26,10 +26,8 @@ use crate::lateness::Lateness;
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan, PowerCuts};
 use crate::report::Report;
 use crate::request::{Completion, Op, Request, SessionId, Status};
+use crate::snapshots::{Chance, SnapshotError, Snapshots};
 use crate::store::{PowerCutLoss, Store, SyncId};
-use snapshots::Snapshots;
-
-pub use snapshots::SnapshotError;
 
 /// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly any
 /// flush would be tested.
@@ -393,6 +391,65 @@ impl Engine {
 
     fn set_ambient_c(&mut self, ambient_c: f64) {
         self.device.set_ambient_c(ambient_c.clamp(-40.0, 100.0));
+    }
+
+    // --- snapshots --------------------------------------------------------------------------------
+
+    /// Takes a snapshot, in place of one of the same name. Returns how long the drive was held, seconds of the
+    /// host's clock; None if memory for it is being made: to be called again, a little later.
+    pub fn snapshot(&mut self, name: &str) -> Result<Option<f64>, SnapshotError> {
+        let Some(memory) = self.snapshots.memory_for(name, &self.device, &mut self.store)? else {
+            return Ok(None);
+        };
+        let held = self.hold(|engine| {
+            engine.serve_until(NEVER);
+            engine.device();
+            let losses = engine.power_cuts.rng.clone();
+            let chance = Chance { losses, faults: engine.faults.rng.clone() };
+            engine.snapshots.take(name, memory, &engine.device, &mut engine.store, chance)
+        })?;
+        Ok(Some(held))
+    }
+
+    /// Makes the drive what it was at a snapshot, which stays. Commands in flight never complete, and
+    /// connections drop, as hosts know another drive than this. Returns as [`Engine::snapshot`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`]. An error of the store leaves neither the old nor the new data.
+    pub fn restore(&mut self, name: &str) -> Result<f64, SnapshotError> {
+        self.hold(|engine| {
+            let Engine { snapshots, device, store, .. } = engine;
+            let chance = snapshots.restore(name, device, store)?;
+            snapshots.restored += 1;
+            (engine.power_cuts.rng, engine.faults.rng) = (chance.losses, chance.faults);
+            engine.inflight.clear();
+            engine.lateness.drop_answers();
+            engine.clock.go_back(engine.device.now());
+            Ok(())
+        })
+    }
+
+    /// Ends a snapshot and frees what it took. Returns as [`Engine::snapshot`].
+    pub fn forget_snapshot(&mut self, name: &str) -> Result<f64, SnapshotError> {
+        self.hold(|engine| engine.snapshots.forget(name, &mut engine.store))
+    }
+
+    /// Writes a snapshot as a new folder with `data` and `state`, as a server takes them. Returns as
+    /// [`Engine::snapshot`].
+    pub fn clone_snapshot(&mut self, name: &str, folder: &Path) -> Result<f64, SnapshotError> {
+        self.hold(|engine| engine.snapshots.clone_to(name, folder, &engine.store))
+    }
+
+    /// Does `work` while the drive's clock stands still.
+    fn hold(
+        &mut self,
+        work: impl FnOnce(&mut Engine) -> Result<(), SnapshotError>,
+    ) -> Result<f64, SnapshotError> {
+        let began = Instant::now();
+        self.clock.begin_iteration();
+        let done = work(self);
+        self.clock.resume();
+        done.map(|()| began.elapsed().as_secs_f64())
     }
 
     // --- for the event loop -----------------------------------------------------------------------

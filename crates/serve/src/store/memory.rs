@@ -25,6 +25,13 @@ const GROUP: usize = 1024;
 /// A page that holds nothing.
 const NONE: u32 = u32::MAX;
 
+/// Whether a store in memory may take more than it is allowed: not for what hosts write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    Holds,
+    MayBeExceeded,
+}
+
 /// What the sectors hold; none at first.
 pub(super) struct Memory {
     /// By group and page: the frame.
@@ -115,10 +122,12 @@ impl Memory {
     }
 
     /// A frame for a page; whether it may hold old data.
-    fn take(&mut self, page: usize) -> io::Result<(u32, bool)> {
+    fn take(&mut self, page: usize, limit: Limit) -> io::Result<(u32, bool)> {
         let (frame, is_used) = match self.free.pop() {
             Some(frame) => (frame, true),
-            None if self.taken_by_all.load(Ordering::Relaxed) >= self.frames_max => {
+            None if limit == Limit::Holds
+                && self.taken_by_all.load(Ordering::Relaxed) >= self.frames_max =>
+            {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             None => {
@@ -166,12 +175,12 @@ impl Memory {
     /// # Errors
     /// No space, when the bytes allowed are used up or the system has no more; what lies before the
     /// page that found none is written.
-    pub fn write(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, lba: u64, data: &[u8], limit: Limit) -> io::Result<()> {
         for part in parts(lba, data.len()) {
             let frame = match self.frame(part.page) {
                 Some(frame) => frame,
                 None => {
-                    let (frame, is_used) = self.take(part.page)?;
+                    let (frame, is_used) = self.take(part.page, limit)?;
                     if is_used && !part.is_whole() {
                         self.held_mut(frame).fill(0);
                     }
@@ -181,14 +190,6 @@ impl Memory {
             self.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
         }
         Ok(())
-    }
-
-    /// As [`Memory::write`], of what was there before: that may be more than allowed.
-    pub fn restore(&mut self, lba: u64, data: &[u8]) -> io::Result<()> {
-        let allowed = std::mem::replace(&mut self.frames_max, NONE);
-        let written = self.write(lba, data);
-        self.frames_max = allowed;
-        written
     }
 
     /// Makes sectors read as zeros; `allocated` keeps space for them.
@@ -211,7 +212,7 @@ impl Memory {
                 Some(_) if !allocated && within.len() == PAGE_BYTES => self.deallocate(page),
                 Some(frame) => self.held_mut(frame)[within].fill(0),
                 None if allocated => {
-                    let (frame, is_used) = self.take(page)?;
+                    let (frame, is_used) = self.take(page, Limit::Holds)?;
                     if is_used {
                         self.held_mut(frame).fill(0);
                     }
@@ -286,7 +287,7 @@ mod tests {
                 _ => {
                     let data: Vec<u8> =
                         (0..here.len()).map(|i| (step as usize + i) as u8).collect();
-                    memory.write(lba, &data).unwrap();
+                    memory.write(lba, &data, Limit::Holds).unwrap();
                     flat[here].copy_from_slice(&data);
                     continue;
                 }
@@ -309,14 +310,14 @@ mod tests {
     #[test]
     fn frames_of_deallocated_pages_are_used_again() {
         let mut memory = Memory::new(SECTORS, 2 * PAGE_BYTES as u64);
-        memory.write(0, &[1; 2 * PAGE_BYTES]).unwrap();
-        let full = memory.write(80, &[1; 512]).expect_err("two pages at most");
+        memory.write(0, &[1; 2 * PAGE_BYTES], Limit::Holds).unwrap();
+        let full = memory.write(80, &[1; 512], Limit::Holds).expect_err("two pages at most");
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(memory.zero(80, 8, true).is_err());
-        memory.write(9, &[2; 512]).unwrap();
+        memory.write(9, &[2; 512], Limit::Holds).unwrap();
         memory.zero(0, SECTORS, false).unwrap();
         assert_eq!(memory.extents(0, SECTORS, 8), [Extent { sectors: SECTORS, data: false }]);
-        memory.write(83, &[3; 512]).unwrap();
+        memory.write(83, &[3; 512], Limit::Holds).unwrap();
         let mut found = [9; 3 * 512];
         memory.read(82, &mut found);
         assert_eq!(found, *[[0; 512], [3; 512], [0; 512]].as_flattened());

@@ -23,7 +23,7 @@ use serde::Deserialize;
 use crate::request::{Op, Request, Status};
 use crate::waker::Waker;
 use file::DataFile;
-use memory::Memory;
+use memory::{Limit, Memory};
 use snapshot::{PIECE_PAGES, Run, Snapshot};
 use undo_log::{PAGE_SECTORS, TRIM_MAX, UndoLog};
 
@@ -57,13 +57,6 @@ pub struct Store {
     undo: Option<UndoLog>,
     /// Oldest first.
     snapshots: Vec<Snapshot>,
-}
-
-/// Whether a store in memory may take more than it is allowed: not for what hosts write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Limit {
-    Holds,
-    MayBeExceeded,
 }
 
 impl Store {
@@ -184,8 +177,7 @@ impl Store {
         self.keep_for_snapshots(lba, data.len() as u64 / SECTOR_BYTES, limit)?;
         match &mut self.medium {
             Medium::File(file) => file.write(lba, data),
-            Medium::Memory(memory) if limit == Limit::Holds => memory.write(lba, data),
-            Medium::Memory(memory) => memory.restore(lba, data),
+            Medium::Memory(memory) => memory.write(lba, data, limit),
         }
     }
 
@@ -336,7 +328,7 @@ impl Store {
                 Medium::File(file) if is_zeros => file.zero(lba, sectors, false)?,
                 Medium::File(file) => file.write(lba, &piece)?,
                 Medium::Memory(memory) if is_zeros => memory.zero(lba, sectors, false)?,
-                Medium::Memory(memory) => memory.restore(lba, &piece)?,
+                Medium::Memory(memory) => memory.write(lba, &piece, Limit::MayBeExceeded)?,
             }
         }
         self.undo = self.snapshots[number].undo.clone();

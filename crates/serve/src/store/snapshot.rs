@@ -12,8 +12,7 @@ use std::path::Path;
 
 use drivebay_units::SECTOR_BYTES;
 
-use super::Limit;
-use super::memory::Memory;
+use super::memory::{Limit, Memory};
 use super::undo_log::{PAGE_SECTORS, UndoLog};
 
 /// Most pages that are copied at a time: 1 MiB.
@@ -68,10 +67,7 @@ impl Snapshot {
                     Kept::File(file) => {
                         file.write_all_at(data, page * PAGE_SECTORS * SECTOR_BYTES)?;
                     }
-                    Kept::Memory(memory) if limit == Limit::Holds => {
-                        memory.write(page * PAGE_SECTORS, data)?;
-                    }
-                    Kept::Memory(memory) => memory.restore(page * PAGE_SECTORS, data)?,
+                    Kept::Memory(memory) => memory.write(page * PAGE_SECTORS, data, limit)?,
                 }
             }
             self.mark(page);
