@@ -13,13 +13,13 @@ use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 
 use crate::ftl::Ftl;
 use crate::io::DeviceError;
-use crate::map_cache::{Found, MapCache, MapTraffic};
-use crate::map_journal::MapJournal;
+use crate::map_access::MapAccess;
+use crate::map_cache::MapTraffic;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::parity::Parity;
 use crate::persist::{StateError, ensure, persist};
 use crate::reliability::{Erased, Errors, Reliability};
-use crate::spec::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
+use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
 use crate::timeline::NEVER;
 use crate::write_buffer::WriteBuffer;
@@ -58,7 +58,7 @@ pub struct Flash {
     buffers: [WriteBuffer; STREAMS],
     deferred: DeferredQueue,
     errors: Option<Box<Errors>>,
-    map_cache: Option<Box<MapCache>>,
+    map: MapAccess,
     /// The drive's time: nothing earlier is asked of a channel.
     now: Nanos,
     /// Nothing earlier is asked of a die.
@@ -70,14 +70,13 @@ pub struct Flash {
     padded_pages: u64,
     /// Of these, those that garbage collection has not made up for.
     padding: u64,
-    journal: Option<Box<MapJournal>>,
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
     parity: Option<Box<Parity>>,
 }
 
-persist!(Flash: ftl, nand, buffers, deferred, errors, map_cache, now, dies_floor, read_only, media_error,
-    padded_pages, padding, journal, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
+persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
+    padded_pages, padding, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -101,14 +100,13 @@ impl Flash {
             buffers: fresh_buffers(spec.buffer_pages),
             deferred: DeferredQueue::default(),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
-            map_cache: spec.map_cache.map(|m| Box::new(MapCache::new(&m, g))),
+            map: MapAccess::new(spec),
             now: Nanos::ZERO,
             dies_floor: Nanos::ZERO,
             read_only: false,
             media_error: false,
             padded_pages: 0,
             padding: 0,
-            journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
             merged: Nanos::ZERO,
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             ftl,
@@ -145,7 +143,7 @@ impl Flash {
 
     /// Padding, parity and map pages programmed so far, in 4 KiB pages.
     pub fn overhead_pages(&self) -> u64 {
-        self.padded_pages + self.map_traffic().write_backs
+        self.padded_pages + self.map.written_pages()
     }
 
     #[inline(always)]
@@ -231,7 +229,7 @@ impl Flash {
     #[inline(always)]
     pub fn write(&mut self, stream: usize, lpn: Lpn, len: u32, from: Nanos) -> Nanos {
         let first = self.ftl.place(stream, lpn, len);
-        self.note_change(1);
+        self.map.note_change(1);
         self.fill(stream, first, len, from)
     }
 
@@ -366,7 +364,7 @@ impl Flash {
         }
         let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
         self.nand.set_slc(next, mode != Mode::Native);
-        self.journal.iter_mut().for_each(|journal| journal.note_sealed());
+        self.map.note_sealed();
         if let Some(errors) = &mut self.errors {
             errors.open(next, self.ftl.cycles(next), self.now);
         }
@@ -517,7 +515,7 @@ impl Flash {
         if self.errors.is_some() {
             done = self.decode_source(source, done);
         }
-        if self.map_cache.is_some() {
+        if self.map.is_cached() {
             done = done.max(self.translate_source(source, at));
         }
         done
@@ -529,7 +527,7 @@ impl Flash {
     #[inline(always)]
     pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
         let stream = self.ftl.gc_stream();
-        self.note_change(source.extents);
+        self.map.note_change(source.extents);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
                 let opened = self.open(stream, at, Mode::Native);
@@ -618,29 +616,30 @@ impl Flash {
         }
     }
 
-    // ---- The map's cache.
+    // ---- The map's own traffic.
 
     #[inline(always)]
     pub fn has_map_cache(&self) -> bool {
-        self.map_cache.is_some()
+        self.map.is_cached()
     }
 
-    /// Traffic of the map's cache so far.
+    /// Traffic of the map cache so far.
     pub fn map_traffic(&self) -> MapTraffic {
-        self.map_cache.as_ref().map_or_else(MapTraffic::default, |cache| cache.traffic())
+        self.map.traffic()
     }
 
     /// When the map entries of all these pages are in the controller.
     #[inline(never)]
     pub fn translate(&mut self, from: Nanos, first: Lpn, last: Lpn, change: bool) -> Nanos {
-        let pages = first.0 >> MAP_ENTRIES_SHIFT..=last.0 >> MAP_ENTRIES_SHIFT;
+        let pages = MapAccess::pages(first, last);
         pages.map(|page| self.load_map_page(from, page, change)).max().unwrap_or(from)
     }
 
     /// `translate` for a range that is unmapped: only its ends are in pages that keep other entries.
-    pub fn translate_edges(&mut self, from: Nanos, first: u32, last: u32) -> Nanos {
-        let ready = self.load_map_page(from, first >> MAP_ENTRIES_SHIFT, true);
-        ready.max(self.load_map_page(from, last >> MAP_ENTRIES_SHIFT, true))
+    pub fn translate_edges(&mut self, from: Nanos, first: Lpn, last: Lpn) -> Nanos {
+        let pages = MapAccess::pages(first, last);
+        let ready = self.load_map_page(from, *pages.start(), true);
+        ready.max(self.load_map_page(from, *pages.end(), true))
     }
 
     /// `translate` for the pages copied out of a flash page.
@@ -649,64 +648,21 @@ impl Flash {
         let mut ready = from;
         let mut valid = source.valid;
         while valid != 0 {
-            let lpn = self.ftl.page_at(Ppa(source.first.0 + valid.trailing_zeros())).0;
+            let lpn = self.ftl.page_at(Ppa(source.first.0 + valid.trailing_zeros()));
             valid &= valid - 1;
-            ready = ready.max(self.load_map_page(from, lpn >> MAP_ENTRIES_SHIFT, true));
+            ready = ready.max(self.translate(from, lpn, lpn, true));
         }
         ready
     }
 
-    /// Brings one translation page into the controller, and writes back what must leave for it.
     fn load_map_page(&mut self, from: Nanos, page: u32, change: bool) -> Nanos {
-        let Some(cache) = &mut self.map_cache else {
-            return from;
-        };
-        let (found, write_back) = cache.look_up(page, change);
-        if let Some(number) = write_back {
-            // Round the dies, always in the fastest page type, as firmware keeps its own data.
-            self.nand.program_metadata(self.now, from, number as u32);
-        }
-        match found {
-            Found::Here => from,
-            Found::Host { access } => from.after(access),
-            Found::Flash => {
-                // Written again and again, a translation page lies anywhere (Fibonacci hashing).
-                let anywhere = page.wrapping_mul(0x9E37_79B1) >> 16;
-                self.nand.read(self.now, from, anywhere, PAGE_BYTES).done
-            }
-        }
+        self.map.load(&mut self.nand, self.now, from, page, change)
     }
 
-    // ---- The map's journal.
-
-    /// The map changed for so many extents.
-    #[inline(always)]
-    fn note_change(&mut self, extents: u32) {
-        if let Some(journal) = &mut self.journal {
-            journal.note_change(extents);
-        }
-    }
-
-    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs that takes.
+    /// Writes at `at` what the map journal has gathered, if that is enough; returns how many programs that takes.
     #[inline(always)]
     pub fn write_journal(&mut self, at: Nanos) -> u64 {
-        match &self.journal {
-            Some(journal) if journal.is_due() => self.program_journal(at),
-            _ => 0,
-        }
-    }
-
-    #[cold]
-    fn program_journal(&mut self, at: Nanos) -> u64 {
-        let Some(journal) = &mut self.journal else { return 0 };
-        let programs = journal.take();
-        for number in programs.clone() {
-            // Round the dies, always in the fastest page type, as firmware keeps its own data.
-            self.nand.program_metadata(self.now, at, number & (self.geometry.dies() - 1));
-        }
-        let count = programs.count() as u64;
-        self.padded_pages += count << (self.geometry.page_shift + self.geometry.plane_shift);
-        count
+        self.map.write_journal(&mut self.nand, self.now, at)
     }
 
     // ---- Erasing everything, power loss, state.
@@ -715,9 +671,7 @@ impl Flash {
     pub fn forget_all(&mut self, erase: bool) {
         self.settle();
         self.ftl.forget_all(erase);
-        if let Some(cache) = &mut self.map_cache {
-            cache.forget();
-        }
+        self.map.forget();
         self.replace(0, self.geometry.user_pages);
         self.buffers = fresh_buffers(self.buffer_pages);
     }
@@ -773,7 +727,7 @@ impl Flash {
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
         self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
-        self.map_cache.iter().try_for_each(|cache| cache.check())?;
+        self.map.check()?;
         let counts = [self.padded_pages, self.nand.page_reads(), self.nand.superblock_erases()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
         self.check_deferred()

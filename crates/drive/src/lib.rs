@@ -22,6 +22,7 @@ mod host_interface;
 mod interrupt_coalescing;
 mod io;
 mod link;
+mod map_access;
 mod map_cache;
 mod map_journal;
 mod memory;

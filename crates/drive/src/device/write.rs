@@ -203,7 +203,7 @@ impl Device {
         }
         let mut ready = from;
         if self.flash.has_map_cache() {
-            ready = self.flash.translate_edges(from, begin as u32, end as u32 - 1);
+            ready = self.flash.translate_edges(from, Lpn(begin as u32), Lpn(end as u32 - 1));
             stages.add(Stage::Map, ready.since(from));
         }
         self.flash.ftl_mut().trim(Lpn(begin as u32), (end - begin) as u32);
