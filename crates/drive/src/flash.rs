@@ -5,7 +5,10 @@
 //! of a victim's pages may still be in the write buffer, and a power cut would lose both, so a
 //! superblock is erased only once all that was placed before it was given back is safe. If none was free
 //! then, it is erased when it is opened. Real firmware orders erases behind its journal for the same reason.
-//! Errors and wear are decided in `reliability.rs` and carried out here.
+//! Errors and wear are decided in `reliability.rs` and carried out in `flash/errors.rs`.
+
+mod errors;
+mod power_cut;
 
 use std::ops::Range;
 
@@ -17,8 +20,8 @@ use crate::map_access::MapAccess;
 use crate::map_cache::MapTraffic;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::parity::Parity;
-use crate::persist::{StateError, ensure, persist};
-use crate::reliability::{Erased, Errors, Reliability};
+use crate::persist::persist;
+use crate::reliability::Errors;
 use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
 use crate::timeline::NEVER;
@@ -463,45 +466,6 @@ impl Flash {
         StreamPage { stream: superblock.stream, page }
     }
 
-    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as it takes.
-    ///
-    /// Returns when they are good, or given up; the waits with the retries' added; and which are lost.
-    #[inline(never)]
-    fn retry(
-        &mut self,
-        ppa: Ppa,
-        which: u32,
-        from: Nanos,
-        mut parts: ReadParts,
-    ) -> (Nanos, ReadParts, u32) {
-        let index = self.ftl.locate(ppa).0;
-        // One bit per cell leaves margin enough: no errors there, and no disturbance worth counting.
-        if self.ftl.superblock(index).slc {
-            return (from, parts, 0);
-        }
-        let Some(errors) = &mut self.errors else {
-            return (from, parts, 0);
-        };
-        let verdict = errors.read(index, ppa, which, self.now);
-        let retry_read = errors.retry_read();
-        let page = ppa.0 >> self.geometry.page_shift;
-        let bytes = u64::from(which.count_ones()) * PAGE_BYTES;
-        let mut clock = from;
-        for _ in 0..verdict.retries {
-            let (begin, sensed) = self.nand.read_array_in(clock, page, retry_read);
-            // Copies made while idle were read before the command that has come now.
-            let done = self.nand.move_out(self.now.min(from), sensed, page, bytes);
-            let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
-            parts = std::array::from_fn(|i| parts[i].after(waits[i]));
-            clock = done;
-        }
-        self.media_error |= verdict.lost != 0;
-        if verdict.refresh {
-            self.ftl.suggest_victim(index);
-        }
-        (clock, parts, verdict.lost)
-    }
-
     // ---- Copying, for garbage collection and folding.
 
     /// Reads what is valid in a flash page of the victim at `at`; returns when it is in the controller.
@@ -538,81 +502,12 @@ impl Flash {
         }
     }
 
-    /// `retry` for a flash page that is being copied: an error there is not the command's, but the copies
-    /// are of nothing.
-    fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
-        let of_command = self.media_error;
-        let (done, _, mut lost) = self.retry(source.first, source.valid, from, NO_WAIT);
-        self.media_error = of_command;
-        while lost != 0 {
-            let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;
-            lost &= lost - 1;
-            self.errors.iter_mut().for_each(|errors| errors.lose(page));
-        }
-        done
-    }
-
     /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
     pub fn retire_victim(&mut self) {
         if self.errors.is_some() && !self.victim_survives_erase() {
             self.ftl.discard_victim();
         } else {
             self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
-        }
-    }
-
-    /// Whether the victim can be used again after its erase; the drive may become read-only.
-    fn victim_survives_erase(&mut self) -> bool {
-        let affordable = self.spendable(self.ftl.usable_pages()) > 0;
-        let Some(errors) = &mut self.errors else {
-            return true;
-        };
-        let (index, before, cycles) = self.ftl.victim_cycles();
-        if cycles == before {
-            // With one bit per cell several erases wear as much as one.
-            return true;
-        }
-        // Garbage collection must find a superblock to go on with.
-        let may_retire = affordable && self.ftl.free_superblocks() > 0;
-        let erased = errors.erase(index, cycles, may_retire);
-        self.read_only |= erased == Erased::Short && !affordable;
-        erased != Erased::Retired
-    }
-
-    /// How many superblocks a drive with so many usable page addresses can lose.
-    fn spendable(&self, usable: u64) -> u64 {
-        let g = &self.geometry;
-        let spare = g.spare_needed(u64::from(self.reserve_superblocks));
-        usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_pages)
-    }
-
-    // ---- Reliability.
-
-    /// Errors and wear so far.
-    pub fn reliability(&self) -> Reliability {
-        let counts = self.errors.as_ref().map_or_else(Reliability::default, |e| e.counts);
-        Reliability { read_only: self.read_only, ..counts }
-    }
-
-    /// Flash that may still fail before the drive is worn out, per cent of what a new one has: spare
-    /// blocks, and the blocks of superblocks that it can do without.
-    pub fn available_spare_percent(&self) -> u8 {
-        let Some(spare_blocks) = self.spare_blocks else { return 100 };
-        if self.read_only {
-            return 0;
-        }
-        let blocks_shift = self.geometry.die_shift + self.geometry.plane_shift;
-        let blocks = |spares: u64, pages: u64| spares + (self.spendable(pages) << blocks_shift);
-        let fresh = blocks(u64::from(spare_blocks), self.geometry.usable_pages());
-        let left = blocks(self.reliability().spare_blocks, self.ftl.usable_pages());
-        (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
-    }
-
-    /// Pages get new data, or none: what was lost of them does not matter any more.
-    #[inline(always)]
-    pub fn replace(&mut self, first: u32, count: u32) {
-        if let Some(errors) = &mut self.errors {
-            errors.replace(first..first + count);
         }
     }
 
@@ -665,7 +560,7 @@ impl Flash {
         self.map.write_journal(&mut self.nand, self.now, at)
     }
 
-    // ---- Erasing everything, power loss, state.
+    // ---- Erasing everything.
 
     /// All data is gone in no time. `erase`: flash is erased as well, else when it is used again.
     pub fn forget_all(&mut self, erase: bool) {
@@ -682,78 +577,6 @@ impl Flash {
             self.nand.erase_superblock(from, index);
         }
         self.nand.idle_at().max(from)
-    }
-
-    /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map entry.
-    pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
-        Some(self.stream_page_at(self.ftl.look_up(lpn)?))
-    }
-
-    /// Whether what was put there since the last power cut or erase would outlive one at `at`.
-    pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        let buffer = &self.buffers[usize::from(place.stream)];
-        place.page < buffer.known().start || buffer.survives(place.page, at, &self.nand)
-    }
-
-    /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest data.
-    pub fn power_cut(&mut self, at: Nanos) -> u64 {
-        self.dies_until(at);
-        let lost: [Vec<u64>; STREAMS] = std::array::from_fn(|stream| {
-            let buffer = &self.buffers[stream];
-            buffer.known().filter(|&page| !buffer.survives(page, at, &self.nand)).collect()
-        });
-        let free = self.ftl.free_pages();
-        let lost_pages = self.ftl.lose(&lost);
-        // The rest of a begun row stays unused: garbage collection makes up for it as for padding.
-        self.padding += free.saturating_sub(self.ftl.free_pages());
-        for stream in 0..STREAMS {
-            self.buffers[stream].restart(self.ftl.next_page(stream));
-        }
-        self.nand.power_cut();
-        self.deferred = DeferredQueue::default();
-        (self.dies_floor, self.merged) = (Nanos::ZERO, Nanos::ZERO);
-        lost_pages
-    }
-
-    /// Works out what follows from a state that was read back.
-    pub fn derive(&mut self) {
-        self.deferred.derive();
-    }
-
-    /// Checks that what was read is a state that this flash can be in.
-    pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
-        self.nand.check()?;
-        ensure(self.dies_floor <= core_until, "the time up to which dies are planned")?;
-        self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
-        self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
-        self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
-        self.map.check()?;
-        let counts = [self.padded_pages, self.nand.page_reads(), self.nand.superblock_erases()];
-        ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
-        self.check_deferred()
-    }
-
-    /// Programs and erases that are due: every page that waits has one, and none is of another drive.
-    fn check_deferred(&self) -> Result<(), StateError> {
-        let g = &self.geometry;
-        let pages = (g.superblocks * g.superblock_pages) >> g.page_shift;
-        for stream in 0..STREAMS {
-            let buffer = &self.buffers[stream];
-            let taken = buffer.taken();
-            let covered =
-                self.deferred.check_programs(stream, g, pages, &buffer.known(), self.dies_floor)?;
-            for page in buffer.known().filter(|&page| buffer.waits(page)) {
-                // Its die's planes are not yet full: their last page will program all of them.
-                let coming = || {
-                    let plane = g.plane_of(self.ftl.frontier_page(stream, taken - 1 - page));
-                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.die_shift;
-                    page + left >= self.ftl.filled(stream, taken)
-                };
-                let newest = page + g.row_pages() >= taken;
-                ensure(covered.contains(&page) || newest && coming(), "a page nobody programs")?;
-            }
-        }
-        self.deferred.check_erases(|index| self.ftl.is_free_and_used(index))
     }
 }
 
