@@ -6,6 +6,7 @@ Chromium comes from the system (`make test` installs it); Playwright only drives
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WITHOUT = "Chromium is not installed: apt-get install chromium"
+WAIT_S = 30
 SERIOUS = ("serious", "critical")
 
 
@@ -80,6 +82,14 @@ class Tab:
             f"(() => {{ const chart = document.querySelector('[data-chart=\"{chart_id}\"]'); "
             f"return {what}; }})()"
         )
+
+    def until(self, what: str) -> None:
+        """Waits until a JavaScript expression is true; the pages' policy forbids Playwright's own
+        way, which evaluates text in the page."""
+        end = time.monotonic() + WAIT_S
+        while not self.page.evaluate(what):
+            assert time.monotonic() < end, f"not within {WAIT_S} s: {what}"
+            self.page.wait_for_timeout(20)
 
     def close(self) -> None:
         self.context.close()

@@ -147,9 +147,26 @@ def test_a_link_ends_at_its_test_though_charts_above_are_drawn_later(tab: Tab) -
     )
     assert 0 < tab.page.evaluate(top) < 100
     tab.page.mouse.wheel(0, 500)
-    tab.page.wait_for_function(f"{top} < -300")
+    tab.until(f"{top} < -300")
     tab.page.evaluate("document.querySelector('main').style.paddingBottom = '900px'")
     assert tab.page.evaluate(top) < -300, "the reader's scrolling is not undone"
+
+
+def test_a_link_to_a_chart_opens_it_with_its_zoom(tab: Tab, browser: Any, site: Path) -> None:
+    show(tab)
+    chart = tab.page.locator("[data-panel=random-read-rate]")
+    chart.locator(".plot").press("+")
+    link = chart.locator(".save a").get_attribute("href")
+    again = Tab(browser, f"{site.as_uri()}{link}")
+    again.page.wait_for_selector("#test-random-read[data-ready]")
+    place = again.page.locator("#chart-random-read-rate")
+    place.locator(".reset").wait_for()
+    again.until(
+        "Math.abs(document.querySelector('#chart-random-read-rate')"
+        ".getBoundingClientRect().top - 64) < 50"
+    )
+    assert again.troubles == []
+    again.close()
 
 
 def test_links_within_the_page_leave_the_choice_in_the_address(tab: Tab) -> None:

@@ -301,3 +301,114 @@ def test_the_legend_switches_series(tab: Tab) -> None:
     assert tab.chart(name, hidden) == before + 1, "colours keep it"
     entry.click()
     assert tab.chart(name, hidden) == before
+
+
+def near(tab: Tab, name: str) -> str:
+    """Scrolls to a chart and waits until it is drawn; its selector."""
+    box = f"[data-chart={name}]"
+    tab.page.locator(box).scroll_into_view_if_needed()
+    tab.page.wait_for_selector(f"{box} .main-svg")
+    return box
+
+
+def test_the_address_opens_the_same_view(tab: Tab, browser: Any, whole: Path) -> None:
+    thermal = near(tab, "thermal-write-time")
+    tab.page.locator(thermal).press("+")
+    tab.page.locator("label[for=performance-consistency-whole-axis-log]").click()
+    tab.page.locator("#chart-performance-consistency-stages .legend button").first.click()
+    link = tab.page.locator("#chart-performance-consistency-whole .save a").get_attribute("href")
+    again = Tab(browser, f"{whole.as_uri()}{link}")
+    box = "[data-chart=performance-consistency-whole]"
+    again.page.wait_for_selector(f"{box} .main-svg")
+    top = again.page.locator("#chart-performance-consistency-whole").bounding_box()
+    assert top is not None and 0 <= top["y"] < 150
+    axis = "chart._fullLayout.yaxis.type"
+    assert again.chart("performance-consistency-whole", axis) == "log"
+    near(again, "thermal-write-time")
+    span = "chart._fullLayout.xaxis.range"
+    assert again.chart("thermal-write-time", span) == tab.chart("thermal-write-time", span)
+    assert again.page.locator("#chart-thermal-write-time .reset").is_visible()
+    off = again.page.locator("#chart-performance-consistency-stages .legend button").first
+    near(again, "performance-consistency-stages")
+    assert off.get_attribute("aria-pressed") == "false"
+    assert again.troubles == []
+    again.close()
+
+
+def test_back_leads_to_the_place_and_the_view_before(tab: Tab) -> None:
+    name = "performance-consistency-whole"
+    near(tab, name)
+    tab.page.locator(f"label[for={name}-axis-log]").click()
+    tab.page.locator("nav a", has_text="Thermal").click()
+    assert tab.page.evaluate("location.hash") == f"#page-thermal&{name}-axis=log"
+    tab.page.evaluate(f"location.hash = '#chart-{name}'")
+    tab.until(f"document.getElementById('{name}-axis-linear').checked")
+    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "linear"
+    tab.page.go_back()
+    tab.until(f"document.getElementById('{name}-axis-log').checked")
+    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "log"
+
+
+def test_an_address_of_nonsense_does_no_harm(browser: Any, whole: Path) -> None:
+    nonsense = (
+        "#chart-none&zoom.thermal-write-time=9,%E0&off.x=a&&=&performance-consistency-which=no"
+    )
+    tab = Tab(browser, f"{whole.as_uri()}{nonsense}")
+    near(tab, "thermal-write-time")
+    assert not tab.page.locator("#chart-thermal-write-time .reset").is_visible()
+    assert tab.troubles == []
+    tab.close()
+
+
+def test_keys_read_and_zoom(tab: Tab) -> None:
+    name = "thermal-write-time"
+    box = tab.page.locator(near(tab, name))
+    said = tab.page.locator(f"#chart-{name} [role=status]")
+    box.press("ArrowRight")
+    box.press("Shift+ArrowRight")
+    tab.until(
+        f"/MB.s at 10 s.*°C at 10 s.* W at 10 s/.test("
+        f"document.querySelector('#chart-{name} [role=status]').textContent)"
+    )
+    span = "chart._fullLayout.xaxis.range"
+    whole = tab.chart(name, span)
+    box.press("+")
+    low, high = tab.chart(name, span)
+    assert whole[0] <= low < 10 < high < whole[1]
+    box.press("0")
+    assert tab.chart(name, span) == whole
+    box.press("Escape")
+    box.press("End")
+    tab.until(f"document.querySelector('#chart-{name} .hoverlayer text').textContent > '400'")
+    assert said.count() == 1
+
+
+def test_fingers_read_zoom_and_scroll(browser: Any, whole: Path) -> None:
+    tab = Tab(browser, whole, viewport={"width": 390, "height": 800}, has_touch=True)
+    events = tab.context.new_cdp_session(tab.page)
+    name = "thermal-write-time"
+    frame = tab.page.locator(near(tab, name)).bounding_box()
+    assert frame is not None
+    x, y = frame["x"], frame["y"] + 60
+
+    def touch(kind: str, *points: float) -> None:
+        places = [{"x": x + at, "y": y, "id": finger} for finger, at in enumerate(points)]
+        events.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+
+    touch("touchStart", 100)
+    touch("touchMove", 130)
+    touch("touchMove", 200)
+    tab.page.wait_for_selector(f"#chart-{name} .hoverlayer text:text-matches('°C at')")
+    touch("touchEnd")
+    span = "chart._fullLayout.xaxis.range"
+    whole_span = tab.chart(name, span)
+    touch("touchStart", 150, 250)
+    touch("touchMove", 120, 280)
+    touch("touchMove", 90, 310)
+    tab.page.wait_for_selector(f"#chart-{name} .reset:not([hidden])")
+    touch("touchEnd")
+    low, high = tab.chart(name, span)
+    assert whole_span[0] < low < high < whole_span[1]
+    assert tab.page.evaluate("visualViewport.scale") == 1
+    assert tab.troubles == []
+    tab.close()

@@ -109,9 +109,10 @@ def head(title: str, policy: str, style: str = "") -> Html:
 
 
 def chart_script() -> str:
-    """What draws charts, with the themes' colours."""
+    """What draws charts and keeps them in the address, with the themes' colours."""
     colours = script_json({"light": theme.LIGHT, "dark": theme.DARK})
-    return f"const DRIVEBAY_THEMES = {colours};\n{asset('charts.js')}"
+    scripts = "".join(map(asset, ("address.js", "controls.js", "charts.js")))
+    return f"const DRIVEBAY_THEMES = {colours};\n{scripts}"
 
 
 def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:

@@ -316,11 +316,11 @@ _STYLES = {
 def _hover(chart: Chart, one: Series) -> str:
     """The template with names put in and Plotly's own fields for what differs between points."""
     x, y = ("y", "x") if chart.horizontal else ("x", "y")
-    form = "" if chart.x.scale == "category" else ":,.6~g"
+    form = "" if chart.x.scale == "category" else ":,.6~r"
     sign = "+" if chart.y[0].tick_form == "signed" else ""
     fields = {
         "x": f"%{{{x}{form}}}",
-        "y": f"%{{{y}:{sign},.5~g}}",
+        "y": f"%{{{y}:{sign},.5~r}}",
         "note": "%{customdata}",
         "name": chart_text(one.name),
         "group": chart_text(one.group),

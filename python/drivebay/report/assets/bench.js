@@ -5,7 +5,8 @@
 // at. Nothing is computed here but order and places.
 "use strict";
 const DrivebayBench = (() => {
-  const { el, cssColour, figures, follow, goTo } = DrivebayCharts;
+  const { keep, get, goTo, start } = DrivebayAddress;
+  const { el, cssColour, figures, follow } = DrivebayCharts;
   const CHOSEN_MAX = 12;
   const SHOWN_FIRST = 16;
   const FIRST = 4;
@@ -17,7 +18,7 @@ const DrivebayBench = (() => {
   let reviews = [];
   let tests = [];
   const byKey = new Map();
-  const state = { at: "", drives: [], q: "", kind: "", sort: "", bars: "all" };
+  const state = { drives: [], q: "", kind: "", sort: "", bars: "all" };
   const parts = new Map(); // "review/test" -> promise of its data
   const waiting = new Map(); // "review/test" -> resolve
   const live = new Set(); // figures
@@ -57,23 +58,17 @@ const DrivebayBench = (() => {
     return (own.length ? own : reviews).slice(0, FIRST).map((review) => review.key);
   };
 
-  // The part without "=" is the place: #test-random-read&drives=a,b
   const read = () => {
-    state.at = location.hash.slice(1).split("&").find((part) => !part.includes("=")) || "";
-    const given = new URLSearchParams(location.hash.slice(1));
-    const asked = given.has("drives") ? given.get("drives").split(",") : first();
+    const asked = get("drives") === null ? first() : get("drives").split(",");
     state.drives = [...new Set(asked)].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
-    for (const name of ["q", "kind", "sort"]) state[name] = given.get(name) || "";
-    state.bars = given.get("bars") === "chosen" ? "chosen" : "all";
+    for (const name of ["q", "kind", "sort"]) state[name] = get(name) || "";
+    state.bars = get("bars") === "chosen" ? "chosen" : "all";
   };
 
   const write = () => {
-    const kept = new URLSearchParams();
-    if (state.drives.length || first().length) kept.set("drives", state.drives.join(","));
-    for (const name of ["q", "kind", "sort"]) if (state[name]) kept.set(name, state[name]);
-    if (state.bars !== "all") kept.set("bars", state.bars);
-    const text = [state.at, kept.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")].filter(Boolean).join("&");
-    history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+    keep("drives", state.drives.length || first().length ? state.drives.join(",") : null);
+    for (const name of ["q", "kind", "sort"]) keep(name, state[name] || null);
+    keep("bars", state.bars === "all" ? null : state.bars);
   };
 
   const choose = (drives) => {
@@ -320,6 +315,7 @@ const DrivebayBench = (() => {
       }
     }
     for (const section of results.querySelectorAll("[data-test]")) {
+      delete section.dataset.ready;
       if (!section.dataset.built) section.style.minHeight = "30rem"; // far ones must stay far
       near.unobserve(section);
       near.observe(section);
@@ -329,16 +325,12 @@ const DrivebayBench = (() => {
   // --- colours, width, paper ----------------------------------------------------------------------
 
   follow(() => { for (const figure of live) if (figure.isConnected) figure.paint(); });
-  addEventListener("hashchange", () => { read(); showList(); showChosen(); showResults(); goTo(state.at); });
-  // Links within the page leave the choice in the address.
-  document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[href^='#']");
-    if (!link) return;
-    event.preventDefault();
-    state.at = link.hash.slice(1);
-    write();
-    goTo(state.at);
-  });
+
+  // A chart is there once its test's section is filled: a link to it leads to the section first.
+  const go = (id) => {
+    const own = tests.map(({ key }) => key).filter((key) => id.startsWith(`chart-${key.replaceAll(".", "-")}-`));
+    goTo(id, `test-${own.reduce((a, b) => (b.length > a.length ? b : a), "")}`);
+  };
 
   return {
     // Called by data/index.js.
@@ -348,12 +340,13 @@ const DrivebayBench = (() => {
         review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", review.capacity, ...review.labels].join(" ").toLowerCase();
         byKey.set(review.key, review);
       }
-      read();
       showChooser();
-      showList();
-      showChosen();
-      showResults();
-      goTo(state.at);
+      start(() => {
+        read();
+        showList();
+        showChosen();
+        showResults();
+      }, go);
       document.documentElement.dataset.ready = "yes";
     },
     // Called by data/REVIEW/TEST.js.

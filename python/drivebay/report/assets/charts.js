@@ -5,6 +5,8 @@
 // laying charts over each other joins their traces and widens their axes.
 "use strict";
 const DrivebayCharts = ((themes) => {
+  const { keep, get, restore, address } = DrivebayAddress;
+  const { answer, zoomed } = DrivebayControls;
   const root = document.documentElement;
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)").matches;
@@ -66,7 +68,6 @@ const DrivebayCharts = ((themes) => {
     layout.hovermode = timed ? "x unified" : "closest";
     if (timed) layout.hoversubplots = "axis";
     layout.dragmode = touch ? false : "zoom";
-    layout.uirevision = "kept"; // a zoom outlasts switches and colours
     layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
     layout.showlegend = false;
     for (const key of Object.keys(layout)) {
@@ -78,53 +79,64 @@ const DrivebayCharts = ((themes) => {
       };
       const title = layout[key].title;
       if (title) title.font = { size: 12, color: theme.muted };
-      // A view of another span of time, or of another scale, is seen whole.
-      if (key[0] === "x") layout[key].uirevision = JSON.stringify([layout[key].range || "", layout[key].type || ""]);
     }
     return { traces, layout };
   };
 
   const config = { displaylogo: false, displayModeBar: false };
 
-  const draw = (box, chart, at) => {
+  // Draws a chart into its box; `id` names it in the address.
+  const draw = (box, id, chart, at) => {
     const { traces, layout } = build(chart, at, box.clientWidth);
-    box.again = () => draw(box, chart, at);
-    chart.traces.forEach((trace, i) => { if (box.off && box.off.has(colourOf(trace))) traces[i].visible = false; });
-    layout.xaxis.uirevision += box.resets || 0;
+    box.dataset.of = id;
+    box.again = () => draw(box, id, chart, at);
+    const off = hidden(box);
+    chart.traces.forEach((trace, i) => { if (off.has(colourOf(trace))) traces[i].visible = false; });
     const first = !box.dataset.drawn;
+    const reset = first ? el("button", { type: "button", class: "reset" }, "Reset zoom") : box.closest("figure").querySelector(".reset");
+    const axis = layout.xaxis;
+    const shown = JSON.stringify([axis.range, axis.type]);
+    // A view of another span of time, or of another scale, is seen whole.
+    if (!first && box.shown !== shown) keep(`zoom.${id}`, null);
+    box.shown = shown;
+    box.whole = axis.type === "category" ? null : axis.range || extent(traces);
+    const ends = zoomed(box, axis, box.whole);
+    if (ends || axis.range) axis.range = [...(ends || axis.range)]; // Plotly writes into it
+    reset.hidden = !ends;
     if (first) box.replaceChildren();
     Plotly.react(box, traces, layout, config);
-    if (first) resettable(box);
+    if (first) {
+      box.closest("figure").querySelector(".head").append(reset);
+      answer(box, reset);
+    }
     box.dataset.drawn = themeName();
+  };
+
+  const extent = (traces) => {
+    const ends = traces.flatMap(({ x, x0, dx, y }) => (x ? [...x] : [x0, x0 + dx * (y.length - 1)])).filter(Number.isFinite);
+    return ends.length ? [Math.min(...ends), Math.max(...ends)] : null;
   };
 
   const colourOf = ({ line, marker, fillcolor }) => (line && line.color) || (marker && marker.color) || fillcolor;
 
   // The entries of a legend switch the series of their colour off and on.
+  const entries = (box) => [...box.closest("figure").querySelectorAll(".legend button")];
+  const idOf = (box) => box.dataset.of || box.dataset.chart;
+  const hidden = (box) => {
+    const places = (get(`off.${idOf(box)}`) || "").split(",");
+    const off = entries(box).filter((button, place) => places.includes(String(place)));
+    for (const button of entries(box)) button.setAttribute("aria-pressed", String(!off.includes(button)));
+    return new Set(off.map((button) => button.dataset.colour));
+  };
   document.addEventListener("click", (event) => {
     const button = event.target.closest(".legend button");
-    const box = button && button.closest("figure") && button.closest("figure").querySelector(".plot");
-    if (!box || !box.again) return;
-    box.off = box.off || new Set();
-    const colour = button.dataset.colour;
-    if (!box.off.delete(colour)) box.off.add(colour);
-    button.setAttribute("aria-pressed", String(!box.off.has(colour)));
-    box.again();
+    const box = button && button.closest("figure").querySelector(".plot");
+    if (!box) return;
+    const places = entries(box).flatMap((one, place) => ((one.getAttribute("aria-pressed") === "false") !== (one === button) ? [place] : []));
+    keep(`off.${idOf(box)}`, places.length ? places.join(",") : null);
+    if (box.again) box.again();
+    else hidden(box);
   });
-
-  // A button that is there while the chart is zoomed.
-  const resettable = (box) => {
-    const button = el("button", { type: "button", class: "reset", hidden: true, onclick: () => {
-      box.resets = (box.resets || 0) + 1;
-      button.hidden = true;
-      box.again();
-    } }, "Reset zoom");
-    box.on("plotly_relayout", (change) => {
-      if ("xaxis.range[0]" in change) button.hidden = false;
-      else if ("xaxis.autorange" in change || "xaxis.range" in change) button.hidden = true;
-    });
-    box.closest("figure").querySelector(".head").append(button);
-  };
 
   // --- several drives in one chart ----------------------------------------------------------------
 
@@ -293,31 +305,6 @@ const DrivebayCharts = ((themes) => {
     changed();
   };
 
-  // --- places in the page -------------------------------------------------------------------------
-
-  // A place to which a link led stays where it is while charts above it are drawn, until the reader
-  // scrolls or presses anything.
-  let held = null;
-  const release = () => { held = null; };
-  const height = () => document.documentElement.scrollHeight;
-  const place = () => {
-    held.target.scrollIntoView();
-    Object.assign(held, { top: held.target.getBoundingClientRect().top, height: height() });
-  };
-  const goTo = (id) => {
-    const target = document.getElementById(id);
-    if (!target) return;
-    target.setAttribute("tabindex", "-1");
-    target.focus({ preventScroll: true });
-    held = { target };
-    place();
-  };
-  for (const name of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(name, release, { capture: true, passive: true });
-  addEventListener("scroll", () => {
-    if (held && height() === held.height && Math.abs(held.target.getBoundingClientRect().top - held.top) > 2) release();
-  });
-  new ResizeObserver(() => { if (held) place(); }).observe(document.querySelector("main"));
-
   // --- figures of one drive or of several ---------------------------------------------------------
 
   const el = (tag, attributes = {}, ...children) => {
@@ -373,24 +360,25 @@ const DrivebayCharts = ((themes) => {
         if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
         else save(`${id}.${form}`, await picture(chart, at(), `${title}: ${first.title}`, form));
       } }, form.toUpperCase()));
-    const figure = el("figure", { class: first.wide ? "chart wide" : "chart", "data-panel": id },
+    const figure = el("figure", { class: first.wide ? "chart wide" : "chart", id: `chart-${id}`, "data-panel": id },
       el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
       stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
         el("li", {}, el("button", { type: "button", "aria-pressed": "true", "data-colour": colour, title: meaning || null },
           el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name)))) : null,
       el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
         first.notes.map(([words, when]) => el("span", when ? { "data-when": when } : {}, words))),
-      el("p", { class: "save" }, buttons));
+      el("p", { class: "save" }, buttons, el("a", { href: address(`chart-${id}`), "aria-label": `Link to ${first.title}` }, "Link")));
+    restore(figure);
     const at = () => [...figure.querySelectorAll("fieldset")].map((field) => field.querySelector("input:checked").value);
     figure.paint = () => {
       for (const note of figure.querySelectorAll("[data-when]")) note.hidden = !at().includes(note.dataset.when);
       const before = box.style.height;
       box.style.height = `${chart.height}px`;
-      if (before || box.clientWidth) draw(box, chart, at());
+      if (before || box.clientWidth) draw(box, id, chart, at());
     };
     figure.addEventListener("change", () => figure.paint());
     return figure;
   };
 
-  return { draw, csv, barsCsv, picture, save, follow, goTo, el, cssColour, figures };
+  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures };
 })(DRIVEBAY_THEMES);

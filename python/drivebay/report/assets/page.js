@@ -2,6 +2,7 @@
 // views. Charts are drawn when they come near the window, so that the text can be read at once.
 "use strict";
 (() => {
+  const { start, keep, restore, get } = DrivebayAddress;
   const { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures } = DrivebayCharts;
   const charts = JSON.parse(document.getElementById("data").textContent);
   const drawn = new Set();
@@ -34,7 +35,7 @@
   const show = (id) => {
     library();
     drawn.add(id);
-    draw(boxes.get(id), charts[id], positions(id));
+    draw(boxes.get(id), id, charts[id], positions(id));
   };
   const laid = new Set(); // figures with another drive
   const redraw = () => {
@@ -119,8 +120,24 @@
   };
   for (const box of document.querySelectorAll(".beside")) {
     const choice = box.querySelector("select");
-    choice.addEventListener("change", () => layBeside(box, choice.value));
+    choice.addEventListener("change", () => {
+      keep(choice.id, choice.value || null);
+      layBeside(box, choice.value);
+    });
   }
+
+  // Puts the page in the state of its address.
+  const apply = () => {
+    restore(document);
+    for (const box of document.querySelectorAll(".beside")) {
+      const choice = box.querySelector("select");
+      const [before, asked] = [choice.value, get(choice.id) || ""];
+      choice.value = [...choice.options].some(({ value }) => value === asked) ? asked : "";
+      if (choice.value !== before) layBeside(box, choice.value);
+    }
+    boxes.forEach((_, id) => captions(id));
+    redraw();
+  };
 
   // On paper every chart is drawn and everything folded is open.
   const folded = [];
@@ -143,5 +160,6 @@
   for (const page of document.querySelectorAll(".page")) reading.observe(page);
 
   if (window.requestIdleCallback && boxes.size) requestIdleCallback(library, { timeout: 2000 });
-  for (const [id, box] of boxes) { captions(id); near.observe(box); }
+  start(apply);
+  for (const box of boxes.values()) near.observe(box);
 })();
