@@ -638,6 +638,9 @@ class ServeReport:
     def power_cuts(self, /) -> int:
         """Number of power cuts."""
     @property
+    def refused(self, /) -> int:
+        """Connections that were refused, or ended for what they did."""
+    @property
     def requests(self, /) -> int:
         """Requests of all hosts."""
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -64,6 +65,32 @@ def test_a_script_breaks_and_heats_the_drive(tmp_path: Path) -> None:
         assert "Operation not permitted" in said
         wait_until(lambda: drive.say("status")["temperature_c"] >= cool + 0.5)
         drive.end()
+
+
+def test_what_cannot_be_read_can_be_again_once_it_is_written(tmp_path: Path) -> None:
+    script = _script(tmp_path, 'kind = "read-error"\nlba = 2048\nsectors = 16')
+    with served(tmp_path, *script, drive=SMALL) as drive:
+        steps = ("read 1M 8k", "write -P 1 1M 4k", "read -P 1 1M 4k", "read 1028k 4k")
+        assert _qemu_io(drive, *steps).count("Input/output error") == 2
+        assert "error" not in _qemu_io(drive, "discard 1028k 4k", "read 1M 8k")
+        drive.end()
+
+
+def test_connections_that_are_refused_are_counted_and_said(tmp_path: Path) -> None:
+    with served(tmp_path, "--after-cut", "refuse", drive=SMALL) as drive:
+        with socket.socket(socket.AF_UNIX) as talk:
+            talk.connect(str(drive.socket))
+            talk.sendall(b"x" * 100)
+            while talk.recv(1000):
+                pass
+        assert drive.say("status")["refused"] == 1
+        drive.say("power-cut")
+        _qemu_io(drive, "read 0 4k")
+        assert drive.say("status")["refused"] == 2
+        drive.process.send_signal(signal.SIGTERM)
+        _, said = drive.process.communicate()
+    assert "refused: 1 connections: it does not keep to the protocol\n" in said
+    assert "refused: 1 connections: the power is off\n" in said
 
 
 def test_a_script_makes_the_drive_hang_and_then_slow(tmp_path: Path) -> None:

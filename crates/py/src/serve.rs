@@ -128,6 +128,8 @@ figures! {
         time_scale: f64,
         /// Requests of all hosts.
         requests: u64,
+        /// Connections that were refused, or ended for what they did.
+        refused: u64,
         /// Commands in flight.
         outstanding: usize,
         /// Bytes that hosts read.

@@ -25,6 +25,12 @@ pub trait Drive {
     /// The drive's health log at this moment.
     fn health(&mut self) -> Health;
 
+    /// Whether it refuses to be written, as it has worn out.
+    fn is_read_only(&mut self) -> bool;
+
+    /// Sectors that hold data: written and not deallocated since, in whole pages of the drive's map.
+    fn used_sectors(&self) -> u64;
+
     /// Format or secure erase: all data is gone. Commands in flight are served first.
     fn erase(&mut self) -> io::Result<()>;
 

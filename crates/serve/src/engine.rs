@@ -37,10 +37,15 @@ const LOSABLE_MIN: u64 = 1 << 20;
 /// counts as durable.
 const UNSERVED_MAX: u64 = 128 << 20;
 
+/// Sectors of a page of the model's map.
+const PAGE_SECTORS: u64 = 8;
+
 /// What hosts have asked for.
 #[derive(Default)]
 struct Traffic {
     requests: u64,
+    /// Connections that were refused or ended.
+    refused: u64,
     bytes_read: u64,
     bytes_written: u64,
 }
@@ -58,6 +63,8 @@ pub struct Engine {
     starved: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
+    /// The model has refused a write: it has worn out.
+    is_worn_out: bool,
 }
 
 impl Engine {
@@ -87,6 +94,7 @@ impl Engine {
             starved: Nanos::ZERO,
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
+            is_worn_out: false,
             device,
         }
     }
@@ -122,6 +130,7 @@ impl Engine {
             drive_s: self.clock.now().as_secs_f64(),
             time_scale: self.clock.scale().ratio(),
             requests: self.traffic.requests,
+            refused: self.traffic.refused,
             outstanding: self.outstanding(),
             bytes_read: self.traffic.bytes_read,
             bytes_written: self.traffic.bytes_written,
@@ -180,6 +189,10 @@ impl Engine {
             command.status = status;
         }
         command.sync = self.store.apply(command.number, &request, data)?;
+        if request.op.changes_data() {
+            let now = self.clock.since_start(self.clock.now());
+            self.faults.heal(now, request.lba, request.sectors.into());
+        }
         Ok(())
     }
 
@@ -200,6 +213,7 @@ impl Engine {
     }
 
     fn fail(&mut self, at: Nanos, tag: u32, error: &DeviceError) {
+        self.is_worn_out |= matches!(error, DeviceError::ReadOnly { .. });
         self.inflight[tag].status = match error {
             DeviceError::ReadOnly { .. } => Status::ReadOnly,
             DeviceError::NoSpace => Status::NoSpace,
@@ -302,6 +316,8 @@ impl Engine {
     fn erase(&mut self) -> io::Result<()> {
         self.serve_until(NEVER);
         self.device.secure_erase();
+        let now = self.clock.since_start(self.clock.now());
+        self.faults.heal(now, 0, self.store.sectors());
         self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)
     }
 
@@ -422,6 +438,7 @@ impl Engine {
             let chance = snapshots.restore(name, device, store)?;
             snapshots.restored += 1;
             (engine.power_cuts.rng, engine.faults.rng) = (chance.losses, chance.faults);
+            engine.is_worn_out = false;
             engine.inflight.clear();
             engine.lateness.drop_answers();
             engine.clock.go_back(engine.device.now());
@@ -453,6 +470,11 @@ impl Engine {
     }
 
     // --- for the event loop -----------------------------------------------------------------------
+
+    /// A connection was refused, or ended for what it did.
+    pub(crate) fn note_refused(&mut self) {
+        self.traffic.refused += 1;
+    }
 
     /// The requests of this iteration have waited for so long, as the server had no processor to read them.
     pub(crate) fn note_starved(&mut self, starved: Nanos) {
@@ -503,7 +525,20 @@ impl Drive for SessionDrive<'_> {
     }
 
     fn health(&mut self) -> Health {
-        self.engine.device().health()
+        let mut health = self.engine.device().health();
+        health.media_errors += self.engine.faults.media_errors;
+        health
+    }
+
+    fn is_read_only(&mut self) -> bool {
+        let engine = &self.engine;
+        let now = engine.clock.since_start(engine.clock.now());
+        engine.is_worn_out || engine.faults.is_read_only(now)
+    }
+
+    fn used_sectors(&self) -> u64 {
+        let mapped = self.engine.device.ftl().mapped() * PAGE_SECTORS;
+        mapped.min(self.engine.store.sectors())
     }
 
     fn erase(&mut self) -> io::Result<()> {

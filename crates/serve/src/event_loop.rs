@@ -4,6 +4,7 @@
 //! Waiting is epoll's, with a timeout in nanoseconds (epoll_pwait2, Linux 5.11); the thread's timer
 //! slack is 1 ns, as the default of 50 us would come on top of each wake-up.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
@@ -58,6 +59,8 @@ pub struct EventLoop {
     paused: Option<Instant>,
     ticked: Instant,
     last_event: Instant,
+    /// How many were turned away since the last tick, and why.
+    refused: BTreeMap<&'static str, u64>,
     /// Number of [`Engine::interruptions`] that sessions know of.
     interruptions: u64,
 }
@@ -79,6 +82,7 @@ impl EventLoop {
             paused: None,
             ticked: now,
             last_event: now,
+            refused: BTreeMap::new(),
             interruptions: 0,
         })
     }
@@ -126,6 +130,7 @@ impl EventLoop {
                 starvation.take();
             }
             if self.is_over() {
+                self.say_refused();
                 return Ok(self.engine);
             }
             let timeout = self.timeout();
@@ -174,8 +179,8 @@ impl EventLoop {
                 let is_broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
                 let is_readable = flags.contains(EventFlags::IN);
                 let reads = is_broken || (entry.watched.contains(EventFlags::IN) && is_readable);
-                if reads && entry.session.readable(&mut self.engine.drive_of(id)).is_err() {
-                    self.close(id);
+                if reads && let Err(why) = entry.session.readable(&mut self.engine.drive_of(id)) {
+                    self.close_for(id, &why);
                     return;
                 }
                 self.mark(id);
@@ -222,7 +227,8 @@ impl EventLoop {
                         self.close(id);
                     }
                 }
-                Ok(Next::Close) | Err(_) => self.close(id),
+                Ok(Next::Close) => self.close(id),
+                Err(why) => self.close_for(id, &why),
             }
             // Before a session that has requests of another time submits them.
             self.drop_cut_sessions();
@@ -265,6 +271,21 @@ impl EventLoop {
         }
     }
 
+    /// Ends a session that failed; one that its other side has ended is none that was refused.
+    fn close_for(&mut self, id: SessionId, why: &io::Error) {
+        match why.kind() {
+            io::ErrorKind::InvalidData => self.refuse("it does not keep to the protocol"),
+            io::ErrorKind::TimedOut => self.refuse("it said nothing for too long"),
+            _ => {}
+        }
+        self.close(id);
+    }
+
+    fn refuse(&mut self, why: &'static str) {
+        *self.refused.entry(why).or_default() += 1;
+        self.engine.note_refused();
+    }
+
     fn accept(&mut self, index: usize) {
         loop {
             match self.listeners[index].accept() {
@@ -272,9 +293,10 @@ impl EventLoop {
                 Ok(Some(mut session)) => {
                     // Without power only what a cut leaves connected may connect: the control socket.
                     if self.engine.is_off() && !session.power_cut() {
-                        continue;
-                    }
-                    if self.sessions.len() < SESSIONS_MAX && self.stopping.is_none() {
+                        self.refuse("the power is off");
+                    } else if self.sessions.len() >= SESSIONS_MAX {
+                        self.refuse("there are as many as may be");
+                    } else if self.stopping.is_none() {
                         // One that cannot be watched is closed.
                         let _ = self.add(session);
                     }
@@ -334,12 +356,19 @@ impl EventLoop {
         }
         let mut gone = Vec::new();
         for (id, entry) in &mut self.sessions {
-            if entry.session.tick(&mut self.engine.drive_of(id)).is_err() {
-                gone.push(id);
+            if let Err(why) = entry.session.tick(&mut self.engine.drive_of(id)) {
+                gone.push((id, why));
             }
         }
-        gone.into_iter().for_each(|id| self.close(id));
+        gone.into_iter().for_each(|(id, why)| self.close_for(id, &why));
+        self.say_refused();
         self.mark_all();
+    }
+
+    fn say_refused(&mut self) {
+        for (why, count) in std::mem::take(&mut self.refused) {
+            eprintln!("refused: {count} connections: {why}");
+        }
     }
 }
 

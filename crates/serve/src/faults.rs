@@ -2,6 +2,10 @@
 //!
 //! A fault begins after a time or a number of requests, and lasts for a time or for ever. It changes
 //! what the host sees; the model itself is not changed, except for the ambient temperature.
+//! Sectors that cannot be read can again once they have been written, trimmed or erased, as a drive then puts
+//! their data elsewhere. Simplified: also if a power cut takes that write back.
+
+use std::collections::BTreeMap;
 
 use drivebay_units::{Nanos, Rng};
 use serde::Deserialize;
@@ -10,12 +14,15 @@ use crate::request::{Op, Request, Status};
 
 /// Most faults of a script.
 const FAULTS_MAX: usize = 1000;
+/// Most pieces of a range that cannot be read: where writes have broken it into so many, the smaller part of
+/// a piece that breaks can be read again, too.
+const PIECES_MAX: usize = 100_000;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Reads of `lba` and `sectors` fail with a media error.
+    /// Reads of `lba` and `sectors` fail with a media error, until these are written.
     ReadError,
     /// Answers take `extra_us` longer, one in `one_in`.
     Latency,
@@ -77,6 +84,8 @@ struct Running {
     began: Option<Nanos>,
     /// The ambient temperature has been given to the model.
     is_applied: bool,
+    /// Sectors that cannot be read: the first and the end of each piece.
+    bad: BTreeMap<u64, u64>,
 }
 
 impl Running {
@@ -87,6 +96,24 @@ impl Running {
 
     fn is_active(&self, now: Nanos) -> bool {
         self.began.is_some() && now < self.ends()
+    }
+
+    fn is_bad(&self, lba: u64, end: u64) -> bool {
+        self.bad.range(..end).next_back().is_some_and(|(_, &until)| until > lba)
+    }
+
+    fn heal(&mut self, lba: u64, end: u64) {
+        while let Some((&first, &until)) =
+            self.bad.range(..end).next_back().filter(|&(_, &until)| until > lba)
+        {
+            self.bad.remove(&first);
+            let mut parts = [(first, lba), (end, until)];
+            if self.bad.len() >= PIECES_MAX {
+                let smaller = usize::from(lba.saturating_sub(first) > until.saturating_sub(end));
+                parts[smaller] = (0, 0);
+            }
+            self.bad.extend(parts.into_iter().filter(|(first, until)| first < until));
+        }
     }
 }
 
@@ -99,18 +126,23 @@ pub(crate) struct Faults {
     running: Vec<Running>,
     /// Decides which requests a fault meets.
     pub rng: Rng,
+    /// Reads that failed with a media error.
+    pub media_errors: u64,
 }
 
 impl Faults {
     pub fn new(rng: Rng) -> Faults {
-        Faults { running: Vec::new(), rng }
+        Faults { running: Vec::new(), rng, media_errors: 0 }
     }
 
     /// Adds a fault; its times count from the start of the server.
     pub fn add(&mut self, fault: Fault) -> Result<(), FaultError> {
         let number = self.running.len() + 1;
         check(&fault, number)?;
-        self.running.push(Running { fault, began: None, is_applied: false });
+        let first = fault.lba.unwrap_or_default();
+        let end = first.saturating_add(fault.sectors.unwrap_or(1));
+        let bad = BTreeMap::from_iter(fault.lba.map(|_| (first, end)));
+        self.running.push(Running { fault, began: None, is_applied: false, bad });
         Ok(())
     }
 
@@ -142,9 +174,7 @@ impl Faults {
             let fault = &running.fault;
             match fault.kind {
                 Kind::ReadError if request.op == Op::Read => {
-                    let first = fault.lba.unwrap_or_default();
-                    let end = first.saturating_add(fault.sectors.unwrap_or(1));
-                    if request.lba < end && first < request.lba + u64::from(request.sectors) {
+                    if running.is_bad(request.lba, request.lba + u64::from(request.sectors)) {
                         effect.status = Some(Status::MediaError);
                     }
                 }
@@ -158,7 +188,20 @@ impl Faults {
                 _ => {}
             }
         }
+        self.media_errors += u64::from(effect.status == Some(Status::MediaError));
         effect
+    }
+
+    /// Sectors have been written or erased: from now on they can be read.
+    pub fn heal(&mut self, now: Nanos, lba: u64, sectors: u64) {
+        for running in self.running.iter_mut().filter(|r| r.is_active(now)) {
+            running.heal(lba, lba + sectors);
+        }
+    }
+
+    /// Whether the drive refuses to be written now.
+    pub fn is_read_only(&self, now: Nanos) -> bool {
+        self.running.iter().any(|r| r.fault.kind == Kind::ReadOnly && r.is_active(now))
     }
 
     /// Until when nothing completes, if the drive hangs now.
@@ -245,6 +288,42 @@ mod tests {
         assert_eq!(status(second, 6, Op::Read, 102), None);
         assert_eq!(status(second, 6, Op::Write { fua: false }, 100), None);
         assert_eq!(status(Nanos::secs(2), 7, Op::Read, 100), None);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_again() {
+        let mut faults = Faults::new(Rng::new(1));
+        let (lba, sectors) = (Some(100), Some(8));
+        faults.add(Fault { lba, sectors, after_ios: 1, ..fault(Kind::ReadError) }).expect("ok");
+        faults.heal(Nanos::ZERO, 100, 8);
+        faults.begin(Nanos::ZERO, 1);
+        let bad = |faults: &mut Faults| {
+            let read = |lba| Request { op: Op::Read, lba, sectors: 1, token: 0 };
+            let mut fails = |lba| faults.effect(Nanos::ZERO, &read(lba)).status.is_some();
+            (98..110).filter(|&lba| fails(lba)).collect::<Vec<u64>>()
+        };
+        assert_eq!(bad(&mut faults), Vec::from_iter(100..108), "it had not begun");
+        for (lba, sectors, left) in [
+            (104, 1, vec![100, 101, 102, 103, 105, 106, 107]),
+            (90, 11, vec![101, 102, 103, 105, 106, 107]),
+            (102, 4, vec![101, 106, 107]),
+            (107, 9, vec![101, 106]),
+            (0, 1000, vec![]),
+        ] {
+            faults.heal(Nanos::ZERO, lba, sectors);
+            assert_eq!(bad(&mut faults), left, "after {lba} + {sectors}");
+        }
+        assert_eq!(faults.media_errors, 8 + 7 + 6 + 3 + 2);
+    }
+
+    #[test]
+    fn pieces_are_bounded() {
+        let mut faults = Faults::new(Rng::new(1));
+        let sectors = Some(1 << 20);
+        faults.add(Fault { lba: Some(0), sectors, ..fault(Kind::ReadError) }).expect("ok");
+        faults.begin(Nanos::ZERO, 0);
+        (0..1 << 19).for_each(|i| faults.heal(Nanos::ZERO, 2 * i, 1));
+        assert!(faults.running[0].bad.len() <= PIECES_MAX + 1);
     }
 
     #[test]

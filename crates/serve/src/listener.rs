@@ -7,10 +7,16 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-use socket2::Socket;
+use socket2::{Socket, TcpKeepalive};
 
 use crate::session::{Listen, Session};
+
+/// A peer that says nothing for so long over TCP is asked by the kernel whether it is there; one that answers
+/// nothing, or takes nothing, for twice as long is gone. guess: short enough for tests, long enough for
+/// a host that is busy.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// An address that a listener binds to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +160,9 @@ impl Listen for Listener {
             socket.set_nonblocking(true)?;
             if self.path.is_none() {
                 socket.set_tcp_nodelay(true)?;
+                let probes = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 3);
+                socket.set_tcp_keepalive(&probes.with_retries(3))?;
+                socket.set_tcp_user_timeout(Some(2 * SILENCE))?;
             }
             Ok(socket)
         });

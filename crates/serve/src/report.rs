@@ -16,6 +16,8 @@ pub struct Report {
     pub time_scale: f64,
     /// Requests of all hosts.
     pub requests: u64,
+    /// Connections that were refused, or ended for what they did or did not do.
+    pub refused: u64,
     /// Commands in flight.
     pub outstanding: usize,
     /// Bytes that hosts read.

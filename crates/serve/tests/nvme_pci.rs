@@ -1,7 +1,7 @@
 //! The drive as a PCIe NVMe controller: registers, queues, data in the host's memory, and MSI-X.
 
 use drivebay_drive::{Spec, whole_profile};
-use drivebay_serve::PowerCutLoss;
+use drivebay_serve::{Fault, PowerCutLoss};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -44,19 +44,30 @@ impl Host {
         self.pci.wait(CONTROLLER_STATUS, u32::MAX, status);
     }
 
-    /// A command on a queue; its completion comes with an interrupt.
-    fn command(&mut self, queue: usize, mut sqe: Sqe) -> (Status, u64) {
+    /// A command on a queue.
+    fn post(&mut self, queue: usize, mut sqe: Sqe) -> u16 {
         self.cid += 1;
         sqe.cid = self.cid.into();
         let place = SQ[queue] + u64::from(self.tails[queue]) * 64;
         self.pci.put(place, sqe.as_bytes());
         self.tails[queue] = (self.tails[queue] + 1) % ENTRIES;
         self.pci.write(0x1000 + 8 * queue as u64, self.tails[queue]);
+        self.cid
+    }
+
+    /// A command on a queue, and its completion.
+    fn command(&mut self, queue: usize, sqe: Sqe) -> (Status, u64) {
+        let cid = self.post(queue, sqe);
+        self.completion(queue, cid)
+    }
+
+    /// A completion comes with an interrupt.
+    fn completion(&mut self, queue: usize, cid: u16) -> (Status, u64) {
         self.pci.wait_for_interrupt(queue);
         let (head, phase) = self.heads[queue];
         let bytes = self.pci.bytes(CQ[queue] + u64::from(head) * 16, 16);
         let cqe = Cqe::read_from_bytes(&bytes).expect("16 bytes");
-        assert_eq!((cqe.cid.get(), cqe.status_and_phase.get() & 1), (self.cid, phase));
+        assert_eq!((cqe.cid.get(), cqe.status_and_phase.get() & 1), (cid, phase));
         let next = (head + 1) % ENTRIES;
         self.heads[queue] = (next, if next == 0 { phase ^ 1 } else { phase });
         self.pci.write(0x1004 + 8 * queue as u64, next);
@@ -141,6 +152,30 @@ fn a_power_cut_fails_the_controller_until_it_is_reset() {
     for (place, length) in host.pages() {
         assert_eq!(host.pci.bytes(place, length), vec![1; length], "the flushed version");
     }
+    drive.stop();
+}
+
+#[test]
+fn a_command_of_a_drive_that_hangs_is_aborted() {
+    let drive = test_server();
+    let mut host = Host::boot(&drive);
+    host.enable();
+    host.make_queues();
+    let hang: Fault = serde_json::from_str(r#"{"kind": "hang"}"#).expect("a fault");
+    drive.handle.ask(move |engine| engine.add_fault(hang)).unwrap().expect("a fault");
+    let page = BASE + DATA;
+    let read = Sqe { opcode: 0x02, nsid: 1.into(), prp1: page.into(), ..Sqe::default() };
+    let cid = host.post(1, read);
+    // Its doorbell may be read after that of the admin queue.
+    let abort = Sqe { opcode: 0x08, cdw10: (1 | u32::from(cid) << 16).into(), ..Sqe::default() };
+    while host.command(0, abort) != (Status::SUCCESS, 0) {}
+    assert_eq!(host.completion(1, cid).0, Status::ABORT_REQUESTED);
+    assert_eq!(host.command(0, abort), (Status::SUCCESS, 1), "there is none any more");
+    // An SGL is not what this transport has.
+    let sgl = Sqe { flags: 1 << 6, ..read };
+    assert_eq!(host.command(1, sgl).0, Status::INVALID_FIELD.dnr());
+    // What hangs would keep the server from its end.
+    drive.handle.ask(|engine| engine.power_cut().unwrap()).unwrap();
     drive.stop();
 }
 

@@ -2,7 +2,7 @@
 //! commands leaves the data that an obvious model of the drive has, and any bytes leave it standing.
 
 use crate::nvme_host::{self, Host, NQN, Rig};
-use drivebay_serve::PowerCutLoss;
+use drivebay_serve::{Fault, PowerCutLoss};
 use drivebay_wire::nvme::{
     Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, Pdu, SmartLog,
     Sqe, Status, encode,
@@ -174,6 +174,129 @@ fn a_temperature_beyond_its_threshold_is_an_event_once_until_the_log_is_read() {
     let abort = Sqe { opcode: 0x08, cdw10: (u32::from(second) << 16).into(), ..Sqe::default() };
     assert_eq!(rig.admin(&mut admin, abort, 0, &[]).1, 0, "aborted");
     assert_eq!(rig.reply(&mut admin, second).unwrap().0, Status::ABORT_REQUESTED);
+}
+
+fn fault(text: &str) -> Fault {
+    serde_json::from_str(text).expect("a fault")
+}
+
+fn smart_log(rig: &mut Rig, admin: &mut Host) -> SmartLog {
+    let smart = Sqe { opcode: 0x02, cdw10: (2 | 127 << 16).into(), ..Sqe::default() };
+    SmartLog::read_from_bytes(&rig.admin(admin, smart, 512, &[]).2).expect("512 bytes")
+}
+
+#[test]
+fn a_drive_that_becomes_read_only_warns_tells_its_hosts_and_refuses_to_be_erased() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let data = vec![7; 8 * BLOCK];
+    let write = |rig: &mut Rig, host: &mut Host| {
+        rig.io(host, nvme_host::io(0x01, 16, 8), 8 * BLOCK as u32, &data).0
+    };
+    assert_eq!(write(&mut rig, &mut host), Status::SUCCESS);
+    let enable = Sqe {
+        opcode: 0x09,
+        cdw10: (Feature::AsyncEvents as u32).into(),
+        cdw11: (1 << 3).into(),
+        ..Sqe::default()
+    };
+    assert_eq!(rig.admin(&mut admin, enable, 0, &[]).0, Status::SUCCESS);
+    let event = rig.post(&mut admin, Sqe { opcode: 0x0c, ..Sqe::default() }, 0, &[]);
+    rig.tick(&mut admin);
+    assert_eq!(rig.reply(&mut admin, event), None);
+    assert_eq!(smart_log(&mut rig, &mut admin).critical_warning, 0);
+    rig.engine.add_fault(fault(r#"{"kind": "read-only"}"#)).expect("a fault");
+    rig.engine.begin_iteration();
+    rig.tick(&mut admin);
+    assert_eq!(rig.reply(&mut admin, event), Some((Status::SUCCESS, 0x02_0001)));
+    assert_eq!(smart_log(&mut rig, &mut admin).critical_warning, 1 << 3);
+    let protected = Status::NAMESPACE_WRITE_PROTECTED.dnr();
+    assert_eq!(write(&mut rig, &mut host), protected);
+    for erase in [Sqe { opcode: 0x80, nsid: 1.into(), ..Sqe::default() }, {
+        Sqe { opcode: 0x84, cdw10: 2.into(), ..Sqe::default() }
+    }] {
+        assert_eq!(rig.admin(&mut admin, erase, 0, &[]).0, protected);
+    }
+    assert_eq!(rig.io(&mut host, nvme_host::io(0x02, 16, 8), 8 * BLOCK as u32, &[]).1, data);
+}
+
+#[test]
+fn a_read_that_fails_is_a_media_error_in_smart_until_its_blocks_are_written() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let bad = r#"{"kind": "read-error", "lba": 20, "sectors": 2}"#;
+    rig.engine.add_fault(fault(bad)).expect("a fault");
+    let mut go = |rig: &mut Rig, opcode, lba, blocks: u32, data: &[u8]| {
+        rig.io(&mut host, nvme_host::io(opcode, lba, blocks), blocks * BLOCK as u32, data).0
+    };
+    assert_eq!(go(&mut rig, 0x02, 16, 8, &[]), Status::UNRECOVERED_READ_ERROR);
+    assert_eq!(go(&mut rig, 0x01, 20, 1, &[1; BLOCK]), Status::SUCCESS);
+    assert_eq!(go(&mut rig, 0x02, 20, 1, &[]), Status::SUCCESS);
+    assert_eq!(go(&mut rig, 0x02, 16, 8, &[]), Status::UNRECOVERED_READ_ERROR);
+    assert_eq!(go(&mut rig, 0x01, 16, 8, &[1; 8 * BLOCK]), Status::SUCCESS);
+    assert_eq!(go(&mut rig, 0x02, 16, 8, &[]), Status::SUCCESS);
+    let log = smart_log(&mut rig, &mut admin);
+    assert_eq!((log.media_errors.get(), log.error_entries.get()), (2, 2));
+}
+
+#[test]
+fn commands_of_a_drive_that_hangs_can_be_aborted() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    rig.engine.add_fault(fault(r#"{"kind": "hang"}"#)).expect("a fault");
+    rig.engine.begin_iteration();
+    rig.post_only(&mut host, nvme_host::io(0x02, 0, 8), 8 * BLOCK as u32);
+    let read = host.cid();
+    let abort = |queue: u16, cid: u16| {
+        let cdw10 = u32::from(queue) | u32::from(cid) << 16;
+        Sqe { opcode: 0x08, cdw10: cdw10.into(), ..Sqe::default() }
+    };
+    let mut answer = |rig: &mut Rig, host: &mut Host, sqe| {
+        rig.post_only(&mut admin, sqe, 0);
+        let cid = admin.cid();
+        rig.tick(host);
+        rig.tick(&mut admin);
+        rig.reply(&mut admin, cid)
+    };
+    assert_eq!(answer(&mut rig, &mut host, abort(1, read)), Some((Status::SUCCESS, 0)));
+    assert_eq!(rig.reply(&mut host, read).map(|reply| reply.0), Some(Status::ABORT_REQUESTED));
+    // It is gone; and nobody has the second queue.
+    assert_eq!(answer(&mut rig, &mut host, abort(1, read)), Some((Status::SUCCESS, 1)));
+    assert_eq!(answer(&mut rig, &mut host, abort(2, 1)), Some((Status::SUCCESS, 1)));
+    assert_eq!(rig.reply(&mut host, read), None, "completed once");
+}
+
+#[test]
+fn the_error_log_names_the_field_and_the_namespace_what_it_uses() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let used = |rig: &mut Rig, admin: &mut Host| {
+        let page = rig.identify(admin, Cns::Namespace);
+        u64::from_le_bytes(page[16..24].try_into().expect("8 bytes"))
+    };
+    assert_eq!(used(&mut rig, &mut admin), 0);
+    let data = vec![1; 16 * BLOCK];
+    rig.io(&mut host, nvme_host::io(0x01, 8, 16), 16 * BLOCK as u32, &data);
+    assert_eq!(used(&mut rig, &mut admin), 16);
+    let last = rig.blocks();
+    let mut wrong = |rig: &mut Rig, sqe: Sqe, flags: u8| {
+        rig.post_flags(&mut host, sqe, 8 * BLOCK as u32, flags);
+        let log = Sqe { opcode: 0x02, cdw10: (1 | 15 << 16).into(), ..Sqe::default() };
+        let page = rig.admin(&mut admin, log, 64, &[]).2;
+        u16::from_le_bytes(page[14..16].try_into().expect("2 bytes"))
+    };
+    let read = nvme_host::io(0x02, 0, 8);
+    assert_eq!(wrong(&mut rig, Sqe { opcode: 0x60, ..read }, 0x40), 0);
+    assert_eq!(wrong(&mut rig, read, 0x41), 1, "fused");
+    for pointer in [0x00, 0x80, 0xc0] {
+        assert_eq!(wrong(&mut rig, read, pointer), 1 | 6 << 8, "PSDT");
+    }
+    assert_eq!(wrong(&mut rig, Sqe { nsid: 2.into(), ..read }, 0x40), 4);
+    assert_eq!(wrong(&mut rig, nvme_host::io(0x02, last, 8), 0x40), 40);
 }
 
 #[test]

@@ -22,6 +22,7 @@ def _rows(report: Report) -> list[tuple[str, str]]:
         ("served for", f"{report.elapsed_s:.1f} s"),
         ("drive's clock", f"{report.drive_s:.1f} s, {report.time_scale:g} times the host's"),
         ("requests", f"{report.requests:,}"),
+        ("refused connections", f"{report.refused:,}"),
         ("in flight", f"{report.outstanding:,}"),
         ("read", units.si_bytes(report.bytes_read)),
         ("written", units.si_bytes(report.bytes_written)),

@@ -19,7 +19,9 @@ COPY_PATIENCE_S = 3600.0
 """What copies data waits for the disk."""
 COPIES = ("restore ", "forget ", "clone ")
 LINE_MAX = 1 << 20
-COUNTERS = frozenset({"requests", "bytes_read", "bytes_written", "power_cuts", "answers", "late"})
+COUNTERS = frozenset(
+    {"requests", "refused", "bytes_read", "bytes_written", "power_cuts", "answers", "late"}
+)
 
 
 def ask(address: str, line: str) -> dict[str, Any]:

@@ -190,7 +190,8 @@ impl Ata {
             // Attributes are always saved.
             (0xd2, _) => {}
             (0xda, _) => {
-                let is_failing = drive.health().available_spare_percent == 0;
+                let is_failing =
+                    drive.is_read_only() || drive.health().available_spare_percent == 0;
                 let lba = if is_failing { SMART_FAILING } else { SMART_KEY };
                 return Ok(Action::Answer(Answer { lba, ..done }));
             }

@@ -8,7 +8,7 @@ use drivebay_wire::nvme::{
 };
 
 use super::events::Event;
-use super::identity::{Kind, NSID, NSID_ALL, kelvin};
+use super::identity::{Kind, NSID, NSID_ALL};
 use super::io::Need;
 use super::logs;
 use super::subsystem::Subsystem;
@@ -19,13 +19,23 @@ use crate::drive::Drive;
 pub(super) enum Outcome {
     /// The completion's dword 0, and data for the host.
     Success(u32, Vec<u8>),
-    /// Waits for an event.
+    /// Waits for an event, or for a command's end.
     Held,
+    /// A command of an I/O queue is to be aborted.
+    Abort {
+        /// Its submission queue.
+        queue: u16,
+        /// Its identifier.
+        cid: u16,
+    },
     /// A fabrics command, or one about queues: the transport's.
     Transport,
 }
 
 type Answer = Result<Outcome, Status>;
+
+/// Dword 0 of an Abort command's completion: the command was not aborted.
+pub(super) const NOT_ABORTED: u32 = 1;
 
 /// Bytes that an admin command moves, by its own fields.
 pub(super) fn need(sqe: &Sqe) -> Need {
@@ -84,9 +94,7 @@ impl Subsystem {
                 Ok(Outcome::Held)
             }
             (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
-            (A::Abort, Kind::Tcp | Kind::Pci) => {
-                Ok(Outcome::Success(self.abort(id, sqe), Vec::new()))
-            }
+            (A::Abort, Kind::Tcp | Kind::Pci) => self.abort(id, sqe),
             (A::Format, Kind::Tcp | Kind::Pci) => self.format(drive, sqe),
             (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, drive, sqe),
             _ => invalid_opcode(),
@@ -99,10 +107,9 @@ impl Subsystem {
         if controller.kind == Kind::Discovery {
             return;
         }
-        let kelvin = kelvin(drive.health().temperature_c);
-        let is_beyond = controller.features.is_beyond(kelvin);
-        let is_enabled = controller.features[Feature::AsyncEvents] & 1 << 1 != 0;
-        controller.events.temperature(is_beyond, is_enabled);
+        let warning = logs::warning(drive, &controller.features);
+        let enabled = controller.features[Feature::AsyncEvents] as u8;
+        controller.events.warn(warning, enabled);
     }
 
     fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
@@ -111,7 +118,7 @@ impl Subsystem {
         let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
             Cns::Controller => self.identity.controller(id, kind),
             _ if kind == Kind::Discovery => return Err(invalid_field),
-            Cns::Namespace if nsid == NSID => self.identity.namespace(drive.data().sectors()),
+            Cns::Namespace if nsid == NSID => self.identity.namespace(drive),
             Cns::NamespaceNames if nsid == NSID => self.identity.namespace_names(),
             Cns::Namespace | Cns::NamespaceNames => return Err(Status::INVALID_NAMESPACE.dnr()),
             Cns::ActiveNamespaces if nsid >= 0xffff_fffe => {
@@ -141,7 +148,8 @@ impl Subsystem {
                 if ![0, NSID, NSID_ALL].contains(&sqe.nsid.get()) {
                     return Err(Status::INVALID_NAMESPACE.dnr());
                 }
-                logs::smart(&drive.health(), controller, self.error_count)
+                let warning = logs::warning(drive, &controller.features);
+                logs::smart(&drive.health(), warning, self.error_count)
             }
             LogPage::Errors => logs::errors(self),
             LogPage::FirmwareSlots if on_drive => logs::firmware(&self.identity.own.firmware),
@@ -158,11 +166,14 @@ impl Subsystem {
         part_of_page(page, offset, bytes)
     }
 
-    /// Only Asynchronous Event Requests can be aborted; other commands are in flight on the drive.
-    fn abort(&mut self, id: u16, sqe: &Sqe) -> u32 {
+    /// Of the admin queue only Asynchronous Event Requests can be aborted: others have completed.
+    fn abort(&mut self, id: u16, sqe: &Sqe) -> Answer {
         let (queue, cid) = (sqe.cdw10.get() as u16, (sqe.cdw10.get() >> 16) as u16);
-        let aborted = queue == 0 && self.get_mut(id).is_some_and(|c| c.events.abort(cid));
-        u32::from(!aborted)
+        if queue != 0 {
+            return Ok(Outcome::Abort { queue, cid });
+        }
+        let aborted = self.get_mut(id).is_some_and(|c| c.events.abort(cid));
+        Ok(Outcome::Success(NOT_ABORTED * u32::from(!aborted), Vec::new()))
     }
 
     fn format(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -178,7 +189,7 @@ impl Subsystem {
         if protection != 0 || erase > 1 {
             return Err(Status::INVALID_FIELD.dnr());
         }
-        drive.erase().map_err(|_| Status::INTERNAL_ERROR)?;
+        erase_all(drive)?;
         done()
     }
 
@@ -188,7 +199,7 @@ impl Subsystem {
         match sqe.cdw10.get() & 7 {
             EXIT_FAILURE => done(),
             BLOCK_ERASE => {
-                drive.erase().map_err(|_| Status::INTERNAL_ERROR)?;
+                erase_all(drive)?;
                 self.sanitized = Some(sqe.cdw10.get());
                 if let Some(controller) = self.get_mut(id) {
                     controller.events.raise(Event::Sanitized);
@@ -198,6 +209,13 @@ impl Subsystem {
             _ => Err(Status::INVALID_FIELD.dnr()),
         }
     }
+}
+
+fn erase_all(drive: &mut dyn Drive) -> Result<(), Status> {
+    if drive.is_read_only() {
+        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    }
+    drive.erase().map_err(|_| Status::INTERNAL_ERROR)
 }
 
 /// What is asked for of a page, with zeros behind its end.

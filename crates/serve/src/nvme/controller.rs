@@ -37,6 +37,18 @@ pub(super) enum Effect {
     Shutdown,
 }
 
+/// An Abort command for a command of an I/O queue, which has a connection of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Abort {
+    /// The Abort command's identifier.
+    pub cid: u16,
+    pub queue: u16,
+    /// The identifier of the command that is to be aborted.
+    pub target: u16,
+    /// Whether it was, once the queue has looked.
+    pub outcome: Option<bool>,
+}
+
 /// What the I/O queues of a controller read without its lock.
 pub(super) struct Flags {
     epoch: AtomicU32,
@@ -70,6 +82,8 @@ pub(super) struct Controller {
     pub host_nqn: String,
     pub features: Features,
     pub events: Events,
+    /// Abort commands that wait for a connection to look for the command.
+    pub aborts: Vec<Abort>,
     /// I/O queues that are connected, by identifier less one.
     pub queues: u64,
     pub flags: Arc<Flags>,
@@ -89,6 +103,7 @@ impl Controller {
             host_nqn: String::new(),
             features: Features::new(identity),
             events: Events::new(identity.own.events_max),
+            aborts: Vec::new(),
             queues: 0,
             flags: Arc::new(Flags {
                 epoch: AtomicU32::new(0),
@@ -121,6 +136,7 @@ impl Controller {
             self.features = features;
             self.publish_features();
             self.events = Events::new(identity.own.events_max);
+            self.aborts.clear();
             return Effect::Reset;
         }
         if !was && is {

@@ -5,24 +5,37 @@
 
 use std::collections::VecDeque;
 
-use drivebay_wire::nvme::{Cqe, Status};
+use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
 
 /// An asynchronous event that hosts may ask to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
+    /// The drive can no longer be trusted: it refuses to be written.
+    Reliability,
     /// A temperature went beyond its threshold.
     Temperature,
+    /// Spare blocks run out.
+    Spare,
     /// A sanitize operation is done.
     Sanitized,
 }
 
 impl Event {
-    const ALL: [Event; 2] = [Event::Temperature, Event::Sanitized];
+    const ALL: [Event; 4] =
+        [Event::Reliability, Event::Temperature, Event::Spare, Event::Sanitized];
+    /// What a bit of the critical warning, once it is set, tells hosts that want to know.
+    const OF_WARNINGS: [(u8, Event); 3] = [
+        (CriticalWarning::READ_ONLY, Event::Reliability),
+        (CriticalWarning::TEMPERATURE, Event::Temperature),
+        (CriticalWarning::SPARE, Event::Spare),
+    ];
 
     /// Type, information and log page, as a completion carries them.
     fn result(self) -> u64 {
         let (kind, information, page) = match self {
+            Event::Reliability => (1, 0, 0x02),
             Event::Temperature => (1, 1, 0x02),
+            Event::Spare => (1, 2, 0x02),
             Event::Sanitized => (6, 1, 0x81),
         };
         kind | information << 8 | page << 16
@@ -39,9 +52,11 @@ impl Event {
 pub(super) struct Events {
     requests: VecDeque<u16>,
     requests_max: usize,
-    waiting: [bool; 2],
-    held: [bool; 2],
-    was_beyond: bool,
+    waiting: [bool; 4],
+    /// Log pages that the host must read first; each belongs to one type of event.
+    unread: Vec<u8>,
+    /// The critical warning, when it was last looked at.
+    warning: u8,
     ready: VecDeque<Cqe>,
 }
 
@@ -69,12 +84,13 @@ impl Events {
         true
     }
 
-    /// The temperature is beyond its threshold, or not; crossing it is an event.
-    pub fn temperature(&mut self, is_beyond: bool, is_enabled: bool) {
-        let crossed = is_beyond && !self.was_beyond;
-        self.was_beyond = is_beyond;
-        if crossed && is_enabled {
-            self.raise(Event::Temperature);
+    /// The critical warning is this now; a bit that was not set, and that the host has enabled, is an event.
+    pub fn warn(&mut self, warning: u8, enabled: u8) {
+        let new = warning & !std::mem::replace(&mut self.warning, warning) & enabled;
+        for (bit, event) in Event::OF_WARNINGS {
+            if new & bit != 0 {
+                self.raise(event);
+            }
         }
     }
 
@@ -85,11 +101,7 @@ impl Events {
 
     /// The host has read a log page.
     pub fn page_read(&mut self, page: u8) {
-        for event in Event::ALL {
-            if event.page() == page {
-                self.held[event as usize] = false;
-            }
-        }
+        self.unread.retain(|&unread| unread != page);
         self.match_up();
     }
 
@@ -97,10 +109,11 @@ impl Events {
         for event in Event::ALL {
             let i = event as usize;
             if self.waiting[i]
-                && !self.held[i]
+                && !self.unread.contains(&event.page())
                 && let Some(cid) = self.requests.pop_front()
             {
-                (self.waiting[i], self.held[i]) = (false, true);
+                self.waiting[i] = false;
+                self.unread.push(event.page());
                 self.ready.push_back(Cqe::new(cid, Status::SUCCESS, event.result()));
             }
         }

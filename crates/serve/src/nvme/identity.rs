@@ -12,6 +12,7 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
+use crate::drive::Drive;
 use crate::identity::DriveIdentity;
 
 /// Version of the specification that controllers report: 1.4.
@@ -155,11 +156,12 @@ impl Identity {
     }
 
     /// Identify Namespace.
-    pub(super) fn namespace(&self, blocks: u64) -> Vec<u8> {
+    pub(super) fn namespace(&self, drive: &dyn Drive) -> Vec<u8> {
+        let blocks = drive.data().sectors();
         let mut id = IdentifyNamespace {
             nsze: blocks.into(),
             ncap: blocks.into(),
-            nuse: blocks.into(),
+            nuse: drive.used_sectors().into(),
             nmic: 1,
             // Deallocated blocks read as zeros; Write Zeroes may deallocate.
             dlfeat: 1 | 1 << 3,

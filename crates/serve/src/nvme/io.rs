@@ -128,6 +128,19 @@ impl InflightCommands {
         None
     }
 
+    /// Takes a command away, which its transport then completes as aborted; what it does to the data stays
+    /// done. None if it is not in flight.
+    pub fn abort(&mut self, tag: u32, cid: u16) -> Option<Sqe> {
+        let key = self.commands.iter().find_map(|(key, one)| match one {
+            Inflight::Command(one) if one.tag == tag && one.sqe.cid.get() == cid => Some(key),
+            _ => None,
+        })?;
+        match self.commands.remove(key) {
+            Some(Inflight::Command(command)) => Some(command.sqe),
+            _ => None,
+        }
+    }
+
     /// A request has completed.
     pub fn complete(&mut self, drive: &dyn Drive, completion: Completion) -> Progress {
         let key = DefaultKey::from(KeyData::from_ffi(completion.request.token));
@@ -172,10 +185,6 @@ fn plan(sqe: &Sqe, data: &[u8], blocks: u64, write_cache: bool) -> Result<Plan, 
     let nsid = sqe.nsid.get();
     if nsid != NSID && !(nsid == NSID_ALL && opcode == NvmOpcode::Flush) {
         return Err(Status::INVALID_NAMESPACE.dnr());
-    }
-    // Fused operations.
-    if sqe.flags & 3 != 0 {
-        return Err(Status::INVALID_FIELD.dnr());
     }
     match opcode {
         NvmOpcode::Flush => return Ok(Plan::One(Op::Flush, 0, 0)),

@@ -8,24 +8,29 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::controller::Controller;
+use super::features::Features;
 use super::identity::{Kind, kelvin};
 use super::subsystem::Subsystem;
+use crate::drive::Drive;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
 const SPARE_THRESHOLD: u8 = 10;
 const MINUTE_NS: u64 = 60_000_000_000;
 
+/// The critical warning of SMART / Health Information.
+pub(super) fn warning(drive: &mut dyn Drive, features: &Features) -> u8 {
+    let health = drive.health();
+    let bits = [
+        (features.is_beyond(kelvin(health.temperature_c)), CriticalWarning::TEMPERATURE),
+        (health.available_spare_percent < SPARE_THRESHOLD, CriticalWarning::SPARE),
+        (drive.is_read_only(), CriticalWarning::READ_ONLY),
+    ];
+    bits.into_iter().filter(|&(is_set, _)| is_set).fold(0, |all, (_, bit)| all | bit)
+}
+
 /// SMART / Health Information. Where the profile rates no cycles, none are used.
-pub(super) fn smart(health: &Health, controller: &Controller, errors: u64) -> Vec<u8> {
+pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> Vec<u8> {
     let temperature_k = kelvin(health.temperature_c);
-    let mut warning = 0;
-    if controller.features.is_beyond(temperature_k) {
-        warning |= CriticalWarning::TEMPERATURE;
-    }
-    if health.available_spare_percent < SPARE_THRESHOLD {
-        warning |= CriticalWarning::SPARE;
-    }
     let minutes = |time: Nanos| u32::try_from(time.0 / MINUTE_NS).unwrap_or(u32::MAX);
     let throttling = |stage: usize| health.throttling.get(stage).copied().unwrap_or_default();
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).into();

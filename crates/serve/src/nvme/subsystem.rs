@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use drivebay_wire::nvme::{ErrorEntry, Sqe, Status};
+use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Status};
 
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
@@ -14,6 +14,8 @@ use crate::lock::lock;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
+/// Of a command's flags: fused operation.
+const FUSED: u8 = 3;
 /// "No field of the command is to blame."
 const NO_LOCATION: u16 = 0xffff;
 
@@ -93,7 +95,7 @@ impl Subsystem {
     }
 
     /// Enters a command that failed into the error log.
-    pub(super) fn log_error(&mut self, queue: u16, sqe: &Sqe, status: Status) {
+    pub(super) fn log_error(&mut self, kind: Kind, queue: u16, sqe: &Sqe, status: Status) {
         self.error_count += 1;
         self.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
@@ -102,10 +104,51 @@ impl Subsystem {
             sq_id: queue.into(),
             cid: sqe.cid,
             status_and_phase: (status.0 << 1).into(),
-            location: NO_LOCATION.into(),
+            location: location(kind, is_io, sqe, status).into(),
             lba: if is_io { sqe.lba() } else { 0 }.into(),
             nsid: sqe.nsid,
             ..ErrorEntry::default()
         });
     }
+}
+
+/// The field of a command that is to blame for its status: the byte, and the bit within it in bits 10:8.
+fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
+    const NAMESPACE: u16 = 4;
+    const DATA_POINTER: u16 = 24;
+    const DWORD_10: u16 = 40;
+    const DWORD_11: u16 = 44;
+    const DWORD_12: u16 = 48;
+    let in_ranges = is_io && NvmOpcode::of(sqe.opcode) == Some(NvmOpcode::DatasetManagement);
+    let sets_feature = !is_io && AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::SetFeatures);
+    match status.without_dnr() {
+        Status::INVALID_OPCODE => 0,
+        Status::INVALID_FIELD if sqe.flags & FUSED != 0 => 1,
+        Status::INVALID_FIELD if check_flags(kind, sqe).is_err() => 1 | 6 << 8,
+        Status::INVALID_NAMESPACE => NAMESPACE,
+        Status::SGL_LENGTH_INVALID
+        | Status::SGL_TYPE_INVALID
+        | Status::SGL_OFFSET_INVALID
+        | Status::INVALID_PRP_OFFSET => DATA_POINTER,
+        Status::LBA_OUT_OF_RANGE if in_ranges => NO_LOCATION,
+        Status::INVALID_FIELD if is_io => DWORD_12,
+        Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
+            DWORD_11
+        }
+        Status::INVALID_FIELD
+        | Status::LBA_OUT_OF_RANGE
+        | Status::INVALID_LOG_PAGE
+        | Status::INVALID_FORMAT
+        | Status::FEATURE_NOT_SAVEABLE
+        | Status::INVALID_QUEUE_IDENTIFIER => DWORD_10,
+        Status::INVALID_QUEUE_SIZE => DWORD_10 + 2,
+        _ => NO_LOCATION,
+    }
+}
+
+/// Checks what tells how a command's data pointer is to be read: PRPs over PCIe, an SGL over fabrics.
+pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
+    let pointer = if kind == Kind::Pci { 0 } else { 1 };
+    let is_right = sqe.flags & FUSED == 0 && sqe.flags >> 6 == pointer;
+    if is_right { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
 }

@@ -50,11 +50,18 @@ pub struct Host {
     said: Vec<Said>,
     /// Sends data that was asked for in two pieces.
     pub split: bool,
+    /// Of its commands.
+    flags: u8,
 }
 
 impl Host {
     pub fn is_over(&self) -> bool {
         self.protocol.is_over()
+    }
+
+    /// Identifier of the last command.
+    pub fn cid(&self) -> u16 {
+        self.cid
     }
 
     pub fn last(&self) -> Option<&Said> {
@@ -127,6 +134,7 @@ impl Rig {
             done: HashMap::new(),
             said: Vec::new(),
             split: false,
+            flags: 0x40,
         }
     }
 
@@ -242,6 +250,13 @@ impl Rig {
         self.post_with(host, sqe, bytes, &[]);
     }
 
+    /// A command with these flags, and what becomes of it.
+    pub fn post_flags(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, flags: u8) {
+        host.flags = flags;
+        self.post(host, sqe, bytes, &[]);
+        host.flags = 0x40;
+    }
+
     /// As [`Rig::post_only`], with data; nobody asks how it ended.
     pub fn post_loose(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) {
         self.post_with(host, sqe, bytes, data);
@@ -250,9 +265,11 @@ impl Rig {
     fn post_with(&mut self, host: &mut Host, mut sqe: Sqe, bytes: u32, data: &[u8]) -> u16 {
         host.cid += 1;
         sqe.cid = host.cid.into();
+        let fused = sqe.flags;
         let inside = !data.is_empty() && data.len() <= IN_CAPSULE;
         let kind = if inside { SglKind::InCapsule } else { SglKind::Transport };
         sqe.set_sgl(Sgl { address: 0, bytes, kind });
+        sqe.flags = host.flags | fused & 3;
         if !inside && !data.is_empty() {
             host.outgoing.insert(host.cid, data.to_vec());
         }

@@ -79,6 +79,8 @@ impl CriticalWarning {
     pub const SPARE: u8 = 1 << 0;
     /// A temperature is beyond its threshold.
     pub const TEMPERATURE: u8 = 1 << 1;
+    /// The drive refuses to be written.
+    pub const READ_ONLY: u8 = 1 << 3;
 }
 
 /// One entry of the error log, 64 bytes.

@@ -62,6 +62,8 @@ statuses! {
     INVALID_QUEUE_IDENTIFIER = COMMAND_SPECIFIC | 0x01;
     /// Too long or too short.
     INVALID_QUEUE_SIZE = COMMAND_SPECIFIC | 0x02;
+    /// Too many Abort commands.
+    ABORT_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x03;
     /// Too many Asynchronous Event Requests.
     AER_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x05;
     /// No such interrupt vector.

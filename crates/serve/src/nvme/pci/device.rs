@@ -16,11 +16,11 @@ use super::prp::data_regions;
 use super::shared::{Message, Registers, Shared};
 use crate::drive::Drive;
 use crate::lock::lock;
-use crate::nvme::admin::{self, Outcome};
+use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
 use crate::nvme::identity::{BLOCK_BYTES, Kind};
 use crate::nvme::io::{self as nvm, Finished, InflightCommands, Need, Progress};
-use crate::nvme::subsystem::Shared as Subsystem;
+use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
 use crate::request::Completion;
 use crate::session::{Next, Session};
 
@@ -176,7 +176,8 @@ impl PciDevice {
         let need = if id == 0 { admin::need(&sqe) } else { nvm::need(&sqe) };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        let fetched = self.fetch(&sqe, need, &mut buffer);
+        let fetched = check_flags(Kind::Pci, &sqe);
+        let fetched = fetched.and_then(|()| self.fetch(&sqe, need, &mut buffer));
         match fetched {
             Err(status) => self.finish(id, &sqe, status, 0),
             Ok(()) if id == 0 => self.execute_admin(drive, sqe),
@@ -194,7 +195,7 @@ impl PciDevice {
     /// Reads the data of a command from the guest's memory.
     fn fetch(&self, sqe: &Sqe, need: Need, into: &mut Vec<u8>) -> Result<(), Status> {
         let (Need::FromHost(bytes) | Need::ToHost(bytes)) = need else { return Ok(()) };
-        if bytes > self.transfer_max || sqe.flags >> 6 != 0 {
+        if bytes > self.transfer_max {
             return Err(Status::INVALID_FIELD.dnr());
         }
         if let Need::FromHost(_) = need {
@@ -229,6 +230,14 @@ impl PciDevice {
         let answer = self.subsystem.lock().admin(self.controller, drive, &sqe);
         match answer {
             Ok(Outcome::Held) => {}
+            Ok(Outcome::Abort { queue, cid }) => {
+                let aborted = self.commands.abort(queue.into(), cid);
+                if let Some(aborted) = &aborted {
+                    self.finish(queue, aborted, Status::ABORT_REQUESTED, 0);
+                }
+                let result = NOT_ABORTED * u32::from(aborted.is_none());
+                self.finish(0, &sqe, Status::SUCCESS, result.into());
+            }
             Ok(Outcome::Success(result, data)) => {
                 let status = match data.is_empty() {
                     true => Status::SUCCESS,
@@ -302,7 +311,7 @@ impl PciDevice {
 
     fn finish(&mut self, id: u16, sqe: &Sqe, status: Status, result: u64) {
         if !status.is_success() {
-            self.subsystem.lock().log_error(id, sqe, status);
+            self.subsystem.lock().log_error(Kind::Pci, id, sqe, status);
         }
         self.post(id, Cqe::new(sqe.cid.get(), status, result));
     }

@@ -82,8 +82,10 @@ impl Session for Connection {
                 break all_sent && self.protocol.output().is_empty();
             }
         };
-        if self.protocol.is_over() && all_sent {
-            return Ok(Next::Close);
+        if let Phase::Closing(why) = self.protocol.phase
+            && all_sent
+        {
+            return Err(why.into());
         }
         Ok(Next::Wait { read: self.protocol.has_room(), write: !all_sent })
     }
@@ -100,7 +102,7 @@ enum Phase {
     /// Digests are agreed on.
     Initialized,
     /// The output is sent, then the connection ends.
-    Closing,
+    Closing(io::ErrorKind),
 }
 
 /// The state of a connection without its socket.
@@ -150,15 +152,15 @@ impl Protocol {
     /// Encodes what has waited for room, or for an event.
     pub fn poll(&mut self, drive: &mut dyn Drive) {
         if self.queue.poll(drive, &mut self.out).is_err() {
-            self.phase = Phase::Closing;
+            self.phase = Phase::Closing(io::ErrorKind::UnexpectedEof);
         }
     }
 
     /// Called some ten times a second.
     pub fn tick(&mut self, drive: &mut dyn Drive) {
         let is_idle = !self.queue.is_connected() && self.begun.elapsed() > CONNECT_TIMEOUT;
-        if is_idle || self.queue.tick(drive).is_err() {
-            self.phase = Phase::Closing;
+        if is_idle || self.queue.tick(drive, &mut self.out).is_err() {
+            self.phase = Phase::Closing(io::ErrorKind::TimedOut);
         }
     }
 
@@ -174,7 +176,7 @@ impl Protocol {
 
     /// Whether the connection ends once the output is sent.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Closing)
+        matches!(self.phase, Phase::Closing(_))
     }
 
     /// Whether more bytes from the host are welcome.
@@ -201,7 +203,7 @@ impl Protocol {
                 self.queue.data(drive, &mut self.out, head, is_last, data)
             }
             (_, Pdu::HostTerm(_)) => {
-                self.phase = Phase::Closing;
+                self.phase = Phase::Closing(io::ErrorKind::UnexpectedEof);
                 Ok(())
             }
             _ => Err(Fault::of(FaultKind::Sequence)),
@@ -235,6 +237,6 @@ impl Protocol {
         let whole = term.len() as u32;
         term[4..8].copy_from_slice(&whole.to_le_bytes());
         self.out.buffer.append().extend_from_slice(&term);
-        self.phase = Phase::Closing;
+        self.phase = Phase::Closing(io::ErrorKind::InvalidData);
     }
 }

@@ -11,10 +11,11 @@ use drivebay_wire::nvme::{
 use super::fabrics::{self, Connected};
 use super::output::Output;
 use crate::drive::Drive;
-use crate::nvme::admin::{self, Outcome};
-use crate::nvme::identity::BLOCK_BYTES;
+use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
+use crate::nvme::controller::Abort;
+use crate::nvme::identity::{BLOCK_BYTES, Kind};
 use crate::nvme::io::{self, Finished, InflightCommands, Need, Progress};
-use crate::nvme::subsystem::Shared;
+use crate::nvme::subsystem::{Shared, check_flags};
 use crate::request::Completion;
 
 /// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
@@ -98,7 +99,8 @@ impl Queue {
         if let Some(queue) = &self.connected {
             queue.flags.note_traffic();
         }
-        match self.incoming_of(&sqe, data) {
+        let incoming = check_flags(Kind::Tcp, &sqe);
+        match incoming.and_then(|()| self.incoming_of(&sqe, data)) {
             Ok(Some(bytes)) => self.execute(drive, out, sqe, bytes),
             Ok(None) => {
                 self.unasked.push_back(sqe);
@@ -234,6 +236,11 @@ impl Queue {
         };
         match answer {
             Ok(Outcome::Held) => {}
+            Ok(Outcome::Abort { queue, cid }) => {
+                if let Err(status) = self.ask_to_abort(&sqe, queue, cid) {
+                    self.finish(out, &sqe, status, 0);
+                }
+            }
             Ok(Outcome::Success(result, data)) => {
                 if !data.is_empty() {
                     out.put_data(sqe.cid.get(), &data);
@@ -242,6 +249,39 @@ impl Queue {
             }
             Ok(Outcome::Transport) => self.finish(out, &sqe, Status::INVALID_OPCODE.dnr(), 0),
             Err(status) => self.finish(out, &sqe, status, 0),
+        }
+    }
+
+    /// The queue that has the command looks for it at its next tick.
+    fn ask_to_abort(&mut self, sqe: &Sqe, queue: u16, target: u16) -> Result<(), Status> {
+        let id = self.connected.as_ref().map(|queue| queue.controller);
+        let mut subsystem = self.subsystem.lock();
+        let aborts_max = usize::from(subsystem.identity.own.aborts_max) + 1;
+        let controller = id.and_then(|id| subsystem.get_mut(id));
+        let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
+        if controller.aborts.len() >= aborts_max {
+            return Err(Status::ABORT_LIMIT_EXCEEDED.dnr());
+        }
+        controller.aborts.push(Abort { cid: sqe.cid.get(), queue, target, outcome: None });
+        Ok(())
+    }
+
+    /// Completes the commands of this queue that are to be aborted.
+    fn abort(&mut self, out: &mut Output) {
+        let Some(queue) = &self.connected else { return };
+        let (id, controller) = (queue.id, queue.controller);
+        let mut aborted = Vec::new();
+        if let Some(controller) = self.subsystem.lock().get_mut(controller) {
+            for abort in controller.aborts.iter_mut().filter(|abort| abort.queue == id) {
+                if abort.outcome.is_none() {
+                    let found = self.inflight.abort(0, abort.target);
+                    abort.outcome = Some(found.is_some());
+                    aborted.extend(found);
+                }
+            }
+        }
+        for sqe in aborted {
+            self.finish(out, &sqe, Status::ABORT_REQUESTED, 0);
         }
     }
 
@@ -268,7 +308,7 @@ impl Queue {
         let (queue, flow) =
             self.connected.as_ref().map_or((0, true), |queue| (queue.id, queue.flow_control));
         if !status.is_success() {
-            self.subsystem.lock().log_error(queue, sqe, status);
+            self.subsystem.lock().log_error(Kind::Tcp, queue, sqe, status);
         }
         let mut cqe = Cqe::new(sqe.cid.get(), status, result);
         cqe.sq_id = queue.into();
@@ -331,17 +371,27 @@ impl Queue {
         }
         let mut subsystem = self.subsystem.lock();
         let controller = subsystem.get_mut(queue.controller).ok_or(QueueGone)?;
-        while let Some(mut event) = controller.events.next() {
-            event.sq_head = self.sq_head.into();
-            out.put(&Pdu::Response(event));
+        let mut answers: Vec<Cqe> = std::iter::from_fn(|| controller.events.next()).collect();
+        let queues = controller.queues;
+        controller.aborts.retain(|abort| {
+            let is_there = (1..=64).contains(&abort.queue) && queues >> (abort.queue - 1) & 1 != 0;
+            let Some(aborted) = abort.outcome.or((!is_there).then_some(false)) else { return true };
+            let result = NOT_ABORTED * u32::from(!aborted);
+            answers.push(Cqe::new(abort.cid, Status::SUCCESS, result.into()));
+            false
+        });
+        for mut answer in answers {
+            answer.sq_head = self.sq_head.into();
+            out.put(&Pdu::Response(answer));
             self.outstanding -= 1;
         }
         Ok(())
     }
 
-    /// Checks the keep-alive and raises events.
-    pub fn tick(&mut self, drive: &mut dyn Drive) -> Result<(), QueueGone> {
+    /// Checks the keep-alive, raises events, and looks for commands to be aborted.
+    pub fn tick(&mut self, drive: &mut dyn Drive, out: &mut Output) -> Result<(), QueueGone> {
         let Some(queue) = self.connected.as_ref().filter(|queue| queue.id == 0) else {
+            self.abort(out);
             return Ok(());
         };
         let mut subsystem = self.subsystem.lock();
