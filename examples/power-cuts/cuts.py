@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import json
 import mmap
 import os
@@ -35,6 +36,8 @@ FILE_SYSTEMS = {
 }
 """What makes a file system, and what checks it without writing."""
 WAIT_S = 60.0
+MORE_CUTS = 20
+"""A cut right after a flush finds nothing to take: so many more, at most, until one has."""
 
 
 class Lost(Exception):
@@ -80,6 +83,26 @@ def wait_for(ready: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
+def loop_device(file: Path) -> str:
+    """A loop device over a file. One process at a time looks for a free one, as far as the others
+    do likewise; another one may still take it first."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        with open("/dev/loop-control", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            found = subprocess.run(
+                ["losetup", "--find", "--show", str(file)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        if found.returncode == 0:
+            return found.stdout.strip()
+        if "busy" not in found.stderr or time.monotonic() > end:
+            raise SystemExit(f"error: {found.stderr.strip()}")
+        time.sleep(0.1)
+
+
 class Bay:
     """A served drive, and the folder in which it is mounted."""
 
@@ -112,7 +135,7 @@ class Bay:
         fuse = subprocess.Popen(["nbdfuse", "-P", ready, there / "drive", uri], stderr=quiet)
         try:
             wait_for(lambda: ready.exists() or fuse.poll() is not None, "nbdfuse did not start")
-            device = command("losetup", "--find", "--show", there / "drive")
+            device = loop_device(there / "drive")
             try:
                 yield device
             finally:
@@ -181,13 +204,14 @@ def _rounds(program: Program, bay: Bay, cuts: int, seed: int) -> tuple[int, list
             program.create(here)
             (here / "scratch").write_bytes(bytes(SCRATCH_BYTES))
             command("sync", "-f", here)
-    acknowledged, taken = 0, []
-    for number in range(cuts + 1):
+    acknowledged = 0
+    taken: list[int] = []
+    for number in range(cuts + MORE_CUTS + 1):
         with bay.disk() as device, bay.mounted(device) as here:
             found = program.count(here)
             if found < acknowledged:
                 raise Lost(f"{acknowledged} records were acknowledged, {found} are there")
-            if number == cuts:
+            if number >= cuts and (any(taken) or number == cuts + MORE_CUTS):
                 break
             timer = threading.Timer(rng.uniform(0.01, 0.5), lambda: taken.append(bay.cut()))
             with unflushed_writes(here / "scratch"):
@@ -197,6 +221,8 @@ def _rounds(program: Program, bay: Bay, cuts: int, seed: int) -> tuple[int, list
             print(f"\r{number + 1} cuts, {acknowledged} records", end="", file=sys.stderr)
     with bay.disk() as device:
         command(*check, device)
+    if not any(taken):
+        raise SystemExit("error: no cut found anything to take; it has proved nothing")
     return acknowledged, taken
 
 

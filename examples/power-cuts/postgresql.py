@@ -102,7 +102,9 @@ class PostgreSql(cuts.Program):
                 _kill_rest(data)
 
     def _session(self) -> subprocess.Popen[str]:
-        words = ["psql", "-qAtX", "-h", str(self._socket), "-U", USER, "postgres"]
+        # A statement that fails prints nothing: without this nobody would say more.
+        words = ["psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-h", str(self._socket)]
+        words += ["-U", USER, "postgres"]
         pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
         return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
 
