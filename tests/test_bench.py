@@ -49,7 +49,7 @@ def test_every_review_has_its_report_and_every_test_its_series(site: Path) -> No
     assert [one["key"] for one in index["reviews"]] == ["first", "second", "real", "quick"]
     for one in index["reviews"]:
         page = (site / "reviews" / f"{one['key']}.html").read_text()
-        assert '<script src="../assets/plotly.min.js">' in page and len(page) < 3_000_000
+        assert '<script data-library="../assets/plotly.min.js">' in page and len(page) < 3_000_000
         for test in one["tests"]:
             review, way, data = called(site / "data" / one["key"] / f"{test}.js")
             assert (review, way) == (one["key"], test)

@@ -6,6 +6,8 @@ rewrite it with: DRIVEBAY_BLESS=1 pytest tests/test_report.py
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import html.parser
 import json
@@ -14,6 +16,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import made_result
 import pyarrow as pa
@@ -33,6 +36,7 @@ from drivebay.report.runs import Run, entries
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
 OWN_DATA_BYTES_MAX = 3_000_000
+STILL_BYTES_MAX = 1_000_000
 
 
 class Page(html.parser.HTMLParser):
@@ -45,8 +49,8 @@ class Page(html.parser.HTMLParser):
         self.addresses: list[str] = []
         self.links: list[str] = []
         self.ids: list[str] = []
+        self.packed: dict[str, int] = {}
         self._in = ""
-        self._data = -1
         self.source = path.read_text(encoding="utf-8")
         self.feed(self.source)
 
@@ -54,8 +58,7 @@ class Page(html.parser.HTMLParser):
         self._in = tag if tag in ("script", "style") else ""
         if tag == "script":
             self.scripts.append("")
-            if ("id", "data") in attrs:
-                self._data = len(self.scripts) - 1
+            self.packed |= {v: len(self.scripts) - 1 for name, v in attrs if name == "id" and v}
         for name, value in attrs:
             if name in ("src", "href") and value:
                 outside = tag == "a" and "://" in value  # followed by a reader, never by the page
@@ -72,10 +75,14 @@ class Page(html.parser.HTMLParser):
         elif not self._in:
             self.text += data
 
+    def unpacked(self, name: str) -> str:
+        """A compressed part, as the page's script reads it."""
+        return gzip.decompress(base64.b64decode(self.scripts[self.packed[name]])).decode()
+
     @property
     def data(self) -> dict[str, Any]:
-        """The charts' data, as the page's script reads them."""
-        return {"charts": json.loads(self.scripts[self._data])}
+        """The charts' data."""
+        return {"charts": json.loads(self.unpacked("data"))}
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +129,21 @@ def test_it_asks_for_nothing_from_outside(page: Page) -> None:
     assert all(address.startswith("#") for address in page.addresses)
     assert all(where.startswith("https://") for where in page.links)
     assert html.escape("default-src 'none'") in page.source
-    assert page.source.count("plotly.js (basic - minified) v") == 1
+    assert "plotly.js (basic - minified) v" in page.unpacked("plotly")
     assert not re.search(
         r"@import|url\(", re.sub(r"<script.*?</script>", "", page.source, flags=re.S)
     )
+
+
+def test_every_chart_has_a_small_picture_of_its_first_view(page: Page) -> None:
+    pictures = re.findall(r'<svg class="still".*?</svg>', page.source)
+    assert len(pictures) == len(page.data["charts"])
+    for picture in pictures:
+        drawn = ElementTree.fromstring(picture)
+        data = " ".join(path.attrib["d"] for path in drawn.iter("path"))
+        assert re.fullmatch(r"[MmLlHhz\d\s-]+", data) and "nan" not in picture
+        assert len(list(drawn.iter("text"))) >= 3
+    assert max(map(len, pictures)) < 40_000 and sum(map(len, pictures)) < STILL_BYTES_MAX
 
 
 def test_every_link_has_its_target_and_every_id_is_unique(page: Page) -> None:

@@ -43,6 +43,14 @@ def tab(browser: Any, whole: Path) -> Iterator[Tab]:
     opened.close()
 
 
+def near(tab: Tab, name: str) -> str:
+    """Scrolls to a chart and waits until it is drawn; its selector."""
+    box = f"[data-chart={name}]"
+    tab.page.locator(box).scroll_into_view_if_needed()
+    tab.page.wait_for_selector(f"{box} .main-svg")
+    return box
+
+
 def test_it_opens_from_a_file_and_draws_every_chart(tab: Tab) -> None:
     tab.see_all()
     empty = tab.page.evaluate(
@@ -108,18 +116,37 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Any, whole: Path) -> None:
     tab.close()
 
 
-def test_print_draws_everything_in_light_colours_and_opens_what_is_folded(
+def test_print_shows_everything_in_light_colours_and_opens_what_is_folded(
     browser: Any, whole: Path
 ) -> None:
     tab = Tab(browser, whole, color_scheme="dark")
+    near(tab, "random-read-rate")
+    tab.page.emulate_media(media="print")
     tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.chart("random-read-rate", "chart.dataset.drawn") == "light"
     assert tab.page.evaluate(
-        "[...document.querySelectorAll('[data-chart]')].every((b) => b.dataset.drawn === 'light')"
+        "[...document.querySelectorAll('[data-chart]')].every((box) => box.dataset.drawn"
+        " === 'light' || box.querySelector('svg.still').getBoundingClientRect().height > 50)"
     )
+    ink = "getComputedStyle(document.querySelector('.still text')).fill"
+    assert tab.page.evaluate(ink) == "rgb(91, 98, 106)"
     assert tab.page.evaluate("document.querySelectorAll('details:not([open])').length") == 0
     tab.page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert tab.page.evaluate("document.querySelectorAll('details[open]').length") == 0
     assert tab.troubles == []
+    tab.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_without_javascript_every_chart_is_a_picture(browser: Any, whole: Path, theme: str) -> None:
+    tab = Tab(browser, whole, java_script_enabled=False, color_scheme=theme)
+    charts = tab.page.locator("[data-chart]")
+    assert charts.count() == tab.page.locator("[data-chart] svg.still").count() > 10
+    points = tab.page.locator("#chart-performance-consistency-whole path[stroke-linecap]").first
+    assert len((points.get_attribute("d") or "").split("m")) > 1000
+    assert "var(--c1)" in (points.get_attribute("stroke") or "")
+    words = tab.page.locator("#chart-random-read-rate .still text").all_text_contents()
+    assert {"MB/s", "queue depth", "32"} <= set(words)
     tab.close()
 
 
@@ -140,8 +167,7 @@ def test_markup_in_names_runs_nowhere(browser: Any, folder: Path) -> None:
     assert "<b>bold</b>" in drawn and "<script>alert(1)" in drawn
     assert tab.page.locator("[data-chart] img, [data-chart] script").count() == 0
     assert tab.page.locator("main b:text-is('bold')").count() == 0
-    tab.page.locator("[data-chart=random-read-rate]").scroll_into_view_if_needed()
-    tab.page.locator("[data-chart=random-read-rate] .points path").first.hover(force=True)
+    tab.page.locator(near(tab, "random-read-rate")).press("ArrowRight")
     tab.page.wait_for_selector("[data-chart=random-read-rate] .hovertext")
     assert tab.troubles == []
     tab.close()
@@ -301,14 +327,6 @@ def test_the_legend_switches_series(tab: Tab) -> None:
     assert tab.chart(name, hidden) == before + 1, "colours keep it"
     entry.click()
     assert tab.chart(name, hidden) == before
-
-
-def near(tab: Tab, name: str) -> str:
-    """Scrolls to a chart and waits until it is drawn; its selector."""
-    box = f"[data-chart={name}]"
-    tab.page.locator(box).scroll_into_view_if_needed()
-    tab.page.wait_for_selector(f"{box} .main-svg")
-    return box
 
 
 def test_the_address_opens_the_same_view(tab: Tab, browser: Any, whole: Path) -> None:

@@ -7,7 +7,6 @@ result of another profile or model is shown and marked as old.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import json
@@ -23,6 +22,7 @@ from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles
 from drivebay.definitions.suites import Test
+from drivebay.report import markup
 from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, how, unchanged
 from drivebay.report.markup import Bar, Html, Published, el
 from drivebay.report.render_page import Page
@@ -181,8 +181,7 @@ def packed(page: Page) -> Html | None:
         tests[name] = {drive: _lines(test) for drive, test in known}
     names = {"": own["drive"], **{one["profile"]: one["drive"] for one in page.others}}
     text = json.dumps({"names": names, "tests": tests}, separators=(",", ":"), allow_nan=False)
-    content = base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
-    return el("script", Html(content), type="text/plain", id="others")
+    return markup.packed(text, "others")
 
 
 def _lines(test: Json) -> list[Json]:

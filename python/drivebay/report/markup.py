@@ -6,6 +6,8 @@ escaped where it is put into an element.
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import json
 import re
@@ -70,6 +72,12 @@ def script_json(value: Any) -> Html:
     for sign in "<>&":
         encoded = encoded.replace(sign, f"\\u{ord(sign):04x}")
     return Html(encoded)
+
+
+def packed(content: str, name: str) -> Html:
+    """Text that a page's script unpacks when it needs it; compressed to a third."""
+    squeezed = gzip.compress(content.encode(), 9, mtime=0)
+    return el("script", Html(base64.b64encode(squeezed).decode()), type="text/plain", id=name)
 
 
 def chart_text(value: str) -> str:

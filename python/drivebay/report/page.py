@@ -6,13 +6,14 @@ It asks for nothing from anywhere: a content security policy in its head forbids
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 from importlib import resources
 
 from drivebay.common import units
 from drivebay.report import competitors, reference, summary, theme
 from drivebay.report.digest import Json
-from drivebay.report.markup import Child, Html, el, script_json, table
+from drivebay.report.markup import Child, Html, el, packed, script_json, table
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, who_of
 from drivebay.report.sections import SHORT, page_title, power, section
@@ -76,17 +77,10 @@ def document(
 ) -> str:
     """A page with its charts; `links` are its sections: anchor, words."""
     scripts = [
-        el(
-            "script",
-            script_json(page.charts()),
-            type="application/json",
-            id="data",
-        ),
-        el("script", plotly(), type="text/plain", id="plotly")
-        if library is None
-        else el("script", src=library),
+        packed(json.dumps(page.charts(), separators=(",", ":"), allow_nan=False), "data"),
+        packed_plotly() if library is None else None,
         competitors.packed(page),
-        el("script", Html(chart_script() + asset("page.js"))),
+        el("script", Html(chart_script() + asset("page.js")), data_library=library),
     ]
     who = "; ".join(who_of(entry) for entry in page.entries)
     body_of = el("body", _bar(links, home), main, scripts, data_who=who)
@@ -182,9 +176,12 @@ def asset(name: str) -> str:
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
+def plotly() -> str:
+    """Plotly's script, the bundle with bars and lines alone."""
+    return asset("plotly-basic.min.js")
+
+
 @functools.cache
-def plotly() -> Html:
-    """Plotly's script, the bundle with bars and lines alone; it must not end its element."""
-    source = asset("plotly-basic.min.js")
-    assert "</script" not in source.lower(), "plotly.js must not close the script element"
-    return Html(source)
+def packed_plotly() -> Html:
+    """The same for a page that stands alone."""
+    return packed(plotly(), "plotly")

@@ -29,7 +29,6 @@ from matplotlib.ticker import (
     LogLocator,
     MaxNLocator,
     MultipleLocator,
-    NullFormatter,
     NullLocator,
 )
 
@@ -53,6 +52,8 @@ STAMPS: Json = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None
 SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "drivebay", "text.parse_math": False}
 DPI = 100
 WIDTH_PX = 960
+NARROW_PX = 525
+NAMES_PX = 150
 LINE_PX = 13
 CAPTION_CHARACTERS = 185
 DASHES = {"solid": "-", "dot": ":", "dash": "--"}
@@ -166,6 +167,23 @@ def draw(panel: Panel, view: View, who: str) -> Figure:
     return figure
 
 
+def bare(panel: Panel, dpi_factor: int = 1) -> Figure:
+    """A figure of the chart alone in its first view, as wide as its place on a page."""
+    chart = panel.chart
+    _, view = next(views(panel))
+    series = [one for at, one in enumerate(chart.series) if view.shown is None or at in view.shown]
+    wide, height = (WIDTH_PX if panel.wide else NARROW_PX), chart.height
+    figure = Figure(figsize=(wide / DPI, height / DPI), dpi=dpi_factor * DPI, facecolor="none")
+    left = min(0.4, NAMES_PX / wide) if chart.horizontal or chart.y[0].wrap else 56 / wide
+    above = 16 if not any(axis.label for axis in chart.y) else 38 if chart.labels else 20
+    below = 40 + (40 if _crowded(chart, series) else 0)
+    right = 40 if chart.right is not None else 18
+    box = (left, below / height, 1 - left - right / wide, 1 - (above + below) / height)
+    with matplotlib.rc_context(SETTINGS):
+        _Drawing(chart, view, _panes(figure, chart, box)).draw(series)
+    return figure
+
+
 def _caption(panel: Panel, who: str) -> str:
     first = {one.options[0][0] for one in panel.switches}
     notes = [note.words for note in panel.notes if not note.at or note.at in first]
@@ -187,7 +205,8 @@ def _panes(figure: Figure, chart: Chart, box: tuple[float, float, float, float])
     panes: list[Axes] = []
     for low, high in pane_spans(len(chart.y)):
         place = (left, bottom + low * height, width, (high - low) * height)
-        panes.append(figure.add_axes(place, sharex=panes[0] if panes else None))
+        shared = panes[0] if panes else None
+        panes.append(figure.add_axes(place, sharex=shared, facecolor="none"))
     return panes
 
 
@@ -329,14 +348,15 @@ class _Drawing:
             few = axes is not self.panes[0] and not flat
             own.set_major_locator(MaxNLocator(4 if few else 8, steps=[1, 2, 2.5, 5, 10]))
         if axis.limits is not None:
-            limits(*axis.limits)
+            if axis.limits[0] < axis.limits[1]:
+                limits(*axis.limits)
         elif axis.include is not None:
             low, high = axes.get_ylim()
             limits(axis.include if axis.include == 0 else min(low, axis.include), high)
         if axis.scale == "log" and not ticks and axis.limits is not None:
             few = math.log10(axis.limits[1] / axis.limits[0]) > 3.6
             own.set_major_locator(LogLocator(subs=(1,) if few else (1, 2, 5)))
-            own.set_minor_formatter(NullFormatter())
+            own.set_minor_locator(NullLocator())
         if ticks:
             own.set_major_locator(FixedLocator([place for place, _ in ticks]))
             own.set_minor_locator(NullLocator())

@@ -36,7 +36,10 @@ SYMBOLS = {"tick": "line-ns", "diamond": "diamond"}
 
 
 def figure(panel: Panel) -> Html:
-    """A chart's place on a page: title, switches, an empty box, its key, and the caption below."""
+    """A chart's place on a page: title, switches, a still picture that the page's script replaces,
+    its key, and the caption below."""
+    from drivebay.report.render_still import still  # matplotlib takes half a second to load
+
     chart_id = panel.chart.id
     controls = [
         switch(
@@ -46,7 +49,7 @@ def figure(panel: Panel) -> Html:
     ]
     box = el(
         "div",
-        el("noscript", "This chart needs JavaScript; its figures are in the tables."),
+        still(panel),
         class_="plot",
         data_chart=chart_id,
         style=f"height:{panel.chart.height}px",
@@ -54,8 +57,14 @@ def figure(panel: Panel) -> Html:
         aria_label=panel.title,
     )
     caption = el("span", " ".join(filter(None, (panel.lead, f"{panel.samples}."))))
+    others = {value for one in panel.switches for value, _ in one.options[1:]}
     notes = [
-        el("span", el("span", note.words, data_when=note.at) if note.at else note.words)
+        el(
+            "span",
+            el("span", note.words, data_when=note.at, hidden=note.at in others)
+            if note.at
+            else note.words,
+        )
         for note in panel.notes
     ]
     saves = [

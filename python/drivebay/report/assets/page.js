@@ -4,8 +4,35 @@
 (() => {
   const { start, keep, restore, get } = DrivebayAddress;
   const { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures } = DrivebayCharts;
-  const charts = JSON.parse(document.getElementById("data").textContent);
   const drawn = new Set();
+
+  // Large parts stand in the page compressed, and are unpacked when they are first needed.
+  const unpacked = new Map();
+  const unpack = (id) => {
+    if (!unpacked.has(id)) {
+      const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (sign) => sign.charCodeAt(0));
+      unpacked.set(id, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
+    }
+    return unpacked.get(id);
+  };
+
+  // The library and the charts' data, once a chart is near or the browser has nothing else to do;
+  // until then the page shows the still pictures.
+  let charts = null;
+  let begun = null;
+  const { library: file } = document.currentScript.dataset;
+  const begin = () => {
+    begun = begun || (async () => {
+      const script = document.createElement("script");
+      const loaded = new Promise((done, failed) => Object.assign(script, { onload: done, onerror: failed }));
+      if (file) script.src = file;
+      else script.textContent = await unpack("plotly");
+      document.head.append(script);
+      if (file) await loaded;
+      charts = JSON.parse(await unpack("data"));
+    })();
+    return begun;
+  };
 
   const boxes = new Map();
   for (const box of document.querySelectorAll("[data-chart]")) boxes.set(box.dataset.chart, box);
@@ -20,20 +47,7 @@
     return found;
   };
 
-  // The library is large: it stands in the page as text and is started when the first chart is
-  // near, or when the browser has nothing else to do, so that the page can be used before.
-  const library = () => {
-    const text = document.getElementById("plotly");
-    if (!text || text.dataset.started) return;
-    text.dataset.started = "yes";
-    const script = document.createElement("script");
-    script.textContent = text.textContent;
-    document.head.append(script);
-    script.remove();
-  };
-
   const show = (id) => {
-    library();
     drawn.add(id);
     draw(boxes.get(id), id, charts[id], positions(id));
   };
@@ -47,7 +61,7 @@
     for (const one of seen) {
       if (!one.isIntersecting) continue;
       near.unobserve(one.target);
-      show(one.target.dataset.chart);
+      begin().then(() => show(one.target.dataset.chart));
     }
   }, { rootMargin: "300px" });
 
@@ -78,31 +92,22 @@
       return;
     }
     const id = button.dataset.of;
+    await begin();
     const title = `${button.closest("figure").querySelector("h4").textContent}: ${document.body.dataset.who}`;
     if (form === "csv") save(`${id}.csv`, csv(charts[id]), "text/csv");
     else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
   });
 
-  // One more drive beside the one under review. Its series stand in the page compressed, and are
-  // unpacked when they are first asked for.
-  let packed = null;
-  const others = () => {
-    packed = packed || (async () => {
-      const text = document.getElementById("others").textContent;
-      const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-      return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-    })();
-    return packed;
-  };
+  // One more drive beside the one under review.
   const COLOURS = ["@c1", "@c2"];
   const layBeside = async (box, key) => {
     const place = box.querySelector(".laid");
     for (const figure of laid) if (place.contains(figure)) laid.delete(figure);
     place.replaceChildren();
     if (!key) return;
-    const { names, tests } = await others();
+    await begin();
+    const { names, tests } = JSON.parse(await unpack("others"));
     if (box.querySelector("select").value !== key) return; // another choice was made meanwhile
-    library();
     const shown = ["", key];
     const parts = shown.map((name) => tests[box.dataset.test][name]);
     place.append(el("ul", { class: "legend" }, shown.map((name, i) =>
@@ -139,11 +144,11 @@
     redraw();
   };
 
-  // On paper every chart is drawn and everything folded is open.
+  // On paper everything folded is open. Charts that were not looked at stay still pictures.
   const folded = [];
   follow(redraw, () => {
     for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; folded.push(one); }
-    for (const id of boxes.keys()) show(id);
+    redraw();
   }, () => { for (const one of folded.splice(0)) one.open = false; });
 
   // The section that is being read, in the bar on top.
@@ -159,7 +164,7 @@
   }, { rootMargin: "-20% 0px -70% 0px" });
   for (const page of document.querySelectorAll(".page")) reading.observe(page);
 
-  if (window.requestIdleCallback && boxes.size) requestIdleCallback(library, { timeout: 2000 });
+  if (window.requestIdleCallback && boxes.size) requestIdleCallback(begin, { timeout: 2000 });
   start(apply);
   for (const box of boxes.values()) near.observe(box);
 })();
