@@ -81,6 +81,8 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         ("register", load(offsets="permutation-repeated", **small)),
         ("three", load(queues=3, **small)),
         ("streams", load(pattern="sequential", **small)),
+        ("zipf", load(offsets="zipf:1.1", bssplit="4k/50:8k/50", **small)),
+        ("zoned", load(offsets="zoned:80/20:20/80", rate_iops=100, **small)),
     )
     for result in results(file, test):
         assert result.duration_s > 0.9, result.label
@@ -88,7 +90,10 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         assert result.reads / (result.reads + result.writes) == pytest.approx(0.5, abs=0.1)
         job = json.loads(result.artefacts[f"{result.label}.json"])["jobs"][0]["job options"]
         assert job.get("numjobs", "1") == str(result.workload.queues)
-        assert job.get("norandommap") == ("1" if result.workload.offsets == "uniform" else "0")
+        permuted = "permutation" in result.workload.offsets
+        assert job.get("norandommap") == ("0" if permuted else "1")
+        if result.workload.rate_iops is not None:
+            assert result.reads + result.writes <= 1.2 * 100 * result.duration_s
 
 
 def test_a_phase_ends_when_it_is_stable(file: Path) -> None:

@@ -233,7 +233,7 @@ def test_lists_become_all_their_combinations(tmp_path: Path) -> None:
 BAD = [
     ("block_bytes = 4096", "block_bytes = 1000", "test 'random-read'.*block_bytes.*1000.*512"),
     ("block_bytes = 4096", "block_bytes = 134217728", "block_bytes.*134217728"),
-    ("duration_s = 180", 'duration_s = 180\noffsets = "random"', "offsets.*'permutation'"),
+    ("duration_s = 180", 'duration_s = 180\noffsets = "random"', "offsets.*permutation"),
     (
         'pattern = "random"',
         'pattern = "sequential"\noffsets = "permutation"',

@@ -946,6 +946,10 @@ class Workload:
     """
     A closed loop on a span of a drive: what suites and the library resolve their workloads to.
 
+    `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:..." (per cent
+    of the accesses and of the span), as fio's `random_distribution`. `bssplit`: sizes in bytes with their shares in
+    per cent. `rate_iops`: requests a second at most.
+
     It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
     a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
     """
@@ -963,10 +967,13 @@ class Workload:
         bytes: int | None = None,
         until_stable: tuple[int, float, int] | None = None,
         block_bytes_max: int | None = None,
-        offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform",
+        offsets: str = "uniform",
         streams: Literal["each", "shared"] = "each",
         compressible_percent: int = 0,
         queues: int = 1,
+        bssplit: typing.Sequence[tuple[int, int]] = ...,
+        rate_iops: float | None = None,
+        rate_process: Literal["linear", "poisson"] = "linear",
     ) -> Workload: ...
 
 def replay_real(

@@ -1,6 +1,6 @@
 //! Workloads at the border, and enumerations by their names.
 
-use drivebay_run::{Stable, Stop, Workload};
+use drivebay_run::{Offsets, Stable, Stop, Workload};
 use pyo3::prelude::*;
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -15,6 +15,10 @@ pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T>
 }
 
 /// A closed loop on a span of a drive: what suites and the library resolve their workloads to.
+///
+/// `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:..." (per cent
+/// of the accesses and of the span), as fio's `random_distribution`. `bssplit`: sizes in bytes with their shares in
+/// per cent. `rate_iops`: requests a second at most.
 ///
 /// It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
 /// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
@@ -36,10 +40,13 @@ impl PyWorkload {
         bytes: "int | None" = None,
         until_stable: "tuple[int, float, int] | None" = None,
         block_bytes_max: "int | None" = None,
-        offsets: "typing.Literal['uniform', 'permutation', 'permutation-repeated']" = "uniform",
+        offsets: "str" = "uniform",
         streams: "typing.Literal['each', 'shared']" = "each",
         compressible_percent: "int" = 0,
         queues: "int" = 1,
+        bssplit: "typing.Sequence[tuple[int, int]]" = Vec::new(),
+        rate_iops: "float | None" = None,
+        rate_process: "typing.Literal['linear', 'poisson']" = "linear",
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -57,6 +64,9 @@ impl PyWorkload {
         streams: &str,
         compressible_percent: u32,
         queues: u32,
+        bssplit: Vec<(u64, u32)>,
+        rate_iops: Option<f64>,
+        rate_process: &str,
     ) -> PyResult<PyWorkload> {
         let stable = until_stable.map(|(window_s, within_percent, min_s)| Stable {
             window_s,
@@ -65,11 +75,16 @@ impl PyWorkload {
         });
         Ok(PyWorkload(Workload {
             pattern: named("pattern", pattern)?,
-            offsets: named("offsets", offsets)?,
+            offsets: offsets.parse::<Offsets>().map_err(|error| {
+                user_error(format!("offsets: {error}\nhint: see drivebay._core"))
+            })?,
             streams: named("streams", streams)?,
             read_percent,
             block_bytes,
             block_bytes_max,
+            bssplit,
+            rate_iops,
+            rate_process: named("rate_process", rate_process)?,
             compressible_percent,
             queue_depth,
             queues,

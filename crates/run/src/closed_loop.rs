@@ -16,7 +16,7 @@ use crate::error::RunError;
 use crate::queue_slots::{NEVER, QueueSlots};
 use crate::queues::{QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, QueueTotals, Recorder};
-use crate::workload::{Generator, Stable, Workload};
+use crate::workload::{Generator, Schedule, Stable, Workload};
 
 /// Requests drawn ahead.
 const BATCH: usize = 32;
@@ -90,6 +90,9 @@ pub(crate) struct ClosedLoop<'a, const SAMPLED: bool> {
     pub(crate) host: HostQueue,
     pub(crate) recorder: Recorder,
     pub(crate) bytes_left: u64,
+    schedule: Option<Schedule>,
+    /// The next request is not made before; zero where no rate holds it back.
+    pub(crate) due: Nanos,
     pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
     stable: bool,
@@ -117,6 +120,8 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
             host: HostQueue::new(workload, device.spec(), start),
             recorder: Recorder::new(start, end, device.counters()),
             bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
+            schedule: Schedule::new(workload, seed),
+            due: Nanos::ZERO,
             latest: start,
             stable_rule: workload.stop.stable,
             stable: false,
@@ -154,10 +159,11 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
                 let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 let slot = self.host.submit(now);
+                self.request_made();
                 // With its own slot taken, the first one is that of the next submission.
                 self.host.slots.set(slot as usize, NEVER);
                 let (_, until) = self.host.slots.first();
-                if let Some(served) = device.accept_or_serve(now, io, slot, until)? {
+                if let Some(served) = device.accept_or_serve(now, io, slot, until.max(self.due))? {
                     self.count(served);
                 }
             }
@@ -170,11 +176,20 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
     fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
         loop {
             let (_, at) = self.host.slots.first();
+            let at = at.max(self.due);
             if at < device.next_arrival() {
                 return Ok(at);
             }
             let served = device.serve()?;
             self.count(served);
+        }
+    }
+
+    /// A request was made: from when on the next one may be.
+    #[inline(always)]
+    pub(crate) fn request_made(&mut self) {
+        if let Some(schedule) = &mut self.schedule {
+            self.due = self.start.after(schedule.next());
         }
     }
 

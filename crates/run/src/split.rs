@@ -64,6 +64,7 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
                 Some(&(request, _)) => at.max(split.requests[request as usize].requested),
                 None => NEVER,
             };
+            let free = free.max(self.due);
             let more = free < self.end && self.bytes_left > 0;
             let next_request = if more { free } else { NEVER };
             if turn < NEVER && turn <= next_request.min(hand_over) {
@@ -77,6 +78,7 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
                 device.prefetch(io.lba);
                 self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
                 split.next_request(request_slot as u32, io, next_request);
+                self.request_made();
             } else if let Some((request, io)) = split.waiting.pop_front() {
                 let now = hand_over.max(self.host.now);
                 self.host.now = now;

@@ -2,14 +2,16 @@
 //!
 //! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and fio
 //! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
-//! offsets run through the span and begin again. Requests may differ in size: uniform between two
-//! bounds, as fio's `bsrange`.
-//! Left out for now: hot spots, think time.
+//! offsets run through the span and begin again; skewed ones are in `distribution.rs`. Requests may differ
+//! in size: uniform between two bounds, as fio's `bsrange`, or each with its share, as `bssplit`. A rate
+//! holds requests back, as `rate_iops`.
+//! Left out: think time, skew that moves in time, several jobs at once.
 
 use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::Deserialize;
 
+use crate::distribution::{Offsets, Skew, exponential, zones_have_blocks};
 use crate::permutation::Permutation;
 use crate::queue_slots::DEPTH_MAX;
 
@@ -21,19 +23,6 @@ pub enum Pattern {
     Random,
     /// One after another, round and round.
     Sequential,
-}
-
-/// How random offsets are drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Offsets {
-    /// Each by itself: an address may come twice before another came once.
-    #[default]
-    Uniform,
-    /// Each address once in a pass over the span; every pass in a new order.
-    Permutation,
-    /// Each address once in a pass, and all passes in the same order.
-    PermutationRepeated,
 }
 
 /// How the offsets of a sequential load that reads and writes follow each other.
@@ -83,6 +72,17 @@ impl Stop {
     }
 }
 
+/// When requests are due that a rate holds back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RateProcess {
+    /// At equal distances.
+    #[default]
+    Linear,
+    /// One by one at random.
+    Poisson,
+}
+
 /// A closed loop of requests at a queue depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
@@ -98,6 +98,13 @@ pub struct Workload {
     pub block_bytes: u64,
     /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
     pub block_bytes_max: Option<u64>,
+    /// If any: sizes, multiples of `block_bytes`, with their shares of the requests in per cent; for random
+    /// offsets only.
+    pub bssplit: Vec<(u64, u32)>,
+    /// Requests a second, if the queue depth allows; late ones are caught up.
+    pub rate_iops: Option<f64>,
+    /// When they are due.
+    pub rate_process: RateProcess,
     /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
     pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
@@ -122,6 +129,9 @@ impl Default for Workload {
             read_percent: 0,
             block_bytes: 4096,
             block_bytes_max: None,
+            bssplit: Vec::new(),
+            rate_iops: None,
+            rate_process: RateProcess::Linear,
             compressible_percent: 0,
             queue_depth: 32,
             queues: 1,
@@ -168,11 +178,29 @@ impl Workload {
             return refuse("block_bytes", block.to_string(), "a multiple of 512 up to 64 MiB");
         }
         if let Some(most) = self.block_bytes_max {
-            let random = self.pattern == Pattern::Random && self.offsets == Offsets::Uniform;
-            if !random || most < block || !most.is_multiple_of(block) || most > 1 << 26 {
-                let allowed = "a multiple of block_bytes up to 64 MiB, and offsets uniform";
+            let sane = most >= block && most.is_multiple_of(block) && most <= 1 << 26;
+            if !self.sizes_may_differ() || !sane || !self.bssplit.is_empty() {
+                let allowed = "a multiple of block_bytes up to 64 MiB, for random offsets that are no \
+                               permutation, without bssplit";
                 return refuse("block_bytes_max", most.to_string(), allowed);
             }
+        }
+        if !self.bssplit.is_empty() {
+            let sane = |&(bytes, percent): &(u64, u32)| {
+                bytes > 0 && bytes.is_multiple_of(block) && bytes <= 1 << 26 && percent <= 100
+            };
+            let whole =
+                self.bssplit.iter().map(|&(_, percent)| u64::from(percent)).sum::<u64>() == 100;
+            if !self.sizes_may_differ() || !whole || !self.bssplit.iter().all(sane) {
+                let allowed = "multiples of block_bytes up to 64 MiB with whole per cent that are 100 \
+                               together, for random offsets that are no permutation";
+                return refuse("bssplit", format!("{:?}", self.bssplit), allowed);
+            }
+        }
+        if let Some(rate) = self.rate_iops
+            && !(rate > 0.0 && rate <= 1e9 && self.queues == 1)
+        {
+            return refuse("rate_iops", rate.to_string(), "above 0, up to 1e9, with one queue");
         }
         if self.compressible_percent > 100 {
             let given = self.compressible_percent.to_string();
@@ -194,6 +222,12 @@ impl Workload {
             let allowed =
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
             return refuse("span_bytes", self.span_bytes.to_string(), &allowed);
+        }
+        if let Offsets::Zoned(zones) = &self.offsets
+            && !zones_have_blocks(zones, (self.span_bytes - largest) / block + 1)
+        {
+            let allowed = "a block at least in every zone that is used";
+            return refuse("offsets", format!("{zones:?}"), allowed);
         }
         let stop = &self.stop;
         if stop.duration_s.is_none() && stop.bytes.is_none() {
@@ -227,7 +261,14 @@ impl Workload {
     /// Largest request, bytes.
     #[must_use]
     pub fn largest_bytes(&self) -> u64 {
-        self.block_bytes_max.unwrap_or(self.block_bytes)
+        let split = self.bssplit.iter().map(|&(bytes, _)| bytes).max();
+        self.block_bytes_max.or(split).unwrap_or(self.block_bytes)
+    }
+
+    /// Whether a request may take more than one block.
+    fn sizes_may_differ(&self) -> bool {
+        let permuted = matches!(self.offsets, Offsets::Permutation | Offsets::PermutationRepeated);
+        self.pattern == Pattern::Random && !permuted
     }
 
     /// Checks the queues against what drive and host offer.
@@ -253,6 +294,11 @@ impl Workload {
             );
             return refuse("queue_depth", self.queue_depth.to_string(), allowed);
         }
+        let commands = u64::from(spec.queue_depth_max).min(u64::from(spec.host.outstanding_max));
+        if self.rate_iops.is_some() && u64::from(self.queue_depth) > commands {
+            let allowed = format!("at most {commands} with rate_iops, what the interface carries");
+            return refuse("queue_depth", self.queue_depth.to_string(), allowed);
+        }
         Ok(())
     }
 
@@ -268,21 +314,88 @@ enum Order {
     Uniform,
     Permuted { pass: Permutation, orders: Option<Rng> },
     Sequential { shared: bool },
+    Skewed(Skew),
 }
 
 impl Order {
     fn new(workload: &Workload, blocks: u64, seed: &Rng) -> Order {
         let mut orders = seed.fork("orders");
-        match (workload.pattern, workload.offsets) {
+        let largest = workload.largest_bytes() / workload.block_bytes;
+        if let Some(skew) = Skew::new(&workload.offsets, blocks - largest + 1, seed) {
+            return Order::Skewed(skew);
+        }
+        match (workload.pattern, &workload.offsets) {
             (Pattern::Sequential, _) => {
                 Order::Sequential { shared: workload.streams == Streams::Shared }
             }
             (Pattern::Random, Offsets::Uniform) => Order::Uniform,
             (Pattern::Random, offsets) => Order::Permuted {
                 pass: Permutation::new(blocks, &mut orders),
-                orders: (offsets == Offsets::Permutation).then_some(orders),
+                orders: (*offsets == Offsets::Permutation).then_some(orders),
             },
         }
+    }
+}
+
+/// Sizes of requests, in blocks.
+enum Sizes {
+    One,
+    UpTo(u64),
+    /// Shares up to and with each, of 100.
+    Split(Vec<(u64, u64)>),
+}
+
+impl Sizes {
+    fn new(workload: &Workload) -> Sizes {
+        if let Some(most) = workload.block_bytes_max.filter(|&most| most > workload.block_bytes) {
+            return Sizes::UpTo(most / workload.block_bytes);
+        }
+        let mut shares = 0;
+        let split = workload.bssplit.iter().map(|&(bytes, percent)| {
+            shares += u64::from(percent);
+            (shares, bytes / workload.block_bytes)
+        });
+        let split: Vec<(u64, u64)> = split.collect();
+        if split.is_empty() { Sizes::One } else { Sizes::Split(split) }
+    }
+
+    #[inline(always)]
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Sizes::One => 1,
+            Sizes::UpTo(most) => 1 + rng.below(*most),
+            Sizes::Split(split) => {
+                let chance = rng.below(100);
+                let of = |&&(until, _): &&(u64, u64)| chance < until;
+                split.iter().find(of).expect("the shares are 100 together").1
+            }
+        }
+    }
+}
+
+/// When the requests of a rate are due.
+pub(crate) struct Schedule {
+    interval_ns: f64,
+    arrivals: Option<Rng>,
+    /// Since the start.
+    due_ns: f64,
+}
+
+impl Schedule {
+    /// None if nothing holds requests back.
+    pub(crate) fn new(workload: &Workload, seed: u64) -> Option<Schedule> {
+        let poisson = workload.rate_process == RateProcess::Poisson;
+        Some(Schedule {
+            interval_ns: 1e9 / workload.rate_iops?,
+            arrivals: poisson.then(|| Rng::new(seed).fork("arrivals")),
+            due_ns: 0.0,
+        })
+    }
+
+    /// How long after the start the next request is due.
+    pub(crate) fn next(&mut self) -> Nanos {
+        self.due_ns += self.interval_ns * self.arrivals.as_mut().map_or(1.0, exponential);
+        Nanos(self.due_ns as u64)
     }
 }
 
@@ -295,8 +408,7 @@ pub struct Generator {
     next_block: [u64; 2],
     start_lba: u64,
     block_sectors: u32,
-    /// Most blocks of a request.
-    blocks_max: u64,
+    sizes: Sizes,
     /// Of 2^32: the share of reads.
     read_share: u64,
     pure: Option<Op>,
@@ -314,7 +426,7 @@ impl Generator {
             next_block: [0; 2],
             start_lba: workload.span_start_bytes / SECTOR_BYTES,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
-            blocks_max: workload.block_bytes_max.map_or(1, |most| most / workload.block_bytes),
+            sizes: Sizes::new(workload),
             read_share: (u64::from(workload.read_percent) << 32) / 100,
             pure: match workload.read_percent {
                 0 => Some(Op::Write),
@@ -324,11 +436,11 @@ impl Generator {
         }
     }
 
-    /// The next request. Cost: 1 draw (uniform) or walk (permutation), 1 more (mixed), 1 more (sizes
-    /// differ). The order of the draws is part of every result.
+    /// The next request. Cost: 1 draw (uniform), walk (permutation) or both (Zipf), 1 more (mixed), 1 more
+    /// (sizes differ). The order of the draws is part of every result.
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
-        let count = if self.blocks_max == 1 { 1 } else { 1 + self.rng.below(self.blocks_max) };
+        let count = self.sizes.draw(&mut self.rng);
         let drawn = match self.order {
             Order::Uniform => self.rng.below(self.blocks - count + 1),
             _ => 0,
@@ -338,6 +450,7 @@ impl Generator {
         });
         let block = match &mut self.order {
             Order::Uniform => drawn,
+            Order::Skewed(skew) => skew.draw(&mut self.rng),
             Order::Sequential { shared } => {
                 let stream = usize::from(!*shared && op == Op::Write);
                 self.step(stream)

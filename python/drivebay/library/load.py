@@ -48,13 +48,20 @@ class Workload(_Load, loads.Requests):
         Size of a request, a multiple of 512.
     block_bytes_max
         If given, sizes are uniform multiples of `block_bytes` up to this.
+    bssplit
+        If given, sizes with their shares in per cent, as fio: "4k/40:64k/60".
+    rate_iops, rate_process
+        At most so many requests a second, at equal distances ("linear") or one by one at random
+        ("poisson"), as far as the queue depth allows; late ones are caught up.
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe).
     span_bytes, span_start_bytes
         The range of the drive that is used; by default all of it.
     offsets
-        How random addresses are drawn: "uniform", with replacement, as Iometer; or a "permutation",
-        each address once in a pass over the span, as fio.
+        How random addresses are drawn: "uniform", with replacement, as Iometer; a "permutation",
+        each address once in a pass over the span, as fio; "zipf:0.9", the k-th most popular block in
+        proportion to k to the power of -0.9, scattered over the span; or "zoned:80/20:20/80", in
+        80 % of the accesses the first 20 % of the span.
     streams
         Of a mixed sequential load: a stream of reads and one of writes ("each"), or "shared".
     content
@@ -85,7 +92,7 @@ class Workload(_Load, loads.Requests):
 
     @model_validator(mode="after")
     def _ends_can_be_counted(self) -> Workload:
-        if self.ios is not None and self.block_bytes_max is not None:
+        if self.ios is not None and self.largest_bytes > self.block_bytes:
             raise UserError(
                 "Workload: 'ios' needs requests of one size", "give 'bytes' or 'duration_s'"
             )
@@ -98,6 +105,11 @@ class Workload(_Load, loads.Requests):
         sizes = _size(self.block_bytes)
         if self.block_bytes_max is not None:
             sizes += f" to {_size(self.block_bytes_max)}"
+        if self.bssplit:
+            split = loads.shares_of(self.bssplit)
+            sizes = " and ".join(f"{percent} % {_size(size)}" for size, percent in split)
+        if self.offsets.partition(":")[2]:
+            what += f" ({self.offsets})"
         ends = []
         if self.ios is not None:
             ends.append(f"{self.ios:,} I/Os")
@@ -105,6 +117,8 @@ class Workload(_Load, loads.Requests):
             ends.append(_size(self.bytes))
         if self._duration_s is not None:
             ends.append(f"{self._duration_s:g} s")
+        if self.rate_iops is not None:
+            sizes += f", {self.rate_iops:,g} a second"
         return f"{what}, {sizes}, QD {self.queue_depth}, {' or '.join(ends)}"
 
     @property

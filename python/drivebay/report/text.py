@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from drivebay.common import units
-from drivebay.definitions.suites import Prepare, Test, Workload
+from drivebay.definitions.suites import Prepare, Test, Workload, shares_of
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
@@ -92,6 +92,11 @@ def load(workload: Workload) -> str:
     size = units.binary_bytes(workload.block_bytes)
     if workload.block_bytes_max is not None:
         size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
+    if workload.bssplit:
+        split = shares_of(workload.bssplit)
+        size = ", ".join(f"{percent} % {units.binary_bytes(of)}" for of, percent in split)
+    if workload.rate_iops is not None:
+        length = f"at most {workload.rate_iops:,g} IOPS, {length}"
     percent = workload.content.compressible_percent
     content = f", {workload.content.words()}" if percent else ""
     return (
@@ -111,7 +116,8 @@ def _order(workload: Workload) -> str:
     more = {"permutation": " (each address once per pass)"}
     more["permutation-repeated"] = " (each address once per pass, passes in the same order)"
     shared = " (reads and writes in one stream)" if workload.streams == "shared" else ""
-    return workload.pattern + more.get(workload.offsets, shared)
+    skew = f" ({workload.offsets})" if ":" in workload.offsets else shared
+    return workload.pattern + more.get(workload.offsets, skew)
 
 
 def _depth(workload: Workload) -> str:

@@ -4,6 +4,7 @@ This room must not know how a target carries a test out, nor what is computed fr
 """
 
 from drivebay.definitions.suites.loader import load, names, spoken
+from drivebay.definitions.suites.loads import shares_of
 from drivebay.definitions.suites.model import (
     SCHEMA_VERSION,
     Phase,
@@ -35,5 +36,6 @@ __all__ = [
     "Workload",
     "load",
     "names",
+    "shares_of",
     "spoken",
 ]

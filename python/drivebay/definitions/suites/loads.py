@@ -6,10 +6,11 @@ is run on.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from drivebay import _core
 from drivebay.common import units
@@ -26,6 +27,67 @@ BlockBytes = Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
 QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 
 
+OFFSETS = ("uniform", "permutation", "permutation-repeated")
+THETA_MAX = 5.0
+ZONES_MAX = 64
+
+
+def _offsets(text: str) -> str:
+    kind, colon, rest = text.partition(":")
+    if text in OFFSETS or (kind == "zipf" and _is_theta(rest)):
+        return text
+    if kind == "zoned" and _are_zones(rest):
+        return text
+    allowed = f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5), or zoned:ACCESS/SIZE:..."
+    if kind == "zoned" and colon:
+        allowed = (
+            "zoned:ACCESS/SIZE:..., whole per cent of the accesses and of the span that are 100 "
+            "each together, at most 64 zones"
+        )
+    raise ValueError(f"'{text}' is not allowed; must be {allowed}")
+
+
+def _is_theta(text: str) -> bool:
+    return bool(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text)) and 0 < float(text) <= THETA_MAX
+
+
+def _are_zones(text: str) -> bool:
+    if not re.fullmatch(r"\d{1,3}/\d{1,3}(:\d{1,3}/\d{1,3})*", text):
+        return False
+    zones = [tuple(map(int, zone.split("/"))) for zone in text.split(":")]
+    whole = all(sum(shares) == 100 for shares in zip(*zones, strict=True))
+    return whole and len(zones) <= ZONES_MAX and all(size > 0 for _, size in zones)
+
+
+def shares_of(bssplit: str | None) -> list[tuple[int, int]]:
+    """Sizes in bytes with their shares in per cent.
+
+    >>> shares_of("4k/40:65536/60")
+    [(4096, 40), (65536, 60)]
+    """
+    parts = [part.partition("/") for part in (bssplit or "").split(":") if part]
+    return [
+        (int(size.rstrip("km")) << {"k": 10, "m": 20}.get(size[-1], 0), int(percent))
+        for size, _, percent in parts
+    ]
+
+
+def _bssplit(text: str) -> str:
+    if not re.fullmatch(r"\d{1,8}[km]?/\d{1,3}(:\d{1,8}[km]?/\d{1,3}){0,63}", text):
+        raise ValueError(f"'{text}' is not allowed; must be SIZE/PERCENT:..., as 4k/40:64k/60")
+    shares = shares_of(text)
+    if any(size % 512 or not 512 <= size <= BLOCK_BYTES_MAX for size, _ in shares):
+        raise ValueError(f"'{text}' is not allowed; sizes must be multiples of 512 up to 64 MiB")
+    if sum(percent for _, percent in shares) != 100:
+        raise ValueError(f"'{text}' is not allowed; the shares must be 100 % together")
+    return text
+
+
+Offsets = Annotated[str, AfterValidator(_offsets)]
+BsSplit = Annotated[str, AfterValidator(_bssplit)]
+RateIops = Annotated[float, Field(gt=0, le=1e9)]
+
+
 class Requests(Data):
     """A closed loop: `queue_depth` requests are outstanding at all times, in each of `queues`
     submission queues (NVMe).
@@ -33,28 +95,48 @@ class Requests(Data):
     Random `offsets` are "uniform", drawn with replacement as Iometer does; or a "permutation": each
     address once per pass over the span, every pass in a new order, as fio does with its random map;
     or a "permutation-repeated": all passes in the same order, as fio does with
-    `random_generator=lfsr`. Sequential addresses begin at the span's start and wrap at its end; of
+    `random_generator=lfsr`. They are skewed by "zipf:THETA", the popular blocks scattered over the
+    span, or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
+    `random_distribution`. Sequential addresses begin at the span's start and wrap at its end; of
     a mixed load reads and writes are a stream "each", as fio has them, or one "shared" stream whose
     requests are reads or writes by chance, as Iometer has it. With `block_bytes_max` sizes are
-    uniform multiples of `block_bytes` up to it.
+    uniform multiples of `block_bytes` up to it; with `bssplit` each size has its share of the
+    requests in per cent. `rate_iops` holds requests back so that no more a second are made, at
+    equal distances ("linear") or one by one at random ("poisson"); late ones are caught up.
     """
 
     pattern: Pattern
-    offsets: Literal["uniform", "permutation", "permutation-repeated"] = "uniform"
+    offsets: Offsets = "uniform"
     streams: Literal["each", "shared"] = "each"
     read_percent: ReadPercent
     block_bytes: BlockBytes
     queue_depth: QueueDepth
     queues: Annotated[int, Field(ge=1, le=128)] = 1
     block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
+    bssplit: BsSplit | None = None
+    rate_iops: RateIops | None = None
+    rate_process: Literal["linear", "poisson"] = "linear"
     content: Content = Content()
 
     @model_validator(mode="after")
     def _fields_have_a_meaning(self) -> Requests:
         uniform = (self.pattern, self.offsets) == ("random", "uniform")
         most = self.block_bytes_max
-        if most is not None and not uniform:
-            raise ValueError("'block_bytes_max' needs pattern 'random' and offsets 'uniform'")
+        differ = "bssplit" if self.bssplit else "block_bytes_max"
+        if (self.bssplit or most is not None) and (
+            self.pattern != "random" or "permutation" in self.offsets
+        ):
+            raise ValueError(f"'{differ}' needs pattern 'random' and offsets that are no permutation")
+        if self.bssplit and most is not None:
+            raise ValueError("'bssplit' and 'block_bytes_max' exclude each other")
+        if any(size % self.block_bytes for size, _ in shares_of(self.bssplit)):
+            raise ValueError(
+                f"the sizes of 'bssplit' must be multiples of block_bytes ({self.block_bytes})"
+            )
+        if self.rate_process != "linear" and self.rate_iops is None:
+            raise ValueError("'rate_process' needs a 'rate_iops'")
+        if self.rate_iops is not None and self.queues > 1:
+            raise ValueError("'rate_iops' needs one queue")
         if most is not None and (most <= self.block_bytes or most % self.block_bytes):
             raise ValueError(
                 f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
@@ -69,6 +151,12 @@ class Requests(Data):
         if self.queues > 1 and not uniform:
             raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
         return self
+
+    @property
+    def largest_bytes(self) -> int:
+        """Size of the largest request."""
+        split = [size for size, _ in shares_of(self.bssplit)]
+        return max([self.block_bytes_max or self.block_bytes, *split])
 
     def on_span(
         self,
@@ -87,6 +175,9 @@ class Requests(Data):
             read_percent=self.read_percent,
             block_bytes=self.block_bytes,
             block_bytes_max=self.block_bytes_max,
+            bssplit=shares_of(self.bssplit),
+            rate_iops=self.rate_iops,
+            rate_process=self.rate_process,
             compressible_percent=self.content.compressible_percent,
             queue_depth=self.queue_depth,
             queues=self.queues,

@@ -122,7 +122,7 @@ class Workload(Requests, _Span):
         (4194304, 4194304)
         """
         start, length = self._extent(capacity_bytes)
-        if length < (self.block_bytes_max or 0):
+        if length < self.largest_bytes:
             return start, 0
         return start, length // self.block_bytes * self.block_bytes
 

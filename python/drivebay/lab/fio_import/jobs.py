@@ -200,8 +200,11 @@ def workload_of(job: Job, *, where: str) -> Workload:
     if options.get("ioengine", "psync") in SYNCHRONOUS:
         depth = 1
     offsets = "permutation"
-    if not is_random or str(options.get("norandommap", "0")) not in ("0", ""):
+    skew = str(options.get("random_distribution", "random"))
+    if not is_random or skew != "random" or str(options.get("norandommap", "0")) not in ("0", ""):
         offsets = "uniform"
+    if is_random and skew.startswith(("zipf:", "zoned:")):
+        offsets = skew
     return Workload(
         pattern="random" if is_random else "sequential",
         offsets=offsets,

@@ -58,6 +58,22 @@ _OFFSETS = {
 }
 
 
+def _offsets(workload: Workload) -> str:
+    if workload.offsets in _OFFSETS:
+        return _OFFSETS[workload.offsets]
+    return _OFFSETS["uniform"] + f"random_distribution={workload.offsets}\n"
+
+
+def _rate(workload: Workload) -> str:
+    """fio's rate is of each direction."""
+    if workload.rate_iops is None:
+        return ""
+    share = workload.read_percent / 100
+    shares = {0: (1.0,), 100: (1.0,)}.get(workload.read_percent, (share, 1 - share))
+    rates = ",".join(str(max(1, round(workload.rate_iops * one))) for one in shares)
+    return f"rate_iops={rates}\nrate_process={workload.rate_process}\n"
+
+
 def phase_seed(seed: int, label: str) -> int:
     """A seed of its own for each phase, so that no two draw the same addresses; 0 to 2**62."""
     return derived_seed(seed, label, bits=62)
@@ -74,8 +90,9 @@ def phase_job(
         + f"randseed={phase_seed(seed, label)}\n"
         + f"\n[{label}]\n"
         + _direction(workload)
-        + _OFFSETS[workload.offsets]
+        + _offsets(workload)
         + _sizes(workload)
+        + _rate(workload)
         + f"iodepth={workload.queue_depth}\n"
         + _queues(workload)
         + f"offset={start}\n"
@@ -139,7 +156,10 @@ def _direction(workload: Workload) -> str:
 
 
 def _sizes(workload: Workload) -> str:
-    """One size, or uniform multiples of the smaller up to the larger, aligned to the smaller."""
+    """One size, or uniform multiples of the smaller up to the larger, or each with its share;
+    aligned to the smallest."""
+    if workload.bssplit:
+        return f"bssplit={workload.bssplit}\nblockalign={workload.block_bytes}\n"
     if workload.block_bytes_max is None:
         return f"bs={workload.block_bytes}\n"
     return f"bsrange={workload.block_bytes}-{workload.block_bytes_max}\n"

@@ -1,0 +1,277 @@
+//! Skewed offsets, in the words of fio's `random_distribution`: Zipf's law, and zones of the span.
+//!
+//! Zipf by rejection-inversion, whose cost does not depend on the number of blocks. Ranks are scattered
+//! over the span by a permutation, as a program's popular blocks are. Source: W. Hörmann, G. Derflinger,
+//! "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6 (3), 1996.
+//! Left out: popularity that moves in time; fio's `pareto` and `normal`.
+
+use std::str::FromStr;
+
+use drivebay_units::Rng;
+
+use crate::permutation::Permutation;
+
+/// Largest exponent; beyond it a handful of blocks gets everything.
+const THETA_MAX: f64 = 5.0;
+/// Most zones of a span, as fio.
+const ZONES_MAX: usize = 64;
+
+/// How random offsets are drawn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Offsets {
+    /// Each by itself: an address may come twice before another came once.
+    #[default]
+    Uniform,
+    /// Each address once in a pass over the span; every pass in a new order.
+    Permutation,
+    /// Each address once in a pass, and all passes in the same order.
+    PermutationRepeated,
+    /// The k-th most popular block with a probability in proportion to k to the power of minus this.
+    Zipf(f64),
+    /// The span's zones in their order, each with its share of the accesses; uniform in a zone.
+    Zoned(Vec<Zone>),
+}
+
+/// A part of the span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Share of the accesses.
+    pub access_percent: u32,
+    /// Share of the span.
+    pub size_percent: u32,
+}
+
+/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:...".
+impl FromStr for Offsets {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Offsets, String> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match (kind, rest) {
+            ("uniform", "") => Ok(Offsets::Uniform),
+            ("permutation", "") => Ok(Offsets::Permutation),
+            ("permutation-repeated", "") => Ok(Offsets::PermutationRepeated),
+            ("zipf", theta) => match theta.parse::<f64>() {
+                Ok(theta) if theta > 0.0 && theta <= THETA_MAX => Ok(Offsets::Zipf(theta)),
+                _ => Err(format!("'{text}' is not allowed; must be zipf:THETA, 0 < THETA <= 5")),
+            },
+            ("zoned", zones) => parse_zones(zones).ok_or_else(|| {
+                format!(
+                    "'{text}' is not allowed; must be zoned:ACCESS/SIZE:..., whole per cent of the \
+                     accesses and of the span that are 100 each together, at most 64 zones"
+                )
+            }),
+            _ => Err(format!(
+                "'{text}' is not allowed; must be uniform, permutation, permutation-repeated, \
+                 zipf:THETA or zoned:ACCESS/SIZE:..."
+            )),
+        }
+    }
+}
+
+fn parse_zones(text: &str) -> Option<Offsets> {
+    let mut zones = Vec::new();
+    for zone in text.split(':') {
+        let (access, size) = zone.split_once('/')?;
+        let (access_percent, size_percent) = (access.parse().ok()?, size.parse().ok()?);
+        if access_percent > 100 || !(1..=100).contains(&size_percent) {
+            return None;
+        }
+        zones.push(Zone { access_percent, size_percent });
+    }
+    let whole = |share: fn(&Zone) -> u32| zones.iter().map(share).sum::<u32>() == 100;
+    let all = whole(|zone| zone.access_percent) && whole(|zone| zone.size_percent);
+    (all && zones.len() <= ZONES_MAX).then_some(Offsets::Zoned(zones))
+}
+
+/// Uniform in 0 to 1, 1 excluded, in steps of 2^-53.
+fn unit(rng: &mut Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Time to the next of arrivals that come one by one at random, in the mean 1.
+pub(crate) fn exponential(rng: &mut Rng) -> f64 {
+    -libm::log1p(-unit(rng))
+}
+
+/// Draws ranks from 0 on by Zipf's law.
+pub(crate) struct Zipf {
+    theta: f64,
+    count: f64,
+    /// The integral of the density, from 1, at the distribution's ends.
+    begin: f64,
+    end: f64,
+    /// A rank this near to what was inverted is accepted at once.
+    near: f64,
+}
+
+impl Zipf {
+    pub(crate) fn new(theta: f64, count: u64) -> Zipf {
+        let count = count as f64;
+        let mut zipf = Zipf { theta, count, begin: 0.0, end: 0.0, near: 0.0 };
+        zipf.begin = zipf.integral(1.5) - 1.0;
+        zipf.end = zipf.integral(count + 0.5);
+        zipf.near = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
+        zipf
+    }
+
+    fn density(&self, x: f64) -> f64 {
+        libm::exp(-self.theta * libm::log(x))
+    }
+
+    /// (x^(1 - theta) - 1) / (1 - theta), and the logarithm of x where theta is 1.
+    fn integral(&self, x: f64) -> f64 {
+        let (log, power) = (libm::log(x), (1.0 - self.theta) * libm::log(x));
+        if power.abs() < 1e-8 {
+            log * (1.0 + power / 2.0)
+        } else {
+            libm::expm1(power) / power * log
+        }
+    }
+
+    fn inverse(&self, x: f64) -> f64 {
+        // Below -1 by rounding only.
+        let power = (x * (1.0 - self.theta)).max(-1.0);
+        let per_x = if power.abs() < 1e-8 { 1.0 - power / 2.0 } else { libm::log1p(power) / power };
+        libm::exp(per_x * x)
+    }
+
+    /// Cost: 1 draw, seldom more.
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let area = self.end + unit(rng) * (self.begin - self.end);
+            let x = self.inverse(area);
+            let rank = libm::round(x).clamp(1.0, self.count);
+            if rank - x <= self.near || area >= self.integral(rank + 0.5) - self.density(rank) {
+                return rank as u64 - 1;
+            }
+        }
+    }
+}
+
+/// A skewed choice among the blocks of a span.
+pub(crate) enum Skew {
+    Zipf {
+        ranks: Zipf,
+        places: Permutation,
+    },
+    /// Per zone: the accesses up to its end, of 100; its first block, and the first behind it.
+    Zoned(Vec<(u64, u64, u64)>),
+}
+
+impl Skew {
+    /// None for offsets that are not skewed.
+    pub(crate) fn new(offsets: &Offsets, blocks: u64, seed: &Rng) -> Option<Skew> {
+        match offsets {
+            Offsets::Zipf(theta) => Some(Skew::Zipf {
+                ranks: Zipf::new(*theta, blocks),
+                places: Permutation::new(blocks, &mut seed.fork("popularity")),
+            }),
+            Offsets::Zoned(zones) => Some(Skew::Zoned(bounds(zones, blocks))),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Skew::Zipf { ranks, places } => places.at(ranks.draw(rng)),
+            Skew::Zoned(zones) => {
+                let chance = rng.below(100);
+                let of = |&&(until, ..): &&(u64, u64, u64)| chance < until;
+                let &(_, first, end) = zones.iter().find(of).expect("the shares are 100 together");
+                first + rng.below(end - first)
+            }
+        }
+    }
+}
+
+fn bounds(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
+    let (mut accesses, mut size) = (0, 0);
+    let mut found = Vec::new();
+    for zone in zones {
+        let first = blocks * size / 100;
+        accesses += u64::from(zone.access_percent);
+        size += u64::from(zone.size_percent);
+        found.push((accesses, first, blocks * size / 100));
+    }
+    found
+}
+
+/// Whether every zone that is used has a block.
+pub(crate) fn zones_have_blocks(zones: &[Zone], blocks: u64) -> bool {
+    let used = zones.iter().map(|zone| zone.access_percent > 0);
+    used.zip(bounds(zones, blocks)).all(|(used, (_, first, end))| !used || first < end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the law itself, for exponents below, at and above 1.
+    #[test]
+    fn ranks_follow_zipfs_law() {
+        const COUNT: u64 = 1_000;
+        const DRAWS: u64 = 400_000;
+        for theta in [0.2, 0.9, 0.999_999_999, 1.0, 1.2, 3.0] {
+            let zipf = Zipf::new(theta, COUNT);
+            let mut rng = Rng::new(7);
+            let mut counts = vec![0u64; COUNT as usize];
+            for _ in 0..DRAWS {
+                counts[zipf.draw(&mut rng) as usize] += 1;
+            }
+            let weight = |rank: usize| (rank as f64 + 1.0).powf(-theta);
+            let sum: f64 = (0..COUNT as usize).map(weight).sum();
+            for range in [0..1, 1..2, 2..5, 5..20, 20..100, 100..1_000] {
+                let share: f64 = range.clone().map(weight).sum::<f64>() / sum;
+                let expected = share * DRAWS as f64;
+                let found: u64 = counts[range.clone()].iter().sum();
+                // Five standard deviations of a binomial count.
+                let allowed = 5.0 * (expected * (1.0 - share)).sqrt() + 1.0;
+                assert!(
+                    (found as f64 - expected).abs() < allowed,
+                    "{theta} {range:?}: {found}, not {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn zones_get_their_shares_of_accesses_and_stay_within_their_bounds() {
+        let offsets: Offsets = "zoned:80/20:0/30:20/50".parse().expect("allowed");
+        let skew = Skew::new(&offsets, 1_000, &Rng::new(1)).expect("it is skewed");
+        let mut rng = Rng::new(2);
+        let mut counts = [0u32; 3];
+        for _ in 0..100_000 {
+            let block = skew.draw(&mut rng);
+            counts[if block < 200 { 0 } else { usize::from(block >= 500) + 1 }] += 1;
+            assert!(block < 1_000);
+        }
+        assert_eq!(counts[1], 0);
+        assert!((f64::from(counts[0]) / 1e5 - 0.8).abs() < 0.006, "{counts:?}");
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_refused_in_its_own_words() {
+        for text in [
+            "zipf",
+            "zipf:0",
+            "zipf:nan",
+            "zipf:6",
+            "zoned:",
+            "zoned:50/50",
+            "zoned:100/0:0/100",
+            "zoned:60/50:60/50",
+            "zoned:-1/50:101/50",
+            "pareto:0.2",
+            "uniform:1",
+            "",
+        ] {
+            let refused = text.parse::<Offsets>().expect_err(text);
+            assert!(
+                refused.starts_with(&format!("'{text}' is not allowed; must be ")),
+                "{refused}"
+            );
+        }
+        assert_eq!("zipf:1.2".parse(), Ok(Offsets::Zipf(1.2)));
+    }
+}

@@ -1,0 +1,136 @@
+"""Loads as papers have them: skewed offsets, weighted sizes, rates; on virtual drives and by fio."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import drivebay
+from drivebay import Workload
+from drivebay.common.errors import UserError
+from drivebay.definitions import suites
+from drivebay.library.result import Samples
+from drivebay.targets.fio.job import phase_job
+
+BLOCKS = 10_000
+SPAN = BLOCKS * 4096
+
+
+def samples(**load: Any) -> Samples:
+    """Every I/O of a load on 10,000 blocks of a small drive."""
+    device = drivebay.drive("sm951-ahci-512").scaled(1 / 64).device()
+    kept = device.run(Workload(**{"span_bytes": SPAN, **load}), sample_every=1).samples
+    assert kept is not None
+    return kept
+
+
+def by_popularity(taken: Samples) -> NDArray[np.int64]:
+    """I/Os per block, the most popular first."""
+    counted = Counter((taken.offset_bytes // 4096).tolist()).values()
+    return np.sort(np.array(list(counted)))[::-1]
+
+
+@pytest.mark.parametrize("theta", [0.8, 1.0, 1.3])
+def test_a_zipf_load_asks_for_popular_blocks_as_often_as_the_law_says(theta: float) -> None:
+    count = 200_000
+    taken = samples(offsets=f"zipf:{theta}", ios=count)
+    weights = np.arange(1, BLOCKS + 1.0) ** -theta
+    expected = count * weights / weights.sum()
+    found = by_popularity(taken)
+    for top in (1, 10, 100, 1000):
+        assert found[:top].sum() == pytest.approx(expected[:top].sum(), rel=0.04), top
+    hot = Counter(taken.offset_bytes.tolist()).most_common(20)
+    places = np.array([offset for offset, _ in hot]) / SPAN
+    assert places.min() < 0.3 and places.max() > 0.7, "they lie all over the span"
+
+
+def test_zones_get_their_share_of_the_accesses() -> None:
+    taken = samples(offsets="zoned:80/20:20/80", ios=50_000)
+    assert (taken.offset_bytes < SPAN // 5).mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_a_zone_that_gets_all_accesses_is_worn_as_a_span_of_its_size_is() -> None:
+    def amplification(**load: Any) -> float:
+        device = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device()
+        device.fill()
+        device.run(Workload(bytes=2 * device.capacity_bytes, **load))
+        return device.run(Workload(bytes=device.capacity_bytes, **load)).waf
+
+    half = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device().capacity_bytes // 2
+    zone = amplification(offsets="zoned:100/50:0/50")
+    assert zone == pytest.approx(amplification(span_bytes=half // 4096 * 4096), rel=0.02)
+
+
+def test_sizes_come_in_their_shares_and_stay_in_the_span() -> None:
+    shares = {4096: 0.6, 8192: 0.0, 65_536: 0.4}
+    for offsets in ("uniform", "zipf:1.2", "zoned:50/50:50/50"):
+        taken = samples(bssplit="4k/60:8k/0:65536/40", offsets=offsets, bytes=2**30)
+        found = {size: (taken.bytes == size).mean() for size in shares}
+        assert found == pytest.approx(shares, abs=0.015)
+        assert (taken.offset_bytes + taken.bytes).max() <= SPAN
+
+
+def test_a_rate_is_kept_and_what_the_drive_cannot_do_is_not() -> None:
+    slow = samples(read_percent=100, rate_iops=1000.0, duration_s=5.0)
+    assert len(slow) == pytest.approx(5000, abs=1)
+    assert np.ptp(np.diff(np.sort(slow.at_s))) < 2e-9, "at equal distances"
+    random = samples(read_percent=100, rate_iops=1000.0, rate_process="poisson", duration_s=20.0)
+    gaps = np.diff(np.sort(random.at_s))
+    assert gaps.mean() == pytest.approx(1e-3, rel=0.03)
+    assert gaps.std() == pytest.approx(1e-3, rel=0.05), "of an exponential: the mean"
+    device = drivebay.drive("sm951-ahci-512").scaled(1 / 64).device()
+    most = device.copy().run(Workload(read_percent=100, queue_depth=1, duration_s=1))
+    asked = Workload(read_percent=100, queue_depth=1, duration_s=1, rate_iops=10 * most.iops)
+    assert device.run(asked).iops == pytest.approx(most.iops, rel=0.001)
+
+
+def test_large_requests_keep_the_rate_too() -> None:
+    taken = samples(block_bytes=2**21, rate_iops=50.0, duration_s=4.0)
+    assert len(taken) == pytest.approx(200, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [
+        ({"offsets": "zipf"}, "zipf:THETA"),
+        ({"offsets": "zipf:nan"}, "zipf:THETA"),
+        ({"offsets": "zipf:5.1"}, "zipf:THETA"),
+        ({"offsets": "zoned:50/50:49/50"}, "100 each together"),
+        ({"offsets": "zoned:100/50:0/50", "span_bytes": 4096}, "a block at least in every zone"),
+        ({"offsets": "zipf:1.1", "pattern": "sequential"}, "no meaning for a sequential load"),
+        ({"bssplit": "4k/50"}, "100 % together"),
+        ({"bssplit": "6144/100"}, "multiples of block_bytes"),
+        ({"bssplit": "4k/100", "block_bytes_max": 8192}, "exclude each other"),
+        ({"bssplit": "4k/100", "offsets": "permutation"}, "no permutation"),
+        ({"rate_iops": 0.0}, "greater than 0"),
+        ({"rate_process": "poisson"}, "needs a 'rate_iops'"),
+        ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32 with rate_iops"),
+        ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),
+    ],
+)
+def test_a_load_that_makes_no_sense_is_refused(load: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        samples(**{"duration_s": 1.0, **load})
+    assert says in str(caught.value)
+
+
+def test_fio_gets_the_same_load_in_its_own_words() -> None:
+    load = suites.Workload(
+        pattern="random", read_percent=70, block_bytes=4096, queue_depth=8, duration_s=1,
+        offsets="zoned:80/20:20/80", bssplit="4k/40:64k/60",
+        rate_iops=1000, rate_process="poisson",
+    )  # fmt: skip
+    job = phase_job(load, label="x", start=0, length=2**24, engine="psync", seed=1)
+    for line in (
+        "norandommap=1",
+        "random_distribution=zoned:80/20:20/80",
+        "bssplit=4k/40:64k/60",
+        "blockalign=4096",
+        "rate_iops=700,300",
+        "rate_process=poisson",
+    ):
+        assert f"\n{line}\n" in job
