@@ -1,4 +1,4 @@
-"""Loads as papers have them: skewed offsets, weighted sizes, rates; on virtual drives and by fio."""
+"""Loads as papers have them: skewed offsets, weighted sizes, rates; virtual and by fio."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"bssplit": "4k/50"}, "100 % together"),
         ({"bssplit": "6144/100"}, "multiples of block_bytes"),
         ({"bssplit": "4k/100", "block_bytes_max": 8192}, "exclude each other"),
-        ({"bssplit": "4k/100", "offsets": "permutation"}, "no permutation"),
+        ({"bssplit": "4k/100", "offsets": "permutation"}, "and no permutation"),
         ({"rate_iops": 0.0}, "greater than 0"),
         ({"rate_process": "poisson"}, "needs a 'rate_iops'"),
         ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32 with rate_iops"),

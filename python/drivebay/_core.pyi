@@ -971,7 +971,7 @@ class Workload:
         streams: Literal["each", "shared"] = "each",
         compressible_percent: int = 0,
         queues: int = 1,
-        bssplit: typing.Sequence[tuple[int, int]] = ...,
+        bssplit: list[tuple[int, int]] = ...,
         rate_iops: float | None = None,
         rate_process: Literal["linear", "poisson"] = "linear",
     ) -> Workload: ...

@@ -44,7 +44,7 @@ impl PyWorkload {
         streams: "typing.Literal['each', 'shared']" = "each",
         compressible_percent: "int" = 0,
         queues: "int" = 1,
-        bssplit: "typing.Sequence[tuple[int, int]]" = Vec::new(),
+        bssplit: "list[tuple[int, int]]" = Vec::new(),
         rate_iops: "float | None" = None,
         rate_process: "typing.Literal['linear', 'poisson']" = "linear",
     ))]

@@ -126,9 +126,7 @@ class Requests(Data):
         if (self.bssplit or most is not None) and (
             self.pattern != "random" or "permutation" in self.offsets
         ):
-            raise ValueError(
-                f"'{differ}' needs pattern 'random' and offsets that are no permutation"
-            )
+            raise ValueError(f"'{differ}' needs pattern 'random' and no permutation")
         if self.bssplit and most is not None:
             raise ValueError("'bssplit' and 'block_bytes_max' exclude each other")
         if any(size % self.block_bytes for size, _ in shares_of(self.bssplit)):

@@ -165,8 +165,13 @@ def load_plan() -> Plan:
     """The rows of published/validation.toml, in the order of figures.csv."""
     with (data.path("published") / "validation.toml").open("rb") as file:
         table = tomllib.load(file)
-    tests = {name: _test(name, entry) for name, entry in table["tests"].items()}
-    differs = {name: _differs(name, entry) for name, entry in table["tests"].items()}
+    read = {name: suites.load(name) for name in {one["suite"] for one in table["tests"].values()}}
+    whole = {
+        name: next(t for t in read[entry["suite"]].tests if t.id == entry.get("test", name))
+        for name, entry in table["tests"].items()
+    }
+    tests = {name: _test(whole[name], entry) for name, entry in table["tests"].items()}
+    differs = {name: _differs(whole[name], entry) for name, entry in table["tests"].items()}
     entries = {entry["id"]: entry for entry in table["row"]}
     same: dict[str, tuple[str, ...]] = {}
     for group in table["same"]:
@@ -197,10 +202,8 @@ def _in_host(text: str, host: str) -> str:
     return f"{drive}@{host}/{rest}"
 
 
-def _differs(name: str, entry: Mapping[str, Any]) -> str:
+def _differs(test: Test, entry: Mapping[str, Any]) -> str:
     """What of the published condition was cut or chosen, in words."""
-    suite = suites.load(entry["suite"])
-    test = next(test for test in suite.tests if test.id == entry.get("test", name))
     said = [entry["differs"]] if "differs" in entry else []
     longest = max((p.workload.duration_s for p in test.phases if p.replay is None), default=0.0)
     if "seconds" in entry and entry["seconds"] < longest:
@@ -213,11 +216,9 @@ def _differs(name: str, entry: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
-def _test(name: str, entry: Mapping[str, Any]) -> Test:
-    """The suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth; loads
+def _test(test: Test, entry: Mapping[str, Any]) -> Test:
+    """A suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth; loads
     before them cut to `load_seconds`, traces to `scale`."""
-    suite = suites.load(entry["suite"])
-    test = next(test for test in suite.tests if test.id == entry.get("test", name))
     phases = tuple(
         _cut(phase, entry)
         for phase in test.phases
