@@ -29,8 +29,9 @@ from drivebay.analysis.measure import measure
 from drivebay.cli import review as cli_review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
-from drivebay.report import summary
+from drivebay.report import competitors, summary
 from drivebay.report.charts import time
+from drivebay.report.digest import how
 from drivebay.report.markup import el, script_json
 from drivebay.report.runs import Run, entries
 
@@ -144,6 +145,13 @@ def test_every_chart_has_a_small_picture_of_its_first_view(page: Page) -> None:
         assert re.fullmatch(r"[MmLlHhz\d\s-]+", data) and "nan" not in picture
         assert len(list(drawn.iter("text"))) >= 3
     assert max(map(len, pictures)) < 40_000 and sum(map(len, pictures)) < STILL_BYTES_MAX
+
+
+def test_the_shipped_results_are_of_the_default_suite_as_it_is() -> None:
+    ways = {test.id: how(test) for test in suites.load("anandtech-2015").tests}
+    for test_id, way in ways.items():
+        same = [one for one in competitors.load() if one["tests"][test_id]["how"] == way]
+        assert len(same) > 8, f"{test_id} has too few drives to be ranked among"
 
 
 def test_every_link_has_its_target_and_every_id_is_unique(page: Page) -> None:

@@ -24,6 +24,9 @@ from drivebay.report.text import number
 
 Json = dict[str, Any]
 FORMAT = 1
+LATER = {"bssplit": None, "rate_iops": None, "rate_process": "linear"}
+"""Fields of a workload that came after the first shipped results, with the values without effect:
+a field that is added belongs here, so that what was run before stays the same test."""
 STEADINESS = ("sd_iops", "mean_over_sd")
 """Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""
 
@@ -64,8 +67,19 @@ def unchanged(review: Review) -> str:
 def how(test: Test) -> str:
     """What must be the same for two runs of a test to be compared, as a fingerprint."""
     fields = {"kind", "prepare", "phases", "metric_window_s", "metric_queue_depths"}
-    ways = json.dumps(test.model_dump(mode="json", include=fields), sort_keys=True)
+    ways = json.dumps(_said(test.model_dump(mode="json", include=fields)), sort_keys=True)
     return hashlib.sha256(ways.encode()).hexdigest()[:16]
+
+
+def _said(fields: Any) -> Any:
+    """Without what came later and is not used."""
+    if isinstance(fields, dict):
+        return {
+            name: _said(one)
+            for name, one in fields.items()
+            if name not in LATER or one != LATER[name]
+        }
+    return [_said(one) for one in fields] if isinstance(fields, list) else fields
 
 
 def _test(entry: Entry, measured: Measured) -> Json:
