@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pickle
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,6 +235,46 @@ def test_a_trace_runs_too(filled: Device) -> None:
     result = filled.copy().run(Trace(trace="light", scale=0.002))
     assert result.ios > 1000 and result.latency.count == result.ios
     assert "light" in repr(result)
+
+
+def test_a_trace_of_arrays_asks_for_just_these_requests(filled: Device, tmp_path: Path) -> None:
+    """In any order, of any library, and as the same requests in a file do."""
+    rng = np.random.default_rng(1)
+    at = rng.exponential(1e-4, 5000).cumsum()
+    writes, places = rng.random(5000) < 0.3, rng.integers(0, 1000, 5000) * 4096
+    mixed = rng.permutation(5000)
+    trace = Trace.from_arrays(
+        at_s=pa.array(at[mixed]),
+        is_write=list(map(bool, writes[mixed])),
+        offset_bytes=places[mixed],
+        bytes=4096,
+    )
+    lines = ["at_ns,op,offset_bytes,bytes,device,response_ns"]
+    for when, write, place in zip(np.rint(at * 1e9).astype(int), writes, places, strict=True):
+        lines.append(f"{when},{'write' if write else 'read'},{place},4096,0,")
+    path = tmp_path / "trace.csv"
+    path.write_text("\n".join(lines) + "\n")
+    result = filled.copy().run(trace)
+    assert (result.ios, result.read_latency.count) == (5000, int((~writes).sum()))
+    assert "5,000 I/Os from arrays" in repr(result)
+    again = filled.copy().run(Trace(trace=str(path)))
+    assert result.latency.bins.count.tolist() == again.latency.bins.count.tolist()
+
+
+def test_arrays_that_are_no_trace_are_refused() -> None:
+    right: dict[str, Any] = {"at_s": [0.0, 1.0], "is_write": True, "offset_bytes": 0, "bytes": 512}
+    for wrong, says in (
+        ({"at_s": [-1.0, 0.0]}, "at_s must be seconds"),
+        ({"at_s": [0.0, math.nan]}, "at_s must be seconds"),
+        ({"at_s": []}, "at_s must be seconds"),
+        ({"is_write": [True]}, "2 times and 1 values of is_write"),
+        ({"is_write": "write"}, "is_write cannot be taken"),
+        ({"offset_bytes": [0, -4096]}, "negative"),
+        ({"bytes": 0.5}, "bytes cannot be taken"),
+    ):
+        with pytest.raises(UserError, match=says) as caught:
+            Trace.from_arrays(**{**right, **wrong})
+        assert caught.value.hint
 
 
 def test_two_threads_run_two_devices(filled: Device) -> None:

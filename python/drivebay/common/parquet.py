@@ -1,18 +1,22 @@
-"""Parquet traces for the core, which reads text: their columns as drivebay's own CSV.
+"""Traces in columns for the core, which reads text: Parquet files and arrays as drivebay's own CSV.
 
 The CSV is in a file without a name. It goes with this process, however it ends, and takes some
 40 bytes per request in the folder for temporary files.
-A trace that is named again is not unpacked again.
+A Parquet file that is named again is not unpacked again.
 """
 
 from __future__ import annotations
 
 import functools
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from drivebay.common.errors import EnvironmentProblem, UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COLUMNS = ("at_ns", "op", "offset_bytes", "bytes", "device", "response_ns")
 OPTIONAL = ("device", "response_ns")
@@ -64,13 +68,54 @@ def _unpacked(path: Path, *_version: int) -> Path:
     return Path(f"/proc/self/fd/{file.fileno()}")
 
 
-def _write(path: Path, file: IO[bytes]) -> None:
+def nameless(columns: Mapping[str, pa.Array]) -> tuple[IO[bytes], Path]:
+    """A trace of these columns, all of one length, as a file that goes when it is closed; and its
+    path.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If there is no room.
+    """
+    file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # the caller closes it
+    try:
+        _begin(file)
+        _append(columns, file)
+        file.flush()
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{tempfile.gettempdir()} cannot take the trace: {problem}",
+            "it needs 40 bytes per request there; another place: TMPDIR=/path drivebay ...",
+        ) from None
+    return file, Path(f"/proc/self/fd/{file.fileno()}")
+
+
+def _begin(file: IO[bytes]) -> None:
+    file.write((",".join(COLUMNS) + "\n").encode())
+
+
+def _append(known: Mapping[str, pa.Array], file: IO[bytes]) -> None:
+    """Rows behind those that are there."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
+
+    rows = len(known["op"])
+    others = {
+        "device": pa.array([0] * rows, pa.uint32()),
+        "response_ns": pa.nulls(rows, pa.int64()),
+    }
+    all_of_them = {**others, **known}
+    columns = [
+        all_of_them[name].cast(pa.string() if name == "op" else pa.uint64()) for name in COLUMNS
+    ]
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
+    pa_csv.write_csv(pa.table(columns, names=list(COLUMNS)), file, options)
+
+
+def _write(path: Path, file: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
-    options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
-    file.write((",".join(COLUMNS) + "\n").encode())
+    _begin(file)
     with pq.ParquetFile(path) as source:
         there = [name for name in COLUMNS if name in source.schema_arrow.names]
         if missing := [name for name in COLUMNS if name not in {*there, *OPTIONAL}]:
@@ -80,11 +125,4 @@ def _write(path: Path, file: IO[bytes]) -> None:
                 "rename its columns; times are in nanoseconds, op is read, write, trim or flush",
             )
         for batch in source.iter_batches(columns=there):
-            rows = batch.num_rows
-            known = {name: batch.column(name) for name in there}
-            known.setdefault("device", pa.array([0] * rows, pa.uint32()))
-            known.setdefault("response_ns", pa.nulls(rows, pa.int64()))
-            columns = [
-                known[name].cast(pa.string() if name == "op" else pa.uint64()) for name in COLUMNS
-            ]
-            pa_csv.write_csv(pa.table(columns, names=list(COLUMNS)), file, options)
+            _append({name: batch.column(name) for name in there}, file)
