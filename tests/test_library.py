@@ -39,16 +39,14 @@ def filled(small: Drive) -> Device:
 def test_a_drive_is_built_changed_and_refused() -> None:
     drive = drivebay.drive("sm951-ahci-512")
     assert drivebay.drive(drive.resolved()).raw == drive.raw
-    changed = drive.with_(
-        "heatsink", over_provisioning="25%", victim_policy="cost-benefit", ambient_c=30
-    )
+    changed = drive.with_("heatsink", unused="25%", victim_policy="cost-benefit", ambient_c=30)
     assert isinstance(changed, Drive) and changed.capacity_bytes == pytest.approx(384e9, rel=1e-3)
     assert changed.value("gc.victim_policy") == "cost-benefit"
     assert changed.value("thermal.network.heatsink.to_air_k_per_w") == 5
     for wrong, match in (
         ({"victim_polici": "fifo"}, "did you mean victim_policy"),
         ({"victim_policy": "lifo"}, "one of greedy, fifo"),
-        ({"over_provisioning": 95}, "from 0% to 90%"),
+        ({"unused": 25}, "from 0% to 90%"),
     ):
         with pytest.raises(UserError) as caught:
             drive.with_(**wrong)
@@ -304,9 +302,9 @@ def test_the_same_seed_gives_the_same_run(small: Drive) -> None:
     assert one.latency.bins.count.tolist() != other.latency.bins.count.tolist()
 
 
-def test_over_provisioning_is_space_left_unused(small: Drive) -> None:
+def test_unused_is_space_left_unused(small: Drive) -> None:
     """A drive told to keep a quarter, and one whose host writes to three quarters only."""
-    told = small.with_("heatsink", over_provisioning="25%").device()
+    told = small.with_("heatsink", unused="25%").device()
     told.fill()
     left = small.with_("heatsink").device()
     span = told.capacity_bytes

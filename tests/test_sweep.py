@@ -42,7 +42,7 @@ TABLE: dict[str, Any] = {
         "duration_s": 1,
     },
     "parameters": [
-        {"name": "spare", "change": "over_provisioning={}%", "values": [0, 25]},
+        {"name": "spare", "change": "unused={}%", "values": [0, 25]},
         {"name": "depth", "load": "queue_depth", "values": [1, 32]},
     ],
     "seeds": 2,
@@ -172,7 +172,7 @@ def test_a_grid_has_every_combination_once_and_seeds_change_fastest() -> None:
 def test_a_latin_hypercube_fills_each_parameter_evenly_and_a_worker_sees_the_same() -> None:
     design = {"kind": "latin-hypercube", "points": 8}
     ranges = [
-        {"name": "spare", "change": "over_provisioning={}%", "low": 0, "high": 40},
+        {"name": "spare", "change": "unused={}%", "low": 0, "high": 40},
         {"name": "depth", "load": "queue_depth", "low": 1, "high": 256, "scale": "log",
          "whole": True},
         {"name": "cooled", "change": "heatsink", "values": [False, True]},
@@ -190,7 +190,7 @@ def test_a_latin_hypercube_fills_each_parameter_evenly_and_a_worker_sees_the_sam
 def test_a_run_is_what_one_review_of_the_changed_drive_would_give() -> None:
     made = a_plan(seeds=[7])
     row = work.row(made, made.point(3)).to_pylist()[0]
-    drive = changed(catalog.load("sm951-ahci-512"), (*SMALL, "over_provisioning=25%"))
+    drive = changed(catalog.load("sm951-ahci-512"), (*SMALL, "unused=25%"))
     assert made.profile(made.point(3)) == drive
     assert row["spare"] == 25 and row["depth"] == 32 and row["iops"] > 1000
     assert row["peak_memory_bytes"] > 20e6 and row["wall_s"] > 0

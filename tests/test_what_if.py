@@ -30,7 +30,7 @@ def test_nothing_changes_nothing(drive: catalog.Profile) -> None:
 
 
 def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Profile) -> None:
-    words = ["heatsink", "over_provisioning=25%", "link=pcie2x4", "ambient_c=30"]
+    words = ["heatsink", "unused=25%", "link=pcie2x4", "ambient_c=30"]
     made = changed(drive, words)
     assert made.capacity_bytes == pytest.approx(drive.capacity_bytes * 0.75, rel=1e-6)
     assert made.capacity_bytes % 4096 == 0
@@ -39,7 +39,7 @@ def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Prof
     assert made.raw["thermal"]["ambient_c"]["value"] == 30
     assert set(changes({"profile": made.raw})) == {
         "heatsink",
-        "over_provisioning = 25 %",
+        "unused = 25 %",
         "link = PCIe 2.0 x4",
         "thermal.ambient_c = 30",
     }
@@ -60,6 +60,19 @@ def test_any_value_by_its_name(
     assert changed(drive, [word]).raw[path[0]][path[1]]["value"] == value
 
 
+@pytest.mark.parametrize(("word", "share"), [("7%", 0.07), ("0.07", 0.07), ("28 %", 0.28)])
+def test_over_provisioning_is_spare_over_user_capacity(
+    drive: catalog.Profile, word: str, share: float
+) -> None:
+    made = changed(drive, [f"over_provisioning={word}"])
+    assert made.flash_bytes / made.capacity_bytes - 1 == pytest.approx(share, rel=1e-4)
+    assert made.flash_bytes == drive.flash_bytes
+    (said,) = changes({"profile": made.raw})
+    assert said.startswith(f"over_provisioning = {100 * share:g} % (") and said.endswith(" GB)")
+    with pytest.raises(UserError, match=r"must be from 0% to 900%, the share of physical less"):
+        changed(drive, ["over_provisioning=25"])
+
+
 def test_a_value_in_a_list(drive: catalog.Profile) -> None:
     made = changed(drive, ["thermal.throttle.0.on_c=60"])
     assert made.raw["thermal"]["throttle"][0]["on_c"]["value"] == 60
@@ -72,8 +85,9 @@ def test_a_value_in_a_list(drive: catalog.Profile) -> None:
         ("link", "a value is missing", "--set link=pcie2x4"),
         ("link=sata", "must be pcieGxL", "--set link=pcie2x4"),
         ("link=pcie3x3", "lanes: 3 is not allowed", "link=pcie2x4"),
-        ("over_provisioning=95%", "from 0% to 90%", "over_provisioning=25%"),
-        ("over_provisioning=much", "from 0% to 90%", "over_provisioning=25%"),
+        ("unused=95%", "from 0% to 90%", "unused=25%"),
+        ("unused=25", "from 0% to 90%", "unused=0.25"),
+        ("unused=much", "from 0% to 90%", "unused=25%"),
         ("ambient_c=warm", "must be a number", "--set thermal.ambient_c=25"),
         ("ambient_c=9000", "not allowed", "--set thermal.ambient_c=25"),
         ("cache_program=1", "must be true or false", "--set nand.cache_program=true"),

@@ -168,7 +168,7 @@ Set = Annotated[
     list[str] | None,
     option(
         "CHANGE",
-        "Modify the profile: heatsink, over_provisioning=25%, link=pcie2x4, or any of its "
+        "Modify the profile: heatsink, unused=25%, link=pcie2x4, or any of its "
         "values, thermal.ambient_c=30; repeatable.",
         "--set",
         panel=VIRTUAL,

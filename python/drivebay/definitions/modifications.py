@@ -1,4 +1,4 @@
-"""What-ifs as a person types them: "heatsink", "over_provisioning=25%", "link=pcie2x4".
+"""What-ifs as a person types them: "heatsink", "unused=25%", "link=pcie2x4".
 
 Three kinds of words: a variant that the profile names; one of the short names below, which stand
 for one or more values of the profile; or a value by its own name, `thermal.ambient_c=30`, where the
@@ -15,13 +15,14 @@ from typing import Any
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import hosts
-from drivebay.definitions.profiles import Profile, from_resolved
+from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved
 
 WHAT_IF = "what-if, given by the user"
 SECTOR_BYTES = 512
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
-OVER_PROVISIONING_PERCENT_MAX = 90.0
-EXAMPLES = "--set heatsink, --set over_provisioning=25%, --set link=pcie2x4"
+UNUSED_MAX = 0.9
+OVER_PROVISIONING_MAX = 9.0
+EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 
 Raw = dict[str, Any]
 Applied = tuple[str, str]
@@ -102,7 +103,8 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         return
     leaves = _leaves(raw)
     shorts = {
-        "over_provisioning": "over_provisioning=25%",
+        "over_provisioning": "over_provisioning=28%",
+        "unused": "unused=25%",
         "link": "link=pcie2x4",
         "host": "host=linux-io-uring",
     }
@@ -117,27 +119,50 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
     )
 
 
-def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """The share of the user's capacity that is given to the drive as spare space.
-
-    As if the host left it unused: garbage collection begins at the same amount of free
-    flash as before, and the pool that is written until then is larger by what was taken from the
-    user.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", value)
-    percent = float(match[1]) if match else -1.0
-    if not 0 <= percent <= OVER_PROVISIONING_PERCENT_MAX:
-        raise UserError(
-            f"--set over_provisioning={value}: must be from 0% to "
-            f"{OVER_PROVISIONING_PERCENT_MAX:g}%, the share of the capacity that is left unused",
-            "--set over_provisioning=25%",
-        )
+def _unused(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """The share of the user's capacity that the host leaves unused, as the reviews did."""
+    share = _share("unused", value, UNUSED_MAX, "of the capacity that is left unused")
     sectors = int(raw["drive"]["capacity_sectors"]["value"])
-    kept = round(sectors * (100 - percent) / 100) // SECTOR_ALIGN * SECTOR_ALIGN
-    taken_mb = (sectors - kept) * SECTOR_BYTES / 1e6
+    return f"unused = {100 * share:g} %", _capacity(raw, round(sectors * (1 - share)))
+
+
+def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Physical capacity less user capacity, over user capacity (SNIA)."""
+    share = _share(
+        "over_provisioning",
+        value,
+        OVER_PROVISIONING_MAX,
+        "of physical less user over user capacity",
+    )
+    sectors = int(flash_bytes(raw) / (1 + share)) // SECTOR_BYTES
+    values = _capacity(raw, sectors)
+    gb = values["drive.capacity_sectors"] * SECTOR_BYTES / 1e9
+    return f"over_provisioning = {100 * share:g} % ({gb:.1f} GB)", values
+
+
+def _share(name: str, value: str, most: float, of_what: str) -> float:
+    """From "7%" or "0.07".
+
+    >>> _share("unused", "7.5%", 0.9, ""), _share("unused", "0.075", 0.9, "")
+    (0.075, 0.075)
+    """
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,9})?)\s*(%?)", value.strip())
+    share = -1.0 if match is None else float(match[1]) / (100 if match[2] else 1)
+    if not 0 <= share <= most:
+        raise UserError(
+            f"--set {name}={value}: must be from 0% to {100 * most:g}%, the share {of_what}",
+            f"--set {name}=25%, or as a number {name}=0.25",
+        )
+    return round(share, 12)
+
+
+def _capacity(raw: Raw, sectors: int) -> dict[str, Any]:
+    """Another capacity for the user: garbage collection begins at the same amount of free flash as
+    before, and the pool that is written until then changes by what was taken from the user."""
+    kept = sectors // SECTOR_ALIGN * SECTOR_ALIGN
+    taken_mb = (int(raw["drive"]["capacity_sectors"]["value"]) - kept) * SECTOR_BYTES / 1e6
     threshold_mb = float(raw["gc"]["threshold_mb"]["value"]) + taken_mb
-    values = {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
-    return f"over_provisioning = {percent:g} %", values
+    return {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
 
 
 def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -163,6 +188,7 @@ def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
+    "unused": _unused,
     "link": _link,
     "ignore_flush": _ignore_flush,
 }

@@ -72,6 +72,11 @@ class Profile:
         return self.core.capacity_bytes
 
     @property
+    def flash_bytes(self) -> int:
+        """Physical capacity, bad superblocks left out."""
+        return flash_bytes(self.raw)
+
+    @property
     def memory_bytes(self) -> int:
         """What a drive of this profile takes for its maps."""
         return self.core.memory_bytes
@@ -151,6 +156,14 @@ def load(name_or_path: str | Path) -> Profile:
     """
     where = str(name_or_path)
     return _checked(_in_its_host(CATALOG.load(name_or_path), where=where), where=where)
+
+
+def flash_bytes(raw: Mapping[str, Any]) -> int:
+    """Physical capacity of a profile's flash, bad superblocks left out."""
+    nand = {key: leaf["value"] for key, leaf in raw["nand"].items() if "value" in leaf}
+    blocks = nand["blocks_per_plane"] - nand["bad_superblocks"]
+    planes = nand["channels"] * nand["dies_per_channel"] * nand["planes"]
+    return int(planes * blocks * nand["pages_per_block"] * nand["page_kib"] * 1024)
 
 
 def from_resolved(raw: Mapping[str, Any]) -> Profile:

@@ -1,6 +1,6 @@
 """The library for researchers: drives, loads and results as Python objects.
 
-    drive = drivebay.drive("sm951-ahci-512").with_("heatsink", over_provisioning="25%")
+    drive = drivebay.drive("sm951-ahci-512").with_("heatsink", unused="25%")
     result = drivebay.run(drive, drivebay.Workload(duration_s=60))
     result.series.iops, result.latency.percentile_us(99)
 

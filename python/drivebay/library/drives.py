@@ -64,16 +64,17 @@ class Drive(Profile):
             Changes in the words of the command line's `--set`: a set of changes that the profile
             names ("heatsink"), or "link=pcie2x4".
         changes
-            Values by name: `over_provisioning="25%"`, `link="pcie2x4"`, or any value of the
-            profile, `ambient_c=30`. Where several sections have such a name, the section stands
-            before it, `__` for the dot: `thermal__ambient_c=30`.
+            Values by name: `unused="25%"`, of the user's capacity; `over_provisioning="28%"`, of
+            physical less user over user capacity; `link="pcie2x4"`; or any value of the profile,
+            `ambient_c=30`. Where several sections have such a name, the section stands before it,
+            `__` for the dot: `thermal__ambient_c=30`.
 
         Raises
         ------
         UserError
             If a name is unknown or a value is not allowed.
 
-        >>> changed = drive("sm951-ahci-512").with_("heatsink", over_provisioning="25%")
+        >>> changed = drive("sm951-ahci-512").with_("heatsink", unused="25%")
         >>> changed.capacity_bytes
         384082640896
         >>> changed.with_(victim_policy="d-choices", choices=4).value("gc.choices")

@@ -91,8 +91,8 @@ class Parameter(Data):
     def word(self, value: Scalar) -> str | None:
         """The what-if for a value; None where there is nothing to change.
 
-        >>> Parameter(name="spare", change="over_provisioning={}%", values=(0, 7)).word(7)
-        'over_provisioning=7%'
+        >>> Parameter(name="spare", change="unused={}%", values=(0, 7)).word(7)
+        'unused=7%'
         >>> Parameter(name="cooled", change="heatsink", values=(False, True)).word(False)
         """
         if self.load is not None:

@@ -81,11 +81,7 @@ def _die_bytes(profile: Profile) -> int:
 
 
 def _spare_percent(profile: Profile) -> float:
-    nand = profile.raw["nand"]
-    blocks = nand["blocks_per_plane"]["value"]
-    dies = nand["channels"]["value"] * nand["dies_per_channel"]["value"]
-    usable = _die_bytes(profile) * dies * (blocks - nand["bad_superblocks"]["value"]) / blocks
-    return float(100 * (usable / profile.capacity_bytes - 1))
+    return 100 * (profile.flash_bytes / profile.capacity_bytes - 1)
 
 
 def _lanes_gb_per_s(profile: Profile) -> float:
