@@ -98,7 +98,8 @@ impl Running {
         self.began.is_some() && now < self.ends()
     }
 
-    fn is_bad(&self, lba: u64, end: u64) -> bool {
+    fn is_bad_in(&self, request: &Request) -> bool {
+        let (lba, end) = (request.lba, request.lba + u64::from(request.sectors));
         self.bad.range(..end).next_back().is_some_and(|(_, &until)| until > lba)
     }
 
@@ -173,10 +174,8 @@ impl Faults {
         for running in self.running.iter().filter(|r| r.is_active(now)) {
             let fault = &running.fault;
             match fault.kind {
-                Kind::ReadError if request.op == Op::Read => {
-                    if running.is_bad(request.lba, request.lba + u64::from(request.sectors)) {
-                        effect.status = Some(Status::MediaError);
-                    }
+                Kind::ReadError if request.op == Op::Read && running.is_bad_in(request) => {
+                    effect.status = Some(Status::MediaError);
                 }
                 Kind::Latency if self.rng.below(fault.one_in.unwrap_or(1)) == 0 => {
                     let extra = Nanos::micros(fault.extra_us.unwrap_or_default());

@@ -79,7 +79,7 @@ impl Snapshot {
     pub fn keep_zeros(&mut self, pages: std::ops::Range<u64>) {
         let mut page = pages.start;
         while page < pages.end {
-            if page % 64 == 0 && page + 64 <= pages.end {
+            if page.is_multiple_of(64) && page + 64 <= pages.end {
                 // Pages that are kept already keep their content.
                 self.is_kept[(page / 64) as usize] = u64::MAX;
                 page += 64;
