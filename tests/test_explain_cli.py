@@ -60,7 +60,7 @@ def test_explain_writes_a_page_with_charts(
     assert run([*command, "--against", str(folders[1])]) == 0
     page = place.read_text()
     assert all(f'id="{part}"' in page for part in ("follows", "load", "run", "figures"))
-    assert '"random-read-gap":' in page and "The gap between the two" in page
+    assert 'data-chart="random-read-gap"' in page and "The gap between the two" in page
     assert "At QD 1 an I/O takes" in page and "gap, QD 32" in page
     assert "Another drive" in page and "Another drive" not in alone
     capsys.readouterr()

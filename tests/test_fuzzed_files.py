@@ -52,7 +52,7 @@ quick = true
 seeds = [1, 2]
 [[parameters]]
 name = "spare"
-change = "over_provisioning={}%"
+change = "unused={}%"
 values = [0, 7, 25]
 [design]
 kind = "grid"

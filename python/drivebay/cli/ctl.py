@@ -27,7 +27,7 @@ Examples:
   drivebay ctl /tmp/ctl snapshot aged          data, map, wear and heat
   drivebay ctl /tmp/ctl restore aged           connections drop
   drivebay ctl /tmp/ctl forget aged
-  drivebay ctl /tmp/ctl clone aged FOLDER      data and state, for another server
+  drivebay ctl /tmp/ctl clone aged FOLDER      for another server
 
 \b
 --metrics writes Prometheus' text format, for node_exporter's textfile
