@@ -109,6 +109,8 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"rate_iops": 0.0}, "greater than 0"),
         ({"rate_process": "poisson"}, "needs a 'rate_iops'"),
         ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32 with rate_iops"),
+        ({"rate_iops": 1e-6, "ios": 100, "duration_s": None}, "more than 115 days"),
+        ({"rate_iops": 1e-6, "bytes": 2**20, "duration_s": None}, "more than 115 days"),
         ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),
     ],
 )

@@ -24,6 +24,9 @@ from drivebay.definitions.suites.parts import Data
 DURATION_S = 60.0
 """Length of a load that does not say when it ends."""
 
+DURATION_MAX_S = 1e7
+"""115 days, the longest run."""
+
 Count = Annotated[int, Field(ge=1, lt=2**63)]
 
 
@@ -94,7 +97,7 @@ class Workload(_Load, loads.Requests):
     queue_depth: loads.QueueDepth = 32
     span_bytes: Count | None = None
     span_start_bytes: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    duration_s: Annotated[float, Field(gt=0, le=1e7)] | None = None
+    duration_s: Annotated[float, Field(gt=0, le=DURATION_MAX_S)] | None = None
     ios: Count | None = None
     bytes: Count | None = None
     until_stable_s: Annotated[int, Field(ge=2, le=86_400)] | None = None
@@ -105,6 +108,13 @@ class Workload(_Load, loads.Requests):
         if self.ios is not None and self.largest_bytes > self.block_bytes:
             raise UserError(
                 "Workload: 'ios' needs requests of one size", "give 'bytes' or 'duration_s'"
+            )
+        ends = [self.ios, None if self.bytes is None else self.bytes / self.block_bytes]
+        requests = min((end for end in ends if end is not None), default=0)
+        if self.rate_iops and not self.duration_s and requests / self.rate_iops > DURATION_MAX_S:
+            raise UserError(
+                f"Workload: at rate_iops = {self.rate_iops:g} it takes more than 115 days",
+                "give a duration_s too, or a higher rate",
             )
         return self
 
