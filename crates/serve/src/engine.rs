@@ -414,7 +414,7 @@ impl Engine {
     /// Takes a snapshot, in place of one of the same name. Returns how long the drive was held, seconds of the
     /// host's clock; None if memory for it is being made: to be called again, a little later.
     pub fn snapshot(&mut self, name: &str) -> Result<Option<f64>, SnapshotError> {
-        let Some(memory) = self.snapshots.memory_for(name, &self.device, &mut self.store)? else {
+        let Some(memory) = self.snapshots.memory_for(name, &self.device)? else {
             return Ok(None);
         };
         let held = self.hold(|engine| {

@@ -87,22 +87,16 @@ impl Snapshots {
         if names.is_empty() { "snapshot NAME takes one".to_owned() } else { names.join(", ") }
     }
 
-    /// Memory for a snapshot of this name, which takes the place of an older one; none if it is still being
-    /// made.
+    /// Memory for a snapshot of this name; none if it is still being made.
     pub fn memory_for(
         &mut self,
         name: &str,
         device: &Device,
-        store: &mut Store,
     ) -> Result<Option<Device>, SnapshotError> {
         if name.len() > NAME_MAX {
             return Err(SnapshotError::Name);
         }
-        if let Ok(number) = self.number(name) {
-            store.drop_snapshot(number)?;
-            return Ok(Some(self.taken.remove(number).device));
-        }
-        if self.taken.len() == SNAPSHOTS_MAX {
+        if self.taken.len() == SNAPSHOTS_MAX && self.number(name).is_err() {
             return Err(SnapshotError::TooMany(self.known()));
         }
         match self.preparing.take() {
@@ -119,7 +113,8 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot; `memory` is from [`Snapshots::memory_for`] the same name.
+    /// Takes a snapshot; `memory` is from [`Snapshots::memory_for`] the same name. An older one of that name is
+    /// dropped once the new one is there.
     pub fn take(
         &mut self,
         name: &str,
@@ -130,7 +125,16 @@ impl Snapshots {
     ) -> Result<(), SnapshotError> {
         let device = device.duplicate_into(memory)?;
         store.take_snapshot()?;
+        let older = self.number(name);
         self.taken.push(Snapshot { name: name.to_owned(), device, chance });
+        older.map_or(Ok(()), |number| self.drop(number, store))
+    }
+
+    fn drop(&mut self, number: usize, store: &mut Store) -> Result<(), SnapshotError> {
+        store.drop_snapshot(number)?;
+        let dropped = self.taken.remove(number);
+        // To return a gigabyte to the system takes a while.
+        thread::spawn(move || drop(dropped));
         Ok(())
     }
 
@@ -160,10 +164,7 @@ impl Snapshots {
 
     /// Ends a snapshot and frees what it took.
     pub fn forget(&mut self, name: &str, store: &mut Store) -> Result<(), SnapshotError> {
-        let number = self.number(name)?;
-        store.drop_snapshot(number)?;
-        self.taken.remove(number);
-        Ok(())
+        self.drop(self.number(name)?, store)
     }
 
     /// Writes a snapshot as a new folder with `data` and `state`, as a server takes them.

@@ -193,6 +193,33 @@ fn what_snapshots_keep_counts_as_data_in_memory() {
 }
 
 #[test]
+fn a_snapshot_that_cannot_be_taken_leaves_the_one_of_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("drive");
+    std::fs::create_dir(&place).expect("a folder");
+    let waker = Channel::new().expect("an eventfd").handle().waker();
+    let store = Store::open(&place.join("data"), SECTORS, HostDurability::None, waker);
+    let mut engine = drive(store.expect("a file"));
+    write(&mut engine, 1);
+    snapshot(&mut engine, "kept");
+    let kept = data(&engine);
+    // Its file has no folder any more.
+    std::fs::remove_dir_all(&place).expect("a folder");
+    let failed = loop {
+        match engine.snapshot("kept") {
+            Ok(None) => thread::sleep(Duration::from_millis(1)),
+            other => break other,
+        }
+    };
+    assert!(matches!(failed, Err(SnapshotError::Store(_))));
+    std::fs::create_dir(&place).expect("a folder");
+    write(&mut engine, 2);
+    assert!(data(&engine) != kept);
+    engine.restore("kept").expect("a snapshot");
+    assert!(data(&engine) == kept);
+}
+
+#[test]
 fn a_clone_holds_the_data_and_the_state_of_the_snapshot() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut engine = in_memory();

@@ -6,11 +6,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use drivebay_units::SECTOR_BYTES;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, ioctl_ficlone, seek};
+use rustix::fs::{
+    FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, fstatvfs, ioctl_ficlone, seek,
+};
 use rustix::io::Errno;
 
 use super::error::StoreError;
@@ -19,6 +21,21 @@ use super::sync::Syncer;
 use crate::waker::Waker;
 
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+
+/// Space of the host's file system that is left to other programs, as a share of it, and bytes at most.
+/// guess: enough for logs and temporary files until somebody looks.
+const RESERVE_SHARE: u64 = 20;
+const RESERVE_MAX: u64 = 1 << 30;
+
+/// Fails unless the file system of `file` has room for `bytes` more, and its reserve beside them.
+pub(super) fn check_room(file: &File, bytes: u64) -> io::Result<()> {
+    let found = fstatvfs(file)?;
+    let reserve = (found.f_blocks / RESERVE_SHARE * found.f_frsize).min(RESERVE_MAX);
+    if bytes > (found.f_bavail * found.f_frsize).saturating_sub(reserve) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    Ok(())
+}
 
 /// A file as large as the drive.
 pub(super) struct DataFile {
@@ -90,8 +107,21 @@ impl DataFile {
     }
 
     /// Makes sectors read as zeros; `allocated` keeps their space.
+    ///
+    /// # Errors
+    /// No space, before anything has changed, if the host's file system has too little for what is to be kept.
+    /// What was kept before and never written counts as a hole.
     pub fn zero(&self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (from, len) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
+        if allocated || !self.holes {
+            check_room(&self.file, self.missing(lba, sectors)?)?;
+        }
+        if allocated {
+            match fallocate(&self.file, FallocateFlags::ZERO_RANGE, from, len) {
+                Err(Errno::OPNOTSUPP) => {}
+                other => return Ok(other?),
+            }
+        }
         if self.holes {
             fallocate(&self.file, HOLE, from, len)?;
         } else {
@@ -101,6 +131,15 @@ impl DataFile {
             fallocate(&self.file, FallocateFlags::empty(), from, len)?;
         }
         Ok(())
+    }
+
+    /// Bytes that these sectors lack of their space, at most.
+    fn missing(&self, lba: u64, sectors: u64) -> io::Result<u64> {
+        let extents = self.extents(lba, sectors, usize::MAX)?;
+        let holes = extents.iter().filter(|extent| !extent.data).map(|extent| extent.sectors);
+        let found = self.file.metadata()?;
+        let of_all = found.len().saturating_sub(found.blocks() * 512);
+        Ok((holes.sum::<u64>() * SECTOR_BYTES).min(of_all))
     }
 
     /// For file systems without holes.
@@ -142,5 +181,59 @@ impl DataFile {
             at = until;
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(folder: &Path, bytes: u64) -> DataFile {
+        let waker = Waker::new().expect("an eventfd");
+        DataFile::open(&folder.join("data"), bytes / SECTOR_BYTES, waker).expect("a file")
+    }
+
+    fn blocks(file: &DataFile) -> u64 {
+        file.file.metadata().expect("a file").blocks()
+    }
+
+    #[test]
+    fn zeros_that_the_file_system_has_no_room_for_change_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = rustix::fs::statvfs(folder.path()).expect("a file system");
+        let free = (found.f_bavail * found.f_frsize).next_multiple_of(4096) + (1 << 30);
+        let file = made(folder.path(), free);
+        file.write(0, &[7; 4096]).expect("room");
+        let before = blocks(&file);
+        let full = file.zero(0, free / SECTOR_BYTES, true).expect_err("no room");
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(blocks(&file), before);
+        let mut found = [0; 4096];
+        file.read(0, &mut found).expect("data");
+        assert_eq!(found, [7; 4096]);
+        file.zero(0, free / SECTOR_BYTES, false).expect("holes take none");
+    }
+
+    #[test]
+    fn zeros_keep_their_space_or_give_it_back_as_asked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = made(folder.path(), 1 << 20);
+        file.write(3, &[7; 4096]).expect("room");
+        file.zero(0, 2048, true).expect("room");
+        assert!(blocks(&file) >= 2048, "{} sectors", blocks(&file));
+        file.zero(0, 2048, true).expect("it is there already");
+        let mut found = vec![9; 1 << 20];
+        file.read(0, &mut found).expect("data");
+        assert!(found.iter().all(|&byte| byte == 0));
+        file.zero(0, 2048, false).expect("holes");
+        assert!(blocks(&file) < 2048);
+    }
+
+    #[test]
+    fn a_reserve_of_the_file_system_stays_free() {
+        let file = tempfile::tempfile().expect("a file");
+        let found = fstatvfs(&file).expect("a file system");
+        let free = found.f_bavail * found.f_frsize;
+        assert!(check_room(&file, free).is_err());
     }
 }

@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use crate::request::{Op, Request, Status};
 use crate::waker::Waker;
-use file::DataFile;
+use file::{DataFile, check_room};
 use memory::{Limit, Memory};
 use snapshot::{PIECE_PAGES, Run, Snapshot};
 use undo_log::{PAGE_SECTORS, TRIM_MAX, UndoLog};
@@ -343,6 +343,11 @@ impl Store {
         out.set_len(self.sectors * SECTOR_BYTES)?;
         let mut piece = Vec::new();
         let is_shared = matches!(&self.medium, Medium::File(file) if file.reflink(out));
+        if !is_shared {
+            let extents = self.extents(0, self.sectors, usize::MAX)?;
+            let data = extents.iter().filter(|extent| extent.data).map(|extent| extent.sectors);
+            check_room(out, data.sum::<u64>() * SECTOR_BYTES)?;
+        }
         let mut lba = 0;
         while !is_shared && lba < self.sectors {
             for extent in self.extents(lba, self.sectors - lba, 1024)? {

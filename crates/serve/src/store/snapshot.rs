@@ -12,15 +12,23 @@ use std::path::Path;
 
 use drivebay_units::SECTOR_BYTES;
 
+use super::file::check_room;
 use super::memory::{Limit, Memory};
 use super::undo_log::{PAGE_SECTORS, UndoLog};
 
 /// Most pages that are copied at a time: 1 MiB.
 pub(super) const PIECE_PAGES: u64 = 256;
 
+/// How much is written to a snapshot's file before the free space is looked at again.
+const ROOM_STEP: u64 = 64 << 20;
+
 /// Pages that were zeros are kept without space.
 enum Kept {
-    File(File),
+    File {
+        file: File,
+        /// Bytes that may be written before the free space is looked at again.
+        room: u64,
+    },
     Memory(Memory),
 }
 
@@ -43,7 +51,7 @@ impl Snapshot {
     pub fn in_file(sectors: u64, folder: &Path, undo: Option<UndoLog>) -> io::Result<Snapshot> {
         let file = tempfile::tempfile_in(folder)?;
         file.set_len(sectors.next_multiple_of(PAGE_SECTORS) * SECTOR_BYTES)?;
-        Ok(Snapshot { is_kept: words(sectors), kept: Kept::File(file), undo })
+        Ok(Snapshot { is_kept: words(sectors), kept: Kept::File { file, room: 0 }, undo })
     }
 
     pub fn is_kept(&self, page: u64) -> bool {
@@ -60,11 +68,19 @@ impl Snapshot {
     }
 
     /// Keeps what the pages from `page` on hold.
+    ///
+    /// # Errors
+    /// No space, where the host's file system has little left, or memory none that is allowed.
     pub fn keep(&mut self, page: u64, data: &[u8], limit: Limit) -> io::Result<()> {
         for (page, data) in (page..).zip(data.chunks((PAGE_SECTORS * SECTOR_BYTES) as usize)) {
             if data.iter().any(|&byte| byte != 0) {
                 match &mut self.kept {
-                    Kept::File(file) => {
+                    Kept::File { file, room } => {
+                        if *room < data.len() as u64 {
+                            check_room(file, ROOM_STEP)?;
+                            *room = ROOM_STEP;
+                        }
+                        *room -= data.len() as u64;
                         file.write_all_at(data, page * PAGE_SECTORS * SECTOR_BYTES)?;
                     }
                     Kept::Memory(memory) => memory.write(page * PAGE_SECTORS, data, limit)?,
@@ -93,7 +109,7 @@ impl Snapshot {
     /// Reads pages that are kept.
     pub fn read(&self, page: u64, into: &mut [u8]) -> io::Result<()> {
         match &self.kept {
-            Kept::File(file) => file.read_exact_at(into, page * PAGE_SECTORS * SECTOR_BYTES),
+            Kept::File { file, .. } => file.read_exact_at(into, page * PAGE_SECTORS * SECTOR_BYTES),
             Kept::Memory(memory) => {
                 memory.read(page * PAGE_SECTORS, into);
                 Ok(())
