@@ -260,13 +260,12 @@ def _histogram(direction: str, mean_ns: float, total: int, random: np.random.Gen
     drawn[:200] *= random.uniform(1.5, 4, 200)
     values = np.maximum(drawn, 64).astype(np.int64)
     shift = np.floor(np.log2(values)).astype(np.int64) - 6
-    low = (values >> shift) << shift
-    edges, count = np.unique(np.stack([low, low + (1 << shift)]), axis=1, return_counts=True)
+    low, first, count = np.unique((values >> shift) << shift, return_index=True, return_counts=True)
     count = np.maximum(np.rint(count * total / len(values)), 1).astype(np.int64)
     columns = {
         "direction": [direction] * len(count),
-        "low_ns": edges[0],
-        "high_ns": edges[1],
+        "low_ns": low,
+        "high_ns": low + (1 << shift[first]),
         "count": count,
     }
     return pa.table(columns, schema=HISTOGRAM_SCHEMA)

@@ -137,7 +137,7 @@ def test_it_asks_for_nothing_from_outside(page: Page) -> None:
 
 
 def test_every_chart_has_a_small_picture_of_its_first_view(page: Page) -> None:
-    pictures = re.findall(r'<svg class="still".*?</svg>', page.source)
+    pictures = re.findall(r'(<svg class="still".*?</svg>)</div>', page.source)
     assert len(pictures) == len(page.data["charts"])
     for picture in pictures:
         drawn = ElementTree.fromstring(picture)
@@ -149,8 +149,9 @@ def test_every_chart_has_a_small_picture_of_its_first_view(page: Page) -> None:
 
 def test_the_shipped_results_are_of_the_default_suite_as_it_is() -> None:
     ways = {test.id: how(test) for test in suites.load("anandtech-2015").tests}
+    shipped = competitors.load()
     for test_id, way in ways.items():
-        same = [one for one in competitors.load() if one["tests"][test_id]["how"] == way]
+        same = [one for one in shipped if one["tests"][test_id]["how"] == way]
         assert len(same) > 8, f"{test_id} has too few drives to be ranked among"
 
 

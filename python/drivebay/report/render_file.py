@@ -35,11 +35,13 @@ from matplotlib.ticker import (
 from drivebay.common.errors import UserError
 from drivebay.report import theme
 from drivebay.report.charts.model import (
+    CROWDED,
     Axis,
     Chart,
     Panel,
     Series,
     View,
+    categories,
     lines_of,
     pane_spans,
     rounded,
@@ -52,8 +54,6 @@ STAMPS: Json = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None
 SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "drivebay", "text.parse_math": False}
 DPI = 100
 WIDTH_PX = 960
-NARROW_PX = 525
-NAMES_PX = 150
 LINE_PX = 13
 CAPTION_CHARACTERS = 185
 DASHES = {"solid": "-", "dot": ":", "dash": "--"}
@@ -62,8 +62,6 @@ LEGEND_MAX = 12
 LEGEND_COLUMNS = 5
 MARK = ".drivebay-pictures"
 """In a folder of ours, whose pictures may be replaced."""
-CROWDED = 10
-"""From so many names on, those of an x axis stand upright."""
 
 
 def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
@@ -167,23 +165,6 @@ def draw(panel: Panel, view: View, who: str) -> Figure:
     return figure
 
 
-def bare(panel: Panel, dpi_factor: int = 1) -> Figure:
-    """A figure of the chart alone in its first view, as wide as its place on a page."""
-    chart = panel.chart
-    _, view = next(views(panel))
-    series = [one for at, one in enumerate(chart.series) if view.shown is None or at in view.shown]
-    wide, height = (WIDTH_PX if panel.wide else NARROW_PX), chart.height
-    figure = Figure(figsize=(wide / DPI, height / DPI), dpi=dpi_factor * DPI, facecolor="none")
-    left = min(0.4, NAMES_PX / wide) if chart.horizontal or chart.y[0].wrap else 56 / wide
-    above = 16 if not any(axis.label for axis in chart.y) else 38 if chart.labels else 20
-    below = 40 + (40 if _crowded(chart, series) else 0)
-    right = 40 if chart.right is not None else 18
-    box = (left, below / height, 1 - left - right / wide, 1 - (above + below) / height)
-    with matplotlib.rc_context(SETTINGS):
-        _Drawing(chart, view, _panes(figure, chart, box)).draw(series)
-    return figure
-
-
 def _caption(panel: Panel, who: str) -> str:
     first = {one.options[0][0] for one in panel.switches}
     notes = [note.words for note in panel.notes if not note.at or note.at in first]
@@ -193,11 +174,7 @@ def _caption(panel: Panel, who: str) -> str:
 def _crowded(chart: Chart, series: Sequence[Series]) -> bool:
     if chart.horizontal or chart.x.scale != "category":
         return False
-    return len(_categories(chart, series)) >= CROWDED
-
-
-def _categories(chart: Chart, series: Sequence[Series]) -> list[str]:
-    return list(dict.fromkeys([*chart.x.categories, *(str(x) for one in series for x in one.x)]))
+    return len(categories(chart, series)) >= CROWDED
 
 
 def _panes(figure: Figure, chart: Chart, box: tuple[float, float, float, float]) -> list[Axes]:
@@ -227,7 +204,7 @@ class _Drawing:
     def draw(self, series: Sequence[Series]) -> None:
         """All series, then axes, marks and units."""
         if self.x.scale == "category":
-            names = _categories(self.chart, series)
+            names = categories(self.chart, series)
             self.names = {name: place for place, name in enumerate(names)}
         self._bars([one for one in series if one.kind == "bar"])
         areas = [one for one in series if one.kind == "area"]

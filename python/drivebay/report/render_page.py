@@ -25,6 +25,7 @@ from drivebay.report.charts.model import (
     rounded,
 )
 from drivebay.report.markup import Child, Html, chart_text, el
+from drivebay.report.render_still import still
 from drivebay.report.runs import Entry
 
 Json = dict[str, Any]
@@ -38,8 +39,6 @@ SYMBOLS = {"tick": "line-ns", "diamond": "diamond"}
 def figure(panel: Panel) -> Html:
     """A chart's place on a page: title, switches, a still picture that the page's script replaces,
     its key, and the caption below."""
-    from drivebay.report.render_still import still  # matplotlib takes half a second to load
-
     chart_id = panel.chart.id
     controls = [
         switch(

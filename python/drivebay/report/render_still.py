@@ -1,281 +1,402 @@
 """Draws panels as small SVG for a page: what is shown before the page's script draws, without
 JavaScript, and on paper.
 
-The charts are those of `render_file`, drawn by matplotlib onto a device of our own, which writes
-little: whole coordinates, relative to the last one, one path for neighbours of the same style, and
-colours as variables of the page's theme.
+A report has a hundred of them, so they are written straight from the charts' descriptions
+(docs/adr/0027-stills-without-matplotlib.md). Coordinates are whole parts of a pixel and relative to
+the last one, neighbours of the same style share a path, and colours are variables of the theme.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib import colors
-from matplotlib.backend_bases import GraphicsContextBase, RendererBase
-from matplotlib.path import Path
-from matplotlib.transforms import Bbox, Transform
 
-from drivebay.report import theme
-from drivebay.report.charts.model import Panel, Series
+from drivebay.report.charts.model import (
+    CROWDED,
+    Axis,
+    Panel,
+    Series,
+    View,
+    categories,
+    lines_of,
+    pane_spans,
+)
 from drivebay.report.markup import Html, text
-from drivebay.report.render_file import bare
 
 FINE = 2
 """Coordinates are whole numbers of a pixel's parts."""
-SCATTER_MAX = 4_000
-LINE_MAX = 1_200
-AREA_MAX = 160
-NAMES = {colors.to_hex(value): f"var(--{name})" for name, value in theme.LIGHT.items()
-         if value.startswith("#")}  # fmt: skip
-TEXT = NAMES[colors.to_hex(theme.LIGHT["muted"])]
+FAR = 9_999
+"""Lines that leave the picture end here."""
+WIDTH_PX = 960
+NARROW_PX = 525
+NAMES_PX = 150
+"""Room for the names of rows, beside the axis."""
+FONT_PX = 11
+LINE_PX = 13
+CAP_PX = 3
+"""Half the end of a whisker."""
+NUMBER_PX = 36
+"""What a number on an x axis takes."""
+EDGE_PX = 3
+"""Points and lines on the edge of a pane are seen whole."""
+MOST = {"scatter": 4_000, "line": 1_200, "area": 160}
+"""Points of a series that are drawn; outlines and bars are whole."""
+DASHES = {"solid": "", "dash": ' stroke-dasharray="16 10"', "dot": ' stroke-dasharray="4 5"'}
+PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 Floats = npt.NDArray[np.float64]
 
 
 def still(panel: Panel) -> Html:
     """The chart in its first view, without title, legend and caption."""
-    chart = replace(panel.chart, series=tuple(map(_thinned, panel.chart.series)))
-    figure = bare(replace(panel, chart=chart), FINE)
-    device = _Device(round(figure.bbox.width), round(figure.bbox.height), figure.dpi)
-    figure.draw(device)
-    size = device.font_size
-    return Html(
-        f'<svg class="still" viewBox="0 0 {device.width} {device.height}" '
-        f'preserveAspectRatio="xMinYMin" font-size="{size}" fill="none">{device.content()}</svg>'
-    )
+    return _Drawing(panel).svg()
+
+
+class _Drawing:
+    """One chart in its first view."""
+
+    def __init__(self, panel: Panel) -> None:
+        self.chart = chart = panel.chart
+        view = next(iter(chart.views.values()), View())
+        shown = range(len(chart.series)) if view.shown is None else view.shown
+        self.series = [_thinned(chart.series[at]) for at in shown]
+        self.x, self.values = view.x or chart.x, (view.y or chart.y[0], *chart.y[1:])
+        self.marks = chart.marks if view.marks is None else view.marks
+        named = self.x.scale == "category"
+        names = categories(chart, self.series) if named else []
+        self.names = {name: place for place, name in enumerate(names)}
+        self.crowded = not chart.horizontal and len(names) >= CROWDED
+        self.rows = chart.horizontal or chart.y[0].wrap > 0
+        """Whether the upright axis has names."""
+        wide, height = WIDTH_PX if panel.wide else NARROW_PX, chart.height
+        units = any(axis.label for axis in chart.y)
+        self.left = min(0.4 * wide, NAMES_PX) if self.rows else 56
+        self.right = wide - (40 if chart.right is not None else 18)
+        self.top = 16 if not units else 38 if chart.labels else 20
+        self.bottom = height - (80 if self.crowded else 40)
+        self.out = _Svg(wide, height)
+
+    def svg(self) -> Html:
+        """The whole picture."""
+        chart, out, rise = self.chart, self.out, self.bottom - self.top
+        for at, (low, high) in enumerate(pane_spans(len(chart.y))):
+            self._pane(at, self.bottom - high * rise, self.bottom - low * rise)
+        below = self.values[0].label if chart.horizontal else self.x.label
+        out.words((self.left + self.right) / 2, out.height - 6, [below], "middle")
+        return out.svg()
+
+    def _pane(self, at: int, top: float, bottom: float) -> None:
+        chart, out, axis, left, right = self.chart, self.out, self.values[at], self.left, self.right
+        series = [one for one in self.series if one.pane == at]
+        flat, upright = (axis, self.x) if chart.horizontal else (self.x, axis)
+        ends = (top, bottom) if chart.horizontal else (bottom, top)
+        points = [(self._places(one), np.asarray(one.y, dtype=float)) for one in series]
+        points = [(y, x) for x, y in points] if chart.horizontal else points
+        across = self._scale(flat, [x for x, _ in points], left, right)
+        along = self._scale(upright, [y for _, y in points], *ends)
+        apart = max(LINE_PX + 3, (bottom - top) / 9)
+        flat_ticks = self._ticks(flat, across, NUMBER_PX if across.log else 2 * NUMBER_PX)
+        upright_ticks = self._ticks(upright, along, apart)
+
+        out.window(left, top, right, bottom)
+        for mark in self.marks:
+            if mark.end is not None:
+                out.box('fill="var(--shade)"', across([mark.start, mark.end]), (top, bottom))
+        for place, _ in flat_ticks:
+            out.line(_stroke("@grid"), place, top, place, bottom)
+        for place, _ in () if self.rows else upright_ticks:
+            out.line(_stroke("@grid"), left, place, right, place)
+        self._bars(series, across, along)
+        self._areas(series, across, along)
+        for one, (x, y) in zip(series, points, strict=True):
+            self._points(one, across(x), along(y), along)
+        for mark in self.marks:
+            if mark.end is None:
+                place = float(across(mark.start))
+                out.line(f"{_stroke('@rule')}{DASHES['dot']}", place, top, place, bottom)
+        out.window_ends()
+
+        out.path(_stroke("@rule"), [left, left, right], [top, bottom, bottom])
+        for place, words in upright_ticks:
+            lines = lines_of(words, upright.wrap)
+            out.words(left - 6, place + 4 - LINE_PX * (len(lines) - 1) / 2, lines, "end")
+        for place, words in flat_ticks if axis is self.values[-1] else ():
+            if self.crowded:
+                out.words(place + 4, bottom + 6, [words], "end", turned=True)
+            else:
+                out.words(place, bottom + 16, lines_of(words, flat.wrap), "middle")
+        if not chart.horizontal:
+            out.words(left, top - (22 if chart.labels and not at else 5), [axis.label])
+        for value, words in chart.labels if at == 0 else ():
+            out.words(float(across(value)), top - 5, [words], "middle")
+        if at == 0 and chart.right is not None:
+            other = self._scale(chart.right, [], bottom, top)
+            for place, words in self._ticks(chart.right, other, apart):
+                out.words(right + 6, place + 4, [words])
+            out.words(right, top - 5, [chart.right.label], "end")
+
+    # --- series -------------------------------------------------------------------------------
+
+    def _places(self, one: Series) -> Floats:
+        places = [self.names[str(name)] for name in one.x] if self.names else one.x
+        return np.asarray(places, dtype=float)
+
+    def _points(self, one: Series, x: Floats, y: Floats, along: _Scale) -> None:
+        out, fill = self.out, f'fill="{_colour(one.colour)}"'
+        if one.kind == "band":
+            out.path(f'{fill} fill-opacity="0.15"', x, y, close=True)
+        elif one.kind == "histogram":
+            out.path(f'{fill} fill-opacity="0.5" {_stroke(one.colour)}', x, y, close=True)
+        elif one.kind == "line":
+            corners = (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]) if one.steps else (x, y)
+            out.path(_stroke(one.colour, one.width) + DASHES[one.dash], *corners)
+        if one.kind in ("line", "scatter") and one.marker:
+            half = one.marker / 2
+            if one.symbol == "circle":
+                out.dots(f'{_stroke(one.colour, one.marker)} stroke-linecap="round"', x, y)
+            for px, py in () if one.symbol == "circle" else zip(x, y, strict=True):
+                if one.symbol == "tick":
+                    out.line(_stroke(one.colour, 2), px, py - half, px, py + half)
+                else:
+                    around = [px, px + half, px, px - half]
+                    out.path(fill, around, [py - half, py, py + half, py], close=True)
+        if one.spread is not None:
+            low, high = (along(np.add(one.y, np.multiply(sign, one.spread))) for sign in (-1, 1))
+            for px, start, end in zip(x, low, high, strict=True):
+                out.line(_stroke(one.colour), px, start, px, end)
+                for py in (start, end):
+                    out.line(_stroke(one.colour), px - CAP_PX, py, px + CAP_PX, py)
+        for px, py, words in zip(x, y, one.labels, strict=False):
+            out.words(px, py - 7, [words], "middle")
+
+    def _areas(self, series: Sequence[Series], across: _Scale, along: _Scale) -> None:
+        """Each on those of its unit before it."""
+        floors: dict[str, Floats] = {}
+        for one in series:
+            if one.kind != "area":
+                continue
+            x, y = across(self._places(one)), np.nan_to_num(np.asarray(one.y, dtype=float))
+            floor = floors.get(one.unit, np.zeros(len(y)))
+            floors[one.unit] = floor + y
+            edges = [along(floors[one.unit]), along(floor)]
+            if one.steps:
+                x, edges = np.repeat(x, 2)[1:], [np.repeat(edge, 2)[:-1] for edge in edges]
+            outline = np.append(x, x[::-1]), np.append(edges[0], edges[1][::-1])
+            self.out.path(f'fill="{_colour(one.colour)}"', *outline, close=True)
+
+    def _bars(self, series: Sequence[Series], across: _Scale, along: _Scale) -> None:
+        """Stacked away from zero on both sides, or beside each other."""
+        bars = [one for one in series if one.kind == "bar"]
+        stacked = self.chart.stacked
+        thick = 0.7 if stacked else 0.8 / max(len(bars), 1)
+        low = (across if self.chart.horizontal else along).low
+        ends = {sign: np.zeros(len(self.names)) for sign in (False, True)}
+        for at, one in enumerate(bars):
+            shift = 0 if stacked else (at - (len(bars) - 1) / 2) * thick
+            for row, value in zip(self._places(one).astype(int), np.nan_to_num(one.y), strict=True):
+                start = ends[value < 0][row] if stacked else 0.0
+                ends[value < 0][row] += value
+                side = [row + shift - thick / 2, row + shift + thick / 2]
+                length = [max(start, low), start + value]
+                x, y = (length, side) if self.chart.horizontal else (side, length)
+                self.out.box(f'fill="{_colour(one.colour)}"', across(x), along(y))
+
+    # --- axes ---------------------------------------------------------------------------------
+
+    def _scale(self, axis: Axis, data: Sequence[Floats], start: float, end: float) -> _Scale:
+        if axis.scale == "category":
+            return _Scale(-0.6, len(self.names) - 0.4, start, end)
+        if axis.limits is not None and axis.limits[0] < axis.limits[1]:
+            return _Scale(*axis.limits, start, end, axis.scale == "log")
+        values = np.concatenate([*data, [] if axis.include is None else [axis.include]])
+        values = values[np.isfinite(values)]
+        low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
+        room = 0.05 * (high - low) or 0.5
+        return _Scale(0 if axis.include == 0 else low - room, high + room, start, end)
+
+    def _ticks(self, axis: Axis, scale: _Scale, apart: float) -> list[tuple[float, str]]:
+        """Places in pixels and words; those that the axis does not name stand at least `apart`."""
+        if axis.scale == "category":
+            named = [(float(place), name) for name, place in self.names.items()]
+        elif axis.ticks:
+            named = list(axis.ticks)
+        else:
+            found = _decades(scale, apart) if scale.log else _even(scale, apart, axis.tick_step)
+            named = [(value, _number(value, axis.tick_form)) for value in found]
+        return [(float(scale(value)), words) for value, words in named]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where an axis' values lie: from `low` at `start` to `high` at `end`, in pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, values: Any) -> Floats:
+        places, low, high = np.asarray(values, dtype=float), self.low, self.high
+        if self.log:
+            places = np.log10(np.maximum(places, 1e-12))
+            low, high = math.log10(low), math.log10(high)
+        return np.asarray(self.start + (places - low) / (high - low) * (self.end - self.start))
+
+
+def _even(scale: _Scale, apart: float, step: float | None) -> list[float]:
+    least = (scale.high - scale.low) * apart / abs(scale.end - scale.start)
+    if step:
+        step *= max(1, math.ceil(least / step))
+    else:
+        power = 10 ** math.floor(math.log10(least))
+        step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= least)
+    first, last = math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9)
+    return [at * step for at in range(first, last + 1)]
+
+
+def _decades(scale: _Scale, apart: float) -> list[float]:
+    """Powers of ten, twice and five times these, or all multiples, as far as there is room."""
+    powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    taken: dict[float, float] = {}
+    for digits in ((1,), (2, 5), (3, 4, 6, 7, 8, 9)):
+        if len(taken) > 2 and 3 in digits:
+            break
+        for value in (digit * 10.0**power for power in powers for digit in digits):
+            place = float(scale(value))
+            free = all(abs(place - other) >= apart for other in taken.values())
+            if scale.low <= value <= scale.high and free:
+                taken[value] = place
+    return list(taken)
+
+
+def _number(value: float, form: str) -> str:
+    if form != "si" or not value:
+        return f"{value:{'+' if form == 'signed' else ''},.10g}"
+    power = min(max(3 * math.floor(math.log10(abs(value)) / 3 + 1e-9), -9), 12)
+    return f"{value / 10.0**power:.6g}{PREFIXES[power]}"
+
+
+def _colour(name: str) -> str:
+    return f"var(--{name[1:]})" if name.startswith("@") else name
+
+
+def _stroke(colour: str, width: float = 1) -> str:
+    return f'stroke="{_colour(colour)}" stroke-width="{FINE * width:g}"'
 
 
 def _thinned(one: Series) -> Series:
-    """The series with fewer points; outlines and bars are whole."""
-    most = {"scatter": SCATTER_MAX, "line": LINE_MAX, "area": AREA_MAX}.get(one.kind, len(one.y))
-    step = -(-len(one.y) // most) if most else 1
-    if step <= 1 or one.labels:
+    step = math.ceil(len(one.y) / MOST.get(one.kind, math.inf)) or 1
+    if step == 1 or one.labels:
         return one
     spread = None if one.spread is None else one.spread[::step]
     return replace(one, x=one.x[::step], y=one.y[::step], spread=spread)
 
 
-class _Device(RendererBase):
-    """Takes what matplotlib draws, as SVG elements."""
+class _Svg:
+    """Elements of SVG, written in their order; neighbouring paths of one style are one element."""
 
-    def __init__(self, width: int, height: int, dpi: float) -> None:
-        super().__init__()
-        self.width, self.height, self.dpi = width, height, dpi
-        self.font_size = round(8 * dpi / 72)
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
         self._done: list[str] = []
         self._style = ""
-        self._path: list[str] = []
+        self._paths: list[str] = []
 
-    def content(self) -> str:
-        """The elements drawn so far."""
+    def svg(self) -> Html:
+        """What was drawn."""
         self._end()
-        return "".join(self._done)
+        return Html(
+            f'<svg class="still" viewBox="0 0 {self.width * FINE} {self.height * FINE}" '
+            f'preserveAspectRatio="xMinYMin" font-size="{FONT_PX * FINE}" fill="none">'
+            f"{''.join(self._done)}</svg>"
+        )
 
-    # --- what matplotlib calls ----------------------------------------------------------------
-
-    def flipy(self) -> bool:
-        """Whether y grows downwards, for texts."""
-        return True
-
-    def get_canvas_width_height(self) -> tuple[float, float]:
-        """In the device's pixels."""
-        return self.width, self.height
-
-    def points_to_pixels(self, points: Any) -> Any:
-        """In the device's pixels."""
-        return points * self.dpi / 72
-
-    def draw_path(
-        self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None
-    ) -> None:
-        """A line or a filled outline, within the axes."""
-        clip: Bbox | None = gc.get_clip_rectangle()
-        if rgbFace is not None:
-            path = path.transformed(transform)
-            outlines = path.clip_to_bbox(clip) if clip is not None else path
-            self._draw(_fill(gc, rgbFace), self._lines(outlines, close=True))
-        if gc.get_linewidth() and (rgbFace is None or not _same(gc.get_rgb(), rgbFace)):
-            window: Any = clip.extents if clip is not None else (0, 0, self.width, self.height)
-            seen = path.cleaned(None if rgbFace is not None else transform, remove_nans=True,
-                                clip=window, simplify=True)  # fmt: skip
-            self._draw(self._stroke(gc), self._lines(seen, close=False))
-
-    def draw_markers(
-        self,
-        gc: GraphicsContextBase,
-        marker_path: Path,
-        marker_trans: Transform,
-        path: Path,
-        trans: Transform,
-        rgbFace: Any = None,
-    ) -> None:
-        """Points: dots as ends of lines without a length, everything else as copies."""
-        places = np.asarray(trans.transform(path.vertices), dtype=float)
-        places = places[np.isfinite(places).all(axis=1)]
-        clip: Bbox | None = gc.get_clip_rectangle()
-        if clip is not None:
-            inside = (places >= np.subtract(clip.min, 1)) & (places <= np.add(clip.max, 1))
-            places = places[inside.all(axis=1)]
-        shape = marker_path.transformed(marker_trans)
-        if marker_path.codes is not None and Path.CURVE4 in np.asarray(marker_path.codes):
-            if rgbFace is None:
-                return
-            wide = shape.get_extents().width
-            style = f"{_paint('stroke', rgbFace, gc)} stroke-width={_quoted(wide)} "
-            self._draw(style + 'stroke-linecap="round"', _dots(self._whole(places)))
-            return
-        style = self._stroke(gc) if rgbFace is None or gc.get_linewidth() else _fill(gc, rgbFace)
-        for x, y in places:
-            moved = Path(np.add(shape.vertices, (x, y)), shape.codes)
-            self._draw(style, self._lines(moved, close=style.startswith("fill")))
-
-    def draw_text(
-        self,
-        gc: GraphicsContextBase,
-        x: float,
-        y: float,
-        s: str,
-        prop: Any,
-        angle: float,
-        ismath: Any = False,
-        mtext: Any = None,
-    ) -> None:
-        """Words, anchored as matplotlib anchors them: the reader's font has other widths."""
+    def window(self, left: float, top: float, right: float, bottom: float) -> None:
+        """Until `window_ends` nothing is seen outside of this box."""
         self._end()
-        anchor = ""
-        if mtext is not None and not angle:
-            x = mtext.get_transform().transform(mtext.get_unitless_position())[0]
-            place = {"center": "middle", "right": "end"}.get(mtext.get_horizontalalignment())
-            anchor = f' text-anchor="{place}"' if place else ""
-        size = round(self.points_to_pixels(prop.get_size_in_points()))
-        styles = _paint("fill", gc.get_rgb(), gc)
-        styles += "" if size == self.font_size else f' font-size="{size}"'
-        turn = f' transform="rotate({-angle:g} {x:.0f} {y:.0f})"' if angle else ""
-        place = f'x="{x:.0f}" y="{y:.0f}"'
-        self._done.append(f"<text {place} {styles}{anchor}{turn}>{text(s)}</text>")
+        x, y = round(FINE * (left - EDGE_PX)), round(FINE * (top - EDGE_PX))
+        width, height = (
+            round(FINE * (size + 2 * EDGE_PX)) for size in (right - left, bottom - top)
+        )
+        box = f'x="{x}" y="{y}" width="{width}" height="{height}"'
+        self._done.append(f'<svg {box} viewBox="{x} {y} {width} {height}">')
 
-    # --- paths --------------------------------------------------------------------------------
+    def window_ends(self) -> None:
+        """What follows is seen everywhere."""
+        self._end()
+        self._done.append("</svg>")
 
-    def _whole(self, places: Floats) -> npt.NDArray[np.int64]:
-        flipped = np.column_stack((places[:, 0], self.height - places[:, 1]))
-        return np.rint(np.clip(flipped, -9999, 9999)).astype(np.int64)
+    def words(
+        self, x: float, y: float, lines: Sequence[str], side: str = "start", *, turned: bool = False
+    ) -> None:
+        """Lines of words below each other, the first at `y`."""
+        self._end()
+        for at, words in enumerate(lines):
+            left, base = round(FINE * x), round(FINE * (y + LINE_PX * at))
+            turn = f' transform="rotate(-90 {left} {base})"' if turned else ""
+            anchor = "" if side == "start" else f' text-anchor="{side}"'
+            place = f'x="{left}" y="{base}" fill="var(--muted)"'
+            if words:
+                self._done.append(f"<text {place}{anchor}{turn}>{text(words)}</text>")
 
-    def _lines(self, path: Path, *, close: bool) -> str:
-        """Path data of straight lines; without places that round to the one before."""
-        vertices = np.asarray(path.vertices, dtype=float)
-        finite = np.isfinite(vertices).all(axis=1)
-        points = self._whole(np.where(finite[:, None], vertices, 0))
-        codes = np.full(len(points), Path.LINETO)
-        codes[:1] = Path.MOVETO
-        if path.codes is not None:
-            codes = np.asarray(path.codes)
-        out = _Pen()
-        for (x, y), code, known in zip(
-            points.tolist(), codes.tolist(), finite.tolist(), strict=True
-        ):
-            if code == Path.STOP or not known:
-                continue
-            if code == Path.CLOSEPOLY:
-                out.close()
-            elif code == Path.MOVETO:
-                out.move(x, y)
-            else:
-                out.line(x, y)
-        if close:
-            out.close()
-        return out.data()
+    def line(self, style: str, x: float, y: float, end_x: float, end_y: float) -> None:
+        """A straight line."""
+        self.path(style, [x, end_x], [y, end_y])
 
-    def _stroke(self, gc: GraphicsContextBase) -> str:
-        width = self.points_to_pixels(gc.get_linewidth())
-        style = f"{_paint('stroke', gc.get_rgb(), gc)} stroke-width={_quoted(width)}"
-        dashes: Any = gc.get_dashes()[1]
-        if dashes is not None:
-            lengths = " ".join(f"{self.points_to_pixels(one):.0f}" for one in dashes)
-            style += f' stroke-dasharray="{lengths}"'
-        return style
+    def box(self, style: str, x: Sequence[float] | Floats, y: Sequence[float] | Floats) -> None:
+        """A rectangle between two places across and two along."""
+        self.path(style, [x[0], x[1], x[1], x[0]], [y[0], y[0], y[1], y[1]], close=True)
 
-    def _draw(self, style: str, data: str) -> None:
-        if not data:
-            return
+    def path(self, style: str, x: Any, y: Any, *, close: bool = False) -> None:
+        """A line through these places, broken where one is unknown."""
+        points = FINE * np.column_stack((x, y)).astype(float)
+        known = np.isfinite(points).all(axis=1)
+        whole = np.rint(np.clip(points, -FAR, FAR)[known]).astype(int)
+        breaks = np.flatnonzero(np.diff(np.flatnonzero(known)) > 1) + 1
+        for piece in np.split(whole, breaks) if len(breaks) and not close else (whole,):
+            if data := _data(piece):
+                self._add(style, f"{data}z" if close else data)
+
+    def dots(self, style: str, x: Floats, y: Floats) -> None:
+        """Each place once, from left to right, as lines without a length."""
+        points = FINE * np.column_stack((x, y))
+        points = points[np.isfinite(points).all(axis=1)]
+        seen = np.unique(np.rint(np.clip(points, -FAR, FAR)).astype(int), axis=0)
+        if len(seen):
+            steps = np.diff(seen, axis=0).tolist()
+            first = f"M{_pairs(seen[:1].tolist())}h0"
+            self._add(style, first + "".join(f"m{_pairs([step])}h0" for step in steps))
+
+    def _add(self, style: str, data: str) -> None:
         if style != self._style:
             self._end()
             self._style = style
-        self._path.append(data)
+        self._paths.append(data)
 
     def _end(self) -> None:
-        if self._path:
-            self._done.append(f'<path {self._style} d="{"".join(self._path)}"/>')
-        self._path, self._style = [], ""
+        if self._paths:
+            self._done.append(f'<path {self._style} d="{"".join(self._paths)}"/>')
+        self._style, self._paths = "", []
 
 
-class _Pen:
-    """Writes path data: each subpath from an absolute place, then relative steps."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.start: tuple[int, int] | None = None
-        self.at: tuple[int, int] | None = None
-        self.steps: list[tuple[int, int]] = []
-
-    def move(self, x: int, y: int) -> None:
-        self._flush("")
-        self.start = self.at = (x, y)
-
-    def line(self, x: int, y: int) -> None:
-        assert self.at is not None, "a line begins somewhere"
-        step = x - self.at[0], y - self.at[1]
-        if step != (0, 0):
-            self.steps.append(step)
-        self.at = x, y
-
-    def close(self) -> None:
-        self._flush("z")
-
-    def data(self) -> str:
-        self._flush("")
-        return "".join(self.parts)
-
-    def _flush(self, end: str) -> None:
-        if self.start is not None and self.steps:
-            self.parts.append(f"M{_pairs([self.start])}l{_pairs(self.steps)}{end}")
-            self.at = self.start
-        self.steps = []
-
-
-def _pairs(steps: Sequence[tuple[int, int]]) -> str:
-    """Numbers one after the other; a minus needs no space before it."""
-    words = " ".join(str(one) for step in steps for one in step)
-    return words.replace(" -", "-")
-
-
-def _dots(places: npt.NDArray[np.int64]) -> str:
-    """Each place once, from left to right, as lines without a length."""
-    seen = np.unique(places, axis=0)
-    if not len(seen):
+def _data(points: npt.NDArray[np.int64]) -> str:
+    """Path data without places that the line passes anyway."""
+    steps = np.diff(points, axis=0)
+    steps = steps[steps.any(axis=1)]
+    if not len(steps):
         return ""
-    steps = np.diff(seen, axis=0).tolist()
-    first = f"M{_pairs([tuple(seen[0].tolist())])}h0"
-    return first + "".join(f"m{_pairs([(x, y)])}h0" for x, y in steps)
+    turns = np.ones(len(steps), dtype=bool)
+    (x, y), (next_x, next_y) = steps[:-1].T, steps[1:].T
+    turns[:-1] = (x * next_y != y * next_x) | (x * next_x + y * next_y < 0)
+    corners = np.cumsum(steps, axis=0)[turns]
+    steps = np.diff(corners, axis=0, prepend=[[0, 0]])
+    return f"M{_pairs(points[:1].tolist())}l{_pairs(steps.tolist())}"
 
 
-def _quoted(number: float) -> str:
-    return f'"{number:.3g}"'
-
-
-def _same(one: Any, other: Any) -> bool:
-    return bool(colors.same_color(colors.to_rgb(one), colors.to_rgb(other)))
-
-
-def _fill(gc: GraphicsContextBase, face: Any) -> str:
-    return _paint("fill", face, gc)
-
-
-def _paint(kind: str, colour: Any, gc: GraphicsContextBase) -> str:
-    """A colour as a name of the theme where it has one, and its opacity."""
-    name = colors.to_hex(colour)
-    alpha = gc.get_alpha() if gc.get_forced_alpha() else (colour[3] if len(colour) == 4 else 1)
-    words = f'{kind}="{NAMES.get(name, name)}"'
-    return words if alpha == 1 else f'{words} {kind}-opacity="{alpha:.2g}"'
+def _pairs(steps: list[list[int]]) -> str:
+    """Numbers one after the other; a minus needs no space before it."""
+    return " ".join(f"{x} {y}" for x, y in steps).replace(" -", "-")

@@ -1,8 +1,9 @@
 """Charts as data: axes, series, reference marks, views, and the captions that belong to them.
 
-A chart is described once. `render_page` turns it into Plotly's JSON, `render_file` draws it with
-matplotlib and writes its data. Nothing here knows either. A colour is a name of the theme ("@c1")
-or a CSS colour; a limit, tick or mark is in the axis' own unit, also on a logarithmic axis.
+A chart is described once. `render_page` turns it into Plotly's JSON, `render_still` draws it small
+for a page, `render_file` draws it with matplotlib and writes its data. Nothing here knows them.
+A colour is a name of the theme ("@c1") or a CSS colour; a limit, tick or mark is in the axis' own
+unit, also on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 from drivebay.report.runs import Run
 
 HEADROOM = 1.06
+CROWDED = 10
+"""From so many names on, those of an x axis stand upright."""
 LINEAR = ("linear", "Linear")
 LOG = ("log", "Log")
 CLOSE = ("close", "Close-up")
@@ -117,7 +120,7 @@ class View:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as data, for both renderers.
+    """A chart as data, for all renderers.
 
     Parameters
     ----------
@@ -281,6 +284,11 @@ def rounded(values: Iterable[float]) -> list[float | int | None]:
         else:
             out.append(int(value) if value == int(value) else float(f"{value:.5g}"))
     return out
+
+
+def categories(chart: Chart, series: Sequence[Series]) -> list[str]:
+    """The names on the x axis, in their order."""
+    return list(dict.fromkeys([*chart.x.categories, *(str(x) for one in series for x in one.x)]))
 
 
 def lines_of(words: str, width: int) -> list[str]:
