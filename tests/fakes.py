@@ -110,7 +110,7 @@ class FakeTarget:
         load = phase.workload
         seconds = range(int(load.duration_s))
         ios = [draw.randrange(1000, 9000) for _ in seconds]
-        reads = [n * load.read_percent // 100 for n in ios]
+        reads = [int(n * load.read_percent) // 100 for n in ios]
         writes = [n - r for n, r in zip(ios, reads, strict=True)]
         columns = {
             "second": list(seconds),

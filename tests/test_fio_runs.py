@@ -83,6 +83,7 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         ("streams", load(pattern="sequential", **small)),
         ("zipf", load(offsets="zipf:1.1", bssplit="4k/50:8k/50", **small)),
         ("zoned", load(offsets="zoned:80/20:20/80", rate_iops=100, **small)),
+        ("thinks", load(thinktime_us=20_000, thinktime_blocks=10, **small)),
     )
     for result in results(file, test):
         assert result.duration_s > 0.9, result.label
@@ -94,6 +95,9 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         assert job.get("norandommap") == ("0" if permuted else "1")
         if result.workload.rate_iops is not None:
             assert result.reads + result.writes <= 1.2 * 100 * result.duration_s
+        if result.workload.thinktime_us is not None:
+            # Ten requests in a pause of 20 ms and the time that they take.
+            assert result.reads + result.writes <= 10 * (result.duration_s / 0.02 + 1)
 
 
 def test_a_phase_ends_when_it_is_stable(file: Path) -> None:

@@ -1,4 +1,5 @@
-"""Loads as papers have them: skewed offsets, weighted sizes, rates; virtual and by fio."""
+"""Loads as papers have them: skewed, weighted sizes, rates, think time, trims, several jobs;
+virtual and by fio."""
 
 from __future__ import annotations
 
@@ -108,9 +109,17 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"bssplit": "4k/100", "offsets": "permutation"}, "and no permutation"),
         ({"rate_iops": 0.0}, "greater than 0"),
         ({"rate_process": "poisson"}, "needs a 'rate_iops'"),
-        ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32 with rate_iops"),
-        ({"rate_iops": 1e-6, "ios": 100, "duration_s": None}, "more than 115 days"),
-        ({"rate_iops": 1e-6, "bytes": 2**20, "duration_s": None}, "more than 115 days"),
+        ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32, what the interface"),
+        ({"rate_iops": 1e-6, "ios": 100, "duration_s": None}, "at most 115 days"),
+        ({"rate_iops": 1e-6, "bytes": 2**20, "duration_s": None}, "at most 115 days"),
+        ({"thinktime_us": 10**9, "ios": 10**5, "duration_s": None}, "at most 115 days"),
+        ({"thinktime_us": 0}, "greater than or equal to 1"),
+        ({"thinktime_us": 10, "queue_depth": 64}, "at most 32, what the interface"),
+        ({"thinktime_blocks": 4}, "needs a 'thinktime_us'"),
+        ({"trim_percent": 60, "read_percent": 50}, "100 at most with read_percent"),
+        ({"trim_percent": 100}, "must be below 100"),
+        ({"trim_percent": 10, "pattern": "sequential"}, "needs pattern 'random'"),
+        ({"read_percent": 100.5}, "less than or equal to 100"),
         ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),
     ],
 )
@@ -120,11 +129,58 @@ def test_a_load_that_makes_no_sense_is_refused(load: dict[str, Any], says: str) 
     assert says in str(caught.value)
 
 
+def test_whole_shares_are_whole_however_they_are_written() -> None:
+    assert repr(Workload(read_percent=70.0)) == repr(Workload(read_percent=70))
+    assert Workload(read_percent=66.7, trim_percent=2.5, thinktime_us=1500).words() == (
+        "66.7 % random reads with 2.5 % trims, 4 KiB, 1,500 us think time, QD 32, 60 s"
+    )
+
+
+def test_trims_of_a_mix_count_apart_and_free_space() -> None:
+    device = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device()
+    device.fill()
+
+    def amplification(trims: float) -> float:
+        worn = device.copy()
+        worn.run(Workload(bytes=4 * device.capacity_bytes, trim_percent=trims))
+        last = worn.run(Workload(ios=200_000, trim_percent=trims))
+        assert last.ios + last.trims == 200_000
+        assert last.trims / 200_000 == pytest.approx(trims / 100, abs=0.005)
+        return last.waf
+
+    assert amplification(20) < amplification(0) / 2, "a fifth of the pages is free"
+
+
+def test_jobs_at_the_same_time_have_results_of_their_own() -> None:
+    device = drivebay.drive("sm951-nvme-512").scaled(1 / 64).device()
+    device.fill()
+    reads = Workload(read_percent=100, queue_depth=2, duration_s=2)
+    alone = device.copy().run(reads, seed=5)
+    same = device.copy().run_jobs({"one": reads.model_copy(update={"seed": 5})})["one"]
+    assert same.read_latency.percentile_us(50) == alone.read_latency.percentile_us(50)
+    half = device.capacity_bytes // 2 // 4096 * 4096
+    jobs = {
+        "reader": reads,
+        "writer": Workload(
+            span_start_bytes=half, span_bytes=half, queue_depth=8, rate_iops=5_000, duration_s=1
+        ),
+    }
+    first, second = device.copy().run_jobs(jobs), device.copy().run_jobs(jobs)
+    assert first["writer"].ios == pytest.approx(5_000, abs=2)
+    assert first["reader"].duration_s == 2 and first["writer"].duration_s == 1
+    assert first["reader"].latency.percentile_us(99) > alone.latency.percentile_us(99)
+    assert [r.latency.mean_us for r in first.values()] == [
+        r.latency.mean_us for r in second.values()
+    ]
+    with pytest.raises(UserError, match="in all jobs"):
+        device.run_jobs({str(n): Workload(queue_depth=1024) for n in range(64)})
+
+
 def test_fio_gets_the_same_load_in_its_own_words() -> None:
     load = suites.Workload(
         pattern="random", read_percent=70, block_bytes=4096, queue_depth=8, duration_s=1,
         offsets="zoned:80/20:20/80", bssplit="4k/40:64k/60",
-        rate_iops=1000, rate_process="poisson",
+        rate_iops=1000, rate_process="poisson", thinktime_us=500, thinktime_blocks=16,
     )  # fmt: skip
     job = phase_job(load, label="x", start=0, length=2**24, engine="psync", seed=1)
     for line in (
@@ -134,5 +190,8 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         "blockalign=4096",
         "rate_iops=700,300",
         "rate_process=poisson",
+        "thinktime=500",
+        "thinktime_blocks=16",
+        "thinktime_blocks_type=issue",
     ):
         assert f"\n{line}\n" in job

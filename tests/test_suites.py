@@ -251,7 +251,7 @@ BAD = [
     ("block_bytes = 4096", 'block_bytes = "4k"', "block_bytes.*'4k'.*whole number"),
     ("block_bytes = 4096", "block_byte = 4096", "block_byte.*(is not a key|missing)"),
     ("read_percent = 100", "read_percent = 101", "read_percent.*101.*100"),
-    ("read_percent = 100", "read_percent = true", "read_percent.*True.*whole number"),
+    ("read_percent = 100", "read_percent = true", "read_percent.*True.*a number"),
     ('pattern = "random"', 'pattern = "rnd"', "pattern.*'rnd'.*'random' or 'sequential'"),
     ("duration_s = 180", "duration_s = 0", "duration_s.*0"),
     ("duration_s = 180", "duration_s = inf", "duration_s"),

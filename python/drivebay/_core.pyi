@@ -571,6 +571,12 @@ class RunResult:
     def throttle_stage(self, /) -> NDArray[uint32]:
         """Throttle stage at the end of each whole second."""
     @property
+    def trim_latency_ns_sum(self, /) -> int:
+        """Sum of their latencies."""
+    @property
+    def trims(self, /) -> int:
+        """Trims of a mix, which count nowhere else."""
+    @property
     def write_bytes(self, /) -> NDArray[uint64]:
         """Bytes written."""
     @property
@@ -920,6 +926,13 @@ class VirtualDrive:
         sample_every: SupportsIndex = 0,
     ) -> RunResult:
         """Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O."""
+    def run_jobs(
+        self,
+        /,
+        jobs: SupportsGetItem[int, tuple[Workload, SupportsIndex]],
+        control: Control | None = None,
+    ) -> list[RunResult]:
+        """Run several workloads at once, each with its seed; their results in the same order."""
     def sanitize(self, /, method: str) -> float:
         """Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds."""
     def save(self, /, path: str | PathLike[str]) -> None:
@@ -948,7 +961,7 @@ class Workload:
 
     `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:..." (per cent
     of the accesses and of the span), as fio's `random_distribution`. `bssplit`: sizes in bytes with their shares in
-    per cent. `rate_iops`: requests a second at most.
+    per cent. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
 
     It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
     a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
@@ -958,7 +971,7 @@ class Workload:
         /,
         *,
         pattern: Literal["random", "sequential"],
-        read_percent: int,
+        read_percent: float,
         block_bytes: int,
         queue_depth: int,
         span_start_bytes: int,
@@ -974,6 +987,9 @@ class Workload:
         bssplit: list[tuple[int, int]] = ...,
         rate_iops: float | None = None,
         rate_process: Literal["linear", "poisson"] = "linear",
+        trim_percent: float = 0.0,
+        thinktime_us: int | None = None,
+        thinktime_blocks: int = 1,
     ) -> Workload: ...
 
 def replay_real(

@@ -35,7 +35,7 @@ fn spec(blocks_per_plane: u64) -> Spec {
 
 fn load(
     pattern: Pattern,
-    read_percent: u32,
+    read_percent: f64,
     block_bytes: u64,
     span_bytes: u64,
     ios: u64,
@@ -61,7 +61,7 @@ fn filled(blocks_per_plane: u64) -> Device {
     let spec = spec(blocks_per_plane);
     let capacity = spec.capacity_bytes();
     let mut device = Device::new(spec, SEED).expect("memory");
-    go(&mut device, &load(Pattern::Sequential, 0, 131_072, capacity, capacity / 131_072));
+    go(&mut device, &load(Pattern::Sequential, 0.0, 131_072, capacity, capacity / 131_072));
     device
 }
 
@@ -100,17 +100,17 @@ fn drives(c: &mut Criterion) {
         group.throughput(Throughput::Elements(IOS));
         let random = |reads| load(Pattern::Random, reads, 4096, capacity, IOS);
         group.bench_function(format!("randread_4k/{size}"), |b| {
-            b.iter(|| go(&mut device, &random(100)))
+            b.iter(|| go(&mut device, &random(100.0)))
         });
-        let sequential = load(Pattern::Sequential, 0, 131_072, capacity, IOS);
+        let sequential = load(Pattern::Sequential, 0.0, 131_072, capacity, IOS);
         group.bench_function(format!("seqwrite_128k/{size}"), |b| {
             b.iter(|| go(&mut device, &sequential))
         });
         // To steady state: as many random writes as an hour of the consistency test.
-        let age = load(Pattern::Random, 0, 4096, capacity, 30_000_000 * blocks / 1024);
+        let age = load(Pattern::Random, 0.0, 4096, capacity, 30_000_000 * blocks / 1024);
         go(&mut device, &age);
         group.bench_function(format!("randwrite_4k_steady/{size}"), |b| {
-            b.iter(|| go(&mut device, &random(0)));
+            b.iter(|| go(&mut device, &random(0.0)));
         });
         group.finish();
     }

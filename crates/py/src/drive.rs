@@ -174,6 +174,21 @@ impl VirtualDrive {
         RunResult::new(py, &outcome, (sample_every > 0).then_some(&samples))
     }
 
+    /// Run several workloads at once, each with its seed; their results in the same order.
+    #[pyo3(signature = (jobs, control = None))]
+    fn run_jobs(
+        &self,
+        py: Python<'_>,
+        jobs: Vec<(PyRef<'_, PyWorkload>, u64)>,
+        control: Option<&PyControl>,
+    ) -> PyResult<Vec<Py<RunResult>>> {
+        let jobs: Vec<_> = jobs.iter().map(|(job, seed)| (job.0.clone(), *seed)).collect();
+        let outcomes = self.run_with(py, control, |device, control| {
+            drivebay_run::run_jobs(device, &jobs, control).map_err(run_error)
+        })?;
+        outcomes.iter().map(|outcome| RunResult::new(py, outcome, None)).collect()
+    }
+
     /// Replay a trace, from the drive's present state and time on.
     #[pyo3(signature = (source, options, control = None))]
     fn replay(

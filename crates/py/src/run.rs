@@ -1,7 +1,7 @@
 //! What a run gives: columns by second, histograms, counters.
 
 use drivebay_drive::{Counters, Stage};
-use drivebay_run::{Outcome, QueueTotals, ReplayOutcome, Row, Sample, Sensor, TrimCheckOutcome};
+use drivebay_run::{Outcome, ReplayOutcome, Row, Sample, Sensor, Totals, TrimCheckOutcome};
 use drivebay_units::SECTOR_BYTES;
 use pyo3::prelude::*;
 
@@ -85,6 +85,10 @@ pub(crate) struct RunResult {
     stable: bool,
     /// I/Os whose data could not be read.
     media_errors: u64,
+    /// Trims of a mix, which count nowhere else.
+    trims: u64,
+    /// Sum of their latencies.
+    trim_latency_ns_sum: u64,
     /// The drive's counters before the run.
     before: Py<PyCounters>,
     /// The drive's counters after it.
@@ -137,7 +141,7 @@ impl RunResult {
         let by_second = |of: fn(&Row) -> u64| Column::new(py, recorder.rows.iter().map(of));
         let floats = |of: fn(&Sensor) -> f64| Column::new(py, recorder.sensors.iter().map(of));
         let pages = |of: fn(&Sensor) -> u64| Column::new(py, recorder.sensors.iter().map(of));
-        let by_queue = |of: fn(&QueueTotals) -> u64| Column::new(py, outcome.queues.iter().map(of));
+        let by_queue = |of: fn(&Totals) -> u64| Column::new(py, outcome.queues.iter().map(of));
         let stages = Stage::ALL.into_iter().map(|stage| {
             let ns = recorder.rows.iter().map(|row| row.stage_ns[stage as usize]);
             (stage.name(), Column::new(py, ns))
@@ -159,6 +163,8 @@ impl RunResult {
             end_ns: outcome.end.0,
             stable: outcome.stable,
             media_errors: recorder.media_errors,
+            trims: recorder.trims.ios,
+            trim_latency_ns_sum: recorder.trims.latency_ns_sum,
             before: Py::new(py, PyCounters::from(&outcome.before))?,
             after: Py::new(py, PyCounters::from(&outcome.after))?,
             reads: by_second(|row| row.reads),

@@ -18,7 +18,7 @@ pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T>
 ///
 /// `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:..." (per cent
 /// of the accesses and of the span), as fio's `random_distribution`. `bssplit`: sizes in bytes with their shares in
-/// per cent. `rate_iops`: requests a second at most.
+/// per cent. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
 ///
 /// It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
 /// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
@@ -31,7 +31,7 @@ impl PyWorkload {
     #[pyo3(signature = (
         *,
         pattern: "typing.Literal['random', 'sequential']",
-        read_percent: "int",
+        read_percent: "float",
         block_bytes: "int",
         queue_depth: "int",
         span_start_bytes: "int",
@@ -47,11 +47,14 @@ impl PyWorkload {
         bssplit: "list[tuple[int, int]]" = Vec::new(),
         rate_iops: "float | None" = None,
         rate_process: "typing.Literal['linear', 'poisson']" = "linear",
+        trim_percent: "float" = 0.0,
+        thinktime_us: "int | None" = None,
+        thinktime_blocks: "int" = 1,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         pattern: &str,
-        read_percent: u32,
+        read_percent: f64,
         block_bytes: u64,
         queue_depth: u32,
         span_start_bytes: u64,
@@ -67,6 +70,9 @@ impl PyWorkload {
         bssplit: Vec<(u64, u32)>,
         rate_iops: Option<f64>,
         rate_process: &str,
+        trim_percent: f64,
+        thinktime_us: Option<u64>,
+        thinktime_blocks: u32,
     ) -> PyResult<PyWorkload> {
         let stable = until_stable.map(|(window_s, within_percent, min_s)| Stable {
             window_s,
@@ -80,11 +86,14 @@ impl PyWorkload {
             })?,
             streams: named("streams", streams)?,
             read_percent,
+            trim_percent,
             block_bytes,
             block_bytes_max,
             bssplit,
             rate_iops,
             rate_process: named("rate_process", rate_process)?,
+            thinktime_us,
+            thinktime_blocks,
             compressible_percent,
             queue_depth,
             queues,

@@ -24,7 +24,7 @@ fn main() {
     };
     let mut fill = load.clone();
     fill.pattern = Pattern::Sequential;
-    (fill.read_percent, fill.block_bytes, fill.stop.bytes) = (0, 131_072, Some(capacity));
+    (fill.read_percent, fill.block_bytes, fill.stop.bytes) = (0.0, 131_072, Some(capacity));
     let mut device = Device::new(spec, 1).expect("memory");
     run(&mut device, &fill, 1, &Control::default()).expect("a possible load");
     let begin = on_processor();

@@ -10,7 +10,7 @@ const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(100.0);
-    let read_percent: u32 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);
+    let read_percent: f64 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(0.0);
     let full = std::env::args().nth(3).is_some_and(|word| word == "full");
     let whole = include_str!("../../../drives/sm951-ahci-512.toml");
     let small = whole
@@ -53,7 +53,7 @@ fn main() {
         let ns = begin.elapsed().as_nanos() as f64 / commands as f64;
         println!("{commands} I/Os, {ns:.0} ns each");
     };
-    go(Pattern::Sequential, 0, 131_072, Stop::after_bytes(span_bytes));
-    go(Pattern::Random, 0, 4096, Stop::after_s(if full { 3600.0 } else { 30.0 }));
+    go(Pattern::Sequential, 0.0, 131_072, Stop::after_bytes(span_bytes));
+    go(Pattern::Random, 0.0, 4096, Stop::after_s(if full { 3600.0 } else { 30.0 }));
     go(Pattern::Random, read_percent, 4096, Stop::after_s(seconds));
 }

@@ -13,10 +13,11 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
 use crate::error::RunError;
+use crate::pacing::Pacing;
 use crate::queue_slots::{NEVER, QueueSlots};
 use crate::queues::{QueuedCommand, SubmissionQueues};
-use crate::recorder::{Outcome, QueueTotals, Recorder};
-use crate::workload::{Generator, Schedule, Stable, Workload};
+use crate::recorder::{Outcome, Recorder, Totals};
+use crate::workload::{Generator, Stable, Workload};
 
 /// Requests drawn ahead.
 const BATCH: usize = 32;
@@ -63,7 +64,7 @@ impl HostQueue {
 
     /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes first.
     #[inline(always)]
-    fn submit(&mut self, now: Nanos) -> u32 {
+    pub(crate) fn submit(&mut self, now: Nanos) -> u32 {
         let (slot, _) = self.slots.first();
         self.now = now;
         self.requested[slot] = now;
@@ -90,8 +91,8 @@ pub(crate) struct ClosedLoop<'a, const SAMPLED: bool> {
     pub(crate) host: HostQueue,
     pub(crate) recorder: Recorder,
     pub(crate) bytes_left: u64,
-    schedule: Option<Schedule>,
-    /// The next request is not made before; zero where no rate holds it back.
+    pacing: Option<Pacing>,
+    /// The next request is not made before: zero where nothing holds it back, `NEVER` before a pause.
     pub(crate) due: Nanos,
     pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
@@ -120,7 +121,7 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
             host: HostQueue::new(workload, device.spec(), start),
             recorder: Recorder::new(start, end, device.counters()),
             bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
-            schedule: Schedule::new(workload, seed),
+            pacing: Pacing::new(workload, seed),
             due: Nanos::ZERO,
             latest: start,
             stable_rule: workload.stop.stable,
@@ -166,6 +167,9 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
                 if let Some(served) = device.accept_or_serve(now, io, slot, until.max(self.due))? {
                     self.count(served);
                 }
+                if self.due == NEVER {
+                    self.pause(device)?;
+                }
             }
             batches.swap(0, 1);
         }
@@ -188,20 +192,36 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
     /// A request was made: from when on the next one may be.
     #[inline(always)]
     pub(crate) fn request_made(&mut self) {
-        if let Some(schedule) = &mut self.schedule {
-            self.due = self.start.after(schedule.next());
+        if let Some(pacing) = &mut self.pacing {
+            self.due = pacing.next(self.start);
         }
+    }
+
+    /// Think time: from when on the next request may be made, with all before it completed.
+    pub(crate) fn resume(&mut self) {
+        self.due = self.pacing.as_mut().map_or(Nanos::ZERO, |pacing| pacing.resume(self.latest));
+    }
+
+    #[cold]
+    fn pause(&mut self, device: &mut Device) -> Result<(), RunError> {
+        self.drain(device)?;
+        self.resume();
+        Ok(())
     }
 
     /// Counts a request that was served; returns its slot, and when it was done.
     #[inline(always)]
-    fn count(&mut self, mut completion: Completion) -> (usize, Nanos) {
+    pub(crate) fn count(&mut self, mut completion: Completion) -> (usize, Nanos) {
         let Completion { tag, io, submitted, .. } = completion;
         let requested = self.host.requested[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(requested));
         let done = completion.done;
         self.host.slots.set(tag as usize, done);
         self.latest = self.latest.max(done);
+        if io.op == Op::Trim {
+            self.recorder.count_trim(done.since(requested), done);
+            return (tag as usize, done);
+        }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         self.recorder.count(io.op, bytes, done.since(requested), done, &completion.stages);
         if completion.media_error {
@@ -231,7 +251,7 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
         &mut self,
         device: &mut Device,
         mut queues: SubmissionQueues,
-        totals: &mut [QueueTotals],
+        totals: &mut [Totals],
     ) -> Result<(), RunError> {
         loop {
             let (slot, free) = self.host.slots.first();

@@ -10,7 +10,7 @@ use crate::closed_loop::{ClosedLoop, Sample};
 use crate::control::Control;
 use crate::error::RunError;
 use crate::queues::SubmissionQueues;
-use crate::recorder::{Outcome, QueueTotals};
+use crate::recorder::{Outcome, Totals};
 use crate::workload::Workload;
 
 /// Runs a workload on a drive, from the drive's present time on.
@@ -56,7 +56,7 @@ fn run_loop<const SAMPLED: bool>(
     let mut run = ClosedLoop::<SAMPLED>::new(device, workload, seed, control, every);
     let transfer_max = device.spec().host.transfer_max;
     if workload.queues > 1 {
-        let mut queues = vec![QueueTotals::default(); workload.queues as usize];
+        let mut queues = vec![Totals::default(); workload.queues as usize];
         let submission = SubmissionQueues::new(workload.queues);
         run.run_queues(device, submission, &mut queues)?;
         let (outcome, samples) = run.finish(device);

@@ -1,6 +1,6 @@
 //! The run: a workload on a virtual drive in virtual time, and what was recorded of it.
 //!
-//! `driver.rs` chooses the loop; `closed_loop.rs` is the loop: next request, earliest free queue slot, the
+//! `driver.rs` chooses the loop, `jobs.rs` runs several at once; `closed_loop.rs` is the loop: next request, earliest free queue slot, the
 //! drive, `recorder.rs`. `replay.rs` is the open loop for traces. `trim_check.rs` validates TRIM.
 //! `snapshot.rs` keeps a drive's state in a file.
 //! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
@@ -11,6 +11,8 @@ mod discard;
 mod distribution;
 mod driver;
 mod error;
+mod jobs;
+mod pacing;
 mod permutation;
 mod queue_depth;
 mod queue_slots;
@@ -29,8 +31,9 @@ pub use distribution::{Offsets, Zone};
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{run, run_sampled};
 pub use error::RunError;
+pub use jobs::run_jobs;
 pub use queue_depth::{DepthTracker, QueueDepths};
-pub use recorder::{Outcome, QueueTotals, Recorder, Row, Sensor};
+pub use recorder::{Outcome, Recorder, Row, Sensor, Totals};
 pub use replay::{ReplayError, ReplayOptions, ReplayOutcome, replay};
 pub use trim_check::{TrimCheckOutcome, TrimPlan, trim_check};
 pub use workload::{Pattern, RateProcess, Stable, Stop, Streams, Workload, WorkloadError};

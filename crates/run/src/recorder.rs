@@ -23,12 +23,12 @@ pub struct Outcome {
     /// Whether a run that waits for a stable rate found one.
     pub stable: bool,
     /// What each submission queue completed.
-    pub queues: Vec<QueueTotals>,
+    pub queues: Vec<Totals>,
 }
 
-/// What a submission queue completed.
+/// What was completed: of a submission queue, or of the trims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueTotals {
+pub struct Totals {
     /// Commands that were completed before the end.
     pub ios: u64,
     /// Sum of their latencies.
@@ -84,6 +84,8 @@ pub struct Recorder {
     pub histograms: [Histogram; 2],
     /// I/Os whose data could not be read.
     pub media_errors: u64,
+    /// Trims of a mix.
+    pub trims: Totals,
     next_second: Nanos,
     energy_nj: u64,
     before: Counters,
@@ -99,6 +101,7 @@ impl Recorder {
             sensors: Vec::new(),
             histograms: [Histogram::default(), Histogram::default()],
             media_errors: 0,
+            trims: Totals::default(),
             next_second: start.after(Nanos::secs(1)),
             energy_nj: before.energy_nj,
             before,
@@ -141,6 +144,15 @@ impl Recorder {
     #[cold]
     pub fn count_media_error(&mut self, done: Nanos) {
         self.media_errors += u64::from(done <= self.end);
+    }
+
+    /// Counts a completed trim, which is in no row and no histogram.
+    #[cold]
+    pub fn count_trim(&mut self, latency: Nanos, done: Nanos) {
+        if done <= self.end {
+            self.trims.ios += 1;
+            self.trims.latency_ns_sum += latency.0;
+        }
     }
 
     /// When the sensors are to be read next.
@@ -206,8 +218,8 @@ impl Recorder {
     }
 
     /// Everything counted, as of one queue.
-    fn totals(&self) -> QueueTotals {
-        self.rows.iter().fold(QueueTotals::default(), |sum, row| QueueTotals {
+    fn totals(&self) -> Totals {
+        self.rows.iter().fold(Totals::default(), |sum, row| Totals {
             ios: sum.ios + row.reads + row.writes,
             latency_ns_sum: sum.latency_ns_sum + row.latency_ns_sum,
         })

@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Completion, Device, Io, Stage};
-use drivebay_units::Nanos;
+use drivebay_drive::{Completion, Device, Io, Op, Stage};
+use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::closed_loop::ClosedLoop;
 use crate::error::RunError;
@@ -76,7 +76,8 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
                 }
                 let io = self.generator.next_io();
                 device.prefetch(io.lba);
-                self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
+                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
+                self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 split.next_request(request_slot as u32, io, next_request);
                 self.request_made();
             } else if let Some((request, io)) = split.waiting.pop_front() {
@@ -85,6 +86,8 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
                 split.serves[slot] = request;
                 self.host.slots.set(slot, NEVER);
                 device.accept(now, io, slot as u32)?;
+            } else if self.due == NEVER {
+                self.resume();
             } else {
                 return Ok(());
             }
@@ -109,6 +112,10 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
         let (done, latency) = (request.done, request.done.since(request.requested));
         self.latest = self.latest.max(done);
         split.request_slots.set(request_slot, done);
+        if io.op == Op::Trim {
+            self.recorder.count_trim(latency, done);
+            return;
+        }
         let (requested, whole) =
             (request.requested, Io { lba: request.lba, sectors: request.sectors, ..io });
         self.recorder.count(io.op, whole.data_bytes(), latency, done, &completion.stages);
@@ -122,7 +129,8 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
 impl Split {
     /// A request is made, and cut into commands.
     fn next_request(&mut self, request_slot: u32, io: Io, at: Nanos) {
-        let commands = io.sectors.div_ceil(self.sectors_max);
+        let sectors_max = if io.op == Op::Trim { io.sectors } else { self.sectors_max };
+        let commands = io.sectors.div_ceil(sectors_max);
         self.requests[request_slot as usize] = SplitRequest {
             requested: at,
             lba: io.lba,
@@ -133,8 +141,8 @@ impl Split {
         };
         self.request_slots.set(request_slot as usize, NEVER);
         for part in 0..commands {
-            let passed = part * self.sectors_max;
-            let sectors = self.sectors_max.min(io.sectors - passed);
+            let passed = part * sectors_max;
+            let sectors = sectors_max.min(io.sectors - passed);
             let part = Io { op: io.op, lba: io.lba + u64::from(passed), sectors };
             self.waiting.push_back((request_slot, part));
         }

@@ -4,16 +4,22 @@
 //! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
 //! offsets run through the span and begin again; skewed ones are in `distribution.rs`. Requests may differ
 //! in size: uniform between two bounds, as fio's `bsrange`, or each with its share, as `bssplit`. A rate
-//! holds requests back, as `rate_iops`.
-//! Left out: think time, skew that moves in time, several jobs at once.
+//! holds requests back, as `rate_iops`, and so does think time (`pacing.rs`). Some requests may be trims,
+//! which count in no figure of reads and writes.
+//! Left out: skew that moves in time.
 
 use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::Deserialize;
 
-use crate::distribution::{Offsets, Skew, exponential, zones_have_blocks};
+use crate::distribution::{Offsets, Skew, zones_have_blocks};
 use crate::permutation::Permutation;
 use crate::queue_slots::DEPTH_MAX;
+
+/// 115 days: far above any test, below what the slots of a run can tell apart (208 days).
+const RUN_S_MAX: f64 = 1e7;
+/// A quarter of an hour.
+const THINKTIME_US_MAX: u64 = 1_000_000_000;
 
 /// Order of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -93,7 +99,9 @@ pub struct Workload {
     /// Whether sequential reads and writes go their own ways.
     pub streams: Streams,
     /// Share of reads, 0 to 100.
-    pub read_percent: u32,
+    pub read_percent: f64,
+    /// Share of trims, for random offsets; what is neither is a write.
+    pub trim_percent: f64,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
     /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
@@ -105,6 +113,10 @@ pub struct Workload {
     pub rate_iops: Option<f64>,
     /// When they are due.
     pub rate_process: RateProcess,
+    /// The host's pause once `thinktime_blocks` requests were made and all are completed, in microseconds.
+    pub thinktime_us: Option<u64>,
+    /// Requests between two pauses.
+    pub thinktime_blocks: u32,
     /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
     pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
@@ -126,12 +138,15 @@ impl Default for Workload {
             pattern: Pattern::Random,
             offsets: Offsets::Uniform,
             streams: Streams::Each,
-            read_percent: 0,
+            read_percent: 0.0,
+            trim_percent: 0.0,
             block_bytes: 4096,
             block_bytes_max: None,
             bssplit: Vec::new(),
             rate_iops: None,
             rate_process: RateProcess::Linear,
+            thinktime_us: None,
+            thinktime_blocks: 1,
             compressible_percent: 0,
             queue_depth: 32,
             queues: 1,
@@ -170,8 +185,18 @@ impl Workload {
         let refuse = |field, given: String, allowed: &str| {
             Err(WorkloadError { field, given, allowed: allowed.to_owned() })
         };
-        if self.read_percent > 100 {
+        if !(0.0..=100.0).contains(&self.read_percent) {
             return refuse("read_percent", self.read_percent.to_string(), "0 to 100");
+        }
+        let trims = self.trim_percent;
+        let scattered = self.pattern == Pattern::Random && self.queues == 1;
+        if !(0.0..100.0).contains(&trims)
+            || trims + self.read_percent > 100.0
+            || trims > 0.0 && !scattered
+        {
+            let allowed =
+                "0 to below 100, at most 100 with read_percent, for random offsets and one queue";
+            return refuse("trim_percent", trims.to_string(), allowed);
         }
         let block = self.block_bytes;
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
@@ -201,6 +226,14 @@ impl Workload {
             && !(rate > 0.0 && rate <= 1e9 && self.queues == 1)
         {
             return refuse("rate_iops", rate.to_string(), "above 0, up to 1e9, with one queue");
+        }
+        if let Some(pause) = self.thinktime_us
+            && !(self.queues == 1 && (1..=THINKTIME_US_MAX).contains(&pause))
+        {
+            return refuse("thinktime_us", pause.to_string(), "1 to 1e9, with one queue");
+        }
+        if self.thinktime_blocks == 0 {
+            return refuse("thinktime_blocks", "0".to_owned(), "at least 1");
         }
         if self.compressible_percent > 100 {
             let given = self.compressible_percent.to_string();
@@ -233,13 +266,27 @@ impl Workload {
         if stop.duration_s.is_none() && stop.bytes.is_none() {
             return refuse("stop", "no end".to_owned(), "a duration_s or bytes");
         }
-        // 115 days: far above any test, below what the slots of a run can tell apart (208 days).
-        if stop.duration_s.is_some_and(|s| !(s > 0.0 && s <= 1e7)) {
+        if stop.duration_s.is_some_and(|s| !(s > 0.0 && s <= RUN_S_MAX)) {
             return refuse(
                 "stop.duration_s",
                 format!("{:?}", stop.duration_s),
                 "above 0, up to 115 days",
             );
+        }
+        if let (None, Some(bytes)) = (stop.duration_s, stop.bytes) {
+            let requests = bytes as f64 / block as f64;
+            let allowed = "such that the bytes take at most 115 days, or with a duration_s";
+            if let Some(rate) = self.rate_iops
+                && requests / rate > RUN_S_MAX
+            {
+                return refuse("rate_iops", rate.to_string(), allowed);
+            }
+            let pauses = requests / f64::from(self.thinktime_blocks);
+            if let Some(pause) = self.thinktime_us
+                && pauses * pause as f64 / 1e6 > RUN_S_MAX
+            {
+                return refuse("thinktime_us", pause.to_string(), allowed);
+            }
         }
         if stop.bytes == Some(0) {
             return refuse("stop.bytes", "0".to_owned(), "at least 1");
@@ -295,8 +342,11 @@ impl Workload {
             return refuse("queue_depth", self.queue_depth.to_string(), allowed);
         }
         let commands = u64::from(spec.queue_depth_max).min(u64::from(spec.host.outstanding_max));
-        if self.rate_iops.is_some() && u64::from(self.queue_depth) > commands {
-            let allowed = format!("at most {commands} with rate_iops, what the interface carries");
+        let held_back = self.rate_iops.is_some() || self.thinktime_us.is_some();
+        if held_back && u64::from(self.queue_depth) > commands {
+            let allowed = format!(
+                "at most {commands}, what the interface carries, with rate_iops or thinktime_us"
+            );
             return refuse("queue_depth", self.queue_depth.to_string(), allowed);
         }
         Ok(())
@@ -373,30 +423,9 @@ impl Sizes {
     }
 }
 
-/// When the requests of a rate are due.
-pub(crate) struct Schedule {
-    interval_ns: f64,
-    arrivals: Option<Rng>,
-    /// Since the start.
-    due_ns: f64,
-}
-
-impl Schedule {
-    /// None if nothing holds requests back.
-    pub(crate) fn new(workload: &Workload, seed: u64) -> Option<Schedule> {
-        let poisson = workload.rate_process == RateProcess::Poisson;
-        Some(Schedule {
-            interval_ns: 1e9 / workload.rate_iops?,
-            arrivals: poisson.then(|| Rng::new(seed).fork("arrivals")),
-            due_ns: 0.0,
-        })
-    }
-
-    /// How long after the start the next request is due.
-    pub(crate) fn next(&mut self) -> Nanos {
-        self.due_ns += self.interval_ns * self.arrivals.as_mut().map_or(1.0, exponential);
-        Nanos(self.due_ns as u64)
-    }
+/// A share in per cent as one of 2^32.
+fn of_2_32(percent: f64) -> u64 {
+    (percent * (1u64 << 32) as f64 / 100.0) as u64
 }
 
 /// Draws the requests of a workload.
@@ -409,8 +438,9 @@ pub struct Generator {
     start_lba: u64,
     block_sectors: u32,
     sizes: Sizes,
-    /// Of 2^32: the share of reads.
+    /// Of 2^32: the share of reads, and that of reads and trims together.
     read_share: u64,
+    unwritten_share: u64,
     pure: Option<Op>,
 }
 
@@ -427,11 +457,12 @@ impl Generator {
             start_lba: workload.span_start_bytes / SECTOR_BYTES,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
             sizes: Sizes::new(workload),
-            read_share: (u64::from(workload.read_percent) << 32) / 100,
-            pure: match workload.read_percent {
-                0 => Some(Op::Write),
-                100 => Some(Op::Read),
-                _ => None,
+            read_share: of_2_32(workload.read_percent),
+            unwritten_share: of_2_32(workload.read_percent + workload.trim_percent),
+            pure: if workload.read_percent == 100.0 {
+                Some(Op::Read)
+            } else {
+                (workload.read_percent + workload.trim_percent == 0.0).then_some(Op::Write)
             },
         }
     }
@@ -446,7 +477,14 @@ impl Generator {
             _ => 0,
         };
         let op = self.pure.unwrap_or_else(|| {
-            if self.rng.next_u64() >> 32 < self.read_share { Op::Read } else { Op::Write }
+            let chance = self.rng.next_u64() >> 32;
+            if chance < self.read_share {
+                Op::Read
+            } else if chance < self.unwritten_share {
+                Op::Trim
+            } else {
+                Op::Write
+            }
         });
         let block = match &mut self.order {
             Order::Uniform => drawn,
@@ -495,7 +533,7 @@ mod tests {
     fn load(pattern: Pattern) -> Workload {
         Workload {
             pattern,
-            read_percent: 60,
+            read_percent: 60.0,
             queue_depth: 1,
             span_start_bytes: 4096,
             span_bytes: BLOCKS * 4096,

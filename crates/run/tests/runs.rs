@@ -5,8 +5,9 @@ use std::time::Duration;
 use drivebay_drive::{Device, Spec, Stage, whole_profile};
 use drivebay_run::{
     Control, Offsets, Outcome, Pattern, RunError, Stable, Stop, TrimPlan, Workload, discard, run,
-    trim_check,
+    run_jobs, run_sampled, trim_check,
 };
+use drivebay_units::Nanos;
 
 const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 
@@ -26,7 +27,7 @@ fn device() -> Device {
     Device::new(spec(), 1).expect("memory")
 }
 
-fn workload(pattern: Pattern, read_percent: u32, queue_depth: u32, seconds: f64) -> Workload {
+fn workload(pattern: Pattern, read_percent: f64, queue_depth: u32, seconds: f64) -> Workload {
     Workload {
         pattern,
         read_percent,
@@ -47,7 +48,7 @@ fn totals(outcome: &Outcome) -> (u64, u64) {
 
 #[test]
 fn the_same_seed_gives_the_same_result() {
-    let load = workload(Pattern::Random, 70, 8, 3.0);
+    let load = workload(Pattern::Random, 70.0, 8, 3.0);
     let first = go(&mut device(), &load, 5);
     let second = go(&mut device(), &load, 5);
     assert_eq!(first.recorder.rows, second.recorder.rows);
@@ -62,9 +63,9 @@ fn the_same_seed_gives_the_same_result() {
 /// `renew` keeps the tables: nothing of the drive's past may show.
 #[test]
 fn a_renewed_drive_is_a_new_one() {
-    let load = workload(Pattern::Random, 30, 4, 2.0);
+    let load = workload(Pattern::Random, 30.0, 4, 2.0);
     let mut used = device();
-    go(&mut used, &workload(Pattern::Random, 0, 32, 5.0), 9);
+    go(&mut used, &workload(Pattern::Random, 0.0, 32, 5.0), 9);
     let mut renewed = used.reset(spec(), 1).expect("memory");
     let again = go(&mut renewed, &load, 3);
     let fresh = go(&mut device(), &load, 3);
@@ -74,7 +75,7 @@ fn a_renewed_drive_is_a_new_one() {
 
 #[test]
 fn rows_histograms_and_stages_count_the_same() {
-    let outcome = go(&mut device(), &workload(Pattern::Random, 50, 16, 2.5), 1);
+    let outcome = go(&mut device(), &workload(Pattern::Random, 50.0, 16, 2.5), 1);
     let (reads, writes) = totals(&outcome);
     let counted =
         outcome.recorder.histograms.each_ref().map(|h| h.bins().map(|bin| bin.count).sum::<u64>());
@@ -90,7 +91,7 @@ fn rows_histograms_and_stages_count_the_same() {
 
 #[test]
 fn a_run_by_amount_ends_with_it() {
-    let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
+    let mut load = workload(Pattern::Sequential, 0.0, 32, 1.0);
     load.block_bytes = 131_072;
     load.stop = Stop::after_bytes(1 << 30);
     let mut drive = device();
@@ -102,7 +103,7 @@ fn a_run_by_amount_ends_with_it() {
 
 #[test]
 fn completions_after_the_end_are_not_counted() {
-    let outcome = go(&mut device(), &workload(Pattern::Random, 0, 32, 1.0), 1);
+    let outcome = go(&mut device(), &workload(Pattern::Random, 0.0, 32, 1.0), 1);
     assert_eq!(outcome.recorder.rows.len(), 1);
     assert_eq!(outcome.end.since(outcome.start).0, 1_000_000_000);
     // 1 s at 10 us a write, less the 32 that were still under way.
@@ -112,7 +113,7 @@ fn completions_after_the_end_are_not_counted() {
 
 #[test]
 fn a_stable_run_ends_early_on_a_whole_second() {
-    let mut load = workload(Pattern::Random, 100, 4, 600.0);
+    let mut load = workload(Pattern::Random, 100.0, 4, 600.0);
     load.stop.stable = Some(Stable { window_s: 3, within_percent: 5.0, min_s: 4 });
     let outcome = go(&mut device(), &load, 1);
     assert!(outcome.stable);
@@ -125,7 +126,7 @@ fn a_stable_run_ends_early_on_a_whole_second() {
 fn a_queue_deeper_than_the_interface_waits_in_the_host() {
     let at = |depth| {
         let mut drive = device();
-        let outcome = go(&mut drive, &workload(Pattern::Random, 100, depth, 1.0), 1);
+        let outcome = go(&mut drive, &workload(Pattern::Random, 100.0, depth, 1.0), 1);
         let (reads, _) = totals(&outcome);
         let row = outcome.recorder.rows[0];
         (reads as f64, row.latency_ns_sum as f64 / reads as f64, row.stage_ns[Stage::Host as usize])
@@ -162,7 +163,7 @@ fn nvme(changes: &[(&str, &str)]) -> Device {
 }
 
 fn through(queues: u32, depth: u32) -> Workload {
-    let mut load = workload(Pattern::Random, 100, depth, 1.0);
+    let mut load = workload(Pattern::Random, 100.0, depth, 1.0);
     load.queues = queues;
     load
 }
@@ -217,7 +218,7 @@ fn a_host_limits_what_is_outstanding() {
 #[test]
 fn a_run_by_amount_ends_through_queues_too() {
     let mut load = through(3, 4);
-    load.read_percent = 0;
+    load.read_percent = 0.0;
     load.stop = Stop::after_bytes(4096 * 10_001);
     let outcome = go(&mut nvme(&[]), &load, 1);
     assert_eq!(outcome.queues.iter().map(|q| q.ios).sum::<u64>(), 10_001);
@@ -228,7 +229,7 @@ fn a_run_by_amount_ends_through_queues_too() {
 #[test]
 fn power_is_sensed_as_mean_and_peak() {
     let mut drive = device();
-    let outcome = go(&mut drive, &workload(Pattern::Random, 0, 32, 3.0), 1);
+    let outcome = go(&mut drive, &workload(Pattern::Random, 0.0, 32, 3.0), 1);
     for sensor in &outcome.recorder.sensors {
         assert!(sensor.power_w > 1.6 && sensor.power_w_peak >= sensor.power_w, "{sensor:?}");
         assert!(sensor.power_w_peak < 1.5 * sensor.power_w, "{sensor:?}");
@@ -247,22 +248,36 @@ fn a_cancelled_run_stops_soon() {
         remote.cancel();
     });
     let mut drive = device();
-    let result = run(&mut drive, &workload(Pattern::Random, 100, 32, 3e6), 1, &control);
+    let result = run(&mut drive, &workload(Pattern::Random, 100.0, 32, 3e6), 1, &control);
     assert_eq!(result.map(|_| ()), Err(RunError::Cancelled));
 }
 
 #[test]
 fn impossible_workloads_are_refused_by_name() {
-    let good = workload(Pattern::Random, 50, 8, 1.0);
-    let change = |edit: fn(&mut Workload)| {
-        let mut load = good.clone();
+    let good = workload(Pattern::Random, 50.0, 8, 1.0);
+    let changed = |load: &Workload, edit: fn(&mut Workload)| {
+        let mut load = load.clone();
         edit(&mut load);
-        match run(&mut device(), &load, 1, &Control::default()) {
-            Err(RunError::Workload(e)) => e.field,
-            other => panic!("not refused: {:?}", other.map(|_| ())),
-        }
+        load
     };
-    assert_eq!(change(|w| w.read_percent = 101), "read_percent");
+    let refusal = |load: &Workload| match run(&mut device(), load, 1, &Control::default()) {
+        Err(RunError::Workload(e)) => e.field,
+        other => panic!("not refused: {:?}", other.map(|_| ())),
+    };
+    let change = |edit: fn(&mut Workload)| refusal(&changed(&good, edit));
+    assert_eq!(change(|w| w.read_percent = 100.5), "read_percent");
+    assert_eq!(change(|w| w.read_percent = f64::NAN), "read_percent");
+    assert_eq!(change(|w| w.trim_percent = 50.5), "trim_percent");
+    assert_eq!(change(|w| (w.read_percent, w.trim_percent) = (0.0, 100.0)), "trim_percent");
+    assert_eq!(change(|w| w.thinktime_us = Some(0)), "thinktime_us");
+    assert_eq!(change(|w| w.thinktime_blocks = 0), "thinktime_blocks");
+    assert_eq!(change(|w| (w.thinktime_us, w.queue_depth) = (Some(1), 64)), "queue_depth");
+    // 115 days are 10^7 seconds.
+    let long = |w: &mut Workload| w.stop = Stop::after_bytes(10_000_001 * 4096);
+    let slow = Workload { rate_iops: Some(1.0), ..good.clone() };
+    assert_eq!(refusal(&changed(&slow, long)), "rate_iops");
+    let slow = Workload { thinktime_us: Some(2_000_000), thinktime_blocks: 2, ..good.clone() };
+    assert_eq!(refusal(&changed(&slow, long)), "thinktime_us");
     assert_eq!(change(|w| w.block_bytes = 100), "block_bytes");
     assert_eq!(change(|w| w.queue_depth = 0), "queue_depth");
     assert_eq!(change(|w| w.queue_depth = 1025), "queue_depth");
@@ -308,7 +323,7 @@ fn a_discard_forgets_what_it_names_and_reads_of_it_need_no_flash() {
 #[test]
 fn a_pass_of_a_permutation_writes_each_address_once() {
     let mapped = |offsets, passes: u64| {
-        let mut load = workload(Pattern::Random, 0, 32, 1.0);
+        let mut load = workload(Pattern::Random, 0.0, 32, 1.0);
         load.offsets = offsets;
         load.span_bytes = 40_001 * 4096;
         load.stop = Stop::after_bytes(passes * load.span_bytes);
@@ -324,7 +339,7 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
 
 #[test]
 fn a_discard_unmaps_its_range_and_nothing_else() {
-    let mut load = workload(Pattern::Sequential, 0, 32, 1.0);
+    let mut load = workload(Pattern::Sequential, 0.0, 32, 1.0);
     load.stop = Stop::after_bytes(load.span_bytes);
     let mut drive = device();
     go(&mut drive, &load, 1);
@@ -346,13 +361,13 @@ fn large_requests_are_cut_by_the_host() {
     let load = |block: u64, depth| Workload {
         block_bytes: block,
         stop: Stop::after_bytes(512 * MIB),
-        ..workload(Pattern::Sequential, 100, depth, 1.0)
+        ..workload(Pattern::Sequential, 100.0, depth, 1.0)
     };
     let rate = |outcome: &Outcome| {
         outcome.queues[0].ios as f64 / outcome.end.since(outcome.start).as_secs_f64()
     };
     let mut drive = device();
-    go(&mut drive, &Workload { read_percent: 0, ..load(MIB, 4) }, 1);
+    go(&mut drive, &Workload { read_percent: 0.0, ..load(MIB, 4) }, 1);
     let whole = go(&mut drive, &load(16 * MIB, 1), 1);
     assert_eq!(whole.queues[0].ios, 32);
     assert_eq!(whole.after.commands - whole.before.commands, 32 * 13, "16 MiB are 12.8 commands");
@@ -367,4 +382,131 @@ fn large_requests_are_cut_by_the_host() {
     assert!(rate(&deep) * 16.0 / rate(&cut) < 1.02);
     let little = deep.queues[0].latency_ns_sum as f64 / deep.end.since(deep.start).0 as f64;
     assert!((6.0..=8.0).contains(&little), "{little} requests outstanding, by Little's law");
+}
+
+/// The host makes `thinktime_blocks` requests, waits for all of them, and pauses.
+#[test]
+fn a_host_that_thinks_pauses_with_nothing_outstanding() {
+    for (block_bytes, queue_depth, thinktime_blocks) in
+        [(4096, 1, 1), (4096, 8, 20), (4 << 20, 4, 6)]
+    {
+        let load = Workload {
+            block_bytes,
+            thinktime_us: Some(5_000),
+            thinktime_blocks,
+            ..workload(Pattern::Random, 50.0, queue_depth, 2.0)
+        };
+        let control = Control::default();
+        let (_, mut samples) =
+            run_sampled(&mut device(), &load, 3, &control, 1).unwrap_or_else(|e| panic!("{e}"));
+        samples.sort_by_key(|sample| sample.requested);
+        let groups: Vec<_> = samples.chunks_exact(thinktime_blocks as usize).collect();
+        assert!(groups.len() > 5, "{block_bytes}: {} groups", groups.len());
+        for pair in groups.windows(2) {
+            let ended = pair[0].iter().map(|sample| sample.completed).max().expect("not empty");
+            let begun = pair[1].iter().map(|sample| sample.requested).min().expect("not empty");
+            assert_eq!(begun.since(ended), Nanos::millis(5));
+            let within = pair[1].iter().map(|sample| sample.requested).max().expect("not empty");
+            assert!(within.since(begun) < Nanos::millis(50), "no pause within a group");
+        }
+    }
+}
+
+#[test]
+fn a_fractional_share_of_reads_is_met() {
+    let outcome = go(&mut device(), &workload(Pattern::Random, 66.7, 32, 2.0), 1);
+    let (reads, writes) = totals(&outcome);
+    let share = reads as f64 / (reads + writes) as f64;
+    // Five standard deviations of a binomial share.
+    let allowed = 5.0 * (0.667 * 0.333 / (reads + writes) as f64).sqrt();
+    assert!((share - 0.667).abs() < allowed, "{share} of {}", reads + writes);
+}
+
+/// With uniform addresses a page is trimmed as often as it is written again where the share of pages with
+/// data is that of the writes among writes and trims: u q = (1 - u) (1 - q).
+#[test]
+fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
+    let mut device = device();
+    let span_bytes = 64 << 20;
+    let load = Workload {
+        trim_percent: 20.0,
+        span_bytes,
+        stop: Stop::after_bytes(10 * span_bytes),
+        ..workload(Pattern::Random, 20.0, 8, 1.0)
+    };
+    let outcome = go(&mut device, &load, 1);
+    let (reads, writes) = totals(&outcome);
+    let trims = outcome.recorder.trims;
+    let all = 10 * span_bytes / 4096;
+    assert_eq!(reads + writes + trims.ios, all, "requests of all kinds end a run by amount");
+    assert!((trims.ios as f64 / all as f64 - 0.2).abs() < 0.01, "{trims:?}");
+    assert!(trims.latency_ns_sum > 0);
+    let share = device.ftl().mapped() as f64 / (span_bytes / 4096) as f64;
+    assert!((share - 0.75).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn a_job_alone_runs_as_a_workload_does() {
+    for load in [
+        workload(Pattern::Random, 70.0, 8, 2.5),
+        Workload {
+            thinktime_us: Some(300),
+            thinktime_blocks: 5,
+            ..workload(Pattern::Random, 0.0, 4, 2.0)
+        },
+        Workload {
+            stop: Stop::after_bytes(1 << 28),
+            ..workload(Pattern::Sequential, 0.0, 32, 1.0)
+        },
+    ] {
+        let alone = go(&mut device(), &load, 7);
+        let jobs = run_jobs(&mut device(), &[(load, 7)], &Control::default());
+        let [job] = &jobs.unwrap_or_else(|e| panic!("{e}"))[..] else { panic!("one job") };
+        assert_eq!(job.recorder.rows, alone.recorder.rows);
+        assert_eq!(job.recorder.sensors, alone.recorder.sensors);
+        assert_eq!((job.start, job.end, job.after), (alone.start, alone.end, alone.after));
+    }
+}
+
+#[test]
+fn jobs_share_the_drive_and_have_results_of_their_own() {
+    let reads = workload(Pattern::Random, 100.0, 4, 2.0);
+    let span_start_bytes = 1 << 30;
+    let writes = Workload { span_start_bytes, ..workload(Pattern::Sequential, 0.0, 4, 2.0) };
+    let mut drive = device();
+    let whole = Workload {
+        span_start_bytes: 0,
+        span_bytes: 2 << 30,
+        stop: Stop::after_bytes(2 << 30),
+        ..writes.clone()
+    };
+    go(&mut drive, &whole, 1);
+    let alone = totals(&go(&mut drive.duplicate().expect("memory"), &reads, 1)).0;
+    let jobs = [(reads, 1), (writes, 2)];
+    let done = run_jobs(&mut drive, &jobs, &Control::default()).unwrap_or_else(|e| panic!("{e}"));
+    let (read, written) = (totals(&done[0]), totals(&done[1]));
+    assert_eq!((read.1, written.0), (0, 0), "each its own");
+    assert!(written.0 + written.1 > 0 && read.0 < alone, "writes hold reads up");
+    assert_eq!(done[0].after, done[1].after, "one drive");
+    let commands = done[0].after.commands - done[0].before.commands;
+    let counted = read.0 + written.1;
+    assert!(commands - counted <= 8, "but for those that end after the run");
+}
+
+#[test]
+fn jobs_that_do_not_fit_together_are_refused_by_name() {
+    let refusal = |jobs: &[Workload]| {
+        let jobs: Vec<_> = jobs.iter().map(|job| (job.clone(), 1)).collect();
+        match run_jobs(&mut device(), &jobs, &Control::default()) {
+            Err(RunError::Workload(e)) => e.field,
+            other => panic!("not refused: {:?}", other.map(|_| ())),
+        }
+    };
+    let good = workload(Pattern::Random, 50.0, 16, 1.0);
+    assert_eq!(refusal(&[]), "jobs");
+    assert_eq!(refusal(&[good.clone(), good.clone(), good.clone()]), "queue_depth");
+    let zeros = Workload { compressible_percent: 100, ..good.clone() };
+    assert_eq!(refusal(&[good.clone(), zeros]), "compressible_percent");
+    assert_eq!(refusal(&[Workload { block_bytes: 1 << 26, ..good.clone() }]), "block_bytes");
+    assert_eq!(refusal(&[good, Workload::default()]), "span_bytes");
 }

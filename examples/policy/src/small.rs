@@ -41,7 +41,7 @@ pub fn spec(policy: &str) -> Spec {
 fn load(pattern: Pattern, block_bytes: u64, start: u64, span_bytes: u64, bytes: u64) -> Workload {
     Workload {
         pattern,
-        read_percent: 0,
+        read_percent: 0.0,
         block_bytes,
         span_start_bytes: start,
         span_bytes: span_bytes / block_bytes * block_bytes,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.definitions.suites import Workload
 
-NAMES = {0: ("write", "writes"), 100: ("read", "reads")}
+NAMES: dict[float, tuple[str, str]] = {0: ("write", "writes"), 100: ("read", "reads")}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def mix_words(load: Workload) -> str:
     ...                    duration_s=1))
     '60/40'
     """
-    return f"{load.read_percent}/{100 - load.read_percent}"
+    return f"{load.read_percent:g}/{100 - load.read_percent:g}"
 
 
 def mix_name(load: Workload) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def mix_name(load: Workload) -> tuple[str, str]:
     >>> mix_name(Workload(read_percent=0, **load))
     ('write', 'Write')
     """
-    pure = {100: ("read", "Read"), 0: ("write", "Write")}
+    pure: dict[float, tuple[str, str]] = {100: ("read", "Read"), 0: ("write", "Write")}
     percent = load.read_percent
     return pure.get(percent, (f"r{percent}", f"{percent} % reads"))
 

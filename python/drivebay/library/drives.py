@@ -20,6 +20,7 @@ from drivebay._core import Counters, Health, VirtualDrive
 from drivebay.analysis import fidelity
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.seeds import derived_seed
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
@@ -289,6 +290,56 @@ class Device:
         self.runs += 1
         spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
         return Result(self.drive.title, load, seed, core, spreads)
+
+    def run_jobs(
+        self, jobs: Mapping[str, Workload], *, seed: int | None = None
+    ) -> dict[str, Result]:
+        """Runs several workloads at the same time, as fio runs the jobs of a file.
+
+        Each has its own span, mix, sizes, queue depth, think time, end and result; they share a
+        submission queue. The drive's own figures in a result (write amplification, power, heat) are
+        those of all jobs together until the last one ends.
+
+        Parameters
+        ----------
+        jobs
+            Workloads by name; their queue depths together at most what the drive carries.
+        seed
+            Of the addresses, with the name of each job. By default the job's own, else the device's
+            plus the number of runs before.
+
+        Raises
+        ------
+        UserError
+            If the drive cannot be asked this.
+
+        >>> device = drive("sm951-nvme-512").scaled(1 / 64).device()
+        >>> both = device.run_jobs({
+        ...     "database": Workload(read_percent=70, queue_depth=4, duration_s=1),
+        ...     "backup": Workload(pattern="sequential", block_bytes=131072, queue_depth=2,
+        ...                        thinktime_us=1000, duration_s=1),
+        ... })
+        >>> both["database"].iops > both["backup"].iops > 0
+        True
+        """
+        if not all(isinstance(load, Workload) for load in jobs.values()):
+            raise UserError("run_jobs takes workloads by name", 'run_jobs({"a": Workload()})')
+        seeds = {
+            name: derived_seed(self.seed + self.runs if seed is None else seed, name)
+            if seed is not None or load.seed is None
+            else load.seed
+            for name, load in jobs.items()
+        }
+        cores = [
+            (load.core(self.capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()
+        ]
+        with self._named():
+            results = self._core.run_jobs(cores)
+        self.runs += 1
+        return {
+            name: Result(self.drive.title, load, seeds[name], core)
+            for (name, load), core in zip(jobs.items(), results, strict=True)
+        }
 
     def fill(self, *, passes: int = 1, content: int = 0) -> Result:
         """Writes all addresses in order, in 128 KiB, `passes` times.

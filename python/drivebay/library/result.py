@@ -138,6 +138,11 @@ class Result:
         return int(self.core.reads.sum() + self.core.writes.sum())
 
     @property
+    def trims(self) -> int:
+        """Trims completed, which count nowhere else; `core.trim_latency_ns_sum` is their time."""
+        return self.core.trims
+
+    @property
     def bytes(self) -> int:
         """Bytes read and written."""
         return int(self.core.read_bytes.sum() + self.core.write_bytes.sum())
@@ -202,7 +207,8 @@ class Result:
         if isinstance(self.load, Trace):
             return ""
         pattern, reads = self.load.pattern, self.load.read_percent
-        kind = {0: "write", 100: "read"}.get(reads)
+        kinds: dict[float, str] = {0: "write", 100: "read"}
+        kind = kinds.get(reads)
         return f"{pattern}-{kind}" if kind else f"mixed-{pattern}"
 
     @cached_property

@@ -24,7 +24,14 @@ from drivebay.report.text import number
 
 Json = dict[str, Any]
 FORMAT = 1
-LATER = {"bssplit": None, "rate_iops": None, "rate_process": "linear"}
+LATER = {
+    "bssplit": None,
+    "rate_iops": None,
+    "rate_process": "linear",
+    "thinktime_blocks": 1,
+    "thinktime_us": None,
+    "trim_percent": 0,
+}
 """Fields of a workload that came after the first shipped results, with the values without effect:
 a field that is added belongs here, so that what was run before stays the same test."""
 STEADINESS = ("sd_iops", "mean_over_sd")

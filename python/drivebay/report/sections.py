@@ -334,8 +334,8 @@ def _loads(test: Test) -> list[str]:
     return [words]
 
 
-def _mix(read_percent: int) -> str:
-    return f"{read_percent}/{100 - read_percent}"
+def _mix(read_percent: float) -> str:
+    return f"{read_percent:g}/{100 - read_percent:g}"
 
 
 def _load(phase: Phase) -> str:

@@ -97,6 +97,9 @@ def load(workload: Workload) -> str:
         size = ", ".join(f"{percent} % {units.binary_bytes(of)}" for of, percent in split)
     if workload.rate_iops is not None:
         length = f"at most {workload.rate_iops:,g} IOPS, {length}"
+    if workload.thinktime_us is not None:
+        every = f" every {workload.thinktime_blocks:,}" if workload.thinktime_blocks > 1 else ""
+        length = f"think time {latency(workload.thinktime_us)}{every}, {length}"
     percent = workload.content.compressible_percent
     content = f", {workload.content.words()}" if percent else ""
     return (
@@ -107,8 +110,10 @@ def load(workload: Workload) -> str:
 
 def kind(workload: Workload) -> str:
     """Reads, writes, or the share of reads."""
-    pure = {100: "read", 0: "write"}.get(workload.read_percent)
-    return pure or f"mix of {workload.read_percent} % reads"
+    kinds: dict[float, str] = {100: "read", 0: "write"}
+    pure = kinds.get(workload.read_percent)
+    words = pure or f"mix of {workload.read_percent} % reads"
+    return f"{words} with {workload.trim_percent} % trims" if workload.trim_percent else words
 
 
 def _order(workload: Workload) -> str:

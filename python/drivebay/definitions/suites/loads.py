@@ -22,7 +22,14 @@ BLOCK_BYTES_MAX = 64 * 2**20
 QUEUE_DEPTH_MAX = 1024
 
 Pattern = Literal["random", "sequential"]
-ReadPercent = Annotated[int, Field(ge=0, le=100)]
+
+
+def _plain(value: float) -> float:
+    """Whole numbers as such: 70.0 and 70 are the same load, and read the same."""
+    return int(value) if value == int(value) else value
+
+
+Percent = Annotated[float, Field(ge=0, le=100), AfterValidator(_plain)]
 BlockBytes = Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
 QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 
@@ -103,12 +110,17 @@ class Requests(Data):
     uniform multiples of `block_bytes` up to it; with `bssplit` each size has its share of the
     requests in per cent. `rate_iops` holds requests back so that no more a second are made, at
     equal distances ("linear") or one by one at random ("poisson"); late ones are caught up.
+    With `thinktime_us` the host waits after `thinktime_blocks` requests until all are completed,
+    and then so many microseconds, as fio with `thinktime_blocks_type=issue`. `trim_percent` of the
+    requests are trims, which take a queue slot and the drive's time and count in no figure of reads
+    and writes; what is neither read nor trim is a write.
     """
 
     pattern: Pattern
     offsets: Offsets = "uniform"
     streams: Literal["each", "shared"] = "each"
-    read_percent: ReadPercent
+    read_percent: Percent
+    trim_percent: Percent = 0
     block_bytes: BlockBytes
     queue_depth: QueueDepth
     queues: Annotated[int, Field(ge=1, le=128)] = 1
@@ -116,6 +128,8 @@ class Requests(Data):
     bssplit: BsSplit | None = None
     rate_iops: RateIops | None = None
     rate_process: Literal["linear", "poisson"] = "linear"
+    thinktime_us: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    thinktime_blocks: Annotated[int, Field(ge=1, lt=2**32)] = 1
     content: Content = Content()
 
     @model_validator(mode="after")
@@ -135,8 +149,15 @@ class Requests(Data):
             )
         if self.rate_process != "linear" and self.rate_iops is None:
             raise ValueError("'rate_process' needs a 'rate_iops'")
-        if self.rate_iops is not None and self.queues > 1:
-            raise ValueError("'rate_iops' needs one queue")
+        if self.thinktime_blocks != 1 and self.thinktime_us is None:
+            raise ValueError("'thinktime_blocks' needs a 'thinktime_us'")
+        for field in ("rate_iops", "thinktime_us", "trim_percent"):
+            if getattr(self, field) and self.queues > 1:
+                raise ValueError(f"'{field}' needs one queue")
+        if self.trim_percent and self.pattern != "random":
+            raise ValueError("'trim_percent' needs pattern 'random'")
+        if self.trim_percent == 100 or self.trim_percent + self.read_percent > 100:
+            raise ValueError("'trim_percent' must be below 100, and 100 at most with read_percent")
         if most is not None and (most <= self.block_bytes or most % self.block_bytes):
             raise ValueError(
                 f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
@@ -173,11 +194,14 @@ class Requests(Data):
             offsets=self.offsets,
             streams=self.streams,
             read_percent=self.read_percent,
+            trim_percent=self.trim_percent,
             block_bytes=self.block_bytes,
             block_bytes_max=self.block_bytes_max,
             bssplit=shares_of(self.bssplit),
             rate_iops=self.rate_iops,
             rate_process=self.rate_process,
+            thinktime_us=self.thinktime_us,
+            thinktime_blocks=self.thinktime_blocks,
             compressible_percent=self.content.compressible_percent,
             queue_depth=self.queue_depth,
             queues=self.queues,

@@ -65,13 +65,18 @@ def _offsets(workload: Workload) -> str:
 
 
 def _rate(workload: Workload) -> str:
-    """fio's rate is of each direction."""
+    """Think time, and fio's rate of each direction."""
+    think = ""
+    if workload.thinktime_us is not None:
+        think = f"thinktime={workload.thinktime_us}\nthinktime_blocks={workload.thinktime_blocks}\n"
+        # At queue depth 1 it is the same, and fio before 3.29 has no such option.
+        think += "thinktime_blocks_type=issue\n" if workload.queue_depth > 1 else ""
     if workload.rate_iops is None:
-        return ""
+        return think
     share = workload.read_percent / 100
-    shares = {0: (1.0,), 100: (1.0,)}.get(workload.read_percent, (share, 1 - share))
+    shares = (share, 1 - share) if 0 < share < 1 else (1.0,)
     rates = ",".join(str(max(1, round(workload.rate_iops * one))) for one in shares)
-    return f"rate_iops={rates}\nrate_process={workload.rate_process}\n"
+    return think + f"rate_iops={rates}\nrate_process={workload.rate_process}\n"
 
 
 def phase_seed(seed: int, label: str) -> int:

@@ -185,6 +185,18 @@ class FioTarget:
                     "for writes",
                     f"change it in the suite, or leave the test out: --skip {test.id}",
                 )
+            if load.trim_percent:
+                raise UserError(
+                    f"test {test.id}: workload.trim_percent: {load.trim_percent} is not allowed on "
+                    f"{self._target.given}: fio cannot mix trims with other requests",
+                    "a trace with trims can be replayed: drivebay replay --trim",
+                )
+            if load.read_percent != int(load.read_percent):
+                raise UserError(
+                    f"test {test.id}: workload.read_percent: {load.read_percent} is not allowed on "
+                    f"{self._target.given}: fio's rwmixread is a whole number",
+                    f"{round(load.read_percent)} is next to it",
+                )
             kind, _, theta = load.offsets.partition(":")
             if kind == "zipf" and float(theta) == 1:
                 raise UserError(

@@ -1,0 +1,131 @@
+//! Several closed loops on one drive at once, as fio runs the jobs of a file.
+//!
+//! Each job has its span, mix, sizes, queue depth, pacing, end and results. They share the submission queue:
+//! requests enter it in the order of their times, of the same nanosecond in the order of the jobs. The drive's
+//! sensors and counters are of all jobs together; a peak of the power is in the results of the first.
+//! Left out: priorities, a queue for each job, requests of more than one command.
+
+use drivebay_drive::{Device, Io, Spec};
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use crate::closed_loop::ClosedLoop;
+use crate::control::Control;
+use crate::error::RunError;
+use crate::queue_slots::{DEPTH_MAX, NEVER};
+use crate::recorder::Outcome;
+use crate::workload::{Workload, WorkloadError};
+
+/// Most jobs: each is looked at for every request.
+const JOBS_MAX: usize = 64;
+
+struct Job<'a> {
+    run: ClosedLoop<'a, false>,
+    /// Drawn ahead, so that its map entry is fetched meanwhile.
+    next: Io,
+    /// Requests under way.
+    outstanding: u32,
+    /// The drive's tag of the job's slot 0.
+    first_tag: u32,
+}
+
+impl Job<'_> {
+    /// When the next request is made; `NEVER` at the end and before a pause.
+    fn next_request(&self) -> Nanos {
+        let at = self.run.host.slots.first().1.max(self.run.due);
+        if at < self.run.end && self.run.bytes_left > 0 { at } else { NEVER }
+    }
+
+    fn submit(&mut self, device: &mut Device, at: Nanos) -> Result<(), RunError> {
+        let run = &mut self.run;
+        let bytes = u64::from(self.next.sectors) * SECTOR_BYTES;
+        run.bytes_left = run.bytes_left.saturating_sub(bytes);
+        let slot = run.host.submit(at);
+        run.host.slots.set(slot as usize, NEVER);
+        run.request_made();
+        device.accept(at, self.next, self.first_tag + slot)?;
+        self.outstanding += 1;
+        self.next = run.generator.next_io();
+        device.prefetch(self.next.lba);
+        Ok(())
+    }
+}
+
+/// Runs jobs at the same time, each with its seed, from the drive's present time on; results in their order.
+///
+/// # Errors
+/// As [`crate::run`]; also for jobs that do not fit together.
+pub fn run_jobs(
+    device: &mut Device,
+    jobs: &[(Workload, u64)],
+    control: &Control,
+) -> Result<Vec<Outcome>, RunError> {
+    check(device.spec(), jobs)?;
+    let mut tags = 0;
+    let mut running: Vec<Job<'_>> = Vec::with_capacity(jobs.len());
+    for (workload, seed) in jobs {
+        let mut run = ClosedLoop::new(device, workload, *seed, control, 0);
+        let next = run.generator.next_io();
+        running.push(Job { run, next, outstanding: 0, first_tag: tags });
+        tags += workload.queue_depth;
+    }
+    loop {
+        let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
+        let (at, number) = due.min().expect("there is a job");
+        if device.next_arrival() < NEVER && device.next_arrival() <= at {
+            let mut served = device.serve()?;
+            let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
+            let job = &mut running[of];
+            served.tag -= job.first_tag;
+            job.run.count(served);
+            job.outstanding -= 1;
+            if job.outstanding == 0 && job.run.due == NEVER {
+                job.run.resume();
+            }
+        } else if at < NEVER {
+            if at >= running[0].run.recorder.next_second() {
+                for job in &mut running {
+                    job.run.on_second(device, at)?;
+                }
+                continue;
+            }
+            running[number].submit(device, at)?;
+        } else {
+            break;
+        }
+    }
+    Ok(running.into_iter().map(|job| job.run.finish(device).0).collect())
+}
+
+fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
+    let refuse =
+        |field, given: String, allowed: String| Err(WorkloadError { field, given, allowed });
+    if !(1..=JOBS_MAX).contains(&jobs.len()) {
+        return refuse("jobs", jobs.len().to_string(), format!("1 to {JOBS_MAX} jobs"));
+    }
+    let mut together = 0;
+    for (workload, _) in jobs {
+        workload.check(spec)?;
+        together += u64::from(workload.queue_depth);
+        if workload.queues > 1 {
+            return refuse("queues", workload.queues.to_string(), "1 in a job".to_owned());
+        }
+        if workload.stop.stable.is_some() {
+            let given = "a rule".to_owned();
+            return refuse("stop.stable", given, "none: jobs end by time or bytes".to_owned());
+        }
+        let most = u64::from(spec.host.transfer_max) * SECTOR_BYTES;
+        if workload.largest_bytes() > most {
+            let given = workload.largest_bytes().to_string();
+            return refuse("block_bytes", given, format!("at most {most} in a job, one command"));
+        }
+        if workload.compressible_percent != jobs[0].0.compressible_percent {
+            let given = workload.compressible_percent.to_string();
+            return refuse("compressible_percent", given, "the same in all jobs".to_owned());
+        }
+    }
+    let room = spec.queue_depth_max.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
+    if together > u64::from(room) {
+        return refuse("queue_depth", together.to_string(), format!("at most {room} in all jobs"));
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What holds the requests of a closed loop back besides the queue depth: a rate, and think time.
+//!
+//! A rate is fio's `rate_iops`: late requests are caught up. Think time is fio's `thinktime` with
+//! `thinktime_blocks_type=issue`: after so many requests the host waits until all are completed, and then
+//! pauses. Left out: fio's other type, which counts completions.
+
+use drivebay_units::{Nanos, Rng};
+
+use crate::distribution::exponential;
+use crate::queue_slots::NEVER;
+use crate::workload::{RateProcess, Workload};
+
+/// From when on requests may be made.
+pub(crate) struct Pacing {
+    rate: Option<Rate>,
+    think: Option<Think>,
+}
+
+struct Rate {
+    interval_ns: f64,
+    arrivals: Option<Rng>,
+    /// Since the start.
+    due_ns: f64,
+}
+
+struct Think {
+    pause: Nanos,
+    every: u32,
+    /// Requests until the next pause.
+    left: u32,
+    /// End of the last pause; before a pause, when the rate lets the request behind it go.
+    resumed: Nanos,
+}
+
+impl Pacing {
+    /// None if nothing holds requests back.
+    pub(crate) fn new(workload: &Workload, seed: u64) -> Option<Pacing> {
+        let poisson = workload.rate_process == RateProcess::Poisson;
+        let rate = workload.rate_iops.map(|rate| Rate {
+            interval_ns: 1e9 / rate,
+            arrivals: poisson.then(|| Rng::new(seed).fork("arrivals")),
+            due_ns: 0.0,
+        });
+        let think = workload.thinktime_us.map(|pause| Think {
+            pause: Nanos::micros(pause),
+            every: workload.thinktime_blocks,
+            left: workload.thinktime_blocks,
+            resumed: Nanos::ZERO,
+        });
+        (rate.is_some() || think.is_some()).then_some(Pacing { rate, think })
+    }
+
+    /// A request was made: from when on the next one may be; `NEVER` before a pause, see `resume`.
+    pub(crate) fn next(&mut self, start: Nanos) -> Nanos {
+        let due = self.rate.as_mut().map_or(Nanos::ZERO, |rate| {
+            rate.due_ns += rate.interval_ns * rate.arrivals.as_mut().map_or(1.0, exponential);
+            start.after(Nanos(rate.due_ns as u64))
+        });
+        let Some(think) = &mut self.think else { return due };
+        think.left -= 1;
+        if think.left > 0 {
+            // Slots that became free before the pause are free since then.
+            return due.max(think.resumed);
+        }
+        (think.left, think.resumed) = (think.every, due);
+        NEVER
+    }
+
+    /// All requests before a pause were completed by `latest`: from when on the next one may be made.
+    pub(crate) fn resume(&mut self, latest: Nanos) -> Nanos {
+        self.think.as_mut().map_or(latest, |think| {
+            think.resumed = think.resumed.max(latest.after(think.pause));
+            think.resumed
+        })
+    }
+}
