@@ -38,6 +38,7 @@ TOML_READERS = (
     ["review", DRIVE, "--suite", "{file}"],
     ["replay", "light", "{file}"],
     ["serve", "{file}", "--nbd", "unix:socket"],
+    ["serve", "--config", "{file}", "--nbd", "unix:socket"],
     ["serve", DRIVE, "--nbd", "unix:socket", "--faults", "{file}"],
     ["sweep", "{file}"],
     ["calibrate", "S088", "--from", "{file}", "--out", "out.toml", "--fit", "nand.read_us"],

@@ -28,6 +28,7 @@ from drivebay.lab.sweep import plan, spec
 from drivebay.lab.sweep.store import Store
 from drivebay.library import Device
 from drivebay.results.history import interruptions
+from drivebay.serving import config
 from drivebay.targets.telemetry.meter import Meter
 
 EXAMPLES = 2000 if os.environ.get("DRIVEBAY_LONG") else 25
@@ -57,6 +58,7 @@ values = [0, 7, 25]
 [design]
 kind = "grid"
 """
+SERVED = b'nbd = "unix:a"\n[drive.a]\nprofile = "b"\nseed = 3\ntime-scale = 0.5\nread-only = true\n'
 FAULTS = b'[[fault]]\nkind = "hang"\nafter_s = 10.0\nfor_s = 5.0\n'
 POWER = b"time,power_w\n" + b"".join(b"%d,%d.5\n" % (1_700_000_000 + n, n) for n in range(9))
 LOG = b'{"event": "created", "boot_id": "a"}\n{"event": "step_started", "step": "x", "time": 1}\n'
@@ -136,6 +138,7 @@ READERS: dict[str, tuple[str, Callable[[], bytes], Callable[[Path], object]]] = 
     "profile without a base": ("a.toml", whole_profile, profiles.load),
     "suite": ("a.toml", suite, suites.load),
     "sweep": ("a.toml", lambda: SWEEP, load_sweep),
+    "served drives": ("a.toml", lambda: SERVED, config.read),
     "faults": ("a.toml", lambda: FAULTS, serving._script),
     "manifest": ("manifest.json", manifest, read_result),
     "manifest, queried": ("manifest.json", manifest, ask_result),

@@ -29,6 +29,7 @@ __all__ = [
     "RunResult",
     "Samples",
     "ServeReport",
+    "ServedDrive",
     "Server",
     "Survey",
     "TraceBatches",
@@ -615,6 +616,9 @@ class ServeReport:
     def bytes_written(self, /) -> int:
         """Bytes that hosts wrote."""
     @property
+    def drive(self, /) -> str:
+        """The drive's name."""
+    @property
     def drive_s(self, /) -> float:
         """The drive's time."""
     @property
@@ -663,11 +667,11 @@ class ServeReport:
         """Write amplification; zero before the first write."""
 
 @final
-class Server:
+class ServedDrive:
     """
-    A drive that listens from the moment this is made, and answers while `run` runs.
+    A drive to be served.
 
-    `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
+    `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
     `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
     `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
     `precondition`: what was done to a drive without a state before;
@@ -679,11 +683,9 @@ class Server:
         /,
         profile: Profile,
         *,
-        seed: int,
         name: str,
-        memory_max_bytes: int,
-        nbd: SupportsGetItem[int, str] = ...,
-        nvme_tcp: SupportsGetItem[int, str] = ...,
+        seed: int = 1,
+        read_only: bool = False,
         vfio_user: str | PathLike[str] | None = None,
         data: str | PathLike[str] | None = None,
         host_durability: Literal["flush", "none"] = "flush",
@@ -691,8 +693,6 @@ class Server:
         pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
         time_scale: str = "1",
         precondition: Literal["new", "filled", "steady"] = "new",
-        tls: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
-        control: str | None = None,
         power_cut: str | None = None,
         after_cut: str | None = None,
         loss: Literal["all", "random", "unflushed"] = "all",
@@ -700,14 +700,33 @@ class Server:
         serial: str | None = None,
         nqn: str | None = None,
         eui64: str | None = None,
+    ) -> ServedDrive: ...
+
+@final
+class Server:
+    """
+    Drives that listen from the moment this is made, and answer while `run` runs.
+
+    `nbd`, `nvme_tcp`: addresses; `tls`: certificate chain and key, PEM files; `control`: `unix:PATH`.
+    """
+    def __new__(
+        cls,
+        /,
+        drives: SupportsGetItem[int, ServedDrive],
+        *,
+        memory_max_bytes: int,
+        nbd: SupportsGetItem[int, str] = ...,
+        nvme_tcp: SupportsGetItem[int, str] = ...,
+        tls: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
+        control: str | None = None,
     ) -> Server: ...
     @property
     def addresses(self, /) -> list[str]:
         """Addresses that it listens at, with the ports that it was given."""
-    def run(self, /) -> ServeReport:
-        """Serve until stopped."""
-    def status(self, /) -> ServeReport | None:
-        """Figures so far; None if it does not run."""
+    def run(self, /) -> list[ServeReport]:
+        """Serve until stopped; the figures of each drive."""
+    def status(self, /) -> list[ServeReport]:
+        """Figures so far of each drive that runs."""
     def stop(self, /) -> None:
         """Complete what is under way, then end."""
 

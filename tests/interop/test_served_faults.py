@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import nbd_server
 import pytest
@@ -117,13 +118,14 @@ def test_a_script_makes_the_drive_hang_and_then_slow(tmp_path: Path) -> None:
 )
 def test_a_wrong_script_is_refused(tmp_path: Path, script: str, message: str) -> None:
     _, path = _script(tmp_path, script)
-    refused = _refused(serving.Options(nbd=(f"unix:{tmp_path / 'no.sock'}",), faults=Path(path)))
+    refused = _refused(faults=Path(path))
     assert message in refused.message and refused.hint
 
 
-def _refused(options: serving.Options) -> UserError:
+def _refused(**options: Any) -> UserError:
     with pytest.raises(UserError) as caught:
-        serving.Server(catalog.load(SMALL), options)
+        drive = serving.Drive(profile=catalog.load(SMALL), **options)
+        serving.Server([drive], serving.Options())
     return caught.value
 
 
@@ -148,11 +150,7 @@ def test_a_state_beside_other_data_is_refused_and_a_stale_one_brought_up_to_date
         other.truncate((tmp_path / "ours").stat().st_size)
         other.seek(100 * MIB)
         other.write(b"x" * MIB)
-    refused = _refused(
-        serving.Options(
-            nbd=(f"unix:{tmp_path / 'no.sock'}",), data=tmp_path / "other", state=tmp_path / "state"
-        )
-    )
+    refused = _refused(data=tmp_path / "other", state=tmp_path / "state")
     assert "does not belong to" in refused.message and "256 pages" in refused.message
     assert refused.hint is not None and refused.hint.startswith("name the state")
 
@@ -168,7 +166,9 @@ def test_ctl_asks_and_tells(tmp_path: Path) -> None:
         assert "the host kept up" in _ctl(drive, "status").stdout
         assert json.loads(_ctl(drive, "status", "--json").stdout)["requests"] > 0
         metrics = _ctl(drive, "status", "--metrics").stdout
-        assert re.search(r"^drivebay_requests_total [1-9]\d*$", metrics, re.MULTILINE)
+        assert re.search(
+            r'^drivebay_requests_total{drive="sm951-ahci-128"} [1-9]\d*$', metrics, re.MULTILINE
+        )
         assert json.loads(_ctl(drive, "ambient", "45").stdout) == {"ambient_c": 45.0}
         assert json.loads(_ctl(drive, "power-cut").stdout)["lost_bytes"] == 0
         wrong = _ctl(drive, "explode")
@@ -208,8 +208,7 @@ def test_without_power_nobody_connects_until_it_is_switched_on(tmp_path: Path) -
         assert drive.say("power-on") == {"is_off": False}
         assert "read 4096/4096 bytes" in _qemu_io(drive, "read 0 4k")
         drive.end()
-    wrong = serving.Options(nbd=(f"unix:{tmp_path / 'no.sock'}",), after_cut="maybe")
-    assert "hold=SECONDS" in _refused(wrong).message
+    assert "hold=SECONDS" in _refused(after_cut="maybe").message
 
 
 def _read_us(folder: Path, *options: str) -> float:
@@ -229,10 +228,8 @@ def test_a_filled_drive_reads_from_flash_and_is_not_filled_twice(tmp_path: Path)
     new, filled = _read_us(tmp_path), _read_us(tmp_path, "--precondition", "filled", *state)
     assert filled > new + 40
     assert _read_us(tmp_path, *state) > new + 40
-    again = serving.Options(
-        nbd=(f"unix:{tmp_path / 'no.sock'}",), state=tmp_path / "state", precondition="filled"
-    )
-    assert "--precondition" in _refused(again).message
+    again = _refused(state=tmp_path / "state", precondition="filled")
+    assert "--precondition" in again.message
 
 
 @pytest.mark.parametrize("required", ["95", "0.001"])

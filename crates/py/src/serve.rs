@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use drivebay_run::Control;
 use drivebay_serve::{
-    Engine, Fault, Handle, IdentityOptions, LatenessFigures, Options, Report, ServeError, Server,
-    TimeScaleError,
+    DriveOptions, Engine, Fault, Handle, IdentityOptions, LatenessFigures, Options, Report,
+    ServeError, Server, TimeScaleError,
 };
 use pyo3::prelude::*;
 
@@ -150,6 +150,12 @@ figures! {
         power_cuts: u64,
     }
 
+    /// The drive's name.
+    #[getter]
+    fn drive(&self) -> &str {
+        &self.0.drive
+    }
+
     /// The last of them.
     #[getter]
     fn last_power_cut(&self) -> Option<PowerCut> {
@@ -176,34 +182,26 @@ figures! {
     }
 }
 
-/// A drive that listens from the moment this is made, and answers while `run` runs.
+/// A drive to be served.
 ///
-/// `nbd`, `nvme_tcp`: addresses; `vfio_user`: a socket's path; `tls`: certificate chain and key, PEM files;
+/// `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
 /// `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
 /// `precondition`: what was done to a drive without a state before;
 /// `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
 /// `after_cut`: return, refuse or hold=SECONDS.
-#[pyclass(module = "drivebay._core", frozen, name = "Server")]
-pub(crate) struct PyServer {
-    server: Mutex<Option<Server>>,
-    handle: Handle,
-    /// Addresses that it listens at, with the ports that it was given.
-    #[pyo3(get)]
-    addresses: Vec<String>,
-}
+#[pyclass(module = "drivebay._core", frozen)]
+pub(crate) struct ServedDrive(DriveOptions);
 
 #[pymethods]
-impl PyServer {
+impl ServedDrive {
     #[new]
     #[pyo3(signature = (
         profile,
         *,
-        seed: "int",
         name: "str",
-        memory_max_bytes: "int",
-        nbd = Vec::new(),
-        nvme_tcp = Vec::new(),
+        seed: "int" = 1,
+        read_only: "bool" = false,
         vfio_user = None,
         data = None,
         host_durability: "typing.Literal['flush', 'none']" = "flush",
@@ -211,8 +209,6 @@ impl PyServer {
         pace: "typing.Literal['sleep', 'hybrid', 'spin', 'none']" = "hybrid",
         time_scale: "str" = "1",
         precondition: "typing.Literal['new', 'filled', 'steady']" = "new",
-        tls = None,
-        control: "str | None" = None,
         power_cut: "str | None" = None,
         after_cut: "str | None" = None,
         loss: "typing.Literal['all', 'random', 'unflushed']" = "all",
@@ -223,13 +219,10 @@ impl PyServer {
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
-        py: Python<'_>,
         profile: &PyProfile,
-        seed: u64,
         name: String,
-        memory_max_bytes: u64,
-        nbd: Vec<String>,
-        nvme_tcp: Vec<String>,
+        seed: u64,
+        read_only: bool,
         vfio_user: Option<PathBuf>,
         data: Option<PathBuf>,
         host_durability: &str,
@@ -237,8 +230,6 @@ impl PyServer {
         pace: &str,
         time_scale: &str,
         precondition: &str,
-        tls: Option<(PathBuf, PathBuf)>,
-        control: Option<String>,
         power_cut: Option<String>,
         after_cut: Option<String>,
         loss: &str,
@@ -246,54 +237,93 @@ impl PyServer {
         serial: Option<String>,
         nqn: Option<String>,
         eui64: Option<String>,
-    ) -> PyResult<PyServer> {
-        let spec = profile.spec.clone();
-        let options = Options {
+    ) -> PyResult<ServedDrive> {
+        Ok(ServedDrive(DriveOptions {
             name,
-            nbd,
-            nvme_tcp,
+            spec: profile.spec.clone(),
+            seed,
+            is_read_only: read_only,
             vfio_user,
             data,
             host_durability: named("host_durability", host_durability)?,
-            memory_max_bytes,
             state,
             precondition: named("precondition", precondition)?,
             pace: named("pace", pace)?,
             time_scale: time_scale.parse().map_err(|error: TimeScaleError| user_error(error))?,
-            tls,
-            control,
             power_cut,
             after_cut,
             loss: named("loss", loss)?,
             faults: faults.iter().map(|fault| fault.0).collect(),
             identity: IdentityOptions { serial, nqn, eui64 },
-        };
+        }))
+    }
+}
+
+/// Drives that listen from the moment this is made, and answer while `run` runs.
+///
+/// `nbd`, `nvme_tcp`: addresses; `tls`: certificate chain and key, PEM files; `control`: `unix:PATH`.
+#[pyclass(module = "drivebay._core", frozen, name = "Server")]
+pub(crate) struct PyServer {
+    server: Mutex<Option<Server>>,
+    handles: Vec<Handle>,
+    /// Addresses that it listens at, with the ports that it was given.
+    #[pyo3(get)]
+    addresses: Vec<String>,
+}
+
+#[pymethods]
+impl PyServer {
+    #[new]
+    #[pyo3(signature = (
+        drives,
+        *,
+        memory_max_bytes: "int",
+        nbd = Vec::new(),
+        nvme_tcp = Vec::new(),
+        tls = None,
+        control: "str | None" = None,
+    ))]
+    fn new(
+        py: Python<'_>,
+        drives: Vec<PyRef<'_, ServedDrive>>,
+        memory_max_bytes: u64,
+        nbd: Vec<String>,
+        nvme_tcp: Vec<String>,
+        tls: Option<(PathBuf, PathBuf)>,
+        control: Option<String>,
+    ) -> PyResult<PyServer> {
+        if drives.is_empty() {
+            return Err(user_error("a server has no drive\nhint: name one"));
+        }
+        let drives: Vec<DriveOptions> = drives.iter().map(|drive| drive.0.clone()).collect();
+        let options = Options { nbd, nvme_tcp, tls, control, memory_max_bytes };
         let control = Control::default();
-        let make = || Server::watched(spec, seed, &options, &control);
+        let make = || Server::new(drives, &options, &control);
         let (server, signal) = interruptible(py, || control.cancel(), make);
         if let Some(signal) = signal {
             return Err(signal);
         }
         let server = server.map_err(serve_error)?;
-        let (handle, addresses) = (server.handle(), server.addresses().to_vec());
-        Ok(PyServer { server: Mutex::new(Some(server)), handle, addresses })
+        let (handles, addresses) = (server.handles(), server.addresses().to_vec());
+        Ok(PyServer { server: Mutex::new(Some(server)), handles, addresses })
     }
 
-    /// Serve until stopped.
-    fn run(&self, py: Python<'_>) -> PyResult<ServeReport> {
+    /// Serve until stopped; the figures of each drive.
+    fn run(&self, py: Python<'_>) -> PyResult<Vec<ServeReport>> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         let server = server.ok_or_else(|| user_error("it has run\nhint: make a new server"))?;
-        let (report, _) = interruptible(py, || self.handle.stop(), || server.run());
-        report.map(ServeReport).map_err(serve_error)
+        let (reports, _) = interruptible(py, || self.stop(), || server.run());
+        Ok(reports.map_err(serve_error)?.into_iter().map(ServeReport).collect())
     }
 
     /// Complete what is under way, then end.
     fn stop(&self) {
-        self.handle.stop();
+        self.handles.iter().for_each(Handle::stop);
     }
 
-    /// Figures so far; None if it does not run.
-    fn status(&self, py: Python<'_>) -> Option<ServeReport> {
-        py.detach(|| self.handle.ask(Engine::report)).map(ServeReport)
+    /// Figures so far of each drive that runs.
+    fn status(&self, py: Python<'_>) -> Vec<ServeReport> {
+        let ask = |handle: &Handle| handle.ask(Engine::report).map(ServeReport);
+        py.detach(|| self.handles.iter().filter_map(ask).collect())
     }
 }

@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drivebay_drive::{Spec, whole_profile};
-use drivebay_serve::{HostDurability, IdentityOptions, Options, Pace, Server};
+use drivebay_run::Control;
+use drivebay_serve::{DriveOptions, IdentityOptions, Options, Pace, Server};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
     ConnectData, Data, Decoder, Digests, FLAG_SUCCESS, FabricsType, InitPdu, Pdu, PduType, Sgl,
@@ -294,19 +295,22 @@ fn main() {
     let host = include_str!("../../../hosts/windows-8.1-z97.toml");
     let base = whole_profile(host, base).expect("the catalog's").to_string();
     let spec = Spec::from_family(&base, profile).expect("the catalog's");
+    let drive = DriveOptions {
+        pace: Pace::None,
+        identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },
+        ..DriveOptions::new("drive", spec)
+    };
     let options = Options {
         nbd: vec!["127.0.0.1:0".to_owned()],
         nvme_tcp: vec!["127.0.0.1:0".to_owned()],
-        host_durability: HostDurability::Flush,
         memory_max_bytes: 4 << 30,
-        pace: Pace::None,
-        identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },
         ..Options::default()
     };
-    let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
+    let server = Server::new(vec![drive], &options, &Control::default())
+        .unwrap_or_else(|why| panic!("{why}"));
     let addresses = server.addresses().to_vec();
     let tcp = addresses[1].trim_start_matches("nvme-tcp:").split(' ').next().expect("an address");
-    let (handle, nbd, tcp) = (server.handle(), addresses[0].clone(), tcp.to_owned());
+    let (handle, nbd, tcp) = (server.handles().remove(0), addresses[0].clone(), tcp.to_owned());
     let running = thread::spawn(move || server.run().map(|_| ()));
     let (_admin, id) = Nvme::connect(&tcp, 0, 0xffff, 0);
     let (mut with, _) = Nvme::connect(&tcp, 1, id, 0);

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::engine::Engine;
 use crate::request::SessionId;
+use crate::session::Session;
 use crate::waker::Waker;
 
 /// A message to the event loop.
@@ -13,8 +14,10 @@ pub(crate) enum Message {
     Stop,
     /// Run this between two iterations of the loop.
     Call(Box<dyn FnOnce(&mut Engine) + Send>),
-    /// Call [`crate::session::Session::notified`] of this session.
+    /// Call [`Session::notified`] of this session.
     Notify(SessionId),
+    /// A session that has chosen this drive.
+    Adopt(Box<dyn Session>),
 }
 
 /// Sends messages to the event loop, from any thread. A message to a loop that has ended is lost.

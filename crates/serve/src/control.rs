@@ -2,9 +2,11 @@
 //!
 //! For people and scripts on this machine: a unix socket, open to its owner alone. A power cut leaves
 //! it connected. Lines are answered in their order; one that has to wait is tried again at every tick.
+//! Where a server has several drives, a line names its drive, and is answered in that one's event loop.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use socket2::Socket;
@@ -19,20 +21,49 @@ const LINE_MAX: usize = 4096;
 /// Bytes of replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
-const COMMANDS: &str = "status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
+const COMMANDS: &str = "drives, status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
     snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.
 pub(crate) struct Control {
     socket: Socket,
+    /// The names of all drives of the server.
+    drives: Arc<[String]>,
+    /// The number of the drive in whose event loop it is.
+    drive: usize,
     input: Vec<u8>,
     output: Output,
 }
 
 impl Control {
-    pub fn new(socket: Socket) -> Control {
-        Control { socket, input: Vec::new(), output: Output::default() }
+    /// In the event loop of this drive.
+    pub fn new(socket: Socket, drives: Arc<[String]>, drive: usize) -> Control {
+        Control { socket, drives, drive, input: Vec::new(), output: Output::default() }
+    }
+
+    /// The number of the drive that a line is for, and its command; or the answer to it.
+    fn address<'a>(&self, line: &'a str) -> Result<(usize, &'a str), Value> {
+        let drives = &self.drives;
+        if line == "drives" {
+            return Err(json!({ "drives": drives[..] }));
+        }
+        let Some(rest) = line.strip_prefix("drive ") else {
+            if let [_] = drives[..] {
+                return Ok((0, line));
+            }
+            return Err(json!({
+                "error": format!("which drive? There are {}", drives.join(", ")),
+                "hint": format!("drivebay ctl SOCKET --drive {} COMMAND", drives[0]),
+            }));
+        };
+        let (name, command) = rest.split_once(' ').unwrap_or((rest, ""));
+        match drives.iter().position(|one| one == name) {
+            Some(drive) => Ok((drive, command.trim_start())),
+            None => Err(json!({
+                "error": format!("there is no drive {name}"), "hint": drives.join(", ")
+            })),
+        }
     }
 }
 
@@ -118,7 +149,15 @@ impl Session for Control {
         let mut waits = false;
         while !waits && let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
             let line = String::from_utf8_lossy(&self.input[..end]).trim().to_string();
-            match answer(&line, drive) {
+            let answer = match self.address(&line) {
+                Ok((number, _)) if number != self.drive => {
+                    self.drive = number;
+                    return Ok(Next::Move(number));
+                }
+                Ok((_, command)) => answer(command, drive),
+                Err(answer) => Some(answer),
+            };
+            match answer {
                 Some(answer) => {
                     self.output.append().extend(format!("{answer}\n").as_bytes());
                     self.input.drain(..=end);

@@ -28,6 +28,9 @@ pub trait Drive {
     /// Whether it refuses to be written, as it has worn out.
     fn is_read_only(&mut self) -> bool;
 
+    /// Whether its user wants it not to be written.
+    fn is_write_protected(&self) -> bool;
+
     /// Sectors that hold data: written and not deallocated since, in whole pages of the drive's map.
     fn used_sectors(&self) -> u64;
 

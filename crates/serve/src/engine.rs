@@ -52,6 +52,10 @@ struct Traffic {
 
 /// A served drive: the model, its data, its clock, and the commands in flight.
 pub struct Engine {
+    /// The drive's name among those of its server.
+    name: String,
+    /// Whether it refuses all that changes data.
+    is_write_protected: bool,
     device: Device,
     store: Store,
     clock: Clock,
@@ -85,6 +89,8 @@ impl Engine {
         let spec = device.spec();
         let on_drive_max = spec.queue_depth_max.min(spec.host.outstanding_max).max(1);
         Engine {
+            name: "drive".to_owned(),
+            is_write_protected: false,
             store,
             clock: Clock::new(pace, scale, device.now()),
             inflight: InflightCommands::new(on_drive_max),
@@ -97,6 +103,16 @@ impl Engine {
             is_worn_out: false,
             device,
         }
+    }
+
+    /// Gives the drive its name.
+    pub fn set_name(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
+    /// From now on all that changes data is refused.
+    pub fn protect_writes(&mut self) {
+        self.is_write_protected = true;
     }
 
     /// The drive as `session` sees it.
@@ -126,6 +142,7 @@ impl Engine {
     pub fn report(&mut self) -> Report {
         let (counters, health) = (self.device().counters(), self.device.health());
         Report {
+            drive: self.name.clone(),
             elapsed_s: self.clock.elapsed().as_secs_f64(),
             drive_s: self.clock.now().as_secs_f64(),
             time_scale: self.clock.scale().ratio(),
@@ -176,6 +193,9 @@ impl Engine {
     /// Applies faults and changes the data; refuses what cannot be served.
     fn accept(&mut self, command: &mut InflightCommand, data: &[u8]) -> Result<(), Status> {
         let request = command.request;
+        if self.is_write_protected && request.op.changes_data() {
+            return Err(Status::ReadOnly);
+        }
         self.begin_faults();
         let fault = self.faults.effect(self.clock.since_start(self.clock.now()), &request);
         command.extra = fault.extra;
@@ -534,6 +554,10 @@ impl Drive for SessionDrive<'_> {
         let engine = &self.engine;
         let now = engine.clock.since_start(engine.clock.now());
         engine.is_worn_out || engine.faults.is_read_only(now)
+    }
+
+    fn is_write_protected(&self) -> bool {
+        self.engine.is_write_protected
     }
 
     fn used_sectors(&self) -> u64 {

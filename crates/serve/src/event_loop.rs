@@ -16,7 +16,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap};
 
-use crate::channel::{Channel, Message};
+use crate::channel::{Channel, Handle, Message};
 use crate::engine::Engine;
 use crate::request::SessionId;
 use crate::session::{Listen, Next, Session};
@@ -45,9 +45,16 @@ struct Entry {
     is_dirty: bool,
 }
 
-/// The engine, and all that is connected to it.
+/// The engine of a drive, and all that is connected to it.
+///
+/// Where a server has several drives, each has an event loop in a thread of its own. All of them listen at the same
+/// addresses, and a session moves to the loop of the drive that it chooses.
 pub struct EventLoop {
     engine: Engine,
+    /// Of all drives of the server, this one's included; none if it is the only one.
+    drives: Vec<Handle>,
+    /// The number of this drive.
+    number: usize,
     epoll: OwnedFd,
     listeners: Vec<Box<dyn Listen>>,
     sessions: SlotMap<SessionId, Entry>,
@@ -73,6 +80,8 @@ impl EventLoop {
         let now = Instant::now();
         Ok(EventLoop {
             engine,
+            drives: Vec::new(),
+            number: 0,
             epoll,
             listeners: Vec::new(),
             sessions: SlotMap::with_key(),
@@ -85,6 +94,11 @@ impl EventLoop {
             refused: BTreeMap::new(),
             interruptions: 0,
         })
+    }
+
+    /// Makes this the loop of drive `number` of several, whose loops these are.
+    pub fn join(&mut self, number: usize, drives: Vec<Handle>) {
+        (self.number, self.drives) = (number, drives);
     }
 
     /// Adds a socket on which connections arrive.
@@ -227,6 +241,7 @@ impl EventLoop {
                         self.close(id);
                     }
                 }
+                Ok(Next::Move(drive)) => self.transfer(id, drive),
                 Ok(Next::Close) => self.close(id),
                 Err(why) => self.close_for(id, &why),
             }
@@ -264,10 +279,36 @@ impl EventLoop {
     }
 
     fn close(&mut self, id: SessionId) {
-        if let Some(entry) = self.sessions.remove(id)
-            && let Some(fd) = entry.session.fd()
-        {
+        drop(self.take_out(id));
+    }
+
+    fn take_out(&mut self, id: SessionId) -> Option<Box<dyn Session>> {
+        let session = self.sessions.remove(id)?.session;
+        if let Some(fd) = session.fd() {
             let _ = epoll::delete(&self.epoll, fd);
+        }
+        Some(session)
+    }
+
+    /// A session has chosen a drive.
+    fn transfer(&mut self, id: SessionId, drive: usize) {
+        let Some(session) = self.take_out(id) else { return };
+        match self.drives.get(drive) {
+            Some(handle) if drive != self.number => handle.send(Message::Adopt(session)),
+            _ => self.admit(session),
+        }
+    }
+
+    /// Takes a session in, unless the power is off or there are too many.
+    fn admit(&mut self, mut session: Box<dyn Session>) {
+        // Without power only what a cut leaves connected may connect.
+        if self.engine.is_off() && !session.power_cut() {
+            self.refuse("the power is off");
+        } else if self.sessions.len() >= SESSIONS_MAX {
+            self.refuse("there are as many as may be");
+        } else if self.stopping.is_none() {
+            // One that cannot be watched is closed.
+            let _ = self.add(session);
         }
     }
 
@@ -290,17 +331,7 @@ impl EventLoop {
         loop {
             match self.listeners[index].accept() {
                 Ok(None) => return,
-                Ok(Some(mut session)) => {
-                    // Without power only what a cut leaves connected may connect: the control socket.
-                    if self.engine.is_off() && !session.power_cut() {
-                        self.refuse("the power is off");
-                    } else if self.sessions.len() >= SESSIONS_MAX {
-                        self.refuse("there are as many as may be");
-                    } else if self.stopping.is_none() {
-                        // One that cannot be watched is closed.
-                        let _ = self.add(session);
-                    }
-                }
+                Ok(Some(session)) => self.admit(session),
                 Err(_) => {
                     self.watch_listeners(false);
                     return;
@@ -329,6 +360,7 @@ impl EventLoop {
                     self.mark_all();
                 }
                 Message::Call(work) => work(&mut self.engine),
+                Message::Adopt(session) => self.admit(session),
                 Message::Notify(id) => {
                     let Some(entry) = self.sessions.get_mut(id) else { continue };
                     match entry.session.notified(&mut self.engine.drive_of(id)) {

@@ -1,6 +1,6 @@
 //! A virtual drive attached to real hosts, paced by the wall clock.
 //!
-//! One thread does everything: the event loop (`event_loop.rs`) reads requests from the sessions of all
+//! One thread for each drive does everything: the event loop (`event_loop.rs`) reads requests from the sessions of all
 //! transports; the engine (`engine.rs`) asks the model when each is done and keeps it in flight until
 //! then; the loop hands completions back when they are due. Data lies in the store (`store/`).
 //! A transport implements [`Session`] (`session.rs`), sees a [`Drive`] (`drive.rs`), and knows nothing of
@@ -26,6 +26,7 @@ mod inflight;
 mod lateness;
 mod listener;
 mod lock;
+mod memory_limit;
 pub mod nbd;
 pub mod nvme;
 mod pci;
@@ -49,13 +50,14 @@ pub use faults::{Fault, FaultError, Kind};
 pub use identity::{DriveIdentity, IdentityError, IdentityOptions};
 pub use lateness::LatenessFigures;
 pub use listener::{Address, AddressError, Listener};
+pub use memory_limit::MemoryLimit;
 pub use pci::memory::GuestMemory;
 pub use pci::vfio::VfioError;
 pub use power_cut::{AfterCut, AfterCutError, PowerCut, PowerCutPlan, PowerCutPlanError};
 pub use precondition::Precondition;
 pub use report::Report;
 pub use request::{Completion, Op, Request, SessionId, Status};
-pub use server::{Options, ServeError, Server};
+pub use server::{DriveOptions, Options, ServeError, Server};
 pub use session::{Listen, Next, Session};
 pub use snapshots::SnapshotError;
 pub use socket2::Socket;

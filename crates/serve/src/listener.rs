@@ -79,12 +79,13 @@ impl FromStr for Address {
 }
 
 /// Makes a session of each client; a client is dropped where that fails.
-type OpenSession = Box<dyn FnMut(Socket) -> io::Result<Box<dyn Session>> + Send>;
+pub type OpenSession = Box<dyn FnMut(Socket) -> io::Result<Box<dyn Session>> + Send>;
 
 /// Listens for clients of one transport.
 pub struct Listener {
     socket: Socket,
-    /// Of a unix socket.
+    is_tcp: bool,
+    /// Of a unix socket, which is removed at the end.
     path: Option<PathBuf>,
     open_session: OpenSession,
 }
@@ -107,7 +108,17 @@ impl Listener {
         };
         let socket = socket.map_err(machine)?;
         socket.set_nonblocking(true).map_err(machine)?;
-        Ok(Listener { socket, path, open_session })
+        Ok(Listener { socket, is_tcp: path.is_none(), path, open_session })
+    }
+
+    /// Another one at the same address: each client goes to one of them.
+    pub fn share(&self, open_session: OpenSession) -> io::Result<Listener> {
+        Ok(Listener {
+            socket: self.socket.try_clone()?,
+            is_tcp: self.is_tcp,
+            path: None,
+            open_session,
+        })
     }
 
     /// Restricts a unix socket to its owner.
@@ -158,7 +169,7 @@ impl Listen for Listener {
     fn accept(&mut self) -> io::Result<Option<Box<dyn Session>>> {
         let accepted = self.socket.accept().and_then(|(socket, _)| {
             socket.set_nonblocking(true)?;
-            if self.path.is_none() {
+            if self.is_tcp {
                 socket.set_tcp_nodelay(true)?;
                 let probes = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 3);
                 socket.set_tcp_keepalive(&probes.with_retries(3))?;

@@ -8,6 +8,8 @@ use crate::power_cut::PowerCut;
 /// Figures since the server started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// The drive's name.
+    pub drive: String,
     /// Wall time, seconds.
     pub elapsed_s: f64,
     /// The drive's time, seconds.

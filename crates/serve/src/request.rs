@@ -88,7 +88,7 @@ pub enum Status {
     OutOfRange,
     /// Data could not be read (NVMe: Unrecovered Read Error).
     MediaError,
-    /// The drive has worn out and is read-only.
+    /// The drive has worn out and is read-only, or it is write-protected.
     ReadOnly,
     /// The drive has no flash left, or the store no space.
     NoSpace,

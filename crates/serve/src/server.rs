@@ -1,8 +1,9 @@
-//! A server: drive, store, listeners and event loop.
+//! A server: drives, each with its store and event loop, and the listeners that they share.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
 use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
 use drivebay_run::snapshot::{self, SnapshotError};
@@ -17,34 +18,49 @@ use crate::engine::Engine;
 use crate::event_loop::EventLoop;
 use crate::faults::{Fault, FaultError};
 use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
-use crate::listener::{Address, AddressError, Listener};
+use crate::listener::{Address, AddressError, Listener, OpenSession};
+use crate::memory_limit::MemoryLimit;
 use crate::nbd::tls::TlsError;
-use crate::nbd::{self, Export, Stream};
-use crate::nvme::{self, Subsystem};
+use crate::nbd::{self, Export, Exports, Stream};
+use crate::nvme::{self, Shared, Subsystem, Subsystems};
 use crate::pci::vfio::VfioError;
 use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError};
 use crate::precondition::Precondition;
 use crate::report::Report;
-use crate::session::Session;
 use crate::store::{HostDurability, PowerCutLoss, Store, StoreError};
 
-/// What is served, and how.
+/// Where a server listens, and what its drives share.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The export's name.
-    pub name: String,
     /// Where NBD clients connect: `unix:PATH` or `HOST:PORT`.
     pub nbd: Vec<String>,
     /// Where NVMe/TCP hosts connect: `HOST:PORT`.
     pub nvme_tcp: Vec<String>,
+    /// Certificate chain and key for TLS, PEM files.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Where the control socket is: `unix:PATH`.
+    pub control: Option<String>,
+    /// Most bytes of data in memory, of all drives together.
+    pub memory_max_bytes: u64,
+}
+
+/// A drive to be served, and how.
+#[derive(Clone, Debug)]
+pub struct DriveOptions {
+    /// Its name: of its NBD export, and for the control socket.
+    pub name: String,
+    /// Its profile.
+    pub spec: Spec,
+    /// Of all that is drawn at random.
+    pub seed: u64,
+    /// Whether it refuses all that changes data.
+    pub is_read_only: bool,
     /// Where a virtual machine connects for a PCIe device: the path of a socket.
     pub vfio_user: Option<PathBuf>,
     /// The file with the data; without it the data is in memory.
     pub data: Option<PathBuf>,
     /// What flushes make of that file.
     pub host_durability: HostDurability,
-    /// Most bytes of data in memory.
-    pub memory_max_bytes: u64,
     /// The file of the drive's state: read at the start if it exists, written at an orderly end.
     pub state: Option<PathBuf>,
     /// What was done to a drive without a state before.
@@ -53,10 +69,6 @@ pub struct Options {
     pub pace: Pace,
     /// How fast the drive's clock runs.
     pub time_scale: TimeScale,
-    /// Certificate chain and key for TLS, PEM files.
-    pub tls: Option<(PathBuf, PathBuf)>,
-    /// Where the control socket is: `unix:PATH`.
-    pub control: Option<String>,
     /// When the power is cut, as [`PowerCutPlan`] is written.
     pub power_cut: Option<String>,
     /// What hosts meet after a power cut, as [`AfterCut`] is written; at once if left out.
@@ -67,6 +79,30 @@ pub struct Options {
     pub faults: Vec<Fault>,
     /// The drive's identity, as far as it is given.
     pub identity: IdentityOptions,
+}
+
+impl DriveOptions {
+    /// A new drive with its data in memory.
+    pub fn new(name: &str, spec: Spec) -> DriveOptions {
+        DriveOptions {
+            name: name.to_owned(),
+            spec,
+            seed: 1,
+            is_read_only: false,
+            vfio_user: None,
+            data: None,
+            host_durability: HostDurability::default(),
+            state: None,
+            precondition: Precondition::default(),
+            pace: Pace::default(),
+            time_scale: TimeScale::default(),
+            power_cut: None,
+            after_cut: None,
+            loss: PowerCutLoss::default(),
+            faults: Vec::new(),
+            identity: IdentityOptions::default(),
+        }
+    }
 }
 
 /// Why a server cannot start.
@@ -100,6 +136,12 @@ pub enum ServeError {
     /// The control socket is for this machine alone.
     #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
     Control(String),
+    /// Names tell the drives of a server apart.
+    #[error("two drives are called {0}\nhint: name them: NAME=DRIVE")]
+    SameName(String),
+    /// Hosts would take them for one.
+    #[error("two drives have the NQN {0}\nhint: give each its own, or none")]
+    SameNqn(String),
     /// The drive's state cannot be read.
     #[error(transparent)]
     State(#[from] SnapshotError),
@@ -154,46 +196,44 @@ impl ServeError {
             | ServeError::Precondition(_)
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
+            | ServeError::SameName(_)
+            | ServeError::SameNqn(_)
             | ServeError::Control(_) => false,
         }
     }
 }
 
-/// A drive that is ready to be served.
-pub struct Server {
+/// A drive with its event loop.
+struct ServedDrive {
     event_loop: EventLoop,
     handle: Handle,
-    addresses: Vec<String>,
+    nvme: Shared,
+    export: Export,
     state: Option<PathBuf>,
 }
 
-impl Server {
-    /// Makes the drive, opens its data, and begins to listen.
-    pub fn new(spec: Spec, seed: u64, options: &Options) -> Result<Server, ServeError> {
-        Server::watched(spec, seed, options, &RunControl::default())
-    }
-
-    /// As [`Server::new`]; `control` may cancel the preconditioning, which takes seconds to minutes.
-    pub fn watched(
-        spec: Spec,
-        seed: u64,
-        options: &Options,
+impl ServedDrive {
+    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is the limit of the data in
+    /// memory.
+    fn new(
+        options: DriveOptions,
+        memory: &MemoryLimit,
+        may_be_cut: bool,
         control: &RunControl,
-    ) -> Result<Server, ServeError> {
+    ) -> Result<ServedDrive, ServeError> {
         // What the user may have got wrong comes before anything is made.
         let power_cuts: Option<PowerCutPlan> =
             options.power_cut.as_deref().map(str::parse).transpose()?;
         let after_cut: Option<AfterCut> =
             options.after_cut.as_deref().map(str::parse).transpose()?;
-        let tls =
-            options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
+        let DriveOptions { spec, seed, .. } = options;
         let channel = Channel::new()?;
         let handle = channel.handle();
         let bytes = spec.capacity_bytes();
         let sectors = bytes / SECTOR_BYTES;
         let store = match &options.data {
             Some(path) => Store::open(path, sectors, options.host_durability, handle.waker())?,
-            None => Store::memory(sectors, options.memory_max_bytes),
+            None => Store::memory(sectors, memory),
         };
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
@@ -213,77 +253,184 @@ impl Server {
         let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
         let mut engine =
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
-        if power_cuts.is_some() || options.control.is_some() {
+        engine.set_name(&options.name);
+        if power_cuts.is_some() || may_be_cut {
             engine.allow_power_cuts(power_cuts, options.loss);
         }
         engine.set_after_cut(after_cut.unwrap_or_default());
         for &fault in &options.faults {
             engine.add_fault(fault)?;
         }
+        if options.is_read_only {
+            engine.protect_writes();
+        }
         let mut event_loop = EventLoop::new(engine, channel)?;
-        let export = Arc::new(Export { tls, name: options.name.clone(), bytes });
-        let mut addresses = Vec::new();
-        for text in &options.nbd {
-            let export = Arc::clone(&export);
-            let open = move |socket| -> io::Result<Box<dyn Session>> {
-                Ok(Box::new(nbd::Connection::new(Stream::Plain(socket), Arc::clone(&export))))
-            };
-            let listener = Listener::new(&text.parse()?, Box::new(open))?;
-            addresses.push(listener.address());
-            event_loop.listen(Box::new(listener))?;
-        }
-        let subsystem = Subsystem::shared(nvme_identity);
-        for text in &options.nvme_tcp {
-            let address = match text.parse() {
-                Ok(address @ Address::Tcp(..)) => address,
-                _ => return Err(AddressError::NotTcp(text.clone()).into()),
-            };
-            let shared = subsystem.clone();
-            let open = move |socket| -> io::Result<Box<dyn Session>> {
-                Ok(Box::new(nvme::tcp::Connection::new(socket, shared.clone())?))
-            };
-            let listener = Listener::new(&address, Box::new(open))?;
-            let nqn = subsystem.lock().identity().drive.nqn.clone();
-            addresses.push(format!("nvme-tcp:{} {nqn}", listener.address()));
-            event_loop.listen(Box::new(listener))?;
-        }
+        let nvme = Subsystem::shared(nvme_identity);
         if let Some(path) = &options.vfio_user {
             if is_nvme {
-                nvme::pci::registers::serve(&mut event_loop, &handle, &subsystem, path)?;
+                nvme::pci::registers::serve(&mut event_loop, &handle, &nvme, path)?;
             } else {
                 ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
             }
-            addresses.push(format!("vfio-user:{}", path.display()));
         }
-        if let Some(text) = &options.control {
-            let address: Address = text.parse()?;
-            if !matches!(address, Address::Unix(_)) {
-                return Err(ServeError::Control(text.clone()));
-            }
-            let listener = Listener::new(&address, Box::new(|s| Ok(Box::new(Control::new(s)))))?;
-            listener.restrict_to_owner()?;
-            event_loop.listen(Box::new(listener))?;
-        }
-        Ok(Server { event_loop, handle, addresses, state: options.state.clone() })
-    }
-
-    /// Where clients find it, in the order of the options.
-    pub fn addresses(&self) -> &[String] {
-        &self.addresses
-    }
-
-    /// Stops it, and asks how it is.
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
+        let (name, is_read_only) = (options.name, options.is_read_only);
+        let export = Export { name, bytes, is_read_only };
+        Ok(ServedDrive { event_loop, handle, nvme, export, state: options.state })
     }
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
-    pub fn run(self) -> Result<Report, ServeError> {
+    fn run(self) -> Result<Report, ServeError> {
         let mut engine = self.event_loop.run()?;
         if let Some(path) = &self.state {
             snapshot::save(engine.device(), path)?;
         }
         Ok(engine.report())
+    }
+}
+
+/// Drives that are ready to be served, each with a thread, a clock and a state of its own.
+pub struct Server {
+    drives: Vec<ServedDrive>,
+    addresses: Vec<String>,
+}
+
+impl Server {
+    /// Makes the drives, opens their data, and begins to listen. `control` may cancel the preconditioning, which
+    /// takes seconds to minutes.
+    ///
+    /// # Panics
+    /// Without a drive.
+    pub fn new(
+        drives: Vec<DriveOptions>,
+        options: &Options,
+        control: &RunControl,
+    ) -> Result<Server, ServeError> {
+        let tls =
+            options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
+        for (number, drive) in drives.iter().enumerate() {
+            if drives[..number].iter().any(|one| one.name == drive.name) {
+                return Err(ServeError::SameName(drive.name.clone()));
+            }
+        }
+        let vfio_users: Vec<PathBuf> =
+            drives.iter().filter_map(|drive| drive.vfio_user.clone()).collect();
+        let memory = MemoryLimit::new(options.memory_max_bytes);
+        let may_be_cut = options.control.is_some();
+        let drives = drives
+            .into_iter()
+            .map(|drive| ServedDrive::new(drive, &memory, may_be_cut, control))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut server = Server { drives, addresses: Vec::new() };
+        let exports = server.drives.iter().map(|drive| drive.export.clone()).collect();
+        let exports = Arc::new(Exports { tls, drives: exports });
+        for text in &options.nbd {
+            let listener = server.listen(&text.parse()?, |drive| {
+                let exports = Arc::clone(&exports);
+                Box::new(move |socket| {
+                    let stream = Stream::Plain(socket);
+                    Ok(Box::new(nbd::Connection::new(stream, Arc::clone(&exports), drive)))
+                })
+            })?;
+            server.addresses.push(listener);
+        }
+        server.listen_for_nvme(&options.nvme_tcp)?;
+        let vfio_users = vfio_users.iter().map(|path| format!("vfio-user:{}", path.display()));
+        server.addresses.extend(vfio_users);
+        if let Some(text) = &options.control {
+            let address: Address = text.parse()?;
+            if !matches!(address, Address::Unix(_)) {
+                return Err(ServeError::Control(text.clone()));
+            }
+            let names: Arc<[String]> =
+                server.drives.iter().map(|drive| drive.export.name.clone()).collect();
+            server.listen(&address, |drive| {
+                let names = Arc::clone(&names);
+                Box::new(move |s| Ok(Box::new(Control::new(s, Arc::clone(&names), drive))))
+            })?;
+        }
+        if let several @ [_, _, ..] = &mut server.drives[..] {
+            let handles: Vec<Handle> = several.iter().map(|drive| drive.handle.clone()).collect();
+            for (number, drive) in several.iter_mut().enumerate() {
+                drive.event_loop.join(number, handles.clone());
+            }
+        }
+        Ok(server)
+    }
+
+    fn listen_for_nvme(&mut self, addresses: &[String]) -> Result<(), ServeError> {
+        let subsystems = Subsystems::new(self.drives.iter().map(|drive| drive.nvme.clone()));
+        let names: Vec<String> = subsystems.names().map(str::to_owned).collect();
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].contains(name) {
+                return Err(ServeError::SameNqn(name.clone()));
+            }
+        }
+        for text in addresses {
+            let address = match text.parse() {
+                Ok(address @ Address::Tcp(..)) => address,
+                _ => return Err(AddressError::NotTcp(text.clone()).into()),
+            };
+            let listener = self.listen(&address, |drive| {
+                let subsystems = subsystems.clone();
+                Box::new(move |socket| {
+                    Ok(Box::new(nvme::tcp::Connection::new(socket, subsystems.clone(), drive)?))
+                })
+            })?;
+            for (nqn, drive) in names.iter().zip(&self.drives) {
+                // Where there are several, whose it is.
+                let name = if names.len() > 1 { &drive.export.name } else { "" };
+                self.addresses
+                    .push(format!("nvme-tcp:{listener} {nqn} {name}").trim_end().to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the event loops of all drives listen at `address`; `open_session` makes sessions in that of a drive. Returns
+    /// where clients find it.
+    fn listen(
+        &mut self,
+        address: &Address,
+        mut open_session: impl FnMut(usize) -> OpenSession,
+    ) -> Result<String, ServeError> {
+        let first = Listener::new(address, open_session(0))?;
+        let found = first.address();
+        for (number, drive) in self.drives.iter_mut().enumerate().skip(1) {
+            let shared = first.share(open_session(number))?;
+            drive.event_loop.listen(Box::new(shared))?;
+        }
+        self.drives[0].event_loop.listen(Box::new(first))?;
+        Ok(found)
+    }
+
+    /// Where clients find the drives, in the order of the options; NVMe/TCP with each subsystem's name.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// By drive: stops it, and asks how it is.
+    pub fn handles(&self) -> Vec<Handle> {
+        self.drives.iter().map(|drive| drive.handle.clone()).collect()
+    }
+
+    /// Serves until stopped, saves the drives' states, and tells how it went, by drive. Where one drive fails all
+    /// others are stopped.
+    pub fn run(self) -> Result<Vec<Report>, ServeError> {
+        let handles = &self.handles();
+        thread::scope(|scope| {
+            let run = |drive: ServedDrive| {
+                scope.spawn(move || {
+                    let report = drive.run();
+                    if report.is_err() {
+                        handles.iter().for_each(Handle::stop);
+                    }
+                    report
+                })
+            };
+            let threads: Vec<_> = self.drives.into_iter().map(run).collect();
+            let join = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("it does not panic");
+            threads.into_iter().map(join).collect()
+        })
     }
 }
 

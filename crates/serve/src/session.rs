@@ -24,6 +24,9 @@ pub enum Next {
         /// Room to write.
         write: bool,
     },
+    /// The event loop of the drive of this number, which may be the one that it is in: there it is flushed
+    /// again. It has no requests in flight.
+    Move(usize),
     /// Nothing: the loop drops it, which closes its socket.
     Close,
 }

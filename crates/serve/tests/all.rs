@@ -10,5 +10,6 @@ mod pci_machine;
 mod prop_ahci;
 mod prop_nbd;
 mod prop_power;
+mod several;
 mod snapshots;
 mod support;

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crate::support::{PATIENCE, spec};
 use drivebay_drive::Device;
-use drivebay_serve::nbd::{Connection, Export, Stream};
+use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
     Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, Pace,
     PowerCutLoss, Session, Store,
@@ -32,9 +32,12 @@ impl TestServer {
         let handle = channel.handle();
         let address = Address::Unix(path);
         let bytes = SECTORS * 512;
-        let export = Arc::new(Export { tls: None, name: "drive".into(), bytes });
+        let export = Arc::new(Exports {
+            tls: None,
+            drives: vec![Export { name: "drive".into(), bytes, is_read_only: false }],
+        });
         let open = move |socket| -> std::io::Result<Box<dyn Session>> {
-            Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export))))
+            Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export), 0)))
         };
         let listener = Listener::new(&address, Box::new(open)).expect("a socket");
         let thread = std::thread::spawn(move || {

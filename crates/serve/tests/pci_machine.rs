@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::PATIENCE;
 use drivebay_drive::Spec;
-use drivebay_serve::{Handle, HostDurability, Options, Pace, Server};
+use drivebay_run::Control;
+use drivebay_serve::{DriveOptions, Handle, Options, Pace, Server};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use tempfile::TempDir;
@@ -103,16 +104,15 @@ impl TestServer {
     pub fn new(spec: Spec) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("drive.sock");
-        let options = Options {
-            name: "drive".to_owned(),
+        let drive = DriveOptions {
             vfio_user: Some(path.clone()),
-            host_durability: HostDurability::Flush,
-            memory_max_bytes: 1 << 30,
             pace: Pace::None,
-            ..Options::default()
+            ..DriveOptions::new("drive", spec)
         };
-        let server = Server::new(spec, 1, &options).unwrap_or_else(|why| panic!("{why}"));
-        let handle = server.handle();
+        let options = Options { memory_max_bytes: 1 << 30, ..Options::default() };
+        let server = Server::new(vec![drive], &options, &Control::default());
+        let server = server.unwrap_or_else(|why| panic!("{why}"));
+        let handle = server.handles().remove(0);
         let running = thread::spawn(move || server.run().map(|_| ()).expect("an orderly end"));
         TestServer { path, handle, running, _folder: folder }
     }

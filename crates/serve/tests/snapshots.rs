@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::support::{drain, request, spec, submit};
 use drivebay_drive::Device;
 use drivebay_serve::{
-    Channel, Completion, Engine, HostDurability, Op, Pace, PowerCutLoss, SnapshotError, Status,
-    Store,
+    Channel, Completion, Engine, HostDurability, MemoryLimit, Op, Pace, PowerCutLoss,
+    SnapshotError, Status, Store,
 };
 use drivebay_units::{Rng, SECTOR_BYTES};
 
@@ -22,7 +22,7 @@ fn drive(store: Store) -> Engine {
 }
 
 fn in_memory() -> Engine {
-    drive(Store::memory(SECTORS, 1 << 30))
+    drive(Store::memory(SECTORS, &MemoryLimit::new(1 << 30)))
 }
 
 fn snapshot(engine: &mut Engine, name: &str) {
@@ -175,7 +175,7 @@ fn commands_in_flight_at_a_restore_never_complete_and_those_at_a_snapshot_do() {
 
 #[test]
 fn what_snapshots_keep_counts_as_data_in_memory() {
-    let mut engine = drive(Store::memory(SECTORS, 24 * 4096));
+    let mut engine = drive(Store::memory(SECTORS, &MemoryLimit::new(24 * 4096)));
     let write = |engine: &mut Engine, page: u64, fill| {
         engine.begin_iteration();
         let data = vec![fill; 8 * SECTOR];

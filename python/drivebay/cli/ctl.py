@@ -20,6 +20,7 @@ Examples:
   drivebay ctl /tmp/ctl status                 its figures so far
   drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
   drivebay ctl /tmp/ctl power-cut
+  drivebay ctl /tmp/ctl --drive db power-cut   where several drives are served
   drivebay ctl /tmp/ctl power-on               after --after-cut refuse
   drivebay ctl /tmp/ctl ambient 45
   drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
@@ -36,12 +37,16 @@ collector. What the commands do: docs/concepts/serving.md.""",
 def ctl(
     socket: Annotated[str, argument("SOCKET", "What --control was given, unix:PATH or PATH.")],
     command: Annotated[list[str], argument("COMMAND...", "What is asked or told.")],
+    drive: Annotated[
+        str | None,
+        option("NAME", "Of several drives, the one that is meant; status without it shows all."),
+    ] = None,
     metrics: Annotated[
         bool, option(None, "Write the figures of status in Prometheus' text format.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Query and control a served drive."""
+    """Query and control served drives."""
     from drivebay.common.errors import UserError
     from drivebay.serving import control
 
@@ -49,15 +54,20 @@ def ctl(
         raise UserError("--metrics goes with status alone", f"drivebay ctl {socket} status")
     if command[0] == "clone" and len(command) == 3:
         command[2] = str(Path(command[2]).absolute())
-    found = control.ask(socket, " ".join(command))
-    if metrics:
-        print(control.prometheus(found), end="")
-    elif as_json:
-        print_json(found)
-    elif command == ["status"]:
-        from drivebay.cli import served
-        from drivebay.serving import Report
+    if command == ["status"]:
+        figures = control.status(socket, drive)
+        if metrics:
+            print(control.prometheus(figures), end="")
+        elif as_json:
+            print_json(figures[0] if len(figures) == 1 else figures)
+        else:
+            from drivebay.cli import served
+            from drivebay.serving import Report
 
-        served.print_figures(Report.from_json(json.dumps(found)))
+            served.print_figures([Report.from_json(json.dumps(one)) for one in figures])
+        return
+    found = control.ask(socket, " ".join([*(("drive", drive) if drive else ()), *command]))
+    if as_json:
+        print_json(found)
     else:
         print(json.dumps(found))

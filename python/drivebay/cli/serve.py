@@ -1,17 +1,18 @@
-"""`drivebay serve`: a virtual drive for real hosts, in real time."""
+"""`drivebay serve`: virtual drives for real hosts, in real time."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from drivebay.cli import options, served
-from drivebay.cli.options import option
+from drivebay.cli import complete, options, served
+from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
 from drivebay.cli.target import in_host, modified_profile
 from drivebay.common import signals, units
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from drivebay import serving
 
 ADDRESSES, IDENTITY, FAULTS = "Addresses", "Identity", "Power cuts and faults"
+OF_ONE = ("vfio_user", "data", "state", "serial", "nqn", "eui64")
+"""Options that cannot be the same for two drives."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 app = options.Verb()
 
@@ -32,20 +36,43 @@ Examples:
   drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
   drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
+  drivebay serve db=sm951-nvme-256 log=xp941-512 --nbd unix:/tmp/d.sock
+  drivebay serve --config serve.toml
   fio --name=r --ioengine=nbd --rw=randread --size=1g \\
       --uri='nbd+unix:///?socket=/tmp/d.sock'
   kill -USR1 PID            prints the figures so far; Ctrl-C ends
 
 \b
-The control socket takes a line, status, power-cut, power-on, ambient CELSIUS,
-fault JSON, no-faults, snapshot NAME, restore NAME, forget NAME or clone NAME
-FOLDER, and answers with a line of JSON:
+Several drives are NBD exports of their names (nbd+unix:///db?socket=...) and
+NVMe subsystems, each with a thread and a clock of its own.
+
+\b
+The control socket takes a line, drives, status, power-cut, power-on, ambient
+CELSIUS, fault JSON, no-faults, snapshot NAME, restore NAME, forget NAME or
+clone NAME FOLDER, with "drive NAME" before it where there are several, and
+answers with a line of JSON:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",
 )
 def serve(
-    drive: options.VirtualDrive,
+    drives: Annotated[
+        list[str] | None,
+        argument(
+            "[NAME=]DRIVE...",
+            f"{options.CATALOG_NAME}; several are served side by side, each under its NAME.",
+            autocompletion=complete.drives,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Serve the drives of this file, TOML: a table [drive.NAME] for each, with profile and "
+            "other options of its own, data and state among them. Options given here hold where "
+            "the file has none.",
+        ),
+    ] = None,
     nbd: Annotated[
         list[str] | None,
         option(
@@ -149,6 +176,9 @@ def serve(
             "the host added.",
         ),
     ] = None,
+    read_only: Annotated[
+        bool, flag("--read-only", "Refuse all that changes data, and say so to hosts.")
+    ] = False,
     changes: options.Set = None,
     host: options.Host = None,
     seed: options.Seed = 1,
@@ -203,80 +233,161 @@ def serve(
         option("FILE", "Script of faults, TOML with [[fault]].", panel=FAULTS),
     ] = None,
 ) -> None:
-    """Serve a virtual drive over NBD, NVMe/TCP or PCIe.
+    """Serve virtual drives over NBD, NVMe/TCP or PCIe.
 
-    The drive completes each command at the time that the model gives; its data is real. At the
+    A drive completes each command at the time that the model gives; its data is real. At the
     end, or on SIGUSR1, the server prints how late its completions were.
     """
     from drivebay import serving
+    from drivebay.serving.config import Config, read
 
-    if not nbd and not nvme_tcp and vfio_user is None:
-        raise UserError(
-            "serve: no address to listen on", f"drivebay serve {drive} --nbd unix:/tmp/drive.sock"
-        )
-    if (tls_cert is None) != (tls_key is None):
-        raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
-    if pace == "none" and time_scale != "1":
-        raise UserError(
-            "--time-scale has no meaning with --pace none, which has no clock",
-            "leave one of them out",
-        )
+    # Of each drive, where the file does not say otherwise.
+    common = {
+        "read_only": read_only,
+        "vfio_user": vfio_user,
+        "data": data,
+        "host_durability": host_durability,
+        "state": state,
+        "precondition": precondition,
+        "pace": pace,
+        "time_scale": time_scale,
+        "power_cut": power_cut,
+        "after_cut": after_cut,
+        "loss": loss,
+        "faults": faults,
+        "serial": serial,
+        "nqn": nqn,
+        "eui64": eui64,
+        "set": changes,
+        "host": host,
+    }
+    file = Config({}, {}) if config is None else read(config)
+    shared: dict[str, Any] = {
+        "nbd": nbd,
+        "nvme_tcp": nvme_tcp,
+        "control": control,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "memory": memory,
+    }
+    shared = {key: file.server.get(key) if one is None else one for key, one in shared.items()}
+    named = {**_named(drives or ()), **file.drives}
+    if not named:
+        raise UserError("serve: no drive to be served", "drivebay drives lists them")
+    given = [
+        {**common, "name": name, "seed": seed + number, **own}
+        for number, (name, own) in enumerate(named.items())
+    ]
+    _check_addresses(given, shared)
+    for one in given:
+        _check(one, shared)
     if require_pace is not None:
         if not 0 < require_pace <= 100:
             raise UserError(f"--require-pace {require_pace:g} is no percentage", "from 1 to 100")
-        if pace == "none":
+        if any(one["pace"] == "none" for one in given):
             raise UserError(
                 "--require-pace has no meaning with --pace none, which keeps no pace",
                 "leave one of them out",
             )
-    if data is not None and memory is not None:
-        raise UserError("--memory has no meaning with --data", "leave one of them out")
-    if data is None and host_durability is not None:
-        raise UserError(
-            "--host-durability has no meaning without --data", "add --data FILE, or leave it out"
-        )
-    if data is not None and data.is_file():
-        _refuse_used(data)
-    given = serving.Options(
-        nbd=tuple(nbd or ()),
-        nvme_tcp=tuple(nvme_tcp or ()),
-        vfio_user=vfio_user,
-        data=data,
-        host_durability=host_durability or "flush",
-        state=state,
-        memory_max_bytes=None if memory is None else units.parse_bytes(memory, option="--memory"),
-        pace=pace,
-        time_scale=time_scale,
-        precondition=precondition,
-        tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key),
-        control=control,
-        power_cut=power_cut,
-        after_cut=after_cut,
-        loss=loss,
-        faults=faults,
-        serial=serial,
-        nqn=nqn,
-        eui64=eui64,
+    size = shared["memory"]
+    server = serving.Server(
+        [_drive(one) for one in given],
+        serving.Options(
+            nbd=tuple(shared["nbd"] or ()),
+            nvme_tcp=tuple(shared["nvme_tcp"] or ()),
+            control=shared["control"],
+            tls=(shared["tls_cert"], shared["tls_key"]) if shared["tls_cert"] else None,
+            memory_max_bytes=None if size is None else units.parse_bytes(size, option="--memory"),
+        ),
     )
-    profile = modified_profile(drive, in_host(host, changes))
-    server = serving.Server(profile, given, seed=seed)
-    say(f"drive   {profile.title}: {units.si_bytes(profile.capacity_bytes)}")
-    say(f"host    {profile.raw['host']['title']}, whose costs its times include")
-    say(f"data    {data or 'in memory; lost at the end'}")
     for address in server.addresses:
         is_nvme = address.startswith(("nvme-tcp:", "vfio-user:"))
         say(address if is_nvme else f"nbd     {address}")
-    if control is not None:
-        say(f"control {control}")
+    if shared["control"] is not None:
+        say(f"control {shared['control']}")
     say("Ctrl-C ends; kill -USR1 shows the figures so far")
     with signals.heard(server.stop), _shown_on_usr1(server):
-        report = server.run()
+        reports = server.run()
     if as_json:
-        print(report.json())
+        for report in reports:
+            print(report.json())
     else:
-        served.print_figures(report)
+        served.print_figures(reports)
     if require_pace is not None:
-        _require(report.lateness.kept_up_percent, require_pace)
+        for report in reports:
+            _require(report.lateness.kept_up_percent, require_pace)
+
+
+def _named(drives: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The drives of the command line by their names."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for text in drives:
+        name, given, profile = text.rpartition("=")
+        if not given:
+            # A second one of a profile has a number.
+            first = Path(profile).stem
+            others = sum(one in found for one in (first, *(f"{first}-{n}" for n in range(2, 99))))
+            name = f"{first}-{others + 1}" if others else first
+        if name in found:
+            raise UserError(f"two drives are called {name}", "name them: NAME=DRIVE")
+        found[name] = {"profile": profile}
+    return found
+
+
+def _check_addresses(given: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> None:
+    """Raises if hosts cannot reach every drive, or two drives would share what they cannot."""
+    names = " ".join(one["profile"] for one in given)
+    if not shared["nbd"] and not shared["nvme_tcp"]:
+        for one in given:
+            if one["vfio_user"] is None:
+                raise UserError(
+                    "serve: no address to listen on",
+                    f"drivebay serve {names} --nbd unix:/tmp/drive.sock",
+                )
+    for key in OF_ONE:
+        values = [one[key] for one in given if one[key] is not None]
+        if len(values) > len(set(values)):
+            raise UserError(
+                f"--{key.replace('_', '-')} {values[0]} is for one drive, not for {len(given)}",
+                "give each its own in a file: --config serve.toml",
+            )
+    if (shared["tls_cert"] is None) != (shared["tls_key"] is None):
+        raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
+    if shared["memory"] is not None and all(one["data"] is not None for one in given):
+        raise UserError("--memory has no meaning with --data", "leave one of them out")
+
+
+def _check(given: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
+    """Raises if options of a drive do not go together."""
+    if not NAME.fullmatch(given["name"]):
+        raise UserError(
+            f"{given['name']} is no name of a drive",
+            "letters, digits, '.', '_' and '-', at most 64: NAME=DRIVE",
+        )
+    if given["pace"] == "none" and given["time_scale"] != "1":
+        raise UserError(
+            "--time-scale has no meaning with --pace none, which has no clock",
+            "leave one of them out",
+        )
+    if given["data"] is None and given["host_durability"] is not None:
+        raise UserError(
+            "--host-durability has no meaning without --data", "add --data FILE, or leave it out"
+        )
+    if given["data"] is not None and given["data"].is_file():
+        _refuse_used(given["data"])
+
+
+def _drive(given: Mapping[str, Any]) -> serving.Drive:
+    """The drive that options ask for; says what it is."""
+    from drivebay import serving
+
+    own = dict(given)
+    profile = modified_profile(own.pop("profile"), in_host(own.pop("host"), own.pop("set")))
+    say(f"drive   {own['name']}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")
+    say(f"host    {profile.raw['host']['title']}, whose costs its times include")
+    say(f"data    {own['data'] or 'in memory; lost at the end'}")
+    own["host_durability"] = own["host_durability"] or "flush"
+    return serving.Drive(profile=profile, **own)
 
 
 def _require(kept_up_percent: float | None, required: float) -> None:
@@ -315,7 +426,7 @@ def _shown_on_usr1(server: serving.Server) -> Iterator[None]:
     """Inside, SIGUSR1 prints the figures so far to stderr."""
 
     def tell(_number: int, _frame: FrameType | None) -> None:
-        if (report := server.status()) is not None:
+        for report in server.status():
             say(report.json())
 
     before = signal.signal(signal.SIGUSR1, tell)

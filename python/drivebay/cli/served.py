@@ -1,7 +1,8 @@
-"""A served drive's figures as a table, for `serve` at its end and `ctl` at any time."""
+"""Figures of served drives as a table, for `serve` at its end and `ctl` at any time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from drivebay.cli.output import table
@@ -11,9 +12,14 @@ if TYPE_CHECKING:
     from drivebay.serving import Report
 
 
-def print_figures(report: Report) -> None:
-    """The figures of `status`."""
-    table(("figure", "value"), _rows(report), right=(1,))
+def print_figures(reports: Sequence[Report]) -> None:
+    """The figures of `status`, a column for each drive."""
+    columns = [dict(_rows(report)) for report in reports]
+    # A drive that has answered nothing has no lateness.
+    figures = max(columns, key=len, default={})
+    rows = [(figure, *(one.get(figure, "") for one in columns)) for figure in figures]
+    names = [report.drive for report in reports] if len(reports) > 1 else ["value"]
+    table(("figure", *names), rows, right=tuple(range(1, len(names) + 1)))
 
 
 def _rows(report: Report) -> list[tuple[str, str]]:

@@ -1,11 +1,12 @@
-"""Serving: a virtual drive attached to real hosts, in real time, until somebody stops it.
+"""Serving: virtual drives attached to real hosts, in real time, until somebody stops them.
 
-Turns a profile and options into a running server of the core. This room
+Turns profiles and options into a running server of the core. This room
 must not know how a request is served, nor how anything is printed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,24 +25,23 @@ Report = _core.ServeReport
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """How a drive is served; what is allowed is checked by the core.
+class Drive:
+    """A drive to be served; what is allowed is checked by the core.
 
     Parameters
     ----------
-    nbd : addresses for NBD clients, `unix:PATH` or `HOST:PORT`.
-    nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
+    profile : what it is.
+    name : of its NBD export, and for the control socket; None is the profile's.
+    seed : of all that is drawn at random.
+    read_only : it refuses all that changes data.
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
     host_durability : what a flush makes of that file: fdatasync ("flush"), or nothing.
     state : file of the drive's state, read at the start and written at an orderly end.
-    memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
     precondition : what was done to a drive without a state before: nothing; a fill and half an
         hour of rest; or two fills and random writes of its capacity.
     pace : how the times of the model are met.
     time_scale : seconds of the drive's clock in one of the host's: "1/20", "0.05" or "10".
-    tls : certificate and private key, PEM files; with them TLS is required.
-    control : address of the control socket, `unix:PATH`.
     power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
     after_cut : what hosts meet then: `return`, `refuse` or `hold=SECONDS`.
     loss : what a power cut takes of the data that is not durable.
@@ -49,18 +49,17 @@ class Options:
     serial, nqn, eui64 : the drive's identity; None keeps that of `state`, or is random.
     """
 
-    nbd: tuple[str, ...] = ()
-    nvme_tcp: tuple[str, ...] = ()
+    profile: Profile
+    name: str | None = None
+    seed: int = 1
+    read_only: bool = False
     vfio_user: Path | None = None
     data: Path | None = None
     host_durability: HostDurability = "flush"
     state: Path | None = None
-    memory_max_bytes: int | None = None
+    precondition: Precondition = "new"
     pace: Pace = "hybrid"
     time_scale: str = "1"
-    precondition: Precondition = "new"
-    tls: tuple[Path, Path] | None = None
-    control: str | None = None
     power_cut: str | None = None
     after_cut: str | None = None
     loss: Loss = "all"
@@ -69,9 +68,37 @@ class Options:
     nqn: str | None = None
     eui64: str | None = None
 
+    def _core(self) -> _core.ServedDrive:
+        given = dict(vars(self))
+        profile, name = given.pop("profile"), given.pop("name") or self.profile.name
+        faults = () if self.faults is None else _script(self.faults)
+        return _core.ServedDrive(profile.core, name=name, **{**given, "faults": faults})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Where drives are served, and what they share.
+
+    Parameters
+    ----------
+    nbd : addresses for NBD clients, `unix:PATH` or `HOST:PORT`.
+    nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
+    control : address of the control socket, `unix:PATH`.
+    tls : certificate and private key, PEM files; with them TLS is required.
+    memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
+    """
+
+    nbd: tuple[str, ...] = ()
+    nvme_tcp: tuple[str, ...] = ()
+    control: str | None = None
+    tls: tuple[Path, Path] | None = None
+    memory_max_bytes: int | None = None
+
 
 class Server:
-    """A drive that listens from the moment this is made, and answers while `run` runs.
+    """Drives that listen from the moment this is made, and answer while `run` runs.
+
+    Each has a thread, a clock, a state and faults of its own.
 
     Raises
     ------
@@ -81,34 +108,18 @@ class Server:
         If an address is in use, a file is locked, or memory is lacking.
     """
 
-    def __init__(self, profile: Profile, options: Options, *, seed: int = 1) -> None:
+    def __init__(self, drives: Sequence[Drive], options: Options) -> None:
         self._core = _core.Server(
-            profile.core,
-            seed=seed,
-            name=profile.name,
+            [drive._core() for drive in drives],
             memory_max_bytes=options.memory_max_bytes or available_bytes() // 2,
             nbd=options.nbd,
             nvme_tcp=options.nvme_tcp,
-            vfio_user=options.vfio_user,
-            data=options.data,
-            host_durability=options.host_durability,
-            state=options.state,
-            pace=options.pace,
-            time_scale=options.time_scale,
-            precondition=options.precondition,
             tls=options.tls,
             control=options.control,
-            power_cut=options.power_cut,
-            after_cut=options.after_cut,
-            loss=options.loss,
-            faults=() if options.faults is None else _script(options.faults),
-            serial=options.serial,
-            nqn=options.nqn,
-            eui64=options.eui64,
         )
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
-    def run(self) -> Report:
+    def run(self) -> list[Report]:
         """Serves until `stop` is called or a signal comes; returns the last `status`."""
         return self._core.run()
 
@@ -116,8 +127,8 @@ class Server:
         """Completes what is under way, then ends; from any thread or signal handler."""
         self._core.stop()
 
-    def status(self) -> Report | None:
-        """Figures since the start, while it runs: see docs/concepts/serving.md; else None."""
+    def status(self) -> list[Report]:
+        """Figures since the start of each drive that runs: see docs/concepts/serving.md."""
         return self._core.status()
 
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader, StatusExtent};
 
-use super::handshake::{ALLOCATION_ID, After, Agreed, Export, Handshake, OPTION_MAX};
+use super::handshake::{ALLOCATION_ID, After, Agreed, Exports, Handshake, OPTION_MAX};
 use super::stream::Stream;
 use crate::buffers::{Input, Output};
 use crate::drive::Drive;
@@ -41,7 +41,11 @@ enum Phase {
 /// The session of an NBD client.
 pub struct Connection {
     stream: Stream,
-    export: Arc<Export>,
+    exports: Arc<Exports>,
+    /// The number of the drive in whose event loop it is.
+    drive: usize,
+    /// It has chosen its drive, and waits to be in that one's event loop.
+    is_moving: bool,
     phase: Phase,
     since: Instant,
     input: Input,
@@ -56,13 +60,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that begins with the greeting.
-    pub fn new(stream: Stream, export: Arc<Export>) -> Connection {
+    /// A connection that begins with the greeting, in the event loop of this drive.
+    pub fn new(stream: Stream, exports: Arc<Exports>, drive: usize) -> Connection {
         let mut output = Output::default();
         wire::greeting(output.append());
         Connection {
             stream,
-            export,
+            exports,
+            drive,
+            is_moving: false,
             phase: Phase::Flags,
             since: Instant::now(),
             input: Input::default(),
@@ -76,6 +82,7 @@ impl Connection {
 
     fn has_room(&self) -> bool {
         !self.leaving
+            && !self.is_moving
             && !matches!(self.phase, Phase::TlsNext(_))
             && self.inflight < REQUESTS_MAX
             && self.bytes_requested + self.output.unsent().len() < BYTES_MAX
@@ -110,7 +117,7 @@ impl Connection {
         let Some(&bytes) = self.input.ready().first_chunk() else { return Ok(false) };
         let client = ClientFlags::parse(bytes).map_err(|_| broken())?;
         self.input.consume(bytes.len());
-        let tls_required = self.export.tls.is_some();
+        let tls_required = self.exports.tls.is_some();
         self.phase = Phase::Options(Handshake { client, agreed: Agreed::default(), tls_required });
         Ok(true)
     }
@@ -127,12 +134,15 @@ impl Connection {
         }
         let Phase::Options(handshake) = &mut self.phase else { unreachable!("the caller looked") };
         let data = &self.input.ready()[wire::OPTION_BYTES..end];
-        let after = handshake.option(option, data, &self.export, self.output.append());
+        let after = handshake.option(option, data, &self.exports, self.output.append());
         let (agreed, client) = (handshake.agreed, handshake.client);
         self.input.consume(end);
         match after {
             After::Option => {}
-            After::Transmission => self.phase = Phase::Transmission(agreed),
+            After::Transmission(drive) => {
+                self.phase = Phase::Transmission(agreed);
+                (self.drive, self.is_moving) = (drive, self.exports.drives.len() > 1);
+            }
             // What has come before TLS must not be taken for something inside.
             After::Tls if !self.input.ready().is_empty() => return Err(broken()),
             After::Tls => self.phase = Phase::TlsNext(client),
@@ -186,7 +196,8 @@ impl Connection {
         }
         let sector = SECTOR_BYTES as u32;
         let end = request.offset.checked_add(u64::from(request.length));
-        if request.length == 0 || end.is_none_or(|end| end > self.export.bytes) {
+        if request.length == 0 || end.is_none_or(|end| end > self.exports.drives[self.drive].bytes)
+        {
             let writes = matches!(command, Command::Write { .. } | Command::WriteZeroes { .. });
             return Err(if writes && request.length > 0 { Error::NoSpc } else { Error::Inval });
         }
@@ -223,7 +234,7 @@ impl Connection {
         agreed: Agreed,
         drive: &dyn Drive,
     ) -> Result<(), Error> {
-        if !agreed.allocation {
+        if agreed.allocation_of != Some(self.drive) {
             return Err(Error::Inval);
         }
         let (lba, sectors) =
@@ -299,7 +310,7 @@ impl Connection {
 
     /// The reply to STARTTLS has been sent: everything after is encrypted, and what was agreed before is void.
     fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
-        let config = self.export.tls.as_ref().expect("it was offered");
+        let config = self.exports.tls.as_ref().expect("it was offered");
         self.stream.start_tls(config)?;
         let (agreed, tls_required) = (Agreed::default(), false);
         self.phase = Phase::Options(Handshake { client, agreed, tls_required });
@@ -352,6 +363,9 @@ impl Session for Connection {
             if self.leaving && all && self.inflight == 0 {
                 return Ok(Next::Close);
             }
+            if std::mem::take(&mut self.is_moving) {
+                return Ok(Next::Move(self.drive));
+            }
             // Replies that have been sent make room for what has come already.
             let came = self.input.ready().len();
             if all && came > 0 && self.has_room() {
@@ -377,6 +391,12 @@ impl Session for Connection {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())
+    }
+
+    /// One that may still choose another drive stays.
+    fn power_cut(&mut self) -> bool {
+        self.exports.drives.len() > 1
+            && (self.is_moving || !matches!(self.phase, Phase::Transmission(_)))
     }
 }
 

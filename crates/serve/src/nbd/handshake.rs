@@ -10,15 +10,35 @@ use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, O
 const BLOCK_SIZES: BlockSizes =
     BlockSizes { minimum: 512, preferred: 4096, maximum: wire::MAX_PAYLOAD };
 
-/// The drive as NBD clients see it.
+/// A drive as NBD clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// TLS is offered, and then required.
-    pub tls: Option<Arc<ServerConfig>>,
     /// The drive's name.
     pub name: String,
     /// Its capacity, bytes.
     pub bytes: u64,
+    /// Whether it refuses to be written.
+    pub is_read_only: bool,
+}
+
+/// All that a server offers to NBD clients.
+#[derive(Clone, Debug)]
+pub struct Exports {
+    /// TLS is offered, and then required.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// By the number of the drive; a client that names none gets the first.
+    pub drives: Vec<Export>,
+}
+
+impl Exports {
+    /// The number of the drive of this name.
+    fn find(&self, name: &str) -> Option<usize> {
+        if name.is_empty() { Some(0) } else { self.drives.iter().position(|one| one.name == name) }
+    }
+
+    fn known(&self, name: &str) -> Answer<usize> {
+        self.find(name).ok_or((OptionError::Unknown, "no such export"))
+    }
 }
 
 /// Longest data of an option. The longest sensible one names a few contexts of 4 KiB at most.
@@ -32,8 +52,8 @@ pub const ALLOCATION_ID: u32 = 1;
 pub struct Agreed {
     /// Replies are structured.
     pub structured: bool,
-    /// `base:allocation` may be asked for.
-    pub allocation: bool,
+    /// The drive of which `base:allocation` may be asked for.
+    pub allocation_of: Option<usize>,
 }
 
 /// What comes after an option.
@@ -41,8 +61,8 @@ pub struct Agreed {
 pub enum After {
     /// Another option.
     Option,
-    /// Requests.
-    Transmission,
+    /// Requests to the drive of this number.
+    Transmission(usize),
     /// TLS begins.
     Tls,
     /// Nothing.
@@ -63,7 +83,7 @@ impl Handshake {
         &mut self,
         option: u32,
         data: &[u8],
-        export: &Export,
+        exports: &Exports,
         out: &mut Vec<u8>,
     ) -> After {
         if option == wire::ABORT {
@@ -79,16 +99,16 @@ impl Handshake {
             return After::Option;
         }
         let answer = match option {
-            wire::EXPORT_NAME => return self.export_name(data, export, out),
-            wire::LIST => list(data, export, out),
+            wire::EXPORT_NAME => return self.export_name(data, exports, out),
+            wire::LIST => list(data, exports, out),
             wire::STARTTLS => return self.start_tls(data, out),
-            wire::INFO | wire::GO => match self.go(option, data, export, out) {
-                Ok(()) if option == wire::GO => return After::Transmission,
-                other => other,
+            wire::INFO | wire::GO => match go(option, data, exports, out) {
+                Ok(number) if option == wire::GO => return After::Transmission(number),
+                other => other.map(|_| ()),
             },
             wire::STRUCTURED_REPLY => self.structured_reply(data, out),
             wire::LIST_META_CONTEXT | wire::SET_META_CONTEXT => {
-                self.meta_context(option, data, export, out)
+                self.meta_context(option, data, exports, out)
             }
             _ => Err((OptionError::Unsupported, "not known here")),
         };
@@ -98,12 +118,14 @@ impl Handshake {
         After::Option
     }
 
-    fn export_name(&self, data: &[u8], export: &Export, out: &mut Vec<u8>) -> After {
-        if !std::str::from_utf8(data).is_ok_and(|name| is_ours(name, export)) {
+    fn export_name(&self, data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> After {
+        let Some(number) = str::from_utf8(data).ok().and_then(|name| exports.find(name)) else {
             return After::End;
-        }
-        wire::export_reply(out, export.bytes, wire::export_flags(), self.client);
-        After::Transmission
+        };
+        let export = &exports.drives[number];
+        let flags = wire::export_flags(export.is_read_only);
+        wire::export_reply(out, export.bytes, flags, self.client);
+        After::Transmission(number)
     }
 
     fn start_tls(&self, data: &[u8], out: &mut Vec<u8>) -> After {
@@ -119,20 +141,6 @@ impl Handshake {
         After::Option
     }
 
-    fn go(&mut self, option: u32, data: &[u8], export: &Export, out: &mut Vec<u8>) -> Answer {
-        let go = Go::parse(data).map_err(invalid)?;
-        known(go.name, export)?;
-        wire::reply_export(out, option, export.bytes, wire::export_flags());
-        if go.wants_name {
-            wire::reply_name(out, option, &export.name);
-        }
-        if go.wants_block_sizes {
-            wire::reply_block_sizes(out, option, BLOCK_SIZES);
-        }
-        wire::reply_ack(out, option);
-        Ok(())
-    }
-
     fn structured_reply(&mut self, data: &[u8], out: &mut Vec<u8>) -> Answer {
         if !data.is_empty() {
             return Err((OptionError::Invalid, "carries no data"));
@@ -146,49 +154,61 @@ impl Handshake {
         &mut self,
         option: u32,
         data: &[u8],
-        export: &Export,
+        exports: &Exports,
         out: &mut Vec<u8>,
     ) -> Answer {
         let query = MetaQuery::parse(data).map_err(invalid)?;
         let set = option == wire::SET_META_CONTEXT;
         if set {
-            self.agreed.allocation = false;
+            self.agreed.allocation_of = None;
         }
         if !self.agreed.structured {
             return Err((OptionError::Invalid, "structured replies first"));
         }
-        known(query.name, export)?;
+        let number = exports.known(query.name)?;
         let all = !set && (query.queries.is_empty() || query.queries.contains(&"base:"));
         if all || query.queries.contains(&wire::BASE_ALLOCATION) {
             // In a list the number means nothing.
             let id = if set { ALLOCATION_ID } else { 0 };
             wire::reply_meta_context(out, option, id, wire::BASE_ALLOCATION);
-            self.agreed.allocation |= set;
+            if set {
+                self.agreed.allocation_of = Some(number);
+            }
         }
         wire::reply_ack(out, option);
         Ok(())
     }
 }
 
-type Answer = Result<(), (OptionError, &'static str)>;
+type Answer<T = ()> = Result<T, (OptionError, &'static str)>;
 
 fn invalid(error: OptionError) -> (OptionError, &'static str) {
     (error, "its data is not understood")
 }
 
-fn list(data: &[u8], export: &Export, out: &mut Vec<u8>) -> Answer {
+fn list(data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer {
     if !data.is_empty() {
         return Err((OptionError::Invalid, "carries no data"));
     }
-    wire::reply_server(out, &export.name);
+    for export in &exports.drives {
+        wire::reply_server(out, &export.name);
+    }
     wire::reply_ack(out, wire::LIST);
     Ok(())
 }
 
-fn is_ours(name: &str, export: &Export) -> bool {
-    name.is_empty() || name == export.name
-}
-
-fn known(name: &str, export: &Export) -> Answer {
-    if is_ours(name, export) { Ok(()) } else { Err((OptionError::Unknown, "no such export")) }
+/// Answers INFO or GO; returns the drive's number.
+fn go(option: u32, data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer<usize> {
+    let go = Go::parse(data).map_err(invalid)?;
+    let number = exports.known(go.name)?;
+    let export = &exports.drives[number];
+    wire::reply_export(out, option, export.bytes, wire::export_flags(export.is_read_only));
+    if go.wants_name {
+        wire::reply_name(out, option, &export.name);
+    }
+    if go.wants_block_sizes {
+        wire::reply_block_sizes(out, option, BLOCK_SIZES);
+    }
+    wire::reply_ack(out, option);
+    Ok(number)
 }

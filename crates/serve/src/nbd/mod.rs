@@ -1,9 +1,9 @@
 //! The NBD server: connections and their handshake. What the bytes mean is in `wire::nbd`.
 //!
-//! A connection begins with the handshake (`handshake.rs`), then transmits (`connection.rs`). Every
-//! export name but the drive's and the empty one is refused. Several connections share one drive, and a
+//! A connection begins with the handshake (`handshake.rs`), then transmits (`connection.rs`). Each drive is an export
+//! of its name; the empty name means the first. Several connections share one drive, and a
 //! flush on any of them covers all (CAN_MULTI_CONN).
-//! Left out: extended headers; resizing; read-only exports.
+//! Left out: extended headers; resizing.
 
 mod connection;
 mod handshake;
@@ -11,5 +11,5 @@ mod stream;
 pub mod tls;
 
 pub use connection::Connection;
-pub use handshake::Export;
+pub use handshake::{Export, Exports};
 pub use stream::Stream;

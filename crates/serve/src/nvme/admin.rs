@@ -212,7 +212,7 @@ impl Subsystem {
 }
 
 fn erase_all(drive: &mut dyn Drive) -> Result<(), Status> {
-    if drive.is_read_only() {
+    if drive.is_read_only() || drive.is_write_protected() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
     drive.erase().map_err(|_| Status::INTERNAL_ERROR)

@@ -165,6 +165,8 @@ impl Identity {
             nmic: 1,
             // Deallocated blocks read as zeros; Write Zeroes may deallocate.
             dlfeat: 1 | 1 << 3,
+            // Write protected.
+            nsattr: drive.is_write_protected().into(),
             eui64: self.drive.eui64_bytes(),
             ..IdentifyNamespace::default()
         };

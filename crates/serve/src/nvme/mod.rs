@@ -21,4 +21,4 @@ mod subsystem;
 pub mod tcp;
 
 pub use identity::Identity;
-pub use subsystem::{Shared, Subsystem};
+pub use subsystem::{Shared, Subsystem, Subsystems};

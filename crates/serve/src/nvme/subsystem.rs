@@ -1,7 +1,7 @@
 //! What all controllers of the drive share: identity, error log, sanitize state.
 //!
-//! Only the event loop's thread uses it, and no I/O command needs it, so its lock is never waited for;
-//! what I/O queues read is in [`super::controller::Flags`].
+//! Only the event loop of the drive uses it, and that of another one to which a host connects; no I/O command needs
+//! it, so its lock is hardly ever waited for; what I/O queues read is in [`super::controller::Flags`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,6 +27,39 @@ impl Shared {
     /// The subsystem; not to be held across calls that take it again.
     pub fn lock(&self) -> MutexGuard<'_, Subsystem> {
         lock(&self.0)
+    }
+}
+
+/// The subsystems of all drives of a server, by the number of the drive.
+#[derive(Clone)]
+pub struct Subsystems(Arc<[(Shared, String)]>);
+
+impl Subsystems {
+    /// One for each drive.
+    pub fn new(subsystems: impl IntoIterator<Item = Shared>) -> Subsystems {
+        let named = |one: Shared| {
+            let nqn = one.lock().identity.drive.nqn.clone();
+            (one, nqn)
+        };
+        Subsystems(subsystems.into_iter().map(named).collect())
+    }
+
+    pub(super) fn of(&self, drive: usize) -> &Shared {
+        &self.0[drive].0
+    }
+
+    pub(super) fn is_one(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// The number of the drive with this name.
+    pub(super) fn find(&self, nqn: &str) -> Option<usize> {
+        self.names().position(|one| one == nqn)
+    }
+
+    /// Of all subsystems, by the number of the drive.
+    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.iter().map(|(_, nqn)| nqn.as_str())
     }
 }
 

@@ -7,13 +7,12 @@
 //! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
 
 use super::extent::Extent;
+use crate::memory_limit::MemoryLimit;
 
 const PAGE_BYTES: usize = 4096;
 /// Sectors of a page.
@@ -41,10 +40,7 @@ pub(super) struct Memory {
     free: Vec<u32>,
     /// Number of frames that have ever been used.
     taken: u32,
-    /// The same of all that share the limit.
-    taken_by_all: Arc<AtomicU32>,
-    /// Most frames.
-    frames_max: u32,
+    limit: MemoryLimit,
 }
 
 /// The part of one page that a run of sectors covers.
@@ -77,30 +73,18 @@ fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
 }
 
 impl Memory {
-    /// For a drive of `sectors`; keeps at most `bytes_max` of data.
-    pub fn new(sectors: u64, bytes_max: u64) -> Memory {
+    /// For a drive of `sectors`.
+    pub fn new(sectors: u64, limit: MemoryLimit) -> Memory {
         let groups = (sectors.div_ceil(PAGE_SECTORS) as usize).div_ceil(GROUP);
-        let frames_max = (bytes_max / PAGE_BYTES as u64).min(u64::from(NONE)) as u32;
-        Memory {
-            groups: vec![None; groups],
-            blocks: Vec::new(),
-            free: Vec::new(),
-            taken: 0,
-            taken_by_all: Arc::default(),
-            frames_max,
-        }
+        let (blocks, free) = (Vec::new(), Vec::new());
+        Memory { groups: vec![None; groups], blocks, free, taken: 0, limit }
     }
 
     /// An empty one as large, with the same limit for both together.
     pub fn sibling(&self) -> Memory {
-        Memory {
-            groups: vec![None; self.groups.len()],
-            blocks: Vec::new(),
-            free: Vec::new(),
-            taken: 0,
-            taken_by_all: Arc::clone(&self.taken_by_all),
-            frames_max: self.frames_max,
-        }
+        let (blocks, free) = (Vec::new(), Vec::new());
+        let (groups, limit) = (vec![None; self.groups.len()], self.limit.clone());
+        Memory { groups, blocks, free, taken: 0, limit }
     }
 
     #[inline]
@@ -125,17 +109,19 @@ impl Memory {
     fn take(&mut self, page: usize, limit: Limit) -> io::Result<(u32, bool)> {
         let (frame, is_used) = match self.free.pop() {
             Some(frame) => (frame, true),
-            None if limit == Limit::Holds
-                && self.taken_by_all.load(Ordering::Relaxed) >= self.frames_max =>
-            {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
+            None if self.taken == NONE => return Err(io::ErrorKind::StorageFull.into()),
             None => {
                 if self.taken as usize == self.blocks.len() * BLOCK {
                     self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
                 }
+                match limit {
+                    Limit::Holds if !self.limit.take_data(PAGE_BYTES as u64) => {
+                        return Err(io::ErrorKind::StorageFull.into());
+                    }
+                    Limit::Holds => {}
+                    Limit::MayBeExceeded => self.limit.exceed_data(PAGE_BYTES as u64),
+                }
                 self.taken += 1;
-                self.taken_by_all.fetch_add(1, Ordering::Relaxed);
                 (self.taken - 1, false)
             }
         };
@@ -250,7 +236,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.taken_by_all.fetch_sub(self.taken, Ordering::Relaxed);
+        self.limit.free_data(u64::from(self.taken) * PAGE_BYTES as u64);
     }
 }
 
@@ -265,7 +251,7 @@ mod tests {
     #[test]
     fn it_holds_what_a_flat_array_holds() {
         let mut rng = Rng::new(1);
-        let mut memory = Memory::new(SECTORS, 1 << 30);
+        let mut memory = Memory::new(SECTORS, MemoryLimit::new(1 << 30));
         let mut flat = vec![0_u8; (SECTORS * SECTOR_BYTES) as usize];
         for step in 0..4000_u32 {
             // Often near the beginning, so that they meet.
@@ -309,7 +295,7 @@ mod tests {
 
     #[test]
     fn frames_of_deallocated_pages_are_used_again() {
-        let mut memory = Memory::new(SECTORS, 2 * PAGE_BYTES as u64);
+        let mut memory = Memory::new(SECTORS, MemoryLimit::new(2 * PAGE_BYTES as u64));
         memory.write(0, &[1; 2 * PAGE_BYTES], Limit::Holds).unwrap();
         let full = memory.write(80, &[1; 512], Limit::Holds).expect_err("two pages at most");
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);

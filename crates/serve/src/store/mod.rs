@@ -20,6 +20,7 @@ use drivebay_drive::StreamPage;
 use drivebay_units::{Rng, SECTOR_BYTES};
 use serde::Deserialize;
 
+use crate::memory_limit::MemoryLimit;
 use crate::request::{Op, Request, Status};
 use crate::waker::Waker;
 use file::{DataFile, check_room};
@@ -60,9 +61,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store in memory that takes at most `memory_max` bytes.
-    pub fn memory(sectors: u64, memory_max: u64) -> Store {
-        let medium = Medium::Memory(Memory::new(sectors, memory_max));
+    /// A store in memory, within a limit that others may share.
+    pub fn memory(sectors: u64, limit: &MemoryLimit) -> Store {
+        let medium = Medium::Memory(Memory::new(sectors, limit.clone()));
         Store::of(medium, sectors, HostDurability::None)
     }
 

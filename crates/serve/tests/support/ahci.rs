@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::ahci::{AhciDevice, Identity, Shared};
-use drivebay_serve::{Engine, GuestMemory, Pace, Session, SessionId, Store};
+use drivebay_serve::{Engine, GuestMemory, MemoryLimit, Pace, Session, SessionId, Store};
 use drivebay_wire::ata::{Command, Opcode};
 
 /// Where the machine's memory begins on the bus, and its bytes.
@@ -32,7 +32,7 @@ impl Guest {
     pub fn new(spec: Spec) -> Guest {
         let sectors = spec.capacity_bytes() / 512;
         let device = AhciDevice::new(Identity::new(&spec, "TEST"), sectors);
-        let store = Store::memory(sectors, 64 << 20);
+        let store = Store::memory(sectors, &MemoryLimit::new(64 << 20));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         let file = tempfile::tempfile().expect("a file");
         file.set_len(BYTES).expect("room");

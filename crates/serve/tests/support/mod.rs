@@ -6,7 +6,7 @@ pub mod nbd;
 use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, whole_profile};
-use drivebay_serve::{Completion, Engine, Op, Pace, Request, SessionId, Store};
+use drivebay_serve::{Completion, Engine, MemoryLimit, Op, Pace, Request, SessionId, Store};
 use toml::Value;
 
 /// A drive that does not answer fails its test instead of blocking it; a busy machine must not reach this.
@@ -50,7 +50,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
 /// An engine that answers at once.
 pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
     let device = Device::new(spec(sectors as i64, lying), seed).expect("memory");
-    let store = Store::memory(sectors, 1 << 30);
+    let store = Store::memory(sectors, &MemoryLimit::new(1 << 30));
     Engine::new(device, store, Pace::None, seed)
 }
 

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use drivebay_drive::{Device, Spec};
-use drivebay_serve::nbd::{Connection, Export, Stream};
-use drivebay_serve::{Engine, Next, Pace, Session, SessionId, Store};
+use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
+use drivebay_serve::{Engine, MemoryLimit, Next, Pace, Session, SessionId, Store};
 
 /// A connection and its other side.
 pub struct NbdClient {
@@ -21,12 +21,15 @@ impl NbdClient {
     pub fn new(spec: Spec, past_handshake: bool) -> NbdClient {
         let bytes = spec.capacity_bytes();
         let device = Device::new(spec, 1).expect("memory");
-        let store = Store::memory(bytes / 512, 64 << 20);
+        let store = Store::memory(bytes / 512, &MemoryLimit::new(64 << 20));
         let (client, theirs) = UnixStream::pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");
-        let export = Arc::new(Export { tls: None, name: "drive".into(), bytes });
-        let connection = Connection::new(Stream::Plain(theirs.into()), export);
+        let export = Arc::new(Exports {
+            tls: None,
+            drives: vec![Export { name: "drive".into(), bytes, is_read_only: false }],
+        });
+        let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);
         let engine = Engine::new(device, store, Pace::None, 1);
         let mut this = NbdClient { engine, connection, client, alive: true };
         this.iterate();

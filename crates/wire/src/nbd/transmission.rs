@@ -25,8 +25,9 @@ pub const REQUEST_BYTES: usize = 28;
 pub const MAX_PAYLOAD: u32 = 32 << 20;
 
 /// What the export can do.
-pub const fn export_flags() -> u16 {
+pub const fn export_flags(is_read_only: bool) -> u16 {
     const HAS_FLAGS: u16 = 1;
+    const READ_ONLY: u16 = 1 << 1;
     const SEND_FLUSH: u16 = 1 << 2;
     const SEND_FUA: u16 = 1 << 3;
     const SEND_TRIM: u16 = 1 << 5;
@@ -44,6 +45,7 @@ pub const fn export_flags() -> u16 {
         | CAN_MULTI_CONN
         | SEND_CACHE
         | SEND_FAST_ZERO
+        | if is_read_only { READ_ONLY } else { 0 }
 }
 
 /// What is asked.

@@ -20,7 +20,7 @@ use super::queue::{DATA_MAX, Queue};
 use crate::buffers::Input;
 use crate::drive::Drive;
 use crate::nvme::identity::CAPSULE_DATA_MAX;
-use crate::nvme::subsystem::Shared;
+use crate::nvme::subsystem::Subsystems;
 use crate::request::Completion;
 use crate::session::{Next, Session};
 
@@ -36,9 +36,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(socket: Socket, subsystem: Shared) -> io::Result<Connection> {
+    /// In the event loop of this drive.
+    pub fn new(socket: Socket, subsystems: Subsystems, drive: usize) -> io::Result<Connection> {
         let address = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
-        let protocol = Protocol::new(subsystem, address);
+        let protocol = Protocol::new(subsystems, drive, address);
         Ok(Connection { socket, protocol, input: Input::default(), is_closed_by_host: false })
     }
 
@@ -78,6 +79,9 @@ impl Session for Connection {
         let all_sent = loop {
             self.protocol.poll(drive);
             let all_sent = self.protocol.out.buffer.drain(|bytes| self.socket.write(bytes))?;
+            if let Some(drive) = self.protocol.queue.next_drive() {
+                return Ok(Next::Move(drive));
+            }
             if self.advance(drive) == 0 && !self.protocol.can_write_more() {
                 break all_sent && self.protocol.output().is_empty();
             }
@@ -93,6 +97,10 @@ impl Session for Connection {
     fn tick(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         self.protocol.tick(drive);
         Ok(())
+    }
+
+    fn power_cut(&mut self) -> bool {
+        self.protocol.queue.is_of_no_drive()
     }
 }
 
@@ -115,12 +123,12 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// A connection to a subsystem at the server's `address`.
-    pub fn new(subsystem: Shared, address: SocketAddr) -> Protocol {
+    /// A connection at the server's `address`, in the event loop of this drive.
+    pub fn new(subsystems: Subsystems, drive: usize, address: SocketAddr) -> Protocol {
         Protocol {
             phase: Phase::New,
             decoder: Decoder { digests: Digests::default(), data_bytes_max: DATA_MAX },
-            queue: Queue::new(subsystem, address),
+            queue: Queue::new(subsystems, drive, address),
             out: Output::default(),
             begun: Instant::now(),
         }
@@ -181,7 +189,7 @@ impl Protocol {
 
     /// Whether more bytes from the host are welcome.
     fn has_room(&self) -> bool {
-        !self.is_over() && self.out.has_room()
+        !self.is_over() && !self.queue.is_moving() && self.out.has_room()
     }
 
     /// Whether completions wait that could be encoded now.

@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::nvme::admin::{Outcome, part_of_page};
 use crate::nvme::controller::{Effect, Flags};
 use crate::nvme::identity::{Kind, VERSION};
-use crate::nvme::subsystem::Subsystem;
+use crate::nvme::subsystem::{Subsystem, Subsystems};
 
 /// Most entries of an admin queue.
 const ADMIN_ENTRIES_MAX: u16 = 128;
@@ -181,15 +181,22 @@ fn connect(
     Ok(Connected::new(asked, queue, entries, flow_control, &controller.flags))
 }
 
-/// The discovery log: this subsystem, at the address through which it is asked for.
+/// The number of the drive whose subsystem a Connect command names.
+pub(super) fn drive_of(subsystems: &Subsystems, sqe: &Sqe, data: &[u8]) -> Option<usize> {
+    let FabricsType::Connect { .. } = FabricsType::of(sqe) else { return None };
+    let (data, _) = ConnectData::read_from_prefix(data).ok()?;
+    subsystems.find(nqn_of(&data.subsystem_nqn)?)
+}
+
+/// The discovery log: all subsystems, at the address through which they are asked for.
 pub(super) fn discovery_log(
-    subsystem: &Subsystem,
+    subsystems: &Subsystems,
     address: SocketAddr,
     sqe: &Sqe,
 ) -> Result<Outcome, Status> {
-    let header =
-        DiscoveryHeader { generation: 1.into(), records: 1.into(), ..DiscoveryHeader::default() };
-    let entry = DiscoveryEntry {
+    let records = (subsystems.names().len() as u64).into();
+    let header = DiscoveryHeader { generation: 1.into(), records, ..DiscoveryHeader::default() };
+    let entry = |nqn: &str| DiscoveryEntry {
         transport: TRANSPORT_TCP,
         address_family: if address.is_ipv4() { 1 } else { 2 },
         subsystem_type: SUBSYSTEM_NVM,
@@ -199,10 +206,13 @@ pub(super) fn discovery_log(
         controller: CONNECT_CNTLID_ANY.into(),
         admin_entries_max: ADMIN_ENTRIES_MAX.into(),
         service: padded(&address.port().to_string()),
-        subsystem_nqn: padded_nqn(&subsystem.identity.drive.nqn),
+        subsystem_nqn: padded_nqn(nqn),
         address: padded(&address.ip().to_string()),
         ..DiscoveryEntry::default()
     };
-    let page = [header.as_bytes(), entry.as_bytes()].concat();
+    let mut page = header.as_bytes().to_vec();
+    for nqn in subsystems.names() {
+        page.extend_from_slice(entry(nqn).as_bytes());
+    }
     part_of_page(page, sqe.log_offset(), sqe.log_bytes())
 }

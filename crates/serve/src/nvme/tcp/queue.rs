@@ -15,7 +15,7 @@ use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::{BLOCK_BYTES, Kind};
 use crate::nvme::io::{self, Finished, InflightCommands, Need, Progress};
-use crate::nvme::subsystem::{Shared, check_flags};
+use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
 use crate::request::Completion;
 
 /// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
@@ -37,6 +37,11 @@ struct Incoming {
 
 /// Commands of one connection.
 pub(super) struct Queue {
+    subsystems: Subsystems,
+    /// The number of the drive in whose event loop it is, until it has chosen one.
+    drive: usize,
+    /// It has chosen its drive, and waits to be in that one's event loop.
+    is_moving: bool,
     subsystem: Shared,
     /// Most data of a command, bytes.
     transfer_max: u32,
@@ -56,11 +61,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub fn new(subsystem: Shared, address: SocketAddr) -> Queue {
-        let transfer_max = DATA_MAX.min(subsystem.lock().identity.transfer_bytes_max());
+    pub fn new(subsystems: Subsystems, drive: usize, address: SocketAddr) -> Queue {
+        let subsystem = subsystems.of(drive).clone();
         Queue {
+            transfer_max: transfer_max(&subsystem),
+            subsystems,
+            drive,
+            is_moving: false,
             subsystem,
-            transfer_max,
             address,
             connected: None,
             outstanding: 0,
@@ -75,6 +83,23 @@ impl Queue {
 
     pub fn is_connected(&self) -> bool {
         self.connected.is_some()
+    }
+
+    /// The number of the drive to whose event loop it must move; told once.
+    pub fn next_drive(&mut self) -> Option<usize> {
+        std::mem::take(&mut self.is_moving).then_some(self.drive)
+    }
+
+    pub fn is_moving(&self) -> bool {
+        self.is_moving
+    }
+
+    /// Whether it may still choose another drive, or serves hosts that look for drives.
+    pub fn is_of_no_drive(&self) -> bool {
+        let kind = |id| self.subsystem.lock().get(id).map(|controller| controller.kind);
+        let discovers = |queue: &Connected| kind(queue.controller) == Some(Kind::Discovery);
+        !self.subsystems.is_one()
+            && (self.is_moving || self.connected.as_ref().is_none_or(discovers))
     }
 
     pub fn has_waiting(&self) -> bool {
@@ -228,7 +253,7 @@ impl Queue {
             } else {
                 match subsystem.admin(controller, drive, &sqe) {
                     Ok(Outcome::Transport) => {
-                        fabrics::discovery_log(&subsystem, self.address, &sqe)
+                        fabrics::discovery_log(&self.subsystems, self.address, &sqe)
                     }
                     other => other,
                 }
@@ -286,6 +311,12 @@ impl Queue {
     }
 
     fn execute_fabrics(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
+        let is_new = self.connected.is_none();
+        if is_new && let Some(drive) = fabrics::drive_of(&self.subsystems, &sqe, data) {
+            self.drive = drive;
+            self.subsystem = self.subsystems.of(drive).clone();
+            self.transfer_max = transfer_max(&self.subsystem);
+        }
         let subsystem = self.subsystem.clone();
         let mut subsystem = subsystem.lock();
         match fabrics::execute(&mut subsystem, &mut self.connected, &sqe, data) {
@@ -295,6 +326,7 @@ impl Queue {
                 }
                 drop(subsystem);
                 self.finish(out, &sqe, Status::SUCCESS, result);
+                self.is_moving = is_new && !self.is_of_no_drive() && !self.subsystems.is_one();
             }
             Err((status, result)) => {
                 drop(subsystem);
@@ -401,6 +433,10 @@ impl Queue {
         subsystem.poll_events(queue.controller, drive);
         Ok(())
     }
+}
+
+fn transfer_max(subsystem: &Shared) -> u32 {
+    DATA_MAX.min(subsystem.lock().identity.transfer_bytes_max())
 }
 
 impl Drop for Queue {

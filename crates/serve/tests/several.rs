@@ -1,0 +1,405 @@
+//! Several drives in one server: found by their names, and none the other's business.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use drivebay_run::Control;
+use drivebay_serve::{DriveOptions, Handle, IdentityOptions, Options, Pace, Report, Server};
+use drivebay_wire::nvme::{
+    ConnectData, Cqe, DISCOVERY_NQN, Data, Decoder, Digests, FabricsType, IdentifyController,
+    InitPdu, Pdu, Sgl, SglKind, Sqe, Status, encode, padded_nqn,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::support::{PATIENCE, spec};
+
+const SECTORS: u64 = 8192;
+
+struct Served {
+    folder: TempDir,
+    addresses: Vec<String>,
+    handles: Vec<Handle>,
+    running: Option<JoinHandle<Vec<Report>>>,
+}
+
+fn drive(name: &str) -> DriveOptions {
+    DriveOptions {
+        pace: Pace::None,
+        identity: IdentityOptions { nqn: Some(nqn(name)), ..IdentityOptions::default() },
+        ..DriveOptions::new(name, spec(SECTORS as i64, false))
+    }
+}
+
+fn nqn(name: &str) -> String {
+    format!("nqn.2026-11.test:{name}")
+}
+
+fn socket(folder: &Path, name: &str) -> PathBuf {
+    folder.join(name)
+}
+
+impl Served {
+    fn new(drives: Vec<DriveOptions>) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let unix = |name: &str| format!("unix:{}", socket(folder.path(), name).display());
+        let options = Options {
+            nbd: vec![unix("nbd")],
+            nvme_tcp: vec!["127.0.0.1:0".to_owned()],
+            control: Some(unix("control")),
+            memory_max_bytes: 1 << 30,
+            ..Options::default()
+        };
+        let server = Server::new(drives, &options, &Control::default());
+        let server = server.unwrap_or_else(|why| panic!("{why}"));
+        let (addresses, handles) = (server.addresses().to_vec(), server.handles());
+        let running = Some(thread::spawn(move || server.run().expect("an orderly end")));
+        Served { folder, addresses, handles, running }
+    }
+
+    fn connect(&self, name: &str) -> UnixStream {
+        let client = UnixStream::connect(socket(self.folder.path(), name)).expect("it listens");
+        client.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        client
+    }
+
+    fn nbd(&self, name: &str) -> Option<Nbd> {
+        Nbd::connect(self.connect("nbd"), name)
+    }
+
+    fn ask(&self, line: &str) -> Value {
+        let mut client = self.connect("control");
+        client.write_all(format!("{line}\n").as_bytes()).expect("room");
+        let mut answer = String::new();
+        BufReader::new(client).read_line(&mut answer).expect("a line");
+        serde_json::from_str(&answer).expect("JSON")
+    }
+
+    fn nvme(&self) -> Nvme {
+        let address = self.addresses.iter().find_map(|one| one.strip_prefix("nvme-tcp:"));
+        let address = address.and_then(|one| one.split(' ').next()).expect("it listens");
+        Nvme::new(TcpStream::connect(address).expect("it listens"))
+    }
+
+    fn end(mut self) -> Vec<Report> {
+        self.handles.iter().for_each(Handle::stop);
+        self.running.take().expect("once").join().expect("no panic")
+    }
+}
+
+/// A client of an export, and the flags that this has.
+struct Nbd(UnixStream, u16);
+
+impl Nbd {
+    /// None if there is no such export.
+    fn connect(mut client: UnixStream, name: &str) -> Option<Nbd> {
+        let mut bytes = 3_u32.to_be_bytes().to_vec();
+        bytes.extend(b"IHAVEOPT\0\0\0\x01");
+        bytes.extend((name.len() as u32).to_be_bytes());
+        bytes.extend(name.as_bytes());
+        client.write_all(&bytes).expect("room");
+        let mut answer = [0; 18 + 10];
+        client.read_exact(&mut answer).ok()?;
+        assert_eq!(answer[18..26], (SECTORS * 512).to_be_bytes());
+        Some(Nbd(client, u16::from_be_bytes([answer[26], answer[27]])))
+    }
+
+    /// The error of a command of 4 KiB, 0 for success; none if the connection has ended.
+    fn ask(&mut self, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
+        let length = 4096_u32;
+        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+        bytes.extend([0, 0]);
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend([0; 16]);
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(data);
+        self.0.write_all(&bytes).ok()?;
+        let mut head = [0; 16];
+        self.0.read_exact(&mut head).ok()?;
+        let error = u32::from_be_bytes(head[4..8].try_into().expect("4"));
+        if error == 0 {
+            self.0.read_exact(into).ok()?;
+        }
+        Some(error)
+    }
+
+    fn write(&mut self, byte: u8) -> Option<u32> {
+        self.ask(1, &[byte; 4096], &mut [])
+    }
+
+    /// The first byte of the drive.
+    fn read(&mut self) -> Option<u8> {
+        let mut data = [0; 4096];
+        (self.ask(0, &[], &mut data)? == 0).then_some(data[0])
+    }
+}
+
+/// A host's connection to one queue.
+struct Nvme {
+    stream: TcpStream,
+    input: Vec<u8>,
+    decoder: Decoder,
+    cid: u16,
+}
+
+impl Nvme {
+    fn new(stream: TcpStream) -> Nvme {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let decoder = Decoder { digests: Digests::default(), data_bytes_max: 1 << 20 };
+        let mut this = Nvme { stream, input: Vec::new(), decoder, cid: 0 };
+        this.send(&Pdu::IcReq(InitPdu::default()));
+        this.receive();
+        this
+    }
+
+    fn send(&mut self, pdu: &Pdu<'_>) {
+        let mut bytes = Vec::new();
+        encode(&mut bytes, pdu, Digests::default());
+        self.stream.write_all(&bytes).expect("room");
+    }
+
+    /// The next PDU's data and completion.
+    fn receive(&mut self) -> (Vec<u8>, Option<Cqe>) {
+        loop {
+            let found = match self.decoder.decode(&self.input).expect("sound PDUs") {
+                Some((Pdu::DataToHost(_, _, data), length)) => {
+                    Some((length, data.bytes.to_vec(), None))
+                }
+                Some((Pdu::Response(cqe), length)) => Some((length, Vec::new(), Some(cqe))),
+                Some((_, length)) => Some((length, Vec::new(), None)),
+                None => None,
+            };
+            if let Some((length, data, cqe)) = found {
+                self.input.drain(..length);
+                return (data, cqe);
+            }
+            let mut bytes = [0; 4096];
+            let got = self.stream.read(&mut bytes).expect("it answers");
+            assert!(got > 0, "it stays connected");
+            self.input.extend(&bytes[..got]);
+        }
+    }
+
+    fn ask(&mut self, mut sqe: Sqe, bytes: u32, data: &[u8]) -> (Status, u64, Vec<u8>) {
+        self.cid += 1;
+        sqe.cid = self.cid.into();
+        sqe.flags = 0x40;
+        let kind = if data.is_empty() { SglKind::Transport } else { SglKind::InCapsule };
+        sqe.set_sgl(Sgl { address: 0, bytes, kind });
+        self.send(&Pdu::Command(&sqe, Data { bytes: data, is_damaged: false }));
+        let mut found = Vec::new();
+        loop {
+            let (data, cqe) = self.receive();
+            found.extend(data);
+            if let Some(cqe) = cqe {
+                return (cqe.status(), cqe.result.get(), found);
+            }
+        }
+    }
+
+    /// Connects this queue; the controller's identifier.
+    fn connect(&mut self, nqn: &str, queue: u16, controller: u16) -> Result<u16, Status> {
+        let command = FabricsType::Connect {
+            format: 0,
+            queue,
+            entries_less_one: 31,
+            attributes: 0,
+            keep_alive_ms: 0,
+        };
+        let data = ConnectData {
+            controller: controller.into(),
+            subsystem_nqn: padded_nqn(nqn),
+            host_nqn: padded_nqn("nqn.2026-11.test:host"),
+            ..ConnectData::default()
+        };
+        match self.ask(command.to_sqe(0), 1024, data.as_bytes()) {
+            (Status::SUCCESS, id, _) => Ok(id as u16),
+            (status, ..) => Err(status),
+        }
+    }
+
+    fn enable(&mut self) {
+        let set = FabricsType::PropertySet { offset: 0x14, is_wide: false, value: 0x46_0001 };
+        assert_eq!(self.ask(set.to_sqe(0), 0, &[]).0, Status::SUCCESS);
+    }
+}
+
+#[test]
+fn nbd_clients_reach_a_drive_by_its_name_and_the_first_without_one() {
+    let served = Served::new(vec![drive("one"), drive("two")]);
+    for (name, byte) in [("one", 1), ("two", 2)] {
+        assert_eq!(served.nbd(name).expect("an export").write(byte), Some(0));
+    }
+    // Whichever event loop took the connection.
+    for _ in 0..20 {
+        for (name, byte) in [("one", 1), ("two", 2), ("", 1)] {
+            assert_eq!(served.nbd(name).expect("an export").read(), Some(byte), "{name}");
+        }
+    }
+    for unknown in ["three", "on", "One", "\u{1F4BE}"] {
+        assert!(served.nbd(unknown).is_none(), "{unknown}");
+    }
+    let reports = served.end();
+    let names: Vec<&str> = reports.iter().map(|report| report.drive.as_str()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert_eq!([reports[0].requests, reports[1].requests], [41, 21]);
+}
+
+#[test]
+fn a_power_cut_of_one_drive_leaves_the_clients_and_the_data_of_the_other() {
+    let mut off = drive("off");
+    off.after_cut = Some("refuse".to_owned());
+    let served = Served::new(vec![off, drive("on")]);
+    let (mut off, mut on) = (served.nbd("off").expect("both"), served.nbd("on").expect("both"));
+    assert_eq!((off.write(1), on.write(2)), (Some(0), Some(0)));
+    assert!(served.ask("drive off power-cut")["lost_bytes"].as_u64() > Some(0));
+    assert_eq!(off.read(), None, "its connection has ended");
+    assert_eq!(on.read(), Some(2));
+    for _ in 0..20 {
+        let mut again = served.nbd("on").expect("it has power");
+        assert_eq!(again.read(), Some(2));
+        let again = served.nbd("off");
+        assert_eq!(again.and_then(|mut client| client.read()), None, "no power");
+    }
+    assert_eq!(served.ask("drive off status")["is_off"], true);
+    assert_eq!(served.ask("drive on status")["power_cuts"], 0);
+    served.ask("drive off power-on");
+    assert_eq!(served.nbd("off").expect("it has power").read(), Some(0));
+    served.end();
+}
+
+#[test]
+fn faults_and_clocks_are_each_drive_s_own() {
+    let served = Served::new(vec![drive("slow"), drive("other")]);
+    let fault = r#"drive slow fault {"kind": "latency", "extra_us": 600000000}"#;
+    assert_eq!(served.ask(fault)["faults"], 1);
+    for name in ["slow", "other"] {
+        assert_eq!(served.nbd(name).expect("an export").write(1), Some(0));
+    }
+    let clock = |name: &str| served.ask(&format!("drive {name} status"))["drive_s"].as_f64();
+    assert!(clock("slow") > Some(600.0) && clock("other") < Some(600.0));
+    served.end();
+}
+
+#[test]
+fn the_control_socket_wants_to_know_which_drive_is_meant() {
+    let served = Served::new(vec![drive("one"), drive("two")]);
+    assert_eq!(served.ask("drives")["drives"], serde_json::json!(["one", "two"]));
+    for (line, error) in [
+        ("power-cut", "which drive? There are one, two"),
+        ("status", "which drive? There are one, two"),
+        ("drive three status", "there is no drive three"),
+        ("drive", "which drive? There are one, two"),
+        ("drive ", "which drive? There are one, two"),
+        ("drive two", " is not a command"),
+        ("drive two drive one status", "drive one status is not a command"),
+    ] {
+        assert_eq!(served.ask(line)["error"], error, "{line}");
+    }
+    let mut client = served.connect("control");
+    client.write_all(b"drive two status\ndrive one status\ndrive two status\n").expect("room");
+    let lines = BufReader::new(client).lines().take(3);
+    let drives = lines.map(|line| {
+        let answer: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        answer["drive"].as_str().expect("a name").to_owned()
+    });
+    assert_eq!(drives.collect::<Vec<_>>(), ["two", "one", "two"]);
+    served.end();
+    let alone = Served::new(vec![drive("one")]);
+    assert_eq!(alone.ask("status")["drive"], "one");
+    assert_eq!(alone.ask("drive one status")["drive"], "one");
+    alone.end();
+}
+
+#[test]
+fn nvme_hosts_find_all_drives_and_each_is_its_own_subsystem() {
+    let served = Served::new(vec![drive("one"), drive("two")]);
+    assert_eq!(served.nbd("two").expect("an export").write(2), Some(0));
+    let mut discovery = served.nvme();
+    discovery.connect(DISCOVERY_NQN, 0, 0xffff).expect("a controller");
+    discovery.enable();
+    let mut sqe = Sqe { opcode: 0x02, ..Sqe::default() };
+    sqe.cdw10 = (0x70 | 767 << 16).into();
+    let (status, _, log) = discovery.ask(sqe, 3072, &[]);
+    assert_eq!((status, log[8]), (Status::SUCCESS, 2));
+    for (entry, name) in [(1024, "one"), (2048, "two")] {
+        let found = log[entry + 256..].split(|&byte| byte == 0).next().expect("a name");
+        assert_eq!(found, nqn(name).as_bytes());
+    }
+    let mut serials = Vec::new();
+    for (name, byte) in [("one", 0), ("two", 2)] {
+        let mut admin = served.nvme();
+        let id = admin.connect(&nqn(name), 0, 0xffff).expect("a controller");
+        admin.enable();
+        let sqe = Sqe { opcode: 0x06, cdw10: 1.into(), ..Sqe::default() };
+        let (_, _, page) = admin.ask(sqe, 4096, &[]);
+        serials.push(IdentifyController::read_from_bytes(&page).expect("a page").sn);
+        let mut io = served.nvme();
+        assert_eq!(io.connect(&nqn(name), 1, id), Ok(id));
+        let sqe = Sqe { opcode: 0x02, nsid: 1.into(), cdw12: 7.into(), ..Sqe::default() };
+        assert_eq!(io.ask(sqe, 4096, &[]), (Status::SUCCESS, 0, vec![byte; 4096]));
+    }
+    assert_ne!(serials[0], serials[1]);
+    assert!(served.nvme().connect(&nqn("three"), 0, 0xffff).is_err());
+    served.end();
+}
+
+#[test]
+fn a_read_only_drive_says_so_and_is_not_changed() {
+    let mut fixed = drive("fixed");
+    fixed.is_read_only = true;
+    let served = Served::new(vec![drive("free"), fixed]);
+    const READ_ONLY: u16 = 1 << 1;
+    assert_eq!(served.nbd("free").expect("an export").1 & READ_ONLY, 0);
+    let mut client = served.nbd("fixed").expect("an export");
+    assert_eq!(client.1 & READ_ONLY, READ_ONLY);
+    // Not permitted: a write, a TRIM, zeros.
+    assert_eq!((client.write(1), client.read()), (Some(1), Some(0)));
+    for kind in [4, 6] {
+        assert_eq!(client.ask(kind, &[], &mut []), Some(1));
+    }
+    let mut admin = served.nvme();
+    let id = admin.connect(&nqn("fixed"), 0, 0xffff).expect("a controller");
+    admin.enable();
+    let identify = Sqe { opcode: 0x06, nsid: 1.into(), ..Sqe::default() };
+    let (_, _, namespace) = admin.ask(identify, 4096, &[]);
+    assert_eq!(namespace[99], 1, "attribute: write protected");
+    let format = Sqe { opcode: 0x80, nsid: 1.into(), ..Sqe::default() };
+    assert_eq!(admin.ask(format, 0, &[]).0, Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    let mut io = served.nvme();
+    io.connect(&nqn("fixed"), 1, id).expect("a queue");
+    let zeros = Sqe { opcode: 0x08, nsid: 1.into(), cdw12: 7.into(), ..Sqe::default() };
+    assert_eq!(io.ask(zeros, 0, &[]).0, Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    assert_eq!(served.end()[1].waf, 0.0);
+}
+
+#[test]
+fn drives_that_could_not_be_told_apart_are_refused() {
+    let refused = |drives: Vec<DriveOptions>| {
+        let options = Options { nvme_tcp: vec!["127.0.0.1:0".into()], ..Options::default() };
+        Server::new(drives, &options, &Control::default()).err().expect("refused").to_string()
+    };
+    assert!(refused(vec![drive("one"), drive("one")]).contains("two drives are called one"));
+    let mut same = drive("two");
+    same.identity.nqn = Some(nqn("one"));
+    assert!(refused(vec![drive("one"), same]).contains("two drives have the NQN"));
+}
+
+#[test]
+fn a_client_that_keeps_to_no_protocol_ends_alone() {
+    let served = Served::new(vec![drive("one"), drive("two")]);
+    let mut good = served.nbd("two").expect("an export");
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"\0\0\0\x03IHAVEOPT\xff\xff"] {
+        for name in ["nbd", "control"] {
+            let mut client = served.connect(name);
+            let _ = client.write_all(garbage);
+            drop(client);
+        }
+    }
+    assert_eq!((good.write(3), good.read()), (Some(0), Some(3)));
+    served.end();
+}
