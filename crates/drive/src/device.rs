@@ -98,6 +98,8 @@ pub struct Device {
     thermal: Thermal,
     log: Log,
     host_pages: u64,
+    /// Of these, those that took the place of others in the write buffer.
+    absorbed_pages: u64,
 }
 
 impl Device {
@@ -132,6 +134,7 @@ impl Device {
             thermal: Thermal::new(&spec),
             log: Log::new(),
             host_pages: 0,
+            absorbed_pages: 0,
             spec,
         })
     }
@@ -507,7 +510,7 @@ impl Device {
         let packed = self.compressor.packed_pages();
         let (bytes_up, bytes_down) = self.link.bytes();
         Work {
-            programmed: self.host_pages - packed
+            programmed: self.host_pages - packed - self.absorbed_pages
                 + self.gc.copied_pages()
                 + self.flash.overhead_pages(),
             slc_programmed: self.ftl().slc_pages(),

@@ -76,10 +76,13 @@ pub struct Flash {
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
     parity: Option<Box<Parity>>,
+    /// Capacitors bring to flash what is in the buffers when the power fails.
+    protected: bool,
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
-    padded_pages, padding, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks);
+    padded_pages, padding, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks,
+    protected);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -112,6 +115,7 @@ impl Flash {
             padding: 0,
             merged: Nanos::ZERO,
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
+            protected: spec.power_loss_protection,
             ftl,
         })
     }
@@ -456,6 +460,14 @@ impl Flash {
     fn in_buffer(&self, ppa: Ppa, at: Nanos) -> bool {
         let StreamPage { stream, page } = self.stream_page_at(ppa);
         self.buffers[usize::from(stream)].holds(page, at, &self.nand)
+    }
+
+    /// Whether the newest data of a page is still in the buffer at `at`, and no program has taken it.
+    pub fn can_overwrite(&self, lpn: Lpn, at: Nanos) -> bool {
+        self.ftl.look_up(lpn).is_some_and(|ppa| {
+            let StreamPage { stream, page } = self.stream_page_at(ppa);
+            self.buffers[usize::from(stream)].waits_at(page, at, &self.nand)
+        })
     }
 
     #[inline(always)]

@@ -3,7 +3,8 @@
 //! One ring per write stream. A flash page takes the next place in the ring when its first 4 KiB
 //! arrive and gives it back when its program ends; places are taken in order, so a page waits for the
 //! one that is a full ring before it.
-//! Not modelled: overwriting data while it is still buffered (each write takes a place of its own).
+//! Data that is overwritten while it waits in the buffer is replaced there on drives that coalesce; on others each
+//! write takes a place of its own.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -137,6 +138,12 @@ impl WriteBuffer {
     #[inline]
     pub fn taken(&self) -> u64 {
         self.next
+    }
+
+    /// Whether this page lies in the buffer at `at`, and its program begins later.
+    pub fn waits_at(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
+        self.next.wrapping_sub(page) <= self.capacity
+            && nand.begin_of(self.programs[(page & self.mask) as usize]) > at
     }
 
     /// Whether this page can be read from the buffer at `at`.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::support::Profile;
-use drivebay_drive::{Counters, Device, Io, Op};
+use drivebay_drive::{Counters, Device, Io, Op, Stage};
 use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 
 const USER: u64 = 1024;
@@ -319,6 +319,27 @@ fn a_lying_drive_loses_what_it_called_safe() {
     };
     assert_eq!(lost_by(false), 0);
     assert_eq!(lost_by(true), 50 * 9, "all of it was in the buffer");
+}
+
+#[test]
+fn a_protected_drive_loses_nothing_that_it_acknowledged_and_flushes_at_once() {
+    let mut device = profile().with("write_buffer.power_loss_protection", true).device();
+    let mut rng = Rng::new(17).fork("protected");
+    let mut written = Vec::new();
+    for _ in 0..100 {
+        for _ in 0..rng.below(2000) {
+            let page = rng.below(USER);
+            let write = Io { op: Op::Write, lba: page * 8, sectors: 8 };
+            device.submit(device.now(), write).expect("room");
+            written.push(Lpn(page as u32));
+        }
+        let flush = Io { op: Op::Flush, lba: 0, sectors: 0 };
+        let flushed = device.submit(device.now(), flush).expect("room");
+        assert_eq!(flushed.stages.of(Stage::Buffer), Nanos::ZERO, "nothing to wait for");
+        assert_eq!(device.power_cut(flushed.done).lost_pages, 0);
+        assert!(written.iter().all(|&page| device.ftl().look_up(page).is_some()));
+        device.ftl().check_invariants();
+    }
 }
 
 /// An erase that waits for the write buffer must not strike a superblock that a secure erase has freed.

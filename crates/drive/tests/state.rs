@@ -230,6 +230,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (12, vec![46711, 48709, 47044, 46711, 48672, 49475])
+        (13, vec![46719, 48717, 47052, 46719, 48680, 49483])
     );
 }

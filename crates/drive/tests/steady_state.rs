@@ -127,6 +127,18 @@ fn two_choices_meet_the_mean_field_at_the_default_spare() {
     assert_within(a, mean_field(alpha, PAGES as usize, 2), 3.0);
 }
 
+/// A circular log moves what nobody writes as well: such a class costs as much as any other page.
+#[test]
+fn data_that_is_never_written_again_costs_a_circular_log_its_copies() {
+    for written in [0.8, 0.4] {
+        let span = (USER as f64 * written) as u64;
+        let mut rng = Rng::new(11);
+        let first = USER - span;
+        let (a, alpha) = steady(("fifo", 1), 1, || page(Op::Write, first + rng.below(span)));
+        assert_within(a, fifo_of_classes(alpha, &[(written, 1.0), (1.0 - written, 1e-9)]), 3.0);
+    }
+}
+
 #[test]
 fn hot_and_cold_pages_meet_the_form_of_their_classes() {
     let mut rng = Rng::new(9);

@@ -2,7 +2,7 @@
 //!
 //! Everything that has not been programmed by then is gone: the write buffer, and programs under way.
 //! Commands not yet answered are dropped. What was flushed, written with FUA, or copied by garbage
-//! collection before its source was erased, is there.
+//! collection before its source was erased, is there; with power-loss protection, all that was acknowledged.
 //! The time to come back is that of reading the open superblocks' spare bytes on all dies at once.
 //! guess: real firmware also reads its journal, and takes tenths of a second to start.
 

@@ -13,10 +13,10 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 12;
+pub const STATE_VERSION: u32 = 13;
 
 persist!(Device: host_interface, link, controller, queue, flash, gc, slc_cache, compressor, read_ahead, thermal,
-    log, host_pages; given: spec);
+    log, host_pages, absorbed_pages; given: spec);
 
 impl Device {
     /// A drive in the same state, with memory of its own.
@@ -91,7 +91,9 @@ impl Device {
         self.flash.check(self.controller.work().1)?;
         let counts = [self.host_pages, self.gc.copied_pages()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")?;
-        self.compressor.check(self.host_pages)?;
+        let placed = self.host_pages.checked_sub(self.absorbed_pages);
+        ensure(placed.is_some(), "the drive's counters")?;
+        self.compressor.check(placed.unwrap_or(0))?;
         self.log.check(self.now())?;
         self.thermal.check(self.now(), self.work())?;
         self.queue.check(|io| self.check(io).is_ok())

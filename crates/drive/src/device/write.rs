@@ -36,13 +36,14 @@ impl Device {
             self.merge_edges(clock, io, first, last);
         }
         let stream = self.flash.ftl_mut().stream_of(first, count);
+        let absorbed = self.absorbed_pages;
         clock = self.store(stream, clock, first, count, stages)?;
-        if io.op == Op::WriteFua && !self.spec.ignore_flush {
+        if io.op == Op::WriteFua && self.spec.flush_waits() {
             let safe = self.flash.make_durable(stream, clock, u64::from(count));
             stages.add(Stage::Buffer, safe.since(clock));
             clock = safe;
         }
-        self.follow_write(u64::from(count))?;
+        self.follow_write(u64::from(count) - (self.absorbed_pages - absorbed))?;
         self.controller.flash_core().close_command();
         Ok(clock)
     }
@@ -85,7 +86,31 @@ impl Device {
         if self.compressor.shrinks() {
             return self.store_packed(stream, from, first, count, stages);
         }
+        if self.spec.coalesces {
+            return self.store_coalescing(stream, from, first, count, stages);
+        }
         self.store_pages(stream, from, first, count, stages)
+    }
+
+    /// `store` where data in the buffer that no program has taken yet is overwritten there.
+    #[inline(never)]
+    fn store_coalescing(
+        &mut self,
+        stream: usize,
+        from: Nanos,
+        first: Lpn,
+        count: u32,
+        stages: &mut Stages,
+    ) -> Result<Nanos, DeviceError> {
+        let mut clock = from;
+        for lpn in (first.0..first.0 + count).map(Lpn) {
+            if self.flash.can_overwrite(lpn, clock) {
+                self.absorbed_pages += 1;
+            } else {
+                clock = self.store_pages(stream, clock, lpn, 1, stages)?;
+            }
+        }
+        Ok(clock)
     }
 
     /// `store` for pages that shrink: some take an address, the others are packed with them.
@@ -177,7 +202,7 @@ impl Device {
     pub(super) fn flush(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
         let begin = self.run_flash_core(from, |costs| costs.write_command, stages);
         let mut safe = begin;
-        if !self.spec.ignore_flush {
+        if self.spec.flush_waits() {
             safe = self.flash.flush(begin);
             stages.add(Stage::Buffer, safe.since(begin));
         }

@@ -16,7 +16,9 @@ impl Flash {
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
         let buffer = &self.buffers[usize::from(place.stream)];
-        place.page < buffer.known().start || buffer.survives(place.page, at, &self.nand)
+        self.protected
+            || place.page < buffer.known().start
+            || buffer.survives(place.page, at, &self.nand)
     }
 
     /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest data.
@@ -24,7 +26,8 @@ impl Flash {
         self.dies_until(at);
         let lost: [Vec<u64>; STREAMS] = std::array::from_fn(|stream| {
             let buffer = &self.buffers[stream];
-            buffer.known().filter(|&page| !buffer.survives(page, at, &self.nand)).collect()
+            let lost = |&page: &u64| !self.protected && !buffer.survives(page, at, &self.nand);
+            buffer.known().filter(lost).collect()
         });
         let free = self.ftl.free_pages();
         let lost_pages = self.ftl.lose(&lost);

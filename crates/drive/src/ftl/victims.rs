@@ -82,8 +82,9 @@ impl VictimSelection {
         }
     }
 
-    /// A victim among the sealed superblocks that have something to gain. Those of the static SLC cache are
-    /// emptied by folding; that gains nothing here.
+    /// A victim among the sealed superblocks: for FIFO the oldest, full or not, as a circular log has it; else
+    /// among those that have something to gain. Those of the static SLC cache are emptied by folding; that
+    /// gains nothing here.
     pub fn choose(&mut self, superblocks: &Superblocks, valid: &[u32]) -> Option<u32> {
         if let Some(&index) = self.suggested.front() {
             return Some(index);
@@ -93,11 +94,12 @@ impl VictimSelection {
             return Some(least_worn);
         }
         let pages = self.superblock_pages;
+        let sealed_ones = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
         let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < pages;
-        let all = (0..blocks.len()).filter(|&i| gains(i));
+        let all = sealed_ones.clone().filter(|&i| valid[i] < pages);
         let chosen = match &self.policy {
             Policy::Greedy => all.min_by_key(|&i| (valid[i], blocks[i].sealed)),
-            Policy::Fifo => all.min_by_key(|&i| blocks[i].sealed),
+            Policy::Fifo => sealed_ones.min_by_key(|&i| blocks[i].sealed),
             Policy::Choices(d) => drawn(&mut self.rng, *d, blocks, valid, pages),
             Policy::CostBenefit => {
                 let age = |i: usize| u128::from(sealed - blocks[i].sealed);

@@ -196,6 +196,15 @@ impl Nand {
         (&mut self.dies[index as usize], ring)
     }
 
+    /// When a program begins, or began, by what is known now. Cost: 1 ring entry.
+    pub fn begin_of(&self, program: Ticket) -> Nanos {
+        match self.writes.get(program.entry as usize) {
+            None => Nanos(u64::MAX),
+            Some(write) if write.number == program.number => write.from,
+            Some(_) => Nanos::ZERO,
+        }
+    }
+
     /// When a program ends, or has ended, by what is known now. Cost: 1 ring entry.
     #[inline(always)]
     pub fn end_of(&self, program: Ticket) -> Nanos {

@@ -76,6 +76,10 @@ pub struct Spec {
     pub buffer_pages: u32,
     /// Flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
+    /// Data that waits in the write buffer is overwritten there.
+    pub coalesces: bool,
+    /// What was acknowledged outlives a power cut: flushes and forced writes have nothing to wait for.
+    pub power_loss_protection: bool,
     /// How garbage collection chooses its victim.
     pub policy: Policy,
     /// One frontier for the host and garbage collection.
@@ -205,6 +209,8 @@ impl Spec {
             thermal,
             reserve_superblocks: reserve as u32,
             ignore_flush: is_set(&raw.write_buffer.ignore_flush),
+            coalesces: is_set(&raw.write_buffer.coalesces),
+            power_loss_protection: is_set(&raw.write_buffer.power_loss_protection),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_journal: raw.map_journal.as_ref().map(journal),
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
@@ -228,6 +234,12 @@ impl Spec {
     pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
         self.policy = Policy::Custom(Arc::new(policy));
         self
+    }
+
+    /// Whether a flush waits until what was acknowledged is on flash.
+    #[must_use]
+    pub fn flush_waits(&self) -> bool {
+        !(self.ignore_flush || self.power_loss_protection)
     }
 
     /// Write streams in use: the host's one or two, and garbage collection's.

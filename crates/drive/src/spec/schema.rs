@@ -247,6 +247,12 @@ sections! {
         size_kib: Whole = 4..=1 << 24,
         /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
         ignore_flush: Option<Flag>,
+        /// Data that is overwritten while it waits in the buffer is replaced there, and the first version never
+        /// programmed; each write takes a place of its own if left out.
+        coalesces: Option<Flag>,
+        /// Capacitors bring all that was acknowledged to flash when the power fails: flushes and forced writes
+        /// have nothing to wait for. Not so if left out.
+        power_loss_protection: Option<Flag>,
     }
 
     /// Geometry and times of the flash.
