@@ -16,6 +16,7 @@ from loops import sparse
 import drivebay.report
 from drivebay import results
 from drivebay.analysis import review
+from drivebay.analysis.replicates import estimate
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.lab.fio_import.importer import import_fio
@@ -250,6 +251,9 @@ def test_views_join_and_say_what_is_simulated(folders: list[Path]) -> None:
         (25.0, None, 20.0),
     )
     assert query("SELECT count(*) FROM telemetry", folders[:1]).rows == ((0,),)
+    values = [10.0, 12.0, 11.0, 13.0]
+    (answer,) = query(f"SELECT ci95(x) FROM (SELECT unnest({values}) x)", folders[:1]).rows
+    assert answer == (pytest.approx(estimate(values).half_width),)
 
 
 def test_the_command_prints_tables_json_and_csv_and_names_mistakes(

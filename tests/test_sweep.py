@@ -441,4 +441,4 @@ def test_a_range_is_grouped_evenly_and_a_missing_figure_counts_nowhere() -> None
 def test_factors_of_a_plan_name_the_drive_where_there_are_several() -> None:
     made = a_plan(drives=["sm951-ahci-512", "sm951-nvme-512"], set=[], parameters=[])
     assert [one.name for one in summary.factors(made)] == ["drive"]
-    assert summary.about(made, {}).facts[0][1] == "sm951-ahci-512, sm951-nvme-512"
+    assert summary.about(made, Study([]), {}).facts[0][1] == "sm951-ahci-512, sm951-nvme-512"

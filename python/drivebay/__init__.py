@@ -9,17 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
     from drivebay.definitions.suites import load as load_suite
     from drivebay.library import (
         Device,
         Drive,
         Latencies,
+        Replicates,
         Result,
         Samples,
         Series,
         Trace,
         Workload,
         drive,
+        replicates,
         run,
     )
     from drivebay.results import load as load_result
@@ -31,29 +34,36 @@ if TYPE_CHECKING:
 __all__ = [
     "Device",
     "Drive",
+    "DrivebayError",
+    "EnvironmentProblem",
     "Latencies",
+    "Replicates",
     "Result",
     "Samples",
     "Series",
     "Trace",
+    "UserError",
     "Workload",
     "__version__",
     "calibrate",
     "drive",
     "load_result",
     "load_suite",
+    "replicates",
     "review",
     "run",
     "sweep",
 ]
 
 _LIBRARY = {
-    *("Device", "Drive", "Latencies", "Result", "Samples", "Series", "Trace", "Workload"),
-    *("drive", "run"),
+    *("Device", "Drive", "Latencies", "Replicates", "Result", "Samples", "Series", "Trace"),
+    *("Workload", "drive", "replicates", "run"),
 }
+_ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")
 _HOMES = {
     "calibrate": ("drivebay.lab.calibrate", None),
     **{name: ("drivebay.library", name) for name in _LIBRARY},
+    **{name: ("drivebay.common.errors", name) for name in _ERRORS},
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.definitions.suites", "load"),
     "review": ("drivebay.review", None),

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from drivebay.analysis.replicates import Points
+
 Floats = npt.NDArray[np.float64]
 BINS = 6
 MEANINGLESS = 1e-12
@@ -221,11 +223,16 @@ class Study:
     Parameters
     ----------
     factors : what was varied; values of each run are looked up by their names.
+
+    Attributes
+    ----------
+    points : means point by point, where points have several seeds.
     """
 
     def __init__(self, factors: Sequence[Factor]) -> None:
         self.factors = tuple(factors)
         self.runs = 0
+        self.points = Points([one.name for one in self.factors])
         self._tests: dict[str, _Test] = {}
         self._numbers = [one for one in self.factors if one.is_number]
 
@@ -237,6 +244,7 @@ class Study:
         name = str(row["test"])
         test = self._tests.setdefault(name, _Test())
         self.runs += 1
+        self.points.add(row, labels)
         for key, (label, unit, main) in labels[name].items():
             if key not in test.labels:
                 test.labels[key] = (str(label), str(unit), bool(main))

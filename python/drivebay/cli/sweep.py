@@ -15,9 +15,12 @@ from drivebay.common.errors import EXIT_CHECK_FAILED, UserError
 
 if TYPE_CHECKING:
     from drivebay.analysis.effects import Effect, FigureEffects
+    from drivebay.analysis.replicates import Estimate, FigurePoints, PointEstimate
     from drivebay.lab.sweep.plan import Plan
     from drivebay.lab.sweep.store import Store
 
+POINTS_SHOWN = 24
+"""Of more points the means are left to the page and to --json."""
 SHOWN_PERCENT = 1.0
 """Interactions below this share of the variation are left to the page."""
 
@@ -94,10 +97,11 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
     from drivebay.report import sweep_page
 
     study = summary.study_of(made, store)
-    page = sweep_page.render(summary.about(made, failed), study)
+    page = sweep_page.render(summary.about(made, study, failed), study)
     store.write(REPORT, page.encode())
     if as_json:
         effects = {test: [asdict(one) for one in study.figures(test)] for test in study.tests}
+        points = {test: [asdict(one) for one in study.points.figures(test)] for test in study.tests}
         print_json(
             {
                 "result": store.url,
@@ -106,6 +110,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
                 "runs": made.runs,
                 "failed": {str(index): error for index, error in failed.items()},
                 "effects": effects,
+                "points": points,
             }
         )
         return
@@ -113,6 +118,8 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
         for one in study.figures(test):
             if one.main:
                 _print_figure(test, one)
+        for several in study.points.figures(test):
+            _print_points(test, several)
     print(f"result  {store.url}\nreport  {store.url}/{REPORT}")
 
 
@@ -135,6 +142,28 @@ def _print_figure(test: str, one: FigureEffects) -> None:
         if pairs:
             table(("interaction", "share", "chance"), pairs, right=(1, 2))
     print()
+
+
+def _print_points(test: str, one: FigurePoints) -> None:
+    """Means point by point, with the intervals that the seeds allow."""
+    if len(one.points) > POINTS_SHOWN:
+        return
+    confidence = f"{100 * one.points[0].estimate.confidence:g} %"
+    print(f"{test}: {one.label}, {one.unit}, mean and its {confidence} interval")
+    heads = ("point", "seeds", "mean", "±", "less the first", "±")
+    table(heads, [_point_row(point) for point in one.points], right=(1, 2, 3, 4, 5))
+    print()
+
+
+def _point_row(point: PointEstimate) -> tuple[str, ...]:
+    found, less = point.estimate, point.difference
+    words = ", ".join(f"{name} {value}" for name, value in point.values.items()) or "all"
+    paired = ("", "") if less is None else (number(less.mean), _half(less))
+    return words, str(found.n), number(found.mean), _half(found), *paired
+
+
+def _half(found: Estimate) -> str:
+    return number(found.half_width) if found.n > 1 else "-"
 
 
 def _effect_row(effect: Effect) -> tuple[str, ...]:

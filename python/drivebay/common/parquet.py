@@ -68,9 +68,9 @@ def _unpacked(path: Path, *_version: int) -> Path:
     return Path(f"/proc/self/fd/{file.fileno()}")
 
 
-def nameless(columns: Mapping[str, pa.Array]) -> tuple[IO[bytes], Path]:
-    """A trace of these columns, all of one length, as a file that goes when it is closed; and its
-    path.
+def nameless(content: Mapping[str, pa.Array] | bytes) -> tuple[IO[bytes], Path]:
+    """A trace of these columns, all of one length, or with this text, as a file that goes when it
+    is closed; and its path.
 
     Raises
     ------
@@ -79,8 +79,11 @@ def nameless(columns: Mapping[str, pa.Array]) -> tuple[IO[bytes], Path]:
     """
     file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # the caller closes it
     try:
-        _begin(file)
-        _append(columns, file)
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            _begin(file)
+            _append(content, file)
         file.flush()
     except OSError as problem:
         raise EnvironmentProblem(

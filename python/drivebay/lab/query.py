@@ -8,6 +8,9 @@
     telemetry  sensors, of real ones (TELEMETRY_SCHEMA)
     sweep      one row per run of a sweep: parameters, figures, cost
 
+`ci95(x)` is an aggregate: half of the 95 % interval of the mean of x, by Student's t, over seeds:
+    SELECT spare, avg(iops), ci95(iops), count(*) FROM sweep GROUP BY spare
+
 Every row has `result`, the folder's name. The tables of series are read from the Parquet files
 themselves, only the columns and rows that a query needs; figures are computed by `analysis`.
 A query reads nothing but these folders, writes nothing, loads no extension, and has 1 GB of memory.
@@ -30,6 +33,7 @@ import pyarrow.fs as pa_fs
 
 from drivebay import results
 from drivebay.analysis import Review, review
+from drivebay.analysis.replicates import t_quantile
 from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.results import Result
@@ -72,6 +76,8 @@ VIEWS = ("runs", "figures", *SERIES, "sweep")
 VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'
 ELSEWHERE = "for files and extensions use DuckDB itself on the Parquet files of DIR"
 ROWS_MAX = 1_000_000
+FREEDOM_MAX = 200
+"""Of more degrees of freedom Student's t is within 0.6 % of the normal distribution's."""
 CLOSED = (
     "SET memory_limit = '1GB'; SET enable_external_access = false; SET lock_configuration = true"
 )
@@ -101,6 +107,11 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
     """
     with duckdb.connect() as base:
         _fill(base, [Path(folder) for folder in folders])
+        quantiles = [t_quantile(0.95, freedom) for freedom in range(1, FREEDOM_MAX + 1)]
+        base.execute(
+            "CREATE MACRO ci95(x) AS stddev_samp(x) / sqrt(count(x)) * "
+            f"list_extract({quantiles}, least(count(x) - 1, {FREEDOM_MAX}))"
+        )
         base.execute(CLOSED)
         try:
             return _answer(base, sql)

@@ -8,6 +8,7 @@ at a time. Ctrl-C stops a run; the device then is where the run had come to.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import tempfile
 import warnings
@@ -25,6 +26,7 @@ from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
 from drivebay.definitions.suites import Content
+from drivebay.definitions.toml_text import toml_lines
 from drivebay.library.load import Trace, Workload
 from drivebay.library.result import Result
 
@@ -130,6 +132,39 @@ class Drive(Profile):
         32006885376
         """
         return _drive(scaled(self, share))
+
+    def save(self, path: str | Path, *, name: str | None = None) -> None:
+        """Writes the profile to a file (.toml), whole, with all changes: what `drivebay.drive` and
+        the command line take as a drive. A file that exists is not replaced.
+
+        Parameters
+        ----------
+        path
+            The file, which must not exist.
+        name
+            Of the drive, in small letters, digits and hyphens; by default its own.
+
+        Raises
+        ------
+        UserError
+            If the file exists, or the name is not allowed.
+        EnvironmentProblem
+            If it cannot be written.
+        """
+        raw = copy.deepcopy(dict(self.raw))
+        raw["drive"]["name"] = name or self.name
+        raw["drive"].pop("host", None)  # its values are there
+        _drive(from_document(raw, where=f"Drive.save: {name!r}"))
+        text = "\n".join(toml_lines(raw)) + "\n"
+        try:
+            with Path(path).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise UserError(f"{path} exists already", "give another path, or remove it") from None
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{path} cannot be written: {error.strerror}", "ls -ld its folder"
+            ) from None
 
     def device(self, *, seed: int = 1) -> Device:
         """A new device of this drive: empty, at ambient temperature, with a clock at 0.

@@ -262,6 +262,22 @@ class Trace(_Load, loads.TraceLoad):
         trace._file = file
         return trace
 
+    def __getstate__(self) -> dict[Any, Any]:
+        """Of arrays, with what they say."""
+        state = super().__getstate__()
+        if self._file is not None:
+            self._file.seek(0)
+            state["__pydantic_private__"] = {"_file": self._file.read()}
+        return state
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        private = state["__pydantic_private__"] or {}
+        if (content := private.get("_file")) is not None:
+            file, path = nameless(content)
+            state["__pydantic_private__"] = {"_file": file}
+            state["__dict__"] = {**state["__dict__"], "trace": str(path)}
+        super().__setstate__(state)
+
     def words(self) -> str:
         """What is done, in a line."""
         said = super().words()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from drivebay.analysis.effects import Effect, FigureEffects, Interaction, Level, Study
+from drivebay.analysis.replicates import Estimate, FigurePoints
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, from_zero
 from drivebay.report.markup import Bar, Child, Html, bars, details, el, table
 from drivebay.report.page import document
@@ -18,6 +19,7 @@ from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.theme import SERIES
 
 PARTS_SHOWN = 8
+POINTS_SHOWN = 200
 TABLES_SHOWN = 3
 LEVEL_WRAP = 16
 FAILURES_SHOWN = 20
@@ -49,6 +51,9 @@ def render(about: About, study: Study) -> str:
             _figure_part(page, f"{anchor}-{at}", one)
             for at, one in enumerate(one for one in figures if one.main)
         ]
+        if several_seeds := study.points.figures(test_id):
+            tables = [_points(one) for one in several_seeds]
+            body.append(details("Point by point, with intervals", tables))
         body.append(details("All figures", _all_figures(figures)))
         heading = test_id if several else "Effects"
         sections.append(el("section", el("h2", heading), body, id=anchor, class_="page"))
@@ -245,6 +250,32 @@ def _cell(cell: Level) -> str:
         return DASH
     spread = "" if cell.sd is None else f" ± {number(cell.sd)}"
     return f"{number(cell.mean)}{spread} ({cell.n:,})"
+
+
+def _points(one: FigurePoints) -> Html:
+    """Means over the seeds, and differences from the first point by the same seeds."""
+    confidence = f"{100 * one.points[0].estimate.confidence:g}{GAP}%"
+    names = list(one.points[0].values)
+    heads = [*names, "Seeds", "Mean", "Interval", "Less the first point", "Interval"]
+    rows: list[list[Child]] = []
+    for point in one.points[:POINTS_SHOWN]:
+        values = [str(value) for value in point.values.values()]
+        found = [_mean_and_interval(estimate) for estimate in (point.estimate, point.difference)]
+        rows.append([*values, f"{point.estimate.n:,}", *(word for pair in found for word in pair)])
+    more = len(one.points) - POINTS_SHOWN
+    caption = (
+        f"{one.label}{f', {one.unit}' if one.unit else ''}: mean over the seeds and the interval "
+        f"that covers it with {confidence} (Student's t); differences are paired by seed."
+        + (f" {more:,} more points: drivebay sweep --json." if more > 0 else "")
+    )
+    return table(heads, rows, caption=caption, kind="data many")
+
+
+def _mean_and_interval(found: Estimate | None) -> tuple[str, str]:
+    if found is None:
+        return DASH, DASH
+    bounds = f"{number(found.low)} to {number(found.high)}" if found.n > 1 else DASH
+    return number(found.mean), bounds
 
 
 def _all_figures(figures: Sequence[FigureEffects]) -> Html:

@@ -10,17 +10,17 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
+from drivebay.definitions.toml_text import toml_lines
 from drivebay.lab.calibrate.parameters import leaf_at
 from drivebay.results import files
 
-BARE = re.compile(r"[A-Za-z0-9_-]+")
 NAME_MAX = 64
 
 
@@ -54,7 +54,7 @@ def text(
         test: {key: list(one) for key, one in sorted(figures.items())}
         for test, figures in sorted((intervals or {}).items())
     }
-    return "\n".join([*lines, *_section(raw, ())]) + "\n"
+    return "\n".join([*lines, *toml_lines(raw)]) + "\n"
 
 
 def save(path: Path, content: str) -> None:
@@ -105,41 +105,3 @@ def _only(raw: Mapping[str, Any], fitted: Sequence[str]) -> dict[str, Any]:
                 break
             place = place.setdefault(key, {})
     return kept
-
-
-def _section(raw: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    """The lines of a section: its values first, then the sections within it."""
-    inner = [(k, v) for k, v in raw.items() if not _is_value(v)]
-    for key, value in raw.items():
-        if _is_value(value):
-            yield f"{_key(key)} = {_value(value)}"
-    for key, value in inner:
-        below = (*path, _key(key))
-        if isinstance(value, list):
-            for one in value:
-                yield from ("", f"[[{'.'.join(below)}]]")
-                yield from _section(one, below)
-        else:
-            if any(map(_is_value, value.values())):
-                yield from ("", f"[{'.'.join(below)}]")
-            yield from _section(value, below)
-
-
-def _is_value(node: Any) -> bool:
-    """A leaf with its source, or a bare value; not a section nor a list of sections."""
-    if isinstance(node, Mapping):
-        return "value" in node
-    return not (isinstance(node, list) and node and isinstance(node[0], Mapping))
-
-
-def _key(key: str) -> str:
-    return key if BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items())
-        return f"{{ {pairs} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value, ensure_ascii=False)

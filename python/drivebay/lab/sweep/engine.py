@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from drivebay.common import provenance, signals
 from drivebay.common.errors import EnvironmentProblem, Interrupted, UserError
 from drivebay.lab.sweep import cluster as clusters
-from drivebay.lab.sweep import fleet, work
+from drivebay.lab.sweep import fleet, rounds, work
 from drivebay.lab.sweep.cluster import MEMORY, Cluster
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.store import Store
@@ -116,7 +116,7 @@ def run(
     if scheduler is not None:
         clusters.check_address(scheduler)
     there = _opened(plan, store, resume=resume)
-    left = [index for index in range(plan.runs) if index not in there]
+    left = rounds.missing(plan, store, there)
     if not left:
         sink.begin(plan.runs, len(there), 0)
         return Outcome(plan.runs, len(there), {})
@@ -134,7 +134,9 @@ def run(
         sink.begin(plan.runs, len(there), sum(cluster.threads().values()))
         state = _State()
         dispatcher = _Dispatcher(plan, store, sink, cluster, retries, state)
-        dispatcher.work(iter(left), stop)
+        while left and not stop.is_set():
+            dispatcher.work(iter(left), stop)
+            left = rounds.missing(plan, store, store.done(plan.fingerprint), set(state.failed))
     if stop.is_set():
         raise Interrupted(
             f"interrupted; {len(store.done(plan.fingerprint)):,} of {plan.runs:,} runs have ended "

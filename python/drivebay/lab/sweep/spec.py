@@ -11,8 +11,9 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
+from drivebay.analysis.replicates import FEWEST, Precision
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.common.seeds import SEED_MAX
@@ -34,6 +35,11 @@ RESERVED = frozenset(
 Scalar = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
+
+
+def _until(text: str) -> str:
+    Precision.parse(text)
+    return text
 
 
 class Parameter(Data):
@@ -162,7 +168,9 @@ class Fleet(Data):
 class Spec(Data):
     """The whole file. `drives` are names of the catalog or paths of profiles, `set` changes that
     all runs have; `suite` and `tests` say what is run, or `workload` after `prepare`. `seeds` is a
-    list, or how many, counted from 1. With a `fleet` the drives are real ones, and reviewed."""
+    list, or how many, counted from 1; with `until` ("1% at 95%", or "iops 1% at 95%") the most: a
+    point has no more runs of a test once the figure, or each main one, is known so well. With a
+    `fleet` the drives are real ones, and reviewed."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -182,6 +190,7 @@ class Spec(Data):
         Annotated[int, Field(ge=1, le=10_000)]
         | Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)]
     ) = 1
+    until: Annotated[str, AfterValidator(_until)] | None = None
     fleet: Fleet | None = None
 
     @model_validator(mode="after")
@@ -205,6 +214,8 @@ class Spec(Data):
             for one in self.parameters:
                 if one.values is None:
                     raise ValueError(f"parameter '{one.name}': a grid needs 'values'")
+        if self.until is not None and len(self.seed_list) < FEWEST:
+            raise ValueError(f"'until' needs at least {FEWEST} seeds, the fewest that are run")
         if len(set(self.seed_list)) < len(self.seed_list):
             raise ValueError("seeds: one is given twice; they must differ")
         return self

@@ -37,7 +37,7 @@ def _factor(one: Parameter) -> Factor:
     return Factor(one.name, low=one.low, high=one.high, log=one.scale == "log")
 
 
-def about(plan: Plan, failed: dict[int, str]) -> About:
+def about(plan: Plan, study: Study, failed: dict[int, str]) -> About:
     """The head of the report."""
     spec, tool = plan.spec, plan.build
     design = {"grid": "full grid", "random": "random points", "latin-hypercube": "Latin hypercube"}
@@ -46,7 +46,7 @@ def about(plan: Plan, failed: dict[int, str]) -> About:
         ("Drives", ", ".join(drives(plan))),
         ("Tests", f"{plan.suite}: {', '.join(test.id for test in plan.tests)}"),
         ("Design", f"{design[spec.design.kind]}{count}"),
-        ("Seeds", _some(spec.seed_list)),
+        ("Seeds", _some(spec.seed_list) + (f", until {spec.until}" if spec.until else "")),
         ("Tool", f"drivebay {tool['version']}, commit {tool['git_commit'] or 'not known'}"),
         ("Fingerprint", plan.fingerprint),
     ]
@@ -55,7 +55,7 @@ def about(plan: Plan, failed: dict[int, str]) -> About:
         title=spec.title or spec.name,
         simulated=spec.fleet is None,
         shortened=spec.quick,
-        runs=plan.runs,
+        runs=study.runs + len(failed) if spec.until else plan.runs,
         failed={index: failed[index] for index in sorted(failed)},
         facts=tuple(facts),
     )

@@ -1,0 +1,265 @@
+"""Replicates: the same run with other seeds, and how well their mean is known.
+
+Sources: Student's t (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4, exact for whole degrees of
+freedom); Law, Simulation Modeling and Analysis (5th ed. 2015, 4.5 intervals, 9.4.1 sequential
+stopping by relative precision, 10.2 paired comparison, 11.2 common random numbers).
+Intervals are exact where the replicates are normal; means over many I/Os are nearly so, percentiles
+of few I/Os are not. What stops at a precision looks at the interval several times, and
+covers the mean a little less often than stated (docs/concepts/sweeps.md has the measurement).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.common.errors import UserError
+
+CONFIDENCE = 0.95
+FEWEST = 5
+"""Fewer replicates are not stopped at, however alike they look."""
+
+
+def next_look(n: int) -> int:
+    """After how many replicates it is looked again whether they are enough: few looks, as each is
+    a chance to stop by luck.
+
+    >>> next_look(5), next_look(8), next_look(40)
+    (6, 10, 50)
+    """
+    return n + max(1, n // 4)
+
+
+@functools.cache
+def t_quantile(confidence: float, freedom: int) -> float:
+    """What Student's t stays below in absolute value with this probability.
+
+    >>> round(t_quantile(0.95, 1), 3), round(t_quantile(0.95, 9), 3), round(t_quantile(0.9, 30), 3)
+    (12.706, 2.262, 1.697)
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, freedom) < confidence else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """P(|T| < t), with t = sqrt(freedom) * tan(angle)."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = cosine if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for step in range(2 + odd, freedom - 1, 2):
+        term *= cosine**2 * (step - 1) / step
+        total += term
+    return (angle + sine * total) * 2 / math.pi if odd else sine * total
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean of replicates, and the interval that covers the true one with this confidence.
+
+    Attributes
+    ----------
+    mean, sd
+        Of the replicates, in the figure's unit.
+    half_width
+        Half of the interval; infinite for one replicate.
+    n
+        How many replicates.
+    confidence
+        Of the interval, 0 to 1.
+    """
+
+    mean: float
+    sd: float
+    half_width: float
+    n: int
+    confidence: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.mean + self.half_width
+
+    @property
+    def relative(self) -> float:
+        """Half of the interval as a share of the mean."""
+        if self.half_width == 0:
+            return 0.0
+        return self.half_width / abs(self.mean) if self.mean else math.inf
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mean:.6g} ± {self.half_width:.2g} "
+            f"({100 * self.confidence:g} %, {self.n} replicates)"
+        )
+
+
+def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of replicates with its confidence interval by Student's t.
+
+    Parameters
+    ----------
+    values : one for each replicate, independent of each other.
+    confidence : that the interval covers the true mean, between 0 and 1.
+
+    Raises
+    ------
+    UserError
+        If there are no values, or there is no such confidence.
+
+    >>> print(estimate([10.0, 12.0, 11.0, 13.0]))
+    11.5 ± 2.1 (95 %, 4 replicates)
+    """
+    if not 0 < confidence < 1:
+        raise UserError(f"confidence = {confidence} is not allowed", "0.95 is 95 %")
+    if not values:
+        raise UserError("there are no replicates to estimate from", "give some seeds")
+    mean, n = statistics.fmean(values), len(values)
+    if n == 1:
+        return Estimate(mean, math.nan, math.inf, 1, confidence)
+    sd = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1))
+    half = t_quantile(confidence, n - 1) * sd / math.sqrt(n)
+    return Estimate(mean, sd, half, n, confidence)
+
+
+def difference(
+    values: Sequence[float], baseline: Sequence[float], *, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Paired: the mean of `values` less `baseline`, seed by seed. With the same seeds both have the
+    same draws, and what these do to both is not in the interval (common random numbers).
+
+    >>> print(difference([11.0, 21.0, 31.0], [10.0, 20.0, 30.5]))
+    0.833333 ± 0.72 (95 %, 3 replicates)
+    """
+    if len(values) != len(baseline):
+        raise UserError(
+            f"{len(values)} replicates cannot be paired with {len(baseline)}",
+            "run both with the same seeds",
+        )
+    pairs = zip(values, baseline, strict=True)
+    return estimate([one - other for one, other in pairs], confidence=confidence)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Replicates are enough when half of the interval is at most this share of the mean; of the
+    figure, or where none is named of all main figures."""
+
+    figure: str | None
+    relative: float
+    confidence: float
+
+    @classmethod
+    def parse(cls, text: str) -> Precision:
+        """Of "1% at 95%", or "iops 1% at 95%".
+
+        Raises
+        ------
+        ValueError
+            If it is not so.
+
+        >>> Precision.parse("waf 0.5% at 99%")
+        Precision(figure='waf', relative=0.005, confidence=0.99)
+        """
+        number = r"(\d{1,3}(?:\.\d{1,6})?)\s*%"
+        match = re.fullmatch(rf"(?:([a-z]\w{{0,79}})\s+)?{number}\s+at\s+{number}", text.strip())
+        if match is None:
+            raise ValueError(f"'{text}' is not allowed; must be as '1% at 95%' or 'iops 1% at 95%'")
+        relative, confidence = float(match[2]) / 100, float(match[3]) / 100
+        if not (0 < relative < 1 and 0.5 <= confidence < 1):
+            raise ValueError(
+                f"'{text}' is not allowed; must be above 0% and below 100%, at 50% to below 100%"
+            )
+        return cls(match[1], relative, confidence)
+
+    def is_met(self, values: Sequence[float]) -> bool:
+        """Whether these replicates are enough."""
+        if len(values) < FEWEST:
+            return False
+        return estimate(values, confidence=self.confidence).relative <= self.relative
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """A point of a sweep: its parameters, its mean, and the paired difference from the first point
+    that has the same seeds; None at that one, and where seeds differ."""
+
+    values: Mapping[str, Any]
+    estimate: Estimate
+    difference: Estimate | None
+
+
+@dataclass(frozen=True)
+class FigurePoints:
+    """A main figure of a test at every point, in the order of the runs."""
+
+    key: str
+    label: str
+    unit: str
+    points: tuple[PointEstimate, ...]
+
+
+class Points:
+    """Takes the runs of a sweep in, one at a time, and estimates main figures point by point.
+
+    Parameters
+    ----------
+    names : columns that tell points apart.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._labels: dict[str, dict[str, tuple[str, str]]] = {}
+        self._found: dict[str, dict[tuple[Any, ...], dict[str, dict[int | None, float]]]] = {}
+
+    def add(
+        self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
+    ) -> None:
+        """A run, as `analysis.effects.Study.add` takes it."""
+        test, point = str(row["test"]), tuple(row[name] for name in self._names)
+        known = self._found.setdefault(test, {}).setdefault(point, {})
+        for key, (label, unit, is_main) in labels[test].items():
+            value = row.get(key)
+            if is_main and value is not None and math.isfinite(value):
+                self._labels.setdefault(test, {})[key] = (str(label), str(unit))
+                known.setdefault(key, {})[row.get("seed")] = float(value)
+
+    def figures(self, test: str) -> tuple[FigurePoints, ...]:
+        """The main figures of a test; none if no point has several seeds."""
+        points = self._found.get(test, {})
+        if all(len(seeds) < 2 for known in points.values() for seeds in known.values()):
+            return ()
+        return tuple(
+            FigurePoints(key, label, unit, tuple(self._estimates(points, key)))
+            for key, (label, unit) in self._labels[test].items()
+        )
+
+    def _estimates(
+        self, points: Mapping[tuple[Any, ...], Mapping[str, Mapping[int | None, float]]], key: str
+    ) -> list[PointEstimate]:
+        found: list[PointEstimate] = []
+        baseline: Mapping[int | None, float] | None = None
+        for point, known in points.items():
+            if not (seeds := known.get(key)):
+                continue
+            values = dict(zip(self._names, point, strict=True))
+            paired = None
+            if baseline is None:
+                baseline = seeds
+            elif baseline.keys() == seeds.keys():
+                paired = difference([seeds[one] for one in baseline], list(baseline.values()))
+            found.append(PointEstimate(values, estimate(list(seeds.values())), paired))
+        return found

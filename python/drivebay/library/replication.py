@@ -1,0 +1,168 @@
+"""A load with several seeds: means with confidence intervals, and paired comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from drivebay.analysis import replicates as statistics
+from drivebay.analysis.replicates import CONFIDENCE, FEWEST, Estimate, Precision, next_look
+from drivebay.common.errors import UserError
+from drivebay.library.drives import Device, Drive
+from drivebay.library.load import Trace, Workload
+from drivebay.library.result import Result
+
+SEEDS_MAX = 1000
+
+Figure = str | Callable[[Result], float]
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Results of one load on new devices of one drive, one for each seed.
+
+    Attributes
+    ----------
+    seeds
+        In the order of the results.
+    results
+        A `Result` for each.
+
+    >>> from drivebay import drive, replicates
+    >>> small = drive("sm951-nvme-512").scaled(1 / 64)
+    >>> reads = Workload(read_percent=100, ios=5000)
+    >>> base = replicates(small, reads, seeds=3)
+    >>> slow = replicates(small.with_(link="pcie2x2"), reads, seeds=3)
+    >>> slow.difference(base, "iops").high < 0
+    True
+    """
+
+    seeds: tuple[int, ...]
+    results: tuple[Result, ...]
+
+    def values(self, figure: Figure = "iops") -> list[float]:
+        """The figure of each result.
+
+        Parameters
+        ----------
+        figure
+            A number that `Result` has ("iops", "mb_per_s", "waf", "power_w" and others), or a
+            function of a result: `lambda result: result.latency.percentile_us(99)`.
+
+        Raises
+        ------
+        UserError
+            If a result has no such figure.
+        """
+        return [_value(result, figure) for result in self.results]
+
+    def estimate(self, figure: Figure = "iops", *, confidence: float = CONFIDENCE) -> Estimate:
+        """The figure's mean with its confidence interval (Student's t over the seeds).
+
+        Parameters
+        ----------
+        figure
+            As of `values`.
+        confidence
+            0.95 is 95 %.
+        """
+        return statistics.estimate(self.values(figure), confidence=confidence)
+
+    def difference(
+        self, baseline: Replicates, figure: Figure = "iops", *, confidence: float = CONFIDENCE
+    ) -> Estimate:
+        """The mean of this figure less the baseline's, paired by seed (common random numbers): what
+        a seed does to both is not in the interval.
+
+        Raises
+        ------
+        UserError
+            If the seeds are not the same.
+        """
+        if self.seeds != baseline.seeds:
+            raise UserError(
+                "the replicates have different seeds and cannot be paired",
+                "give both the same: seeds=..., without until",
+            )
+        return statistics.difference(
+            self.values(figure), baseline.values(figure), confidence=confidence
+        )
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+
+def replicates(
+    drive: Drive,
+    load: Workload | Trace,
+    *,
+    seeds: int | Sequence[int] = 10,
+    until: str | None = None,
+    figure: Figure = "iops",
+    prepare: Callable[[Device], object] | None = None,
+) -> Replicates:
+    """Runs a load on a new device for each seed.
+
+    Parameters
+    ----------
+    drive, load
+        As of `run`; a seed of the load's own would be that of all.
+    seeds
+        A list, or how many, counted from 1; with `until` the most.
+    until
+        Stop at a relative precision: "1% at 95%" is reached when half of the 95 % interval is at
+        most 1 % of the mean; not before 5 seeds. If it is not reached, all seeds are run.
+    figure
+        What `until` is about; as of `Replicates.values`.
+    prepare
+        What is done with each new device before the load; by default it is filled.
+
+    Raises
+    ------
+    UserError
+        If the drive cannot be asked this, or seeds or precision are not possible.
+    """
+    chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(seeds)
+    if not 1 <= len(chosen) <= SEEDS_MAX or len(set(chosen)) < len(chosen):
+        raise UserError(
+            f"replicates: seeds = {seeds!r} is not allowed; must be 1 to {SEEDS_MAX}, none twice",
+            "seeds=10",
+        )
+    if load.seed is not None and len(chosen) > 1:
+        raise UserError(
+            f"replicates: the load has a seed of its own ({load.seed}), the same for all",
+            "leave it out of the load",
+        )
+    precision = None
+    if until is not None:
+        try:
+            precision = Precision.parse(until)
+        except ValueError as problem:
+            raise UserError(f"replicates: until: {problem}", 'until="1% at 95%"') from None
+        figure = precision.figure or figure
+    results: list[Result] = []
+    values: list[float] = []
+    look = FEWEST
+    for seed in chosen:
+        device = drive.device(seed=seed)
+        (prepare or Device.fill)(device)
+        results.append(device.run(load, seed=seed))
+        if precision is not None:
+            values.append(_value(results[-1], figure))
+            if len(values) == look:
+                if precision.is_met(values):
+                    break
+                look = next_look(look)
+    return Replicates(chosen[: len(results)], tuple(results))
+
+
+def _value(result: Result, figure: Figure) -> float:
+    if callable(figure):
+        return float(figure(result))
+    value = getattr(result, figure, None) if not figure.startswith("_") else None
+    if not isinstance(value, int | float):
+        raise UserError(
+            f"a result has no figure '{figure}'",
+            "it has iops, mb_per_s, waf, power_w and others: help(drivebay.Result)",
+        )
+    return float(value)
