@@ -131,6 +131,8 @@ def test_a_load_that_makes_no_sense_is_refused(load: dict[str, Any], says: str) 
 
 def test_whole_shares_are_whole_however_they_are_written() -> None:
     assert repr(Workload(read_percent=70.0)) == repr(Workload(read_percent=70))
+    both = [Workload(read_percent=share).model_dump_json() for share in (70.0, 70)]
+    assert both[0] == both[1] and '"read_percent":70,' in both[0], "seeds are drawn from such words"
     assert Workload(read_percent=66.7, trim_percent=2.5, thinktime_us=1500).words() == (
         "66.7 % random reads with 2.5 % trims, 4 KiB, 1,500 us think time, QD 32, 60 s"
     )

@@ -24,12 +24,12 @@ QUEUE_DEPTH_MAX = 1024
 Pattern = Literal["random", "sequential"]
 
 
-def _plain(value: float) -> float:
-    """Whole numbers as such: 70.0 and 70 are the same load, and read the same."""
+def _plain(value: float) -> int | float:
+    """Whole numbers as such, in JSON too: 70.0 and 70 are the same load, from the same seed."""
     return int(value) if value == int(value) else value
 
 
-Percent = Annotated[float, Field(ge=0, le=100), AfterValidator(_plain)]
+Percent = Annotated[int | float, Field(ge=0, le=100), AfterValidator(_plain)]
 BlockBytes = Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
 QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 
