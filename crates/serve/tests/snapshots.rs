@@ -220,6 +220,29 @@ fn a_snapshot_that_cannot_be_taken_leaves_the_one_of_its_name() {
 }
 
 #[test]
+fn a_trim_and_a_restore_after_a_snapshot_take_no_memory() {
+    let mut engine = drive(Store::memory(SECTORS, &MemoryLimit::new(16 * 4096)));
+    for page in 0..16 {
+        write(&mut engine, page);
+    }
+    assert!(drain(&mut engine).iter().all(|done| done.status == Status::Ok));
+    snapshot(&mut engine, "full");
+    let full = data(&engine);
+    for _ in 0..3 {
+        engine.begin_iteration();
+        submit(&mut engine, request(Op::Trim { fua: false }, 0, SECTORS as u32, 1), &[]);
+        assert_eq!(drain(&mut engine)[0].status, Status::Ok);
+        assert!(data(&engine).iter().all(|&byte| byte == 0));
+        write(&mut engine, 1);
+        assert_eq!(drain(&mut engine)[0].status, Status::NoSpace, "the snapshot has it all");
+        engine.restore("full").expect("a snapshot");
+        assert!(data(&engine) == full);
+    }
+    engine.forget_snapshot("full").expect("a snapshot");
+    assert!(data(&engine) == full);
+}
+
+#[test]
 fn a_clone_holds_the_data_and_the_state_of_the_snapshot() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut engine = in_memory();

@@ -3,7 +3,8 @@
 //! A write copies, a read copies, and neither calls the kernel, except for the page fault of a frame's first
 //! write. Huge pages would spare most of these; measured on a virtual machine, where fresh memory is the
 //! host's to give, they made first writes half as fast, and later ones no faster.
-//! The frame of a deallocated page is used again; memory is not returned to the system.
+//! The frame of a deallocated page is used again; memory is not returned to the system. Snapshots have frames of the
+//! same store, so that a page which the drive no longer has goes to a snapshot, and back, without a copy.
 //! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them.
 
 use std::io;
@@ -31,16 +32,87 @@ pub(super) enum Limit {
     MayBeExceeded,
 }
 
-/// What the sectors hold; none at first.
-pub(super) struct Memory {
+/// Where the pages of a drive, or of a snapshot of it, are: none at first.
+pub(super) struct PageTable {
     /// By group and page: the frame.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
+}
+
+impl PageTable {
+    #[inline]
+    fn frame(&self, page: usize) -> Option<u32> {
+        let group = self.groups[page / GROUP].as_ref()?;
+        Some(group[page % GROUP]).filter(|&frame| frame != NONE)
+    }
+
+    fn set(&mut self, page: usize, frame: u32) {
+        let group = self.groups[page / GROUP].get_or_insert_with(|| Box::new([NONE; GROUP]));
+        group[page % GROUP] = frame;
+    }
+
+    fn take(&mut self, page: usize) -> Option<u32> {
+        let frame = self.frame(page)?;
+        self.set(page, NONE);
+        Some(frame)
+    }
+}
+
+/// The frames of a drive and its snapshots.
+struct Frames {
     blocks: Vec<MmapMut>,
-    /// Frames of deallocated pages.
+    /// Of pages that were deallocated.
     free: Vec<u32>,
     /// Number of frames that have ever been used.
     taken: u32,
     limit: MemoryLimit,
+}
+
+impl Frames {
+    #[inline]
+    fn held(&self, frame: u32) -> &[u8] {
+        let (block, first) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
+        &self.blocks[block][first..first + PAGE_BYTES]
+    }
+
+    #[inline]
+    fn held_mut(&mut self, frame: u32) -> &mut [u8] {
+        let (block, first) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
+        &mut self.blocks[block][first..first + PAGE_BYTES]
+    }
+
+    /// A frame; whether it may hold old data.
+    fn take(&mut self, limit: Limit) -> io::Result<(u32, bool)> {
+        if let Some(frame) = self.free.pop() {
+            return Ok((frame, true));
+        }
+        if self.taken == NONE {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if self.taken as usize == self.blocks.len() * BLOCK {
+            self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
+        }
+        match limit {
+            Limit::Holds if !self.limit.take_data(PAGE_BYTES as u64) => {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            Limit::Holds => {}
+            Limit::MayBeExceeded => self.limit.exceed_data(PAGE_BYTES as u64),
+        }
+        self.taken += 1;
+        Ok((self.taken - 1, false))
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.limit.free_data(u64::from(self.taken) * PAGE_BYTES as u64);
+    }
+}
+
+/// What the sectors hold.
+pub(super) struct Memory {
+    frames: Frames,
+    table: PageTable,
 }
 
 /// The part of one page that a run of sectors covers.
@@ -76,83 +148,103 @@ impl Memory {
     /// For a drive of `sectors`.
     pub fn new(sectors: u64, limit: MemoryLimit) -> Memory {
         let groups = (sectors.div_ceil(PAGE_SECTORS) as usize).div_ceil(GROUP);
-        let (blocks, free) = (Vec::new(), Vec::new());
-        Memory { groups: vec![None; groups], blocks, free, taken: 0, limit }
-    }
-
-    /// An empty one as large, with the same limit for both together.
-    pub fn sibling(&self) -> Memory {
-        let (blocks, free) = (Vec::new(), Vec::new());
-        let (groups, limit) = (vec![None; self.groups.len()], self.limit.clone());
-        Memory { groups, blocks, free, taken: 0, limit }
-    }
-
-    #[inline]
-    fn frame(&self, page: usize) -> Option<u32> {
-        let group = self.groups[page / GROUP].as_ref()?;
-        Some(group[page % GROUP]).filter(|&frame| frame != NONE)
-    }
-
-    #[inline]
-    fn held(&self, frame: u32) -> &[u8] {
-        let (block, first) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
-        &self.blocks[block][first..first + PAGE_BYTES]
-    }
-
-    #[inline]
-    fn held_mut(&mut self, frame: u32) -> &mut [u8] {
-        let (block, first) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
-        &mut self.blocks[block][first..first + PAGE_BYTES]
-    }
-
-    /// A frame for a page; whether it may hold old data.
-    fn take(&mut self, page: usize, limit: Limit) -> io::Result<(u32, bool)> {
-        let (frame, is_used) = match self.free.pop() {
-            Some(frame) => (frame, true),
-            None if self.taken == NONE => return Err(io::ErrorKind::StorageFull.into()),
-            None => {
-                if self.taken as usize == self.blocks.len() * BLOCK {
-                    self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
-                }
-                match limit {
-                    Limit::Holds if !self.limit.take_data(PAGE_BYTES as u64) => {
-                        return Err(io::ErrorKind::StorageFull.into());
-                    }
-                    Limit::Holds => {}
-                    Limit::MayBeExceeded => self.limit.exceed_data(PAGE_BYTES as u64),
-                }
-                self.taken += 1;
-                (self.taken - 1, false)
-            }
-        };
-        let group = self.groups[page / GROUP].get_or_insert_with(|| Box::new([NONE; GROUP]));
-        group[page % GROUP] = frame;
-        Ok((frame, is_used))
+        let frames = Frames { blocks: Vec::new(), free: Vec::new(), taken: 0, limit };
+        Memory { frames, table: PageTable { groups: vec![None; groups] } }
     }
 
     fn deallocate(&mut self, page: usize) {
-        if let Some(group) = &mut self.groups[page / GROUP] {
-            let frame = std::mem::replace(&mut group[page % GROUP], NONE);
-            if frame != NONE {
-                self.free.push(frame);
+        self.frames.free.extend(self.table.take(page));
+    }
+
+    // --- snapshots: pages of another table --------------------------------------------------------
+
+    /// A table for a snapshot of this drive.
+    pub fn empty_table(&self) -> PageTable {
+        PageTable { groups: vec![None; self.table.groups.len()] }
+    }
+
+    /// Copies a page into a table that has none there; one of zeros takes no space.
+    ///
+    /// # Errors
+    /// As [`Memory::write`].
+    pub fn copy_page(&mut self, page: u64, to: &mut PageTable, limit: Limit) -> io::Result<()> {
+        let Some(from) = self.table.frame(page as usize) else { return Ok(()) };
+        if self.frames.held(from).iter().any(|&byte| byte != 0) {
+            let (frame, _) = self.frames.take(limit)?;
+            let (from_block, from) = (from as usize / BLOCK, from as usize % BLOCK * PAGE_BYTES);
+            let (to_block, at) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
+            if let Ok([source, target]) =
+                self.frames.blocks.get_disjoint_mut([from_block, to_block])
+            {
+                target[at..at + PAGE_BYTES].copy_from_slice(&source[from..from + PAGE_BYTES]);
+            } else {
+                self.frames.blocks[to_block].copy_within(from..from + PAGE_BYTES, at);
             }
+            to.set(page as usize, frame);
+        }
+        Ok(())
+    }
+
+    /// The next page from `page` on whose neighbourhood was ever written.
+    pub fn empty_until(&self, page: u64) -> u64 {
+        let group = page as usize / GROUP;
+        let mut groups = self.table.groups[group..].iter();
+        match groups.position(Option::is_some) {
+            Some(0) => page,
+            Some(empty) => ((group + empty) * GROUP) as u64,
+            None => (self.table.groups.len() * GROUP) as u64,
         }
     }
 
-    pub fn read(&self, lba: u64, into: &mut [u8]) {
+    /// Gives a page away, without copying it: the drive reads zeros there.
+    pub fn move_page(&mut self, page: u64, to: &mut PageTable) {
+        if let Some(frame) = self.table.take(page as usize) {
+            to.set(page as usize, frame);
+        }
+    }
+
+    /// Takes a page back, without copying it, in place of what the drive has there.
+    pub fn take_back(&mut self, page: u64, from: &mut PageTable) {
+        self.deallocate(page as usize);
+        if let Some(frame) = from.take(page as usize) {
+            self.table.set(page as usize, frame);
+        }
+    }
+
+    /// Moves a page from one table to another that has none there.
+    pub fn hand_on(page: u64, from: &mut PageTable, to: &mut PageTable) {
+        if let Some(frame) = from.take(page as usize) {
+            to.set(page as usize, frame);
+        }
+    }
+
+    /// Frees all pages of a table.
+    pub fn free_table(&mut self, table: PageTable) {
+        let frames = table.groups.into_iter().flatten().flat_map(|group| *group);
+        self.frames.free.extend(frames.filter(|&frame| frame != NONE));
+    }
+
+    /// Reads from the pages of a table.
+    pub fn read_table(&self, table: &PageTable, lba: u64, into: &mut [u8]) {
         for part in parts(lba, into.len()) {
-            match self.frame(part.page) {
-                Some(frame) => into[part.of].copy_from_slice(&self.held(frame)[part.within]),
+            match table.frame(part.page) {
+                Some(frame) => into[part.of].copy_from_slice(&self.frames.held(frame)[part.within]),
                 None => into[part.of].fill(0),
             }
         }
     }
 
+    // --- the drive's own --------------------------------------------------------------------------
+
+    pub fn read(&self, lba: u64, into: &mut [u8]) {
+        self.read_table(&self.table, lba, into);
+    }
+
     /// Reads `bytes` to the end of `out`.
     pub fn append(&self, lba: u64, bytes: usize, out: &mut Vec<u8>) {
         for part in parts(lba, bytes) {
-            match self.frame(part.page) {
-                Some(frame) => out.extend_from_slice(&self.held(frame)[part.within]),
+            match self.table.frame(part.page) {
+                Some(frame) => out.extend_from_slice(&self.frames.held(frame)[part.within]),
                 None => out.resize(out.len() + part.of.len(), 0),
             }
         }
@@ -163,17 +255,18 @@ impl Memory {
     /// page that found none is written.
     pub fn write(&mut self, lba: u64, data: &[u8], limit: Limit) -> io::Result<()> {
         for part in parts(lba, data.len()) {
-            let frame = match self.frame(part.page) {
+            let frame = match self.table.frame(part.page) {
                 Some(frame) => frame,
                 None => {
-                    let (frame, is_used) = self.take(part.page, limit)?;
+                    let (frame, is_used) = self.frames.take(limit)?;
+                    self.table.set(part.page, frame);
                     if is_used && !part.is_whole() {
-                        self.held_mut(frame).fill(0);
+                        self.frames.held_mut(frame).fill(0);
                     }
                     frame
                 }
             };
-            self.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
+            self.frames.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
         }
         Ok(())
     }
@@ -187,20 +280,21 @@ impl Memory {
         while at < end {
             let page = (at / PAGE_SECTORS) as usize;
             // Past what was never written, in great steps.
-            if !allocated && self.groups[page / GROUP].is_none() {
+            if !allocated && self.table.groups[page / GROUP].is_none() {
                 at = (page / GROUP + 1) as u64 * GROUP as u64 * PAGE_SECTORS;
                 continue;
             }
             let next = (page as u64 + 1) * PAGE_SECTORS;
             let within = (at % PAGE_SECTORS * SECTOR_BYTES) as usize
                 ..PAGE_BYTES - (next.saturating_sub(end) * SECTOR_BYTES) as usize;
-            match self.frame(page) {
+            match self.table.frame(page) {
                 Some(_) if !allocated && within.len() == PAGE_BYTES => self.deallocate(page),
-                Some(frame) => self.held_mut(frame)[within].fill(0),
+                Some(frame) => self.frames.held_mut(frame)[within].fill(0),
                 None if allocated => {
-                    let (frame, is_used) = self.take(page, Limit::Holds)?;
+                    let (frame, is_used) = self.frames.take(Limit::Holds)?;
+                    self.table.set(page, frame);
                     if is_used {
-                        self.held_mut(frame).fill(0);
+                        self.frames.held_mut(frame).fill(0);
                     }
                 }
                 None => {}
@@ -216,8 +310,8 @@ impl Memory {
         let mut found: Vec<Extent> = Vec::new();
         while at < end {
             let page = (at / PAGE_SECTORS) as usize;
-            let data = self.frame(page).is_some();
-            let pages = match self.groups[page / GROUP] {
+            let data = self.table.frame(page).is_some();
+            let pages = match self.table.groups[page / GROUP] {
                 None => (page / GROUP + 1) * GROUP,
                 Some(_) => page + 1,
             };
@@ -231,12 +325,6 @@ impl Memory {
             at = until;
         }
         found
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        self.limit.free_data(u64::from(self.taken) * PAGE_BYTES as u64);
     }
 }
 
@@ -307,6 +395,6 @@ mod tests {
         let mut found = [9; 3 * 512];
         memory.read(82, &mut found);
         assert_eq!(found, *[[0; 512], [3; 512], [0; 512]].as_flattened());
-        assert_eq!(memory.taken, 2);
+        assert_eq!(memory.frames.taken, 2);
     }
 }

@@ -83,6 +83,13 @@ impl Store {
         Store { medium, sectors, durability, undo: None, snapshots: Vec::new() }
     }
 
+    fn memory_of(&self) -> Option<&Memory> {
+        match &self.medium {
+            Medium::Memory(memory) => Some(memory),
+            Medium::File(_) => None,
+        }
+    }
+
     /// Sectors of the drive.
     pub fn sectors(&self) -> u64 {
         self.sectors
@@ -195,7 +202,26 @@ impl Store {
         } else if let Some(undo) = &mut self.undo {
             undo.flush_range(number, lba..lba + sectors);
         }
-        self.keep_for_snapshots(lba, sectors, Limit::Holds)?;
+        let whole =
+            lba.next_multiple_of(PAGE_SECTORS)..(lba + sectors) / PAGE_SECTORS * PAGE_SECTORS;
+        match (&mut self.medium, self.snapshots.last_mut()) {
+            (Medium::Memory(memory), Some(newest)) if !allocated && !whole.is_empty() => {
+                let (mut page, end) = (whole.start / PAGE_SECTORS, whole.end / PAGE_SECTORS);
+                while page < end {
+                    let next = memory.empty_until(page).min(end);
+                    newest.keep_zeros(page..next);
+                    page = next;
+                    if page < end && !newest.is_kept(page) {
+                        memory.move_page(page, newest.table());
+                        newest.mark(page);
+                    }
+                    page += 1;
+                }
+                self.keep_for_snapshots(lba, whole.start - lba, Limit::Holds)?;
+                self.keep_for_snapshots(whole.end, lba + sectors - whole.end, Limit::Holds)?;
+            }
+            _ => self.keep_for_snapshots(lba, sectors, Limit::Holds)?,
+        }
         match &mut self.medium {
             Medium::File(file) => file.zero(lba, sectors, allocated),
             Medium::Memory(memory) => memory.zero(lba, sectors, allocated),
@@ -295,7 +321,7 @@ impl Store {
         let (sectors, undo) = (self.sectors, self.undo.clone());
         match &self.medium {
             Medium::File(file) => Snapshot::in_file(sectors, &file.folder, undo),
-            Medium::Memory(memory) => Ok(Snapshot::in_memory(sectors, memory.sibling(), undo)),
+            Medium::Memory(memory) => Ok(Snapshot::in_memory(sectors, memory.empty_table(), undo)),
         }
     }
 
@@ -306,17 +332,47 @@ impl Store {
             && let Some(older) = older.last_mut()
         {
             for page in dropped.pages().filter(|&page| !older.is_kept(page)).collect::<Vec<_>>() {
-                dropped.read(page, &mut page_bytes)?;
-                older.keep(page, &page_bytes, Limit::MayBeExceeded)?;
+                if let Medium::Memory(_) = self.medium {
+                    Memory::hand_on(page, dropped.table(), older.table());
+                    older.mark(page);
+                } else {
+                    dropped.read(None, page, &mut page_bytes)?;
+                    older.keep(page, &page_bytes)?;
+                }
             }
         }
-        self.snapshots.remove(number);
+        let dropped = self.snapshots.remove(number);
+        self.free(dropped);
         Ok(())
+    }
+
+    fn free(&mut self, snapshot: Snapshot) {
+        if let (Medium::Memory(memory), Some(table)) = (&mut self.medium, snapshot.into_table()) {
+            memory.free_table(table);
+        }
     }
 
     /// Makes the data what it was at a snapshot.
     pub(crate) fn restore_snapshot(&mut self, number: usize) -> io::Result<()> {
         let is_newest = number + 1 == self.snapshots.len();
+        if let (Medium::Memory(memory), true) = (&mut self.medium, is_newest) {
+            let newest = &mut self.snapshots[number];
+            for page in newest.pages().collect::<Vec<_>>() {
+                memory.take_back(page, newest.table());
+            }
+        } else {
+            self.copy_back(number, is_newest)?;
+        }
+        self.undo = self.snapshots[number].undo.clone();
+        if is_newest {
+            let fresh = self.snapshot_of_now()?;
+            let used = std::mem::replace(&mut self.snapshots[number], fresh);
+            self.free(used);
+        }
+        Ok(())
+    }
+
+    fn copy_back(&mut self, number: usize, is_newest: bool) -> io::Result<()> {
         let mut piece = Vec::new();
         for run in snapshot::runs(&self.snapshots[number..]) {
             let (lba, sectors) = self.sectors_of(&run);
@@ -331,10 +387,6 @@ impl Store {
                 Medium::Memory(memory) if is_zeros => memory.zero(lba, sectors, false)?,
                 Medium::Memory(memory) => memory.write(lba, &piece, Limit::MayBeExceeded)?,
             }
-        }
-        self.undo = self.snapshots[number].undo.clone();
-        if is_newest {
-            self.snapshots[number] = self.snapshot_of_now()?;
         }
         Ok(())
     }
@@ -379,7 +431,7 @@ impl Store {
     /// Reads what snapshot `number` has of a run; returns whether that is zeros.
     fn read_run(&self, number: usize, run: &Run, piece: &mut Vec<u8>) -> io::Result<bool> {
         piece.resize((self.sectors_of(run).1 * SECTOR_BYTES) as usize, 0);
-        self.snapshots[number + run.source as usize].read(run.page, piece)?;
+        self.snapshots[number + run.source as usize].read(self.memory_of(), run.page, piece)?;
         Ok(piece.iter().all(|&byte| byte == 0))
     }
 
@@ -423,7 +475,7 @@ impl Store {
     }
 
     fn keep_in(
-        &self,
+        &mut self,
         newest: &mut Snapshot,
         lba: u64,
         sectors: u64,
@@ -434,9 +486,16 @@ impl Store {
             let until = (page..end).find(|&page| newest.is_kept(page)).unwrap_or(end);
             if page < until {
                 let (first, last) = (page * PAGE_SECTORS, (until * PAGE_SECTORS).min(self.sectors));
-                let mut old = vec![0; ((last - first) * SECTOR_BYTES) as usize];
-                self.read(first, &mut old)?;
-                newest.keep(page, &old, limit)?;
+                if let Medium::Memory(memory) = &mut self.medium {
+                    for page in page..until {
+                        memory.copy_page(page, newest.table(), limit)?;
+                        newest.mark(page);
+                    }
+                } else {
+                    let mut old = vec![0; ((last - first) * SECTOR_BYTES) as usize];
+                    self.read(first, &mut old)?;
+                    newest.keep(page, &old)?;
+                }
             }
             page = until + 1;
         }

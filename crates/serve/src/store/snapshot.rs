@@ -1,7 +1,8 @@
 //! Snapshots of the data: what the sectors held at a moment, while they are written on.
 //!
 //! Taking one copies nothing. Before a page is first changed after that, its content goes to the newest
-//! snapshot, which keeps it in memory, or, where the data is a file, in a file without a name in the same folder.
+//! snapshot, which keeps it in memory, or, where the data is a file, in a file without a name in the same folder. Pages
+//! in memory that are trimmed or restored whole are handed over, not copied.
 //! A page that a snapshot has not kept is as in the next younger one that has, or as the data is now.
 //! Not a reflink of the file: the kernel would first write all of its dirty pages to the disk, which takes seconds.
 
@@ -13,7 +14,7 @@ use std::path::Path;
 use drivebay_units::SECTOR_BYTES;
 
 use super::file::check_room;
-use super::memory::{Limit, Memory};
+use super::memory::{Memory, PageTable};
 use super::undo_log::{PAGE_SECTORS, UndoLog};
 
 /// Most pages that are copied at a time: 1 MiB.
@@ -29,7 +30,8 @@ enum Kept {
         /// Bytes that may be written before the free space is looked at again.
         room: u64,
     },
-    Memory(Memory),
+    /// Pages of the drive's own store.
+    Memory(PageTable),
 }
 
 /// A snapshot, known by its place among all: the oldest is 0.
@@ -42,9 +44,9 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of a drive with data in memory; `memory` is empty, and counts against the same limit.
-    pub fn in_memory(sectors: u64, memory: Memory, undo: Option<UndoLog>) -> Snapshot {
-        Snapshot { is_kept: words(sectors), kept: Kept::Memory(memory), undo }
+    /// Of a drive with data in memory; `table` is empty.
+    pub fn in_memory(sectors: u64, table: PageTable, undo: Option<UndoLog>) -> Snapshot {
+        Snapshot { is_kept: words(sectors), kept: Kept::Memory(table), undo }
     }
 
     /// Of a drive with its data in a file of this folder.
@@ -58,7 +60,8 @@ impl Snapshot {
         self.is_kept[(page / 64) as usize] & 1 << (page % 64) != 0
     }
 
-    fn mark(&mut self, page: u64) {
+    /// The page is kept.
+    pub fn mark(&mut self, page: u64) {
         self.is_kept[(page / 64) as usize] |= 1 << (page % 64);
     }
 
@@ -67,24 +70,40 @@ impl Snapshot {
         pages_of(self.is_kept.iter().copied())
     }
 
-    /// Keeps what the pages from `page` on hold.
+    /// The pages that are in memory.
+    ///
+    /// # Panics
+    /// Where they are in a file.
+    pub fn table(&mut self) -> &mut PageTable {
+        match &mut self.kept {
+            Kept::Memory(table) => table,
+            Kept::File { .. } => panic!("the drive's data is in a file"),
+        }
+    }
+
+    /// As [`Snapshot::table`], of one that is not needed any more; none where it has a file.
+    pub fn into_table(self) -> Option<PageTable> {
+        match self.kept {
+            Kept::Memory(table) => Some(table),
+            Kept::File { .. } => None,
+        }
+    }
+
+    /// Keeps in its file what the pages from `page` on hold.
     ///
     /// # Errors
-    /// No space, where the host's file system has little left, or memory none that is allowed.
-    pub fn keep(&mut self, page: u64, data: &[u8], limit: Limit) -> io::Result<()> {
+    /// No space, where the host's file system has little left.
+    pub fn keep(&mut self, page: u64, data: &[u8]) -> io::Result<()> {
         for (page, data) in (page..).zip(data.chunks((PAGE_SECTORS * SECTOR_BYTES) as usize)) {
-            if data.iter().any(|&byte| byte != 0) {
-                match &mut self.kept {
-                    Kept::File { file, room } => {
-                        if *room < data.len() as u64 {
-                            check_room(file, ROOM_STEP)?;
-                            *room = ROOM_STEP;
-                        }
-                        *room -= data.len() as u64;
-                        file.write_all_at(data, page * PAGE_SECTORS * SECTOR_BYTES)?;
-                    }
-                    Kept::Memory(memory) => memory.write(page * PAGE_SECTORS, data, limit)?,
+            if let Kept::File { file, room } = &mut self.kept
+                && data.iter().any(|&byte| byte != 0)
+            {
+                if *room < data.len() as u64 {
+                    check_room(file, ROOM_STEP)?;
+                    *room = ROOM_STEP;
                 }
+                *room -= data.len() as u64;
+                file.write_all_at(data, page * PAGE_SECTORS * SECTOR_BYTES)?;
             }
             self.mark(page);
         }
@@ -106,15 +125,16 @@ impl Snapshot {
         }
     }
 
-    /// Reads pages that are kept.
-    pub fn read(&self, page: u64, into: &mut [u8]) -> io::Result<()> {
+    /// Reads pages that are kept; `memory` is the drive's.
+    pub fn read(&self, memory: Option<&Memory>, page: u64, into: &mut [u8]) -> io::Result<()> {
+        let lba = page * PAGE_SECTORS;
         match &self.kept {
-            Kept::File { file, .. } => file.read_exact_at(into, page * PAGE_SECTORS * SECTOR_BYTES),
-            Kept::Memory(memory) => {
-                memory.read(page * PAGE_SECTORS, into);
-                Ok(())
+            Kept::File { file, .. } => return file.read_exact_at(into, lba * SECTOR_BYTES),
+            Kept::Memory(table) => {
+                memory.expect("it has the pages").read_table(table, lba, into);
             }
         }
+        Ok(())
     }
 }
 
