@@ -111,6 +111,11 @@ def test_chosen_drives_lie_over_each_other_in_every_chart(tab: Tab) -> None:
     assert tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length && !t.fill).length") == 2
     colours = tab.page.evaluate(f"{chart}.data.filter((t) => t.x.length).map((t) => t.line.color)")
     assert len(set(colours)) == 2
+    for look in ("t.line.dash", "t.marker.symbol"):
+        looks = tab.page.evaluate(
+            f"{chart}.data.filter((t) => t.x.length && !t.fill).map((t) => {look})"
+        )
+        assert len(set(looks)) == 2, "the drives differ without their colours, too"
     tops = tab.page.evaluate(f"{chart}._fullLayout.yaxis.range")
     highest = tab.page.evaluate(f"Math.max(...{chart}.data.flatMap((t) => [...t.y]))")
     assert tops[0] == 0 and tops[1] > highest

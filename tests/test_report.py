@@ -147,6 +147,13 @@ def test_every_chart_has_a_small_picture_of_its_first_view(page: Page) -> None:
     assert max(map(len, pictures)) < 40_000 and sum(map(len, pictures)) < STILL_BYTES_MAX
 
 
+def test_curves_of_one_chart_differ_in_more_than_their_colour(page: Page) -> None:
+    for name in ("random-read-latency", "random-write-latency"):
+        traces = page.data["charts"][name]["traces"]
+        looks = [(one["line"].get("dash"), one["marker"].get("symbol")) for one in traces]
+        assert len(set(looks)) == len(looks) > 3
+
+
 def test_the_shipped_results_are_of_the_default_suite_as_it_is() -> None:
     ways = {test.id: how(test) for test in suites.load("anandtech-2015").tests}
     shipped = competitors.load()

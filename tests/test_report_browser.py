@@ -73,17 +73,19 @@ def test_switches_change_test_and_axis(tab: Tab) -> None:
     tab.page.wait_for_selector(f"[data-chart={name}] .points path")
     seen = "chart._fullData.map((trace) => trace.visible)"
     assert tab.chart(name, seen)[:2] == [True, False]
-    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "linear"
-    assert tab.chart(name, "chart._fullLayout.yaxis.range[0]") == 0
+    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "log"
     tab.page.get_by_text("25 % over-provisioning", exact=True).and_(
         tab.page.locator("label")
     ).click()
     assert tab.chart(name, seen)[:2] == [False, True]
-    tab.page.locator("label[for=performance-consistency-whole-axis-log]").click()
-    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "log"
     caption = tab.page.locator(f"figure:has([data-chart={name}]) figcaption")
     assert "Logarithmic axis, does not start at zero." in caption.inner_text()
     assert "The axis starts at zero." not in caption.inner_text()
+    tab.page.locator("label[for=performance-consistency-whole-axis-linear]").click()
+    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "linear"
+    assert tab.chart(name, "chart._fullLayout.yaxis.range[0]") == 0
+    assert "Logarithmic axis, does not start at zero." not in caption.inner_text()
+    assert "The axis starts at zero." in caption.inner_text()
     tab.page.locator("label[for=performance-consistency-which-all]").click()
     assert tab.chart(name, seen)[:2] == [True, True]
 
@@ -332,7 +334,7 @@ def test_the_legend_switches_series(tab: Tab) -> None:
 def test_the_address_opens_the_same_view(tab: Tab, browser: Any, whole: Path) -> None:
     thermal = near(tab, "thermal-write-time")
     tab.page.locator(thermal).press("+")
-    tab.page.locator("label[for=performance-consistency-whole-axis-log]").click()
+    tab.page.locator("label[for=performance-consistency-whole-axis-linear]").click()
     tab.page.locator("#chart-performance-consistency-stages .legend button").first.click()
     link = tab.page.locator("#chart-performance-consistency-whole .save a").get_attribute("href")
     again = Tab(browser, f"{whole.as_uri()}{link}")
@@ -341,7 +343,7 @@ def test_the_address_opens_the_same_view(tab: Tab, browser: Any, whole: Path) ->
     top = again.page.locator("#chart-performance-consistency-whole").bounding_box()
     assert top is not None and 0 <= top["y"] < 150
     axis = "chart._fullLayout.yaxis.type"
-    assert again.chart("performance-consistency-whole", axis) == "log"
+    assert again.chart("performance-consistency-whole", axis) == "linear"
     near(again, "thermal-write-time")
     span = "chart._fullLayout.xaxis.range"
     assert again.chart("thermal-write-time", span) == tab.chart("thermal-write-time", span)
@@ -356,15 +358,15 @@ def test_the_address_opens_the_same_view(tab: Tab, browser: Any, whole: Path) ->
 def test_back_leads_to_the_place_and_the_view_before(tab: Tab) -> None:
     name = "performance-consistency-whole"
     near(tab, name)
-    tab.page.locator(f"label[for={name}-axis-log]").click()
+    tab.page.locator(f"label[for={name}-axis-linear]").click()
     tab.page.locator("nav a", has_text="Thermal").click()
-    assert tab.page.evaluate("location.hash") == f"#page-thermal&{name}-axis=log"
+    assert tab.page.evaluate("location.hash") == f"#page-thermal&{name}-axis=linear"
     tab.page.evaluate(f"location.hash = '#chart-{name}'")
-    tab.until(f"document.getElementById('{name}-axis-linear').checked")
-    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "linear"
-    tab.page.go_back()
     tab.until(f"document.getElementById('{name}-axis-log').checked")
     assert tab.chart(name, "chart._fullLayout.yaxis.type") == "log"
+    tab.page.go_back()
+    tab.until(f"document.getElementById('{name}-axis-linear').checked")
+    assert tab.chart(name, "chart._fullLayout.yaxis.type") == "linear"
 
 
 def test_an_address_of_nonsense_does_no_harm(browser: Any, whole: Path) -> None:

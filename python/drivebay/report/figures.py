@@ -154,7 +154,7 @@ def facts_of(found: Sequence[Run]) -> Html | None:
         [run.name, *(one.get(name, DASH) for name in names)]
         for run, one in zip(found, pairs, strict=True)
     ]
-    return table(["", *names], rows, caption="Besides", kind="data facts-table")
+    return table(["", *names], rows, caption="Other figures", kind="data facts-table")
 
 
 def test_facts(measured: Measured) -> list[tuple[str, str]]:

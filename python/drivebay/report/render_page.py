@@ -30,7 +30,7 @@ from drivebay.report.runs import Entry
 
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
-SYMBOLS = {"tick": "line-ns", "diamond": "diamond"}
+SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
 # --- the figure -----------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def legend(keys: Sequence[Key]) -> Html | None:
     items = []
     for key in keys:
         colour = f"var(--{key.colour[1:]})" if key.colour.startswith("@") else key.colour
-        style = f"border-color:{colour}" if key.shape else f"background:{colour}"
+        style = f"color:{colour}" if key.shape else f"background:{colour}"
         mark = el("i", style=style, class_=key.shape or None, aria_hidden="true")
         button = el(
             "button",
@@ -271,7 +271,9 @@ def _line(_chart: Chart, one: Series) -> Json:
     line |= {"shape": "hv"} if one.steps else {}
     if not one.marker:
         return {"mode": "lines", "line": line}
-    marker = {"color": one.colour, "size": one.marker}
+    marker: Json = {"color": one.colour, "size": one.marker}
+    if one.symbol != "circle":
+        marker["symbol"] = SYMBOLS.get(one.symbol, one.symbol)
     return {"mode": "lines+markers", "line": line, "marker": marker}
 
 
@@ -279,7 +281,7 @@ def _points(_chart: Chart, one: Series) -> Json:
     marker: Json = {"size": one.marker, "color": one.colour}
     if one.symbol == "circle":
         return {"mode": "markers", "marker": marker | {"opacity": 0.7}}
-    marker["symbol"] = SYMBOLS[one.symbol]
+    marker["symbol"] = SYMBOLS.get(one.symbol, one.symbol)
     if one.symbol == "tick":
         marker["line"] = {"width": 2, "color": one.colour}
     if not one.labels:

@@ -47,6 +47,12 @@ EDGE_PX = 3
 MOST = {"scatter": 4_000, "line": 1_200, "area": 160}
 """Points of a series that are drawn; outlines and bars are whole."""
 DASHES = {"solid": "", "dash": ' stroke-dasharray="16 10"', "dot": ' stroke-dasharray="4 5"'}
+CORNERS = {
+    "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    "triangle": ((0, -1.2), (1.15, 0.8), (-1.15, 0.8)),
+}
+"""Of symbols, in halves of their size."""
 PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 Floats = npt.NDArray[np.float64]
 
@@ -162,8 +168,8 @@ class _Drawing:
                 if one.symbol == "tick":
                     out.line(_stroke(one.colour, 2), px, py - half, px, py + half)
                 else:
-                    around = [px, px + half, px, px - half]
-                    out.path(fill, around, [py - half, py, py + half, py], close=True)
+                    outline = half * np.asarray(CORNERS[one.symbol])
+                    out.path(fill, px + outline[:, 0], py + outline[:, 1], close=True)
         if one.spread is not None:
             low, high = (along(np.add(one.y, np.multiply(sign, one.spread))) for sign in (-1, 1))
             for px, start, end in zip(x, low, high, strict=True):

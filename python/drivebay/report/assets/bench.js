@@ -6,13 +6,11 @@
 "use strict";
 const DrivebayBench = (() => {
   const { keep, get, goTo, start } = DrivebayAddress;
-  const { el, cssColour, figures, follow } = DrivebayCharts;
+  const { el, cssColour, figures, follow, looks, sample } = DrivebayCharts;
   const CHOSEN_MAX = 12;
   const SHOWN_FIRST = 16;
   const FIRST = 4;
   const FOLDED_ABOVE = 10;
-  const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
-  const DASHES = ["", "dash"];
   const LIBRARY = "assets/plotly.min.js";
 
   let reviews = [];
@@ -43,10 +41,7 @@ const DrivebayBench = (() => {
   };
 
   const say = (words) => { document.getElementById("said").textContent = words; };
-  const looksOf = (key) => {
-    const place = state.drives.indexOf(key);
-    return { colour: COLOURS[place % COLOURS.length], dash: DASHES[Math.floor(place / COLOURS.length) % DASHES.length] };
-  };
+  const looksOf = (key) => looks(state.drives.indexOf(key));
 
   // --- the choice, in the address -----------------------------------------------------------------
 
@@ -184,7 +179,7 @@ const DrivebayBench = (() => {
   const showChosen = () => {
     document.getElementById("chosen").replaceChildren(...state.drives.map((key) => {
       const review = byKey.get(key);
-      return el("span", { class: "chip" }, el("i", { style: `--bar:${cssColour(looksOf(key).colour)}` }), el("span", { title: review.name }, review.name),
+      return el("span", { class: "chip" }, sample(looksOf(key)), el("span", { title: review.name }, review.name),
         el("button", { type: "button", "aria-label": `Remove ${review.name}`, onclick: () => toggle(key) }, "×"));
     }));
   };

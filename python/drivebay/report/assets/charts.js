@@ -154,11 +154,24 @@ const DrivebayCharts = ((themes) => {
     return value;
   };
 
-  // One chart of the charts of several drives: [{ chart, drive: { name, colour, dash } }].
+  // How the drives of one chart look, by their place: told apart without colours too.
+  const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
+  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
+  const looks = (place) => {
+    const turn = (place + Math.floor(place / COLOURS.length)) % COLOURS.length;
+    return { colour: COLOURS[place % COLOURS.length], dash: DASHES[turn], symbol: SYMBOLS[turn] };
+  };
+  const sample = ({ colour, dash, symbol }) =>
+    el("i", { class: `line ${dash} ${symbol}`, style: `color:${cssColour(colour)}`, "aria-hidden": "true" });
+
+  // One chart of the charts of several drives: [{ chart, drive: { name, colour, dash, symbol } }].
   const merge = (parts) => {
     const charts = parts.map(({ chart, drive }) => ({ ...chart, traces: chart.traces.map((trace) => {
       const own = named(trace, drive);
-      return own.line && own.line.width && drive.dash ? { ...own, line: { ...own.line, dash: drive.dash } } : own;
+      if (own.line && own.line.width && !own.line.dash) own.line = { ...own.line, dash: drive.dash };
+      if (own.marker && own.marker.size && !own.marker.symbol) own.marker = { ...own.marker, symbol: drive.symbol };
+      return own;
     }) }));
     const all = {
       traces: charts.flatMap((chart) => chart.traces),
@@ -364,7 +377,7 @@ const DrivebayCharts = ((themes) => {
       el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
       stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
         el("li", {}, el("button", { type: "button", "aria-pressed": "true", "data-colour": colour, title: meaning || null },
-          el("i", { class: shape || null, "aria-hidden": "true", style: `background:${colour[0] === "@" ? cssColour(colour) : colour}` }), name)))) : null,
+          el("i", { class: shape || null, "aria-hidden": "true", style: `${shape ? "color" : "background"}:${colour[0] === "@" ? cssColour(colour) : colour}` }), name)))) : null,
       el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
         first.notes.map(([words, when]) => el("span", when ? { "data-when": when } : {}, words))),
       el("p", { class: "save" }, buttons, el("a", { href: address(`chart-${id}`), "aria-label": `Link to ${first.title}` }, "Link")));
@@ -380,5 +393,5 @@ const DrivebayCharts = ((themes) => {
     return figure;
   };
 
-  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures };
+  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures, looks, sample };
 })(DRIVEBAY_THEMES);

@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const { start, keep, restore, get } = DrivebayAddress;
-  const { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures } = DrivebayCharts;
+  const { draw, csv, barsCsv, picture, save, follow, el, figures, looks, sample } = DrivebayCharts;
   const drawn = new Set();
 
   // Large parts stand in the page compressed, and are unpacked when they are first needed.
@@ -99,7 +99,6 @@
   });
 
   // One more drive beside the one under review.
-  const COLOURS = ["@c1", "@c2"];
   const layBeside = async (box, key) => {
     const place = box.querySelector(".laid");
     for (const figure of laid) if (place.contains(figure)) laid.delete(figure);
@@ -111,9 +110,9 @@
     const shown = ["", key];
     const parts = shown.map((name) => tests[box.dataset.test][name]);
     place.append(el("ul", { class: "legend" }, shown.map((name, i) =>
-      el("li", {}, el("i", { style: `background:${cssColour(COLOURS[i])}`, "aria-hidden": "true" }), names[name]))));
+      el("li", {}, sample(looks(i)), names[name]))));
     for (const { id } of parts[0]) {
-      const panels = shown.map((name, i) => ({ panel: parts[i].find((one) => one.id === id), name: names[name], drive: { name: names[name], colour: COLOURS[i], dash: "" } }));
+      const panels = shown.map((name, i) => ({ panel: parts[i].find((one) => one.id === id), name: names[name], drive: { name: names[name], ...looks(i) } }));
       if (!panels.every(({ panel }) => panel)) continue;
       for (const figure of figures(`beside-${box.dataset.test}`, box.dataset.title, panels)) {
         place.append(figure);

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
@@ -33,7 +32,7 @@ class Group:
     x: Sequence[float | str]
     y: Sequence[float]
     spread: Sequence[float] | None = None
-    dash: Literal["solid", "dash", "dot"] = "solid"
+    dash: model.Dash = "solid"
     marks: bool = True
     colour: str = ""
     notes: Sequence[str] = ()
@@ -77,6 +76,8 @@ def curves(
     names = list(dict.fromkeys(group.name for _, group in groups))
     own = {group.name: group.colour for _, group in groups}
     colours = {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    known = [(run.name, run.colour) for run in found] if by_run else list(colours.items())
+    shapes = {name: model.shape_of(at) for at, (name, _) in enumerate(known)}
     series = tuple(
         Series(
             "bar" if bars else "line",
@@ -89,7 +90,8 @@ def curves(
             spread=group.spread,
             dash=group.dash if not drives or not choose else "solid",
             steps=steps,
-            marker=6 if group.marks else 0,
+            marker=7 if group.marks else 0,
+            symbol="circle" if drives else shapes[run.name if by_run else group.name],
             notes=group.notes,
             hover=hover or ("{group}, " if group.name else "") + "{x}: {y} {unit}",
         )
@@ -122,7 +124,10 @@ def curves(
     whole = (*behind, *series)
     chart = Chart(chart_id, height, whole, x, (first,), right, views if switches else {})
     dotted = {group.name for _, group in groups if group.dash == "dot"}
-    keys = [Key(n, colours[n], "line dotted" if n in dotted else "line") for n in names]
+    keys = [
+        Key(name, colour, f"line {shapes[name]}{' dotted' * (name in dotted)}")
+        for name, colour in known
+    ]
     return Panel(
         title,
         chart,
@@ -133,7 +138,7 @@ def curves(
         ),
         lead,
         tuple(switches),
-        model.run_key(found) if by_run else tuple(keys),
+        tuple(keys),
         wide,
     )
 

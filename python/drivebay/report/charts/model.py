@@ -12,6 +12,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ SCALE_NOTES = {
 }
 
 Limits = tuple[float, float]
+Dash = Literal["solid", "dash", "dot"]
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ class Series:
     colour: str = "@c1"
     pane: int = 0
     spread: Sequence[float] | None = None
-    dash: Literal["solid", "dash", "dot"] = "solid"
+    dash: Dash = "solid"
     steps: bool = False
     width: float = 2
     marker: float = 0
-    symbol: Literal["circle", "diamond", "tick"] = "circle"
+    symbol: Literal["circle", "square", "diamond", "triangle", "tick"] = "circle"
     labels: Sequence[str] = ()
     notes: Sequence[str] = ()
     hover: str = "{x}: {y} {unit}"
@@ -230,9 +232,19 @@ def counted(found: Sequence[Run], what: Literal["ios", "histogram", "seconds"] =
     return spoken(found, words)
 
 
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
+"""Of lines without points, in turn: told apart without colours."""
+
+
+def shape_of(place: int) -> Literal["circle", "square", "diamond", "triangle"]:
+    """The symbol of the series at this place: told apart from its neighbours without colours."""
+    return ("circle", "square", "diamond", "triangle")[place % 4]
+
+
 def run_key(found: Sequence[Run], shape: str = "line") -> tuple[Key, ...]:
     """The runs' colours."""
-    return tuple(Key(run.name, run.colour, shape) for run in found)
+    looks = (f"{shape} {dash}" if shape else "" for dash in cycle(DASHES))
+    return tuple(Key(run.name, run.colour, look) for run, look in zip(found, looks, strict=False))
 
 
 def from_zero(*highest: float) -> Limits:

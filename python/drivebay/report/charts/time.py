@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import numpy as np
 
@@ -25,7 +26,9 @@ FEW = 60
 NAMED_MAX = 12
 FURTHER_MAX = 6
 POINTS_MAX = 3600
-SCALES = ("linear", "log", "close")
+SCALES = ("log", "linear", "close")
+"""Of a whole run: a new drive's first seconds are so fast that a linear axis shows little else."""
+END_SCALES = ("linear", "log", "close")
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,11 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
     parts = {id(run): _window(run, whole) for run in found}
     series = []
     for place, pane in enumerate(panes):
-        for run in found:
+        for run, dash in zip(found, cycle(model.DASHES), strict=False):
             part = parts[id(run)]
             values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
-            series.append(_series(run, values, part.start, place, pane, run.colour))
+            one = _series(run, values, part.start, place, pane, run.colour)
+            series.append(replace(one, dash=dash))
     levels = [_level(run, parts[id(run)]) if whole else None for run in found]
     known = [place for place, level in enumerate(levels) if level is not None]
     series += [level for level in levels if level is not None]
@@ -128,7 +132,7 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
         marks = _tints(some[0].measured.phases[0].timeline) if whole and len(some) == 1 else ()
         ends = [parts[id(run)] for run in some]
         span = (min(part.start for part in ends), max(part.stop for part in ends))
-        for scale in SCALES[: 2 if whole else 3]:
+        for scale in SCALES[:2] if whole else END_SCALES:
             y = _ios_axis(scale, samples)
             y = replace(y, tick_form="si" if whole else "plain")
             views[f"{test}|{scale}"] = View(tuple(numbers), Axis("seconds", limits=span), y, marks)
@@ -195,13 +199,14 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
     panes += [Pane(n, n.replace("_", " "), n.replace("_", " ")) for n in [*further][:FURTHER_MAX]]
     series = []
     for place, pane in enumerate(panes):
-        for run in found:
+        for run, dash in zip(found, cycle(model.DASHES), strict=False):
             whole = wholes[id(run)]
             values = getattr(whole, pane.attribute, np.full(whole.n, np.nan))
             values = whole.more.get(pane.attribute, values)
             values = thinned(values, every, highest=pane.attribute == "latency_ms_max")
             colour = run.colour if by_drive(found) else pane.colour or run.colour
-            series.append(_series(run, values, 0, place, pane, colour, every))
+            one = _series(run, values, 0, place, pane, colour, every)
+            series.append(replace(one, dash=dash))
     top = max((float(whole.rate_mb_s.max()) for whole in wholes.values() if whole.n), default=1)
     first, *rest = (pane.axis() for pane in panes)
     chart = Chart(

@@ -17,7 +17,7 @@ from drivebay.report import figures
 from drivebay.report.charts import latency as latencies
 from drivebay.report.charts import model, time
 from drivebay.report.charts.curves import DEVIATION, LOG_FIRST, Group, curves
-from drivebay.report.charts.model import Axis, Chart, Panel, Switch
+from drivebay.report.charts.model import Axis, Chart, Note, Panel, Switch
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.markup import Child
@@ -61,10 +61,10 @@ def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
         title = "IOPS of each second" + time.with_sensors(found)
         chart = time.scatter_both(f"{prefix}-seconds", found[0])
         lead = f"{lead[:-1]}; mean and sd are those of the last seconds."
-        scales = (model.LINEAR, model.LOG, model.CLOSE)
+        scales = (model.LOG, model.LINEAR, model.CLOSE)
         return [_scatter(title, chart, found, last, lead, scales, part), *inner]
     whole = [_spread(run.measured.steps[0].ios) for run in found]
-    both = (model.LINEAR, model.LOG)
+    both = (model.LOG, model.LINEAR)
     name = f"Last {min(windows):,} s" if len(windows) == 1 else "Last seconds"
     return [
         _scatter(
@@ -82,7 +82,7 @@ def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
             found,
             last,
             lead,
-            (*both, model.CLOSE),
+            (model.LINEAR, model.LOG, model.CLOSE),
         ),
         *inner,
     ]
@@ -97,7 +97,7 @@ def scatter_panel(chart_id: str, found: Sequence[Run], title: str) -> Panel:
         if key.startswith(f"{time.ALL}|")
     }
     whole = [_spread(run.measured.steps[0].ios) for run in found]
-    scales = (model.LINEAR, model.LOG)
+    scales = (model.LOG, model.LINEAR)
     chart = replace(chart, views=views, height=SHORT_PX)
     tint = time.sensor_notes(found)[-1:]
     panel = _scatter(title, chart, found, whole, "One point per second.", scales, sensors=tint)
@@ -117,12 +117,14 @@ def _scatter(
     axis = Switch("axis", "Axis", scales)
     if any(one.group.startswith("published") for one in chart.series):
         lead += " Dashed: the published mean of the last seconds."
+    still = any((run.measured.phases[0].timeline.ios == 0).any() for run in found)
+    below = (Note("Seconds without any I/O lie below the axis.", "log"),) if still else ()
     virtual = any(run.entry.kind == "virtual" for run in found)
     return Panel(
         title,
         chart,
         model.spoken(found, samples),
-        (*model.scale_notes(*scales), *model.notes(*sensors, STEADIER if virtual else "")),
+        (*model.scale_notes(*scales), *below, *model.notes(*sensors, STEADIER if virtual else "")),
         lead,
         (part, axis) if part else (axis,),
         model.run_key(found, ""),
