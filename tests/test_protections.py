@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import made_result
 import pytest
 from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
 from real_files import GIB, MIB, a_test, keep_the_disk_free, load
@@ -634,29 +635,23 @@ def test_a_file_that_is_in_use_is_not_served(
     assert file.stat().st_blocks == 0
 
 
-def test_a_report_replaces_no_other_file(tmp_path: Path) -> None:
+def test_a_report_replaces_no_other_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = tmp_path / "thesis.html"
     mine.write_text("<html>my thesis</html>")
-    folder = tmp_path / "result"
-    command = [sys.executable, "-c", "from drivebay.cli import main; main()"]
-    one = ("--suite", "quick", "--only", "random-read", "--quick")
-    run(*command, "review", "sm951-ahci-128", *one, "--out", str(folder))
-    done = subprocess.run(
-        [*command, "report", str(folder), "--out", str(mine)], capture_output=True, text=True
-    )
-    assert done.returncode == 2 and "is no report of drivebay" in done.stderr
+    folder = str(made_result.make(tmp_path / "r", suite="quick", only=("random-read",), quick=True))
+    assert entry.run(["report", folder, "--out", str(mine)]) == 2
+    assert "is no report of drivebay" in capsys.readouterr().err
     assert mine.read_text() == "<html>my thesis</html>"
     for _ in range(2):
-        run(*command, "report", str(folder), "--out", str(tmp_path / "page.html"))
+        assert entry.run(["report", folder, "--out", str(tmp_path / "page.html")]) == 0
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     (pictures / "random-read-rate.png").write_bytes(b"my holiday")
-    for option, place in (("--png", pictures), ("--out", pictures)):
-        done = subprocess.run(
-            [*command, "report", str(folder), option, str(place)], capture_output=True, text=True
-        )
-        assert done.returncode == 2 and f"error: {option}: {place}" in done.stderr
+    for option in ("--png", "--out"):
+        assert entry.run(["report", folder, option, str(pictures)]) == 2
+        assert f"error: {option}: {pictures}" in capsys.readouterr().err
         assert [one.name for one in pictures.iterdir()] == ["random-read-rate.png"]
-    command += ["explain", str(folder), "random-read", "--out", str(mine)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2 and mine.read_text() == "<html>my thesis</html>"
+    assert entry.run(["explain", folder, "random-read", "--out", str(mine)]) == 2
+    assert mine.read_text() == "<html>my thesis</html>"
