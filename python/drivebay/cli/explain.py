@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +78,12 @@ def explain(
         _table(first)
     else:
         _side_by_side(first, second, names)
-    print("", *sentences, sep="\n")
+    print("", *map(_wrapped, sentences), sep="\n")
+
+
+LOADS_ON_A_LINE = 4
+WIDTH = 80
+"""Of a terminal, in characters; in a pipe as well, as people read it there too."""
 
 
 def _explained(folder: Path, test: str) -> Explained:
@@ -123,23 +129,38 @@ def _names(folder: Path, against: Path | None) -> tuple[str, str]:
 
 
 def _table(found: Explained) -> None:
-    """One row per load, one column per stage: microseconds per I/O and share."""
+    """One row per stage, with two columns for each of so many loads as fit a line: microseconds per
+    I/O, and share."""
     from drivebay.analysis.stages import meaning, ordered
 
     names = ordered({one.stage for load in found.loads for one in load.stages})
-    rows = []
-    for load in found.loads:
-        shares = {one.stage: one for one in load.stages}
-        cells = [
-            f"{shares[n].mean_us:,.4g}  {shares[n].share_percent:3.0f} %" if n in shares else ""
-            for n in names
-        ]
-        rows.append((load.label, f"{load.latency_us:,.4g}", *cells))
-    headers = ("load", "µs per I/O", *names)
-    table(headers, rows, right=tuple(range(1, len(headers))))
-    print()
-    print("; ".join(f"{name}: {meaning(name)}" for name in names))
+    for first in range(0, len(found.loads), LOADS_ON_A_LINE):
+        loads = found.loads[first : first + LOADS_ON_A_LINE]
+        headers = ["µs per I/O", *(part for load in loads for part in (load.label, ""))]
+        rows = [["all", *(part for load in loads for part in (_us(load.latency_us), ""))]]
+        for name in names:
+            shares = [next((s for s in load.stages if s.stage == name), None) for load in loads]
+            cells = [
+                (_us(s.mean_us), f"{s.share_percent:.0f} %") if s else ("", "") for s in shares
+            ]
+            rows.append([name, *(part for cell in cells for part in cell)])
+        table(headers, rows, right=tuple(range(1, len(headers))))
+        print()
+    print(_wrapped("; ".join(f"{name}: {meaning(name)}" for name in names)))
     _busy(found)
+
+
+def _us(microseconds: float) -> str:
+    """Three digits, and all before the point.
+
+    >>> _us(10880.4), _us(2.2354)
+    ('10,880', '2.24')
+    """
+    return f"{microseconds:,.0f}" if microseconds >= 100 else f"{microseconds:.3g}"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH)
 
 
 def _busy(found: Explained) -> None:
