@@ -120,6 +120,17 @@ def test_common_seeds_make_a_small_difference_visible() -> None:
     assert paired.half_width < base.estimate(lambda result: result.latency.mean_us).half_width
 
 
+def test_a_change_that_was_never_asked_for_is_told() -> None:
+    """A fresh drive collects no garbage, so its victim policy decides nothing."""
+    few = Workload(ios=500)
+    base, other = (
+        drivebay.replicates(drive, few, seeds=2, prepare=lambda device: None)
+        for drive in (SMALL, SMALL.with_(victim_policy="fifo"))
+    )
+    with pytest.warns(UserWarning, match="cannot matter under this load"):
+        assert other.difference(base).half_width == 0
+
+
 def test_points_of_a_sweep_have_intervals_and_paired_differences() -> None:
     study = Study([Factor("a", (1, 2))])
     labels = {"t": {"y": ["Y", "MB/s", True], "z": ["Z", "", False]}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -72,7 +73,8 @@ class Replicates:
         self, baseline: Replicates, figure: Figure = "iops", *, confidence: float = CONFIDENCE
     ) -> Estimate:
         """The mean of this figure less the baseline's, paired by seed (common random numbers): what
-        a seed does to both is not in the interval.
+        a seed does to both is not in the interval. Warns if nothing differs at all: what was
+        changed was never asked, as a victim policy where nothing was collected.
 
         Raises
         ------
@@ -83,6 +85,12 @@ class Replicates:
             raise UserError(
                 "the replicates have different seeds and cannot be paired",
                 "give both the same: seeds=..., without until",
+            )
+        pairs = zip(self.results, baseline.results, strict=True)
+        if all(one.core.after == other.core.after for one, other in pairs):
+            warnings.warn(
+                "both did the same in every run: what was changed cannot matter under this load",
+                stacklevel=2,
             )
         return statistics.difference(
             self.values(figure), baseline.values(figure), confidence=confidence
