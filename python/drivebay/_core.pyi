@@ -610,6 +610,9 @@ class Samples:
 class ServeReport:
     """Figures of a served drive since the server started."""
     @property
+    def buffer_bytes(self, /) -> int:
+        """What of it is buffers of connections."""
+    @property
     def bytes_read(self, /) -> int:
         """Bytes that hosts read."""
     @property
@@ -641,6 +644,15 @@ class ServeReport:
     @property
     def losable_bytes(self, /) -> int:
         """Bytes that a power cut would take now, at most."""
+    @property
+    def memory_bytes(self, /) -> int:
+        """Memory that all drives of the server take for data, snapshots and buffers."""
+    @property
+    def memory_max_bytes(self, /) -> int:
+        """The most that they may take."""
+    @property
+    def memory_waits(self, /) -> int:
+        """How often a request had to wait until there was memory for it."""
     @property
     def outstanding(self, /) -> int:
         """Commands in flight."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import nbd_server
 import pytest
 from nbd_server import PROGRAM, Served, served
 
+from drivebay.cli.target import is_virtual
 from drivebay.common.errors import UserError
 from drivebay.serving import config
 
 SMALL = "sm951-ahci-128"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "serve"
+DASHBOARD = EXAMPLES / "grafana.json"
 
 clients = pytest.mark.skipif(
     bool(nbd_server.missing("qemu-io", "nbdinfo")),
@@ -63,6 +67,8 @@ def test_drives_of_the_command_line_have_names_data_and_figures_of_their_own(
         assert all(name in _ctl(server, "status").stdout for name in names)
         metrics = _ctl(server, "status", "--metrics").stdout.splitlines()
         assert all(f'drivebay_power_cuts_total{{drive="{name}"}} 0' in metrics for name in names)
+        drawn = set(re.findall(r"drivebay_[a-z0-9_]+", DASHBOARD.read_text(encoding="utf-8")))
+        assert drawn <= {line.split("{")[0] for line in metrics}
         unnamed = _ctl(server, "power-cut")
         assert unnamed.returncode == 2 and "which drive?" in unnamed.stderr
         assert "lost_bytes" in json.loads(_ctl(server, "--drive", "log", "power-cut").stdout)
@@ -101,6 +107,13 @@ def test_a_file_gives_each_drive_options_of_its_own(tmp_path: Path) -> None:
         server.process.communicate()
     names = sorted(one.name for one in path.parent.iterdir())
     assert names == ["db.img", "db.state", "db.state.identity", "serve.toml"]
+
+
+def test_the_example_is_a_server_of_three_drives() -> None:
+    example = config.read(EXAMPLES / "serve.toml")
+    assert list(example.drives) == ["db", "log", "base"]
+    assert all(is_virtual(drive["profile"]) for drive in example.drives.values())
+    assert example.drives["db"]["data"] == EXAMPLES / "data/db.img"
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,14 @@ figures! {
         time_scale: f64,
         /// Requests of all hosts.
         requests: u64,
+        /// Memory that all drives of the server take for data, snapshots and buffers.
+        memory_bytes: u64,
+        /// What of it is buffers of connections.
+        buffer_bytes: u64,
+        /// The most that they may take.
+        memory_max_bytes: u64,
+        /// How often a request had to wait until there was memory for it.
+        memory_waits: u64,
         /// Connections that were refused, or ended for what they did.
         refused: u64,
         /// Commands in flight.

@@ -23,6 +23,7 @@ use crate::drive::{ControlCommand, ControlError, ControlReply, Drive};
 use crate::faults::{Fault, FaultError, Faults};
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
 use crate::lateness::Lateness;
+use crate::memory_limit::Use;
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan, PowerCuts};
 use crate::report::Report;
 use crate::request::{Completion, Op, Request, SessionId, Status};
@@ -141,8 +142,14 @@ impl Engine {
     /// The figures at this moment.
     pub fn report(&mut self) -> Report {
         let (counters, health) = (self.device().counters(), self.device.health());
+        let memory = self.store.memory_limit().clone();
+        let buffers = memory.used(Use::Sessions) + memory.used(Use::Requests);
         Report {
             drive: self.name.clone(),
+            memory_bytes: memory.used(Use::Data) + buffers,
+            buffer_bytes: buffers,
+            memory_max_bytes: memory.max(),
+            memory_waits: memory.waits(),
             elapsed_s: self.clock.elapsed().as_secs_f64(),
             drive_s: self.clock.now().as_secs_f64(),
             time_scale: self.clock.scale().ratio(),
@@ -434,7 +441,9 @@ impl Engine {
     /// Takes a snapshot, in place of one of the same name. Returns how long the drive was held, seconds of the
     /// host's clock; None if memory for it is being made: to be called again, a little later.
     pub fn snapshot(&mut self, name: &str) -> Result<Option<f64>, SnapshotError> {
-        let Some(memory) = self.snapshots.memory_for(name, &self.device)? else {
+        let Some(model) =
+            self.snapshots.memory_for(name, &self.device, self.store.memory_limit())?
+        else {
             return Ok(None);
         };
         let held = self.hold(|engine| {
@@ -442,7 +451,7 @@ impl Engine {
             engine.device();
             let losses = engine.power_cuts.rng.clone();
             let chance = Chance { losses, faults: engine.faults.rng.clone() };
-            engine.snapshots.take(name, memory, &engine.device, &mut engine.store, chance)
+            engine.snapshots.take(name, model, &engine.device, &mut engine.store, chance)
         })?;
         Ok(Some(held))
     }

@@ -18,6 +18,7 @@ use slotmap::{Key, KeyData, SlotMap};
 
 use crate::channel::{Channel, Handle, Message};
 use crate::engine::Engine;
+use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::request::SessionId;
 use crate::session::{Listen, Next, Session};
 use crate::starvation::Starvation;
@@ -43,6 +44,8 @@ struct Entry {
     watched: EventFlags,
     /// To be flushed at the end of the iteration.
     is_dirty: bool,
+    /// For its buffers.
+    _memory: Share,
 }
 
 /// The engine of a drive, and all that is connected to it.
@@ -111,7 +114,13 @@ impl EventLoop {
 
     /// Adds a session that no listener made: a device of a virtual machine.
     pub fn add(&mut self, session: Box<dyn Session>) -> io::Result<SessionId> {
-        let entry = Entry { session, watched: EventFlags::empty(), is_dirty: false };
+        let memory = self.engine.store().memory_limit().share(Use::Sessions);
+        self.add_with(session, memory)
+    }
+
+    fn add_with(&mut self, session: Box<dyn Session>, memory: Share) -> io::Result<SessionId> {
+        let watched = EventFlags::empty();
+        let entry = Entry { session, watched, is_dirty: false, _memory: memory };
         let id = self.sessions.insert(entry);
         if let Some(fd) = self.sessions[id].session.fd() {
             let added = epoll::add(&self.epoll, fd, event_data(id), EventFlags::empty());
@@ -301,14 +310,17 @@ impl EventLoop {
 
     /// Takes a session in, unless the power is off or there are too many.
     fn admit(&mut self, mut session: Box<dyn Session>) {
+        let mut memory = self.engine.store().memory_limit().share(Use::Sessions);
         // Without power only what a cut leaves connected may connect.
         if self.engine.is_off() && !session.power_cut() {
             self.refuse("the power is off");
         } else if self.sessions.len() >= SESSIONS_MAX {
             self.refuse("there are as many as may be");
+        } else if !memory.resize(SESSION_BYTES) {
+            self.refuse("--memory has no room for its buffers");
         } else if self.stopping.is_none() {
             // One that cannot be watched is closed.
-            let _ = self.add(session);
+            let _ = self.add_with(session, memory);
         }
     }
 

@@ -18,6 +18,14 @@ pub struct Report {
     pub time_scale: f64,
     /// Requests of all hosts.
     pub requests: u64,
+    /// Memory that all drives of the server take for data, snapshots and buffers, bytes.
+    pub memory_bytes: u64,
+    /// What of it is buffers of connections.
+    pub buffer_bytes: u64,
+    /// The most that they may take.
+    pub memory_max_bytes: u64,
+    /// How often a request had to wait until there was memory for it.
+    pub memory_waits: u64,
     /// Connections that were refused, or ended for what they did or did not do.
     pub refused: u64,
     /// Commands in flight.

@@ -40,7 +40,7 @@ pub struct Options {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Where the control socket is: `unix:PATH`.
     pub control: Option<String>,
-    /// Most bytes of data in memory, of all drives together.
+    /// Most bytes of memory for data, snapshots and buffers, of all drives together.
     pub memory_max_bytes: u64,
 }
 
@@ -136,6 +136,11 @@ pub enum ServeError {
     /// The control socket is for this machine alone.
     #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
     Control(String),
+    /// The buffers of connections alone would take it all.
+    #[error(
+        "--memory {} MiB is too little: it must be {} MiB at least\nhint: --memory 1GiB", .0 >> 20, MemoryLimit::LEAST >> 20
+    )]
+    Memory(u64),
     /// Names tell the drives of a server apart.
     #[error("two drives are called {0}\nhint: name them: NAME=DRIVE")]
     SameName(String),
@@ -197,6 +202,7 @@ impl ServeError {
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
             | ServeError::SameName(_)
+            | ServeError::Memory(_)
             | ServeError::SameNqn(_)
             | ServeError::Control(_) => false,
         }
@@ -213,8 +219,8 @@ struct ServedDrive {
 }
 
 impl ServedDrive {
-    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is the limit of the data in
-    /// memory.
+    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is what it may take with
+    /// others.
     fn new(
         options: DriveOptions,
         memory: &MemoryLimit,
@@ -232,7 +238,9 @@ impl ServedDrive {
         let bytes = spec.capacity_bytes();
         let sectors = bytes / SECTOR_BYTES;
         let store = match &options.data {
-            Some(path) => Store::open(path, sectors, options.host_durability, handle.waker())?,
+            Some(path) => {
+                Store::open(path, sectors, options.host_durability, handle.waker(), memory)?
+            }
             None => Store::memory(sectors, memory),
         };
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
@@ -314,7 +322,8 @@ impl Server {
         }
         let vfio_users: Vec<PathBuf> =
             drives.iter().filter_map(|drive| drive.vfio_user.clone()).collect();
-        let memory = MemoryLimit::new(options.memory_max_bytes);
+        let memory = MemoryLimit::of_all(options.memory_max_bytes);
+        let memory = memory.ok_or(ServeError::Memory(options.memory_max_bytes))?;
         let may_be_cut = options.control.is_some();
         let drives = drives
             .into_iter()
@@ -322,7 +331,7 @@ impl Server {
             .collect::<Result<Vec<_>, _>>()?;
         let mut server = Server { drives, addresses: Vec::new() };
         let exports = server.drives.iter().map(|drive| drive.export.clone()).collect();
-        let exports = Arc::new(Exports { tls, drives: exports });
+        let exports = Arc::new(Exports { tls, memory: memory.clone(), drives: exports });
         for text in &options.nbd {
             let listener = server.listen(&text.parse()?, |drive| {
                 let exports = Arc::clone(&exports);
@@ -333,7 +342,7 @@ impl Server {
             })?;
             server.addresses.push(listener);
         }
-        server.listen_for_nvme(&options.nvme_tcp)?;
+        server.listen_for_nvme(&options.nvme_tcp, &memory)?;
         let vfio_users = vfio_users.iter().map(|path| format!("vfio-user:{}", path.display()));
         server.addresses.extend(vfio_users);
         if let Some(text) = &options.control {
@@ -357,8 +366,13 @@ impl Server {
         Ok(server)
     }
 
-    fn listen_for_nvme(&mut self, addresses: &[String]) -> Result<(), ServeError> {
-        let subsystems = Subsystems::new(self.drives.iter().map(|drive| drive.nvme.clone()));
+    fn listen_for_nvme(
+        &mut self,
+        addresses: &[String],
+        memory: &MemoryLimit,
+    ) -> Result<(), ServeError> {
+        let shared = self.drives.iter().map(|drive| drive.nvme.clone());
+        let subsystems = Subsystems::new(shared, memory);
         let names: Vec<String> = subsystems.names().map(str::to_owned).collect();
         for (number, name) in names.iter().enumerate() {
             if names[..number].contains(name) {

@@ -8,12 +8,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use drivebay_drive::{Device, DeviceError};
+use drivebay_drive::{Device, DeviceError, Spec};
 use drivebay_run::snapshot::{self as state, SnapshotError as StateError};
 use drivebay_units::Rng;
 
+use crate::memory_limit::{MemoryLimit, Share, Use};
 use crate::store::Store;
 
+/// Memory of a model per page of its flash and of its map, bytes. Measured: 1.5 GB for 512 GB of capacity.
+const MODEL_BYTES_PER_PAGE: u64 = 6;
 /// Most snapshots of a drive: each is a copy of its model.
 const SNAPSHOTS_MAX: usize = 16;
 const NAME_MAX: usize = 64;
@@ -36,6 +39,11 @@ pub enum SnapshotError {
     /// There are too many.
     #[error("there are {SNAPSHOTS_MAX} snapshots, as many as may be\nhint: forget one: {0}")]
     TooMany(String),
+    /// Its model would take more memory than is allowed.
+    #[error(
+        "the model of a snapshot takes {} MB, more than --memory leaves\nhint: forget one, or serve with a larger --memory", .0 / 1_000_000
+    )]
+    Memory(u64),
     /// A clone does not replace anything.
     #[error("{0} exists\nhint: name a folder that does not, it is made")]
     Exists(PathBuf),
@@ -64,6 +72,13 @@ struct Snapshot {
     name: String,
     device: Device,
     chance: Chance,
+    memory: Share,
+}
+
+/// Memory for the model of a snapshot.
+pub(crate) struct NewModel {
+    device: Device,
+    memory: Share,
 }
 
 /// All snapshots of a drive, oldest first.
@@ -71,7 +86,7 @@ struct Snapshot {
 pub(crate) struct Snapshots {
     taken: Vec<Snapshot>,
     /// Makes memory for the next model, which takes longer than to copy it.
-    preparing: Option<JoinHandle<Result<Device, DeviceError>>>,
+    preparing: Option<JoinHandle<Result<NewModel, DeviceError>>>,
     /// How often one was restored.
     pub restored: u64,
 }
@@ -92,7 +107,8 @@ impl Snapshots {
         &mut self,
         name: &str,
         device: &Device,
-    ) -> Result<Option<Device>, SnapshotError> {
+        limit: &MemoryLimit,
+    ) -> Result<Option<NewModel>, SnapshotError> {
         if name.len() > NAME_MAX {
             return Err(SnapshotError::Name);
         }
@@ -103,38 +119,50 @@ impl Snapshots {
             Some(thread) if thread.is_finished() => {
                 Ok(Some(thread.join().expect("it does not panic")?))
             }
-            preparing => {
+            Some(preparing) => {
+                self.preparing = Some(preparing);
+                Ok(None)
+            }
+            None => {
                 let spec = device.spec().clone();
-                // A copy has touched all of its memory.
-                let make = move || Device::new(spec, 0)?.duplicate();
-                self.preparing = Some(preparing.unwrap_or_else(|| thread::spawn(make)));
+                let bytes = model_bytes(&spec);
+                let mut memory = limit.share(Use::Data);
+                if !memory.resize(bytes) {
+                    return Err(SnapshotError::Memory(bytes));
+                }
+                self.preparing = Some(thread::spawn(move || {
+                    // A copy has touched all of its memory.
+                    let device = Device::new(spec, 0)?.duplicate()?;
+                    Ok(NewModel { device, memory })
+                }));
                 Ok(None)
             }
         }
     }
 
-    /// Takes a snapshot; `memory` is from [`Snapshots::memory_for`] the same name. An older one of that name is
+    /// Takes a snapshot; `model` is from [`Snapshots::memory_for`] the same name. An older one of that name is
     /// dropped once the new one is there.
     pub fn take(
         &mut self,
         name: &str,
-        memory: Device,
+        model: NewModel,
         device: &Device,
         store: &mut Store,
         chance: Chance,
     ) -> Result<(), SnapshotError> {
-        let device = device.duplicate_into(memory)?;
+        let NewModel { device: into, memory } = model;
+        let device = device.duplicate_into(into)?;
         store.take_snapshot()?;
         let older = self.number(name);
-        self.taken.push(Snapshot { name: name.to_owned(), device, chance });
+        self.taken.push(Snapshot { name: name.to_owned(), device, chance, memory });
         older.map_or(Ok(()), |number| self.drop(number, store))
     }
 
     fn drop(&mut self, number: usize, store: &mut Store) -> Result<(), SnapshotError> {
         store.drop_snapshot(number)?;
-        let dropped = self.taken.remove(number);
+        let device = self.taken.remove(number).device;
         // To return a gigabyte to the system takes a while.
-        thread::spawn(move || drop(dropped));
+        thread::spawn(move || drop(device));
         Ok(())
     }
 
@@ -147,11 +175,11 @@ impl Snapshots {
     ) -> Result<Chance, SnapshotError> {
         let number = self.number(name)?;
         store.restore_snapshot(number)?;
-        let Snapshot { name, device: then, chance } = self.taken.remove(number);
-        let memory = std::mem::replace(device, then);
-        match device.duplicate_into(memory) {
+        let Snapshot { name, device: then, chance, memory } = self.taken.remove(number);
+        let before = std::mem::replace(device, then);
+        match device.duplicate_into(before) {
             Ok(copy) => {
-                let snapshot = Snapshot { name, device: copy, chance: chance.clone() };
+                let snapshot = Snapshot { name, device: copy, chance: chance.clone(), memory };
                 self.taken.insert(number, snapshot);
                 Ok(chance)
             }
@@ -185,4 +213,11 @@ impl Snapshots {
         let _ = partial.keep();
         Ok(File::open(parent)?.sync_all()?)
     }
+}
+
+/// Memory that a model takes, about: nearly all of it is the map and its reverse.
+fn model_bytes(spec: &Spec) -> u64 {
+    let geometry = &spec.geometry;
+    let physical = u64::from(geometry.superblocks) * u64::from(geometry.superblock_pages);
+    (physical + u64::from(geometry.user_pages)) * MODEL_BYTES_PER_PAGE
 }

@@ -10,8 +10,8 @@ use crate::support::{PATIENCE, spec};
 use drivebay_drive::Device;
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
-    Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, Pace,
-    PowerCutLoss, Session, Store,
+    Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, MemoryLimit,
+    Pace, PowerCutLoss, Session, Store,
 };
 use tempfile::TempDir;
 
@@ -25,6 +25,13 @@ struct TestServer {
 
 impl TestServer {
     fn new(prepare: impl FnOnce(&mut Engine) + Send + 'static) -> TestServer {
+        TestServer::within(MemoryLimit::new(0, 1 << 30, 1 << 30), prepare)
+    }
+
+    fn within(
+        limit: MemoryLimit,
+        prepare: impl FnOnce(&mut Engine) + Send + 'static,
+    ) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let image = folder.path().join("image");
@@ -34,6 +41,7 @@ impl TestServer {
         let bytes = SECTORS * 512;
         let export = Arc::new(Exports {
             tls: None,
+            memory: limit.clone(),
             drives: vec![Export { name: "drive".into(), bytes, is_read_only: false }],
         });
         let open = move |socket| -> std::io::Result<Box<dyn Session>> {
@@ -41,9 +49,14 @@ impl TestServer {
         };
         let listener = Listener::new(&address, Box::new(open)).expect("a socket");
         let thread = std::thread::spawn(move || {
-            let store =
-                Store::open(&image, SECTORS, HostDurability::Flush, channel.handle().waker())
-                    .expect("a file");
+            let store = Store::open(
+                &image,
+                SECTORS,
+                HostDurability::Flush,
+                channel.handle().waker(),
+                &limit,
+            )
+            .expect("a file");
             let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
             let mut engine = Engine::new(device, store, Pace::Sleep, 1);
             prepare(&mut engine);
@@ -208,11 +221,62 @@ fn faults_reach_the_host() {
 }
 
 #[test]
+fn requests_wait_for_memory_that_others_hold_and_small_ones_go_on() {
+    const LARGE: usize = 3 << 20;
+    // For one large write: a session has 1 MiB for its requests anyway.
+    let server = TestServer::within(MemoryLimit::new(0, 1 << 30, 3 << 20), |_| {});
+    let mut slow = server.client();
+    slow.ask(1, 0, 1, 0, LARGE as u32, &vec![1; LARGE / 2]);
+    // It holds what its write needs from the moment at which the server has read its header.
+    let report = || server.handle.ask(Engine::report).expect("it runs");
+    while report().buffer_bytes <= (2 << 20) {
+        std::thread::yield_now();
+    }
+    let mut waiting: Vec<Client> = (0..10).map(|_| server.client()).collect();
+    let waiting: Vec<JoinHandle<Option<u32>>> = waiting
+        .drain(..)
+        .map(|mut client| std::thread::spawn(move || client.write(0, 0, &vec![2; LARGE])))
+        .collect();
+    while report().memory_waits < 10 {
+        std::thread::yield_now();
+    }
+    let mut small = server.client();
+    assert_eq!(small.write(0, 0, &[3; 4096]), Some(0));
+    assert_eq!(small.read(0, 4096), Ok(vec![3; 4096]));
+    assert!(waiting.iter().all(|client| !client.is_finished()));
+    assert!(report().buffer_bytes <= 12 * (2 << 20) + (3 << 20));
+    slow.0.write_all(&vec![1; LARGE - LARGE / 2]).expect("room");
+    assert_eq!(slow.reply(), Some((1, 0)));
+    for client in waiting {
+        assert_eq!(client.join().expect("no panic"), Some(0));
+    }
+    server.end();
+}
+
+#[test]
+fn connections_without_memory_for_their_buffers_are_refused() {
+    let server = TestServer::within(MemoryLimit::new(0, 4 << 20, 1 << 30), |_| {});
+    let (one, mut two) = (server.client(), server.client());
+    let mut refused = UnixStream::connect(server.path()).expect("it listens");
+    assert_eq!(refused.read(&mut [0; 18]).expect("an end"), 0);
+    let report = || server.handle.ask(Engine::report).expect("it runs");
+    assert_eq!((report().refused, report().buffer_bytes), (1, 4 << 20));
+    assert_eq!(two.write(0, 0, &[1; 4096]), Some(0));
+    drop(one);
+    while report().buffer_bytes > (2 << 20) {
+        std::thread::yield_now();
+    }
+    server.client();
+    server.end();
+}
+
+#[test]
 fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let channel = Channel::new().expect("an eventfd");
     let open = |path: PathBuf, sectors| {
-        Store::open(&path, sectors, HostDurability::Flush, channel.handle().waker())
+        let limit = MemoryLimit::new(0, 0, 0);
+        Store::open(&path, sectors, HostDurability::Flush, channel.handle().waker(), &limit)
             .map(|_| ())
             .map_err(|why| why.to_string())
     };
@@ -220,8 +284,9 @@ fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
     assert!(refused("/dev/null".into()).contains("not a regular file"));
     assert!(refused(folder.path().into()).contains("not a regular file"));
     let image = folder.path().join("image");
-    let kept =
-        Store::open(&image, 8, HostDurability::Flush, channel.handle().waker()).expect("made");
+    let limit = MemoryLimit::new(0, 0, 0);
+    let kept = Store::open(&image, 8, HostDurability::Flush, channel.handle().waker(), &limit);
+    let kept = kept.expect("made");
     assert!(refused(image.clone()).contains("in use"));
     drop(kept);
     assert_eq!(open(image.clone(), 8), Ok(()));

@@ -13,8 +13,12 @@ use drivebay_serve::{Engine, MemoryLimit, Op, Pace, Status, Store};
 #[test]
 fn a_turn_that_has_passed_is_served_before_the_next_request_is_accepted() {
     let device = Device::new(spec(4096, false), 1).expect("memory");
-    let mut engine =
-        Engine::new(device, Store::memory(4096, &MemoryLimit::new(1 << 20)), Pace::Spin, 1);
+    let mut engine = Engine::new(
+        device,
+        Store::memory(4096, &MemoryLimit::new(1 << 20, 1 << 30, 1 << 30)),
+        Pace::Spin,
+        1,
+    );
     let mut done = Vec::new();
     for token in 0..3 {
         engine.begin_iteration();

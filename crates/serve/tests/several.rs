@@ -380,13 +380,24 @@ fn a_read_only_drive_says_so_and_is_not_changed() {
 #[test]
 fn drives_that_could_not_be_told_apart_are_refused() {
     let refused = |drives: Vec<DriveOptions>| {
-        let options = Options { nvme_tcp: vec!["127.0.0.1:0".into()], ..Options::default() };
+        let options = Options {
+            nvme_tcp: vec!["127.0.0.1:0".into()],
+            memory_max_bytes: 1 << 30,
+            ..Options::default()
+        };
         Server::new(drives, &options, &Control::default()).err().expect("refused").to_string()
     };
     assert!(refused(vec![drive("one"), drive("one")]).contains("two drives are called one"));
     let mut same = drive("two");
     same.identity.nqn = Some(nqn("one"));
     assert!(refused(vec![drive("one"), same]).contains("two drives have the NQN"));
+}
+
+#[test]
+fn too_little_memory_for_the_buffers_is_refused() {
+    let options = Options { memory_max_bytes: 1 << 20, ..Options::default() };
+    let refused = Server::new(vec![drive("one")], &options, &Control::default()).err();
+    assert!(refused.expect("refused").to_string().contains("256 MiB at least"));
 }
 
 #[test]

@@ -22,7 +22,15 @@ fn drive(store: Store) -> Engine {
 }
 
 fn in_memory() -> Engine {
-    drive(Store::memory(SECTORS, &MemoryLimit::new(1 << 30)))
+    drive(Store::memory(SECTORS, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30)))
+}
+
+/// Memory for so many pages and the model of a snapshot.
+fn limit_of(pages: u64) -> MemoryLimit {
+    let mut probe = in_memory();
+    let before = probe.report().memory_bytes;
+    snapshot(&mut probe, "probe");
+    MemoryLimit::new(pages * 4096 + probe.report().memory_bytes - before, 0, 0)
 }
 
 fn snapshot(engine: &mut Engine, name: &str) {
@@ -108,6 +116,7 @@ fn a_drive_in_a_file_is_restored_a_hundred_times_bit_for_bit() {
         SECTORS,
         HostDurability::None,
         Channel::new().expect("an eventfd").handle().waker(),
+        &MemoryLimit::new(1 << 30, 0, 0),
     );
     a_hundred_times(&mut drive(store.expect("a file")));
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 1, "snapshots have no name");
@@ -175,7 +184,7 @@ fn commands_in_flight_at_a_restore_never_complete_and_those_at_a_snapshot_do() {
 
 #[test]
 fn what_snapshots_keep_counts_as_data_in_memory() {
-    let mut engine = drive(Store::memory(SECTORS, &MemoryLimit::new(24 * 4096)));
+    let mut engine = drive(Store::memory(SECTORS, &limit_of(24)));
     let write = |engine: &mut Engine, page: u64, fill| {
         engine.begin_iteration();
         let data = vec![fill; 8 * SECTOR];
@@ -198,7 +207,8 @@ fn a_snapshot_that_cannot_be_taken_leaves_the_one_of_its_name() {
     let place = folder.path().join("drive");
     std::fs::create_dir(&place).expect("a folder");
     let waker = Channel::new().expect("an eventfd").handle().waker();
-    let store = Store::open(&place.join("data"), SECTORS, HostDurability::None, waker);
+    let limit = MemoryLimit::new(1 << 30, 0, 0);
+    let store = Store::open(&place.join("data"), SECTORS, HostDurability::None, waker, &limit);
     let mut engine = drive(store.expect("a file"));
     write(&mut engine, 1);
     snapshot(&mut engine, "kept");
@@ -221,7 +231,7 @@ fn a_snapshot_that_cannot_be_taken_leaves_the_one_of_its_name() {
 
 #[test]
 fn a_trim_and_a_restore_after_a_snapshot_take_no_memory() {
-    let mut engine = drive(Store::memory(SECTORS, &MemoryLimit::new(16 * 4096)));
+    let mut engine = drive(Store::memory(SECTORS, &limit_of(16)));
     for page in 0..16 {
         write(&mut engine, page);
     }

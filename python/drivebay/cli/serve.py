@@ -138,7 +138,8 @@ def serve(
         str | None,
         option(
             "SIZE",
-            "Without --data: most memory for the data, 4GiB. [default: half of what is free]",
+            "Most memory for data, snapshots and the buffers of connections, 4GiB, 256MiB at "
+            "least. [default: half of what is free]",
         ),
     ] = None,
     pace: Annotated[
@@ -353,8 +354,6 @@ def _check_addresses(given: Sequence[Mapping[str, Any]], shared: Mapping[str, An
             )
     if (shared["tls_cert"] is None) != (shared["tls_key"] is None):
         raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
-    if shared["memory"] is not None and all(one["data"] is not None for one in given):
-        raise UserError("--memory has no meaning with --data", "leave one of them out")
 
 
 def _check(given: Mapping[str, Any], shared: Mapping[str, Any]) -> None:

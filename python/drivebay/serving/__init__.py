@@ -85,7 +85,8 @@ class Options:
     nvme_tcp : addresses for NVMe/TCP hosts, `HOST:PORT`.
     control : address of the control socket, `unix:PATH`.
     tls : certificate and private key, PEM files; with them TLS is required.
-    memory_max_bytes : most bytes of data in memory; None is half of what can be had at the start.
+    memory_max_bytes : most bytes of memory for data, snapshots and buffers of connections; None
+        is half of what can be had at the start.
     """
 
     nbd: tuple[str, ...] = ()

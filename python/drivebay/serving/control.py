@@ -20,7 +20,16 @@ COPY_PATIENCE_S = 3600.0
 COPIES = frozenset({"restore", "forget", "clone"})
 LINE_MAX = 1 << 20
 COUNTERS = frozenset(
-    {"requests", "refused", "bytes_read", "bytes_written", "power_cuts", "answers", "late"}
+    {
+        "requests",
+        "refused",
+        "memory_waits",
+        "bytes_read",
+        "bytes_written",
+        "power_cuts",
+        "answers",
+        "late",
+    }
 )
 
 

@@ -1,7 +1,8 @@
 //! One connection: bytes in, requests to the drive, replies out.
 //!
 //! Bounds: [`REQUESTS_MAX`] requests in flight, [`BYTES_MAX`] bytes of read data requested or not yet
-//! taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is read.
+//! taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is read, nor where memory is
+//! lacking: a request gets all that it needs before its payload is read, or waits without holding any.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,6 +16,7 @@ use super::handshake::{ALLOCATION_ID, After, Agreed, Exports, Handshake, OPTION_
 use super::stream::Stream;
 use crate::buffers::{Input, Output};
 use crate::drive::Drive;
+use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::request::{Completion, Op, Request, Status};
 use crate::session::{Next, Session};
 
@@ -22,6 +24,8 @@ use crate::session::{Next, Session};
 const REQUESTS_MAX: usize = 1024;
 /// Bytes of replies, requested or waiting: twice the longest.
 const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
+/// What needs no memory but the session's own.
+const BYTES_FREE: u64 = SESSION_BYTES / 2;
 /// Extents in one reply about data and holes.
 const EXTENTS_MAX: usize = 4096;
 /// How long a client may take for its handshake.
@@ -55,6 +59,9 @@ pub struct Connection {
     inflight: usize,
     /// Of the reads in flight.
     bytes_requested: usize,
+    memory: Share,
+    /// There is no memory for the next request; tried again at every flush, which comes ten times a second at least.
+    is_short: bool,
     /// No more requests are read; it ends when all are answered.
     leaving: bool,
 }
@@ -64,7 +71,10 @@ impl Connection {
     pub fn new(stream: Stream, exports: Arc<Exports>, drive: usize) -> Connection {
         let mut output = Output::default();
         wire::greeting(output.append());
+        let memory = exports.memory.share(Use::Requests);
         Connection {
+            memory,
+            is_short: false,
             stream,
             exports,
             drive,
@@ -82,6 +92,7 @@ impl Connection {
 
     fn has_room(&self) -> bool {
         !self.leaving
+            && !self.is_short
             && !self.is_moving
             && !matches!(self.phase, Phase::TlsNext(_))
             && self.inflight < REQUESTS_MAX
@@ -155,6 +166,10 @@ impl Connection {
         let Some(head) = self.input.ready().first_chunk() else { return Ok(false) };
         let request = wire::Request::parse(head).map_err(|_| broken())?;
         let end = wire::REQUEST_BYTES + request.payload as usize;
+        let is_read = request.command == Some(Command::Read) && request.length <= wire::MAX_PAYLOAD;
+        if !self.reserve(if is_read { request.length } else { request.payload }) {
+            return Ok(false);
+        }
         if !self.has(end) {
             return Ok(false);
         }
@@ -176,6 +191,13 @@ impl Connection {
         }
         self.input.consume(end);
         Ok(true)
+    }
+
+    /// Reserves memory for `bytes` more than is in flight.
+    fn reserve(&mut self, bytes: u32) -> bool {
+        let held = (self.bytes_requested + self.output.unsent().len()) as u64 + u64::from(bytes);
+        self.is_short = !self.memory.wait_for(held.saturating_sub(BYTES_FREE));
+        !self.is_short
     }
 
     /// What a request asks of the drive; None if it has been answered, or is the last one.
@@ -354,6 +376,7 @@ impl Session for Connection {
     }
 
     fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {
+        self.is_short = false;
         loop {
             let stream = &mut self.stream;
             let all = self.output.drain(|bytes| stream.write(bytes))? && stream.finish()?;
@@ -380,6 +403,9 @@ impl Session for Connection {
                 if before != (self.output.unsent().len(), self.inflight) || self.leaving {
                     continue;
                 }
+            }
+            if all && self.inflight == 0 && self.input.ready().is_empty() {
+                self.memory.resize(0);
             }
             return Ok(Next::Wait { read: self.has_room(), write: !all });
         }

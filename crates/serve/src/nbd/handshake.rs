@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+use crate::memory_limit::MemoryLimit;
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// Sectors of 512 B are the drive's; the map has pages of 4 KiB.
@@ -26,6 +27,8 @@ pub struct Export {
 pub struct Exports {
     /// TLS is offered, and then required.
     pub tls: Option<Arc<ServerConfig>>,
+    /// What memory they may take.
+    pub memory: MemoryLimit,
     /// By the number of the drive; a client that names none gets the first.
     pub drives: Vec<Export>,
 }

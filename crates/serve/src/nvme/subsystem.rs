@@ -11,6 +11,7 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
 use crate::lock::lock;
+use crate::memory_limit::MemoryLimit;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -32,24 +33,29 @@ impl Shared {
 
 /// The subsystems of all drives of a server, by the number of the drive.
 #[derive(Clone)]
-pub struct Subsystems(Arc<[(Shared, String)]>);
+pub struct Subsystems {
+    all: Arc<[(Shared, String)]>,
+    /// What memory their sessions may take.
+    pub(super) memory: MemoryLimit,
+}
 
 impl Subsystems {
     /// One for each drive.
-    pub fn new(subsystems: impl IntoIterator<Item = Shared>) -> Subsystems {
+    pub fn new(subsystems: impl IntoIterator<Item = Shared>, memory: &MemoryLimit) -> Subsystems {
         let named = |one: Shared| {
             let nqn = one.lock().identity.drive.nqn.clone();
             (one, nqn)
         };
-        Subsystems(subsystems.into_iter().map(named).collect())
+        let all = subsystems.into_iter().map(named).collect();
+        Subsystems { all, memory: memory.clone() }
     }
 
     pub(super) fn of(&self, drive: usize) -> &Shared {
-        &self.0[drive].0
+        &self.all[drive].0
     }
 
     pub(super) fn is_one(&self) -> bool {
-        self.0.len() == 1
+        self.all.len() == 1
     }
 
     /// The number of the drive with this name.
@@ -59,7 +65,7 @@ impl Subsystems {
 
     /// Of all subsystems, by the number of the drive.
     pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.0.iter().map(|(_, nqn)| nqn.as_str())
+        self.all.iter().map(|(_, nqn)| nqn.as_str())
     }
 }
 

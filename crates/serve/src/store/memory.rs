@@ -13,7 +13,7 @@ use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
 
 use super::extent::Extent;
-use crate::memory_limit::MemoryLimit;
+use crate::memory_limit::{MemoryLimit, Use};
 
 const PAGE_BYTES: usize = 4096;
 /// Sectors of a page.
@@ -92,11 +92,11 @@ impl Frames {
             self.blocks.push(MmapMut::map_anon(BLOCK * PAGE_BYTES)?);
         }
         match limit {
-            Limit::Holds if !self.limit.take_data(PAGE_BYTES as u64) => {
+            Limit::Holds if !self.limit.take(Use::Data, PAGE_BYTES as u64) => {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             Limit::Holds => {}
-            Limit::MayBeExceeded => self.limit.exceed_data(PAGE_BYTES as u64),
+            Limit::MayBeExceeded => self.limit.exceed(Use::Data, PAGE_BYTES as u64),
         }
         self.taken += 1;
         Ok((self.taken - 1, false))
@@ -105,7 +105,7 @@ impl Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        self.limit.free_data(u64::from(self.taken) * PAGE_BYTES as u64);
+        self.limit.give_back(Use::Data, u64::from(self.taken) * PAGE_BYTES as u64);
     }
 }
 
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn it_holds_what_a_flat_array_holds() {
         let mut rng = Rng::new(1);
-        let mut memory = Memory::new(SECTORS, MemoryLimit::new(1 << 30));
+        let mut memory = Memory::new(SECTORS, MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let mut flat = vec![0_u8; (SECTORS * SECTOR_BYTES) as usize];
         for step in 0..4000_u32 {
             // Often near the beginning, so that they meet.
@@ -383,7 +383,8 @@ mod tests {
 
     #[test]
     fn frames_of_deallocated_pages_are_used_again() {
-        let mut memory = Memory::new(SECTORS, MemoryLimit::new(2 * PAGE_BYTES as u64));
+        let mut memory =
+            Memory::new(SECTORS, MemoryLimit::new(2 * PAGE_BYTES as u64, 1 << 30, 1 << 30));
         memory.write(0, &[1; 2 * PAGE_BYTES], Limit::Holds).unwrap();
         let full = memory.write(80, &[1; 512], Limit::Holds).expect_err("two pages at most");
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);

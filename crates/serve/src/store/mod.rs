@@ -54,6 +54,7 @@ pub struct Store {
     medium: Medium,
     sectors: u64,
     durability: HostDurability,
+    limit: MemoryLimit,
     /// Where the power may be cut.
     undo: Option<UndoLog>,
     /// Oldest first.
@@ -64,7 +65,7 @@ impl Store {
     /// A store in memory, within a limit that others may share.
     pub fn memory(sectors: u64, limit: &MemoryLimit) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, limit.clone()));
-        Store::of(medium, sectors, HostDurability::None)
+        Store::of(medium, sectors, HostDurability::None, limit)
     }
 
     /// The store in the file at `path`, made if it does not exist; locked until dropped. `waker` is
@@ -74,13 +75,20 @@ impl Store {
         sectors: u64,
         durability: HostDurability,
         waker: Waker,
+        limit: &MemoryLimit,
     ) -> Result<Store, StoreError> {
         let medium = Medium::File(DataFile::open(path, sectors, waker)?);
-        Ok(Store::of(medium, sectors, durability))
+        Ok(Store::of(medium, sectors, durability, limit))
     }
 
-    fn of(medium: Medium, sectors: u64, durability: HostDurability) -> Store {
-        Store { medium, sectors, durability, undo: None, snapshots: Vec::new() }
+    fn of(medium: Medium, sectors: u64, durability: HostDurability, limit: &MemoryLimit) -> Store {
+        let limit = limit.clone();
+        Store { medium, sectors, durability, limit, undo: None, snapshots: Vec::new() }
+    }
+
+    /// What memory the drive and its sessions may take.
+    pub(crate) fn memory_limit(&self) -> &MemoryLimit {
+        &self.limit
     }
 
     fn memory_of(&self) -> Option<&Memory> {
@@ -513,7 +521,8 @@ mod tests {
         for (durability, waits) in [(HostDurability::Flush, true), (HostDurability::None, false)] {
             let path = folder.path().join(format!("{durability:?}"));
             let waker = Waker::new().expect("an eventfd");
-            let mut store = Store::open(&path, 8, durability, waker).expect("a file");
+            let mut store = Store::open(&path, 8, durability, waker, &MemoryLimit::new(0, 0, 0))
+                .expect("a file");
             let sync = store.apply(1, &Request::flush(1), &[]).expect("nothing fails");
             assert_eq!(sync.is_some(), waits);
         }

@@ -111,7 +111,7 @@ impl Rig {
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
         let subsystem = Subsystem::shared(Identity::new(&spec, drive));
-        let store = Store::memory(sectors, &MemoryLimit::new(1 << 30));
+        let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
     }
@@ -125,7 +125,11 @@ impl Rig {
         self.sessions += 1;
         let address = "127.0.0.1:4420".parse().expect("an address");
         Host {
-            protocol: Protocol::new(Subsystems::new([self.subsystem.clone()]), 0, address),
+            protocol: Protocol::new(
+                Subsystems::new([self.subsystem.clone()], &MemoryLimit::new(0, 0, 1 << 30)),
+                0,
+                address,
+            ),
             me: SessionId::numbered(self.sessions),
             decoder: Decoder { digests: Digests::default(), data_bytes_max: 1 << 20 },
             cid: 0,

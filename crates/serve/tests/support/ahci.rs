@@ -32,7 +32,7 @@ impl Guest {
     pub fn new(spec: Spec) -> Guest {
         let sectors = spec.capacity_bytes() / 512;
         let device = AhciDevice::new(Identity::new(&spec, "TEST"), sectors);
-        let store = Store::memory(sectors, &MemoryLimit::new(64 << 20));
+        let store = Store::memory(sectors, &MemoryLimit::new(64 << 20, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         let file = tempfile::tempfile().expect("a file");
         file.set_len(BYTES).expect("room");

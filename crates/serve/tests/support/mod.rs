@@ -50,7 +50,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
 /// An engine that answers at once.
 pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
     let device = Device::new(spec(sectors as i64, lying), seed).expect("memory");
-    let store = Store::memory(sectors, &MemoryLimit::new(1 << 30));
+    let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
     Engine::new(device, store, Pace::None, seed)
 }
 

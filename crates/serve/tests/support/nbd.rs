@@ -21,12 +21,13 @@ impl NbdClient {
     pub fn new(spec: Spec, past_handshake: bool) -> NbdClient {
         let bytes = spec.capacity_bytes();
         let device = Device::new(spec, 1).expect("memory");
-        let store = Store::memory(bytes / 512, &MemoryLimit::new(64 << 20));
+        let store = Store::memory(bytes / 512, &MemoryLimit::new(64 << 20, 1 << 30, 1 << 30));
         let (client, theirs) = UnixStream::pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");
         let export = Arc::new(Exports {
             tls: None,
+            memory: MemoryLimit::new(0, 0, 1 << 30),
             drives: vec![Export { name: "drive".into(), bytes, is_read_only: false }],
         });
         let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);

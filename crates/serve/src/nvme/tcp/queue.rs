@@ -11,6 +11,7 @@ use drivebay_wire::nvme::{
 use super::fabrics::{self, Connected};
 use super::output::Output;
 use crate::drive::Drive;
+use crate::memory_limit::{Share, Use};
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::{BLOCK_BYTES, Kind};
@@ -53,6 +54,8 @@ pub(super) struct Queue {
     /// By transfer tag.
     incoming: Vec<Option<Incoming>>,
     incoming_bytes: usize,
+    /// For these.
+    memory: Share,
     /// Commands to be asked for their data.
     unasked: VecDeque<Sqe>,
     inflight: InflightCommands,
@@ -63,6 +66,7 @@ pub(super) struct Queue {
 impl Queue {
     pub fn new(subsystems: Subsystems, drive: usize, address: SocketAddr) -> Queue {
         let subsystem = subsystems.of(drive).clone();
+        let memory = subsystems.memory.share(Use::Requests);
         Queue {
             transfer_max: transfer_max(&subsystem),
             subsystems,
@@ -75,6 +79,7 @@ impl Queue {
             sq_head: 0,
             incoming: Vec::new(),
             incoming_bytes: 0,
+            memory,
             unasked: VecDeque::new(),
             inflight: InflightCommands::default(),
             waiting: VecDeque::new(),
@@ -171,7 +176,8 @@ impl Queue {
     fn ask(&mut self, out: &mut Output) {
         while let Some(sqe) = self.unasked.front() {
             let bytes = sqe.sgl().bytes;
-            if self.incoming_bytes + bytes as usize > INCOMING_MAX {
+            let wanted = self.incoming_bytes + bytes as usize;
+            if wanted > INCOMING_MAX || !self.memory.wait_for(wanted as u64) {
                 return;
             }
             let sqe = self.unasked.pop_front().expect("just looked at");
@@ -213,6 +219,7 @@ impl Queue {
             let incoming = self.incoming[place].take().expect("just there");
             let Incoming { sqe, data, is_damaged, .. } = incoming;
             self.incoming_bytes -= data.len();
+            self.memory.resize(self.incoming_bytes as u64);
             if is_damaged {
                 self.finish(out, &sqe, Status::TRANSIENT_TRANSPORT_ERROR, 0);
             } else {
@@ -422,6 +429,7 @@ impl Queue {
 
     /// Checks the keep-alive, raises events, and looks for commands to be aborted.
     pub fn tick(&mut self, drive: &mut dyn Drive, out: &mut Output) -> Result<(), QueueGone> {
+        self.ask(out);
         let Some(queue) = self.connected.as_ref().filter(|queue| queue.id == 0) else {
             self.abort(out);
             return Ok(());
