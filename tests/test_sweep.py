@@ -205,7 +205,7 @@ def test_a_run_is_what_one_review_of_the_changed_drive_would_give() -> None:
 def test_parts_are_the_same_for_any_workers_and_a_killed_one_loses_only_its_run(
     tmp_path: Path, workers: Any
 ) -> None:
-    """The first sweep is killed in the middle of a run, which must be long enough for that; the second
+    """The first sweep is killed in the middle of a run, which is long enough for that; the second
     one runs in this process."""
     made = a_plan(workload={**TABLE["workload"], "duration_s": 6})
     killed: list[tuple[str, int]] = []
