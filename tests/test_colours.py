@@ -12,6 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from drivebay.analysis import stages
+from drivebay.report import theme
+from drivebay.report.charts.stages import OTHER_STAGE
+from drivebay.report.render_file import HATCHES
 from drivebay.report.theme import DARK, LIGHT, STAGES
 
 DIFFERENCE_MIN = 10.0
@@ -100,10 +104,33 @@ def test_colours_are_told_apart(sight: str, colours: dict[str, str]) -> None:
     assert alike == {}
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_series_stand_out_from_the_paper(theme: dict[str, str]) -> None:
-    paper = float(TO_XYZ[1] @ linear(theme["paper"]))
-    for name, colour in series(theme).items():
-        light = float(TO_XYZ[1] @ linear(colour))
-        high, low = max(light, paper), min(light, paper)
-        assert (high + 0.05) / (low + 0.05) >= CONTRAST_MIN, name
+def contrast(one: Floats, other: Floats) -> float:
+    low, high = sorted(float(TO_XYZ[1] @ rgb) for rgb in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_series_stand_out_from_the_paper(colours: dict[str, str]) -> None:
+    for name, colour in series(colours).items():
+        assert contrast(linear(colour), linear(colours["paper"])) >= CONTRAST_MIN, name
+
+
+def test_every_stage_has_a_colour_and_a_pattern_of_its_own() -> None:
+    assert set(theme.STAGE_PATTERNS) == set(STAGES) == set(stages.STAGES)
+    patterns = [*theme.STAGE_PATTERNS.values(), OTHER_STAGE[1]]
+    for looks in (
+        patterns,
+        [theme.PATTERNS[one] for one in patterns],
+        [HATCHES[one] for one in patterns],
+    ):
+        assert len(set(looks)) == len(patterns)
+    assert HATCHES.keys() == theme.PATTERNS.keys()
+
+
+def test_patterns_are_seen_on_every_stage_but_faint() -> None:
+    """The ink over a colour, mixed as a browser mixes them: in sRGB."""
+    keep = 1 - theme.PATTERN_OPACITY
+    for stage, colour in STAGES.items():
+        parts = [round(keep * int(colour[at : at + 2], 16)) for at in (1, 3, 5)]
+        inked = "#" + "".join(f"{part:02x}" for part in parts)
+        assert 1.4 <= contrast(linear(colour), linear(inked)) <= CONTRAST_MIN, stage

@@ -14,9 +14,11 @@ from drivebay import analysis, report, results
 from drivebay.analysis import fidelity
 from drivebay.definitions import suites
 from drivebay.report import render_file
+from drivebay.report.render_file import HATCHES
 from drivebay.report.render_page import plotly
 from drivebay.report.runs import entries
 from drivebay.report.sections import all_panels
+from drivebay.report.theme import PATTERNS
 
 
 @pytest.mark.parametrize("suite", suites.names())
@@ -80,3 +82,29 @@ def test_a_curve_of_a_virtual_drive_has_a_band_as_wide_as_its_intervals(
         assert sum(trace.get("fill") == "toself" for trace in plotly(chart)["traces"]) == 1
         rows = list(csv.reader(render_file.csv_of(chart).splitlines()))
         assert len(rows) == 1 + len(line.x)
+
+
+def test_each_stage_is_drawn_in_its_pattern_by_matplotlib_and_plotly(tmp_path: Path) -> None:
+    folder = made_result.make(tmp_path / "r", suite="quick", only=("random-write",), quick=True)
+    panels = [
+        one
+        for one in all_panels(entries([report.review(results.load(folder))]))
+        if one.title.startswith("Where the time went")
+    ]
+    assert len(panels) == 2
+    for panel in panels:
+        names = [one.name for one in panel.key]
+        assert len(names) > 8
+        described = {one.title: one.pattern for one in panel.chart.series}
+        assert [f"tile {described[name]}" for name in names] == [one.shape for one in panel.key]
+        for trace in plotly(panel.chart)["traces"]:
+            drawn = trace["marker"] if trace["type"] == "bar" else trace
+            pattern = drawn.get("pattern") or drawn.get("fillpattern") or {"path": ""}
+            assert pattern["path"] == PATTERNS[described[trace["name"]]]
+        _, view = next(iter(render_file.views(panel)))
+        axes = render_file.draw(panel, view, "a drive").axes[0]
+        handles, labels = axes.get_legend_handles_labels()
+        assert labels == names
+        for handle, name in zip(handles, labels, strict=True):
+            shape = handle[0] if panel.chart.stacked else handle
+            assert (shape.get_hatch() or "") == HATCHES[described[name]]

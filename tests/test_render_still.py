@@ -11,9 +11,10 @@ import pytest
 
 from drivebay.definitions import suites
 from drivebay.report.charts.model import Axis, Chart, Panel, Series, View
-from drivebay.report.render_still import still
+from drivebay.report.render_still import still, tiles
 from drivebay.report.runs import entries
 from drivebay.report.sections import all_panels
+from drivebay.report.theme import PATTERNS
 
 
 def colour(name: str) -> str:
@@ -62,7 +63,8 @@ def test_every_chart_of_a_suite_shows_its_series_in_their_colours(
         shown = next(iter(chart.views.values()), View()).shown or range(len(chart.series))
         for series in (chart.series[at] for at in shown):
             if any(value > 0 for value in series.y):
-                assert colour(series.colour) in painted, (chart.id, series.title)
+                fill = (one or "" for one in painted)
+                assert any(one.endswith(colour(series.colour)) for one in fill), series.title
         for label in [axis.label for axis in chart.y] + [chart.x.label]:
             assert not label or label in words(picture), chart.id
 
@@ -126,3 +128,21 @@ def test_numbers_have_separators_or_prefixes() -> None:
 def test_markup_in_names_is_shown_as_it_is() -> None:
     said = still(panel(Series("bar", ["<b>"], [1]), x=Axis(scale="category")))
     assert "&lt;b&gt;" in said and "<b>" not in said
+
+
+def test_bars_and_areas_are_filled_with_their_pattern_on_their_colour() -> None:
+    bar = Series("bar", ["a"], [40], colour="#8e6897", pattern="falling")
+    area = Series("area", [0, 10], [30, 30], colour="@c1", pattern="dots", unit="µs")
+    one, other = panel(bar, x=Axis(scale="category")), panel(area)
+    for drawn, tile, paint in (
+        (one, "tile-falling-8e6897", "#8e6897"),
+        (other, "tile-dots-c1", "var(--c1)"),
+    ):
+        fills = {path.get("fill") for path in ElementTree.fromstring(still(drawn)).iter("path")}
+        assert f"url(#{tile}) {paint}" in fills
+    patterns = ElementTree.fromstring(tiles([one, other, one]) or "")
+    assert [(own.get("id"), own[0].get("fill"), own[1].get("d")) for own in patterns] == [
+        ("tile-falling-8e6897", "#8e6897", PATTERNS["falling"]),
+        ("tile-dots-c1", "var(--c1)", PATTERNS["dots"]),
+    ]
+    assert tiles([panel(Series("bar", ["a"], [40]), x=Axis(scale="category"))]) is None

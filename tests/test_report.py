@@ -131,9 +131,8 @@ def test_it_asks_for_nothing_from_outside(page: Page) -> None:
     assert all(where.startswith("https://") for where in page.links)
     assert html.escape("default-src 'none'") in page.source
     assert "plotly.js (basic - minified) v" in page.unpacked("plotly")
-    assert not re.search(
-        r"@import|url\(", re.sub(r"<script.*?</script>", "", page.source, flags=re.S)
-    )
+    styles = re.sub(r"<script.*?</script>", "", page.source, flags=re.S)
+    assert not re.search(r"@import|url\((?!#tile-|\"data:image/svg)", styles)
 
 
 def test_every_chart_has_a_small_picture_of_its_first_view(page: Page) -> None:
@@ -152,6 +151,11 @@ def test_curves_of_one_chart_differ_in_more_than_their_colour(page: Page) -> Non
         traces = page.data["charts"][name]["traces"]
         looks = [(one["line"].get("dash"), one["marker"].get("symbol")) for one in traces]
         assert len(set(looks)) == len(looks) > 3
+
+
+def test_each_pattern_of_a_still_is_on_the_page(page: Page) -> None:
+    used = set(re.findall(r"url\(#([\w-]+)\)", page.source))
+    assert len(used) > 8 and used <= set(page.ids)
 
 
 def test_the_shipped_results_are_of_the_default_suite_as_it_is() -> None:

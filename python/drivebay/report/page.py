@@ -15,6 +15,7 @@ from drivebay.report import competitors, reference, summary, theme
 from drivebay.report.digest import Json
 from drivebay.report.markup import Child, Html, el, packed, script_json, table
 from drivebay.report.render_page import Page
+from drivebay.report.render_still import tiles
 from drivebay.report.runs import Entry, who_of
 from drivebay.report.sections import SHORT, page_title, power, section
 from drivebay.report.sections import pages as pages_of
@@ -83,7 +84,7 @@ def document(
         el("script", Html(chart_script() + asset("page.js")), data_library=library),
     ]
     who = "; ".join(who_of(entry) for entry in page.entries)
-    body_of = el("body", _bar(links, home), main, scripts, data_who=who)
+    body_of = el("body", tiles(page.panels), _bar(links, home), main, scripts, data_who=who)
     html = el("html", head(title, POLICY), body_of, lang="en")
     return f"<!doctype html>\n{html}\n"
 

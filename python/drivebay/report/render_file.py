@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as DrawnAxis
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
     EngFormatter,
@@ -52,6 +53,21 @@ Floats = npt.NDArray[np.float64]
 FORMS = ("png", "svg")
 STAMPS: Json = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "drivebay", "text.parse_math": False}
+HATCHES = {
+    "plain": "",
+    "dots": "..",
+    "level": "---",
+    "upright": "|||",
+    "rising": "///",
+    "falling": "\\\\\\",
+    "bricks": "-|",
+    "checks": "**",
+    "diamonds": "oo",
+    "grid": "+++",
+    "cross": "xxx",
+}
+"""matplotlib's nearest to the patterns of the theme."""
+INK = (*to_rgb(theme.PATTERN_INK), theme.PATTERN_OPACITY)
 DPI = 100
 WIDTH_PX = 960
 LINE_PX = 13
@@ -215,6 +231,8 @@ class _Drawing:
                 colors=[_colour(one.colour) for one in areas],
                 labels=[one.title for one in areas],
                 step="post" if areas[0].steps else None,
+                hatch=[HATCHES[one.pattern] for one in areas],
+                edgecolor=INK,
                 linewidth=0,
             )
         for one in series:
@@ -288,6 +306,8 @@ class _Drawing:
             else:
                 places = places + (at - (len(bars) - 1) / 2) * thick
             style: Json = {"color": _colour(one.colour), "label": one.title}
+            if hatch := HATCHES[one.pattern]:
+                style |= {"hatch": hatch, "edgecolor": INK, "linewidth": 0}
             if self.chart.horizontal:
                 axes.barh(places, values, left=starts, height=thick, **style)
             else:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from drivebay.report import theme
 from drivebay.report.charts.model import (
     Axis,
     Chart,
@@ -150,7 +151,7 @@ def legend(keys: Sequence[Key]) -> Html | None:
     items = []
     for key in keys:
         colour = f"var(--{key.colour[1:]})" if key.colour.startswith("@") else key.colour
-        style = f"color:{colour}" if key.shape else f"background:{colour}"
+        style = f"background-color:{colour}" if key.filled else f"color:{colour}"
         mark = el("i", style=style, class_=key.shape or None, aria_hidden="true")
         button = el(
             "button",
@@ -261,8 +262,23 @@ def _trace(chart: Chart, one: Series) -> Json:
 
 
 def _bar(chart: Chart, one: Series) -> Json:
-    style: Json = {"marker": {"color": one.colour, "line": {"width": 0}}}
+    marker: Json = {"color": one.colour, "line": {"width": 0}}
+    if pattern := _pattern(one):
+        marker["pattern"] = pattern
+    style: Json = {"marker": marker}
     return style | ({"orientation": "h"} if chart.horizontal else {})
+
+
+def _pattern(one: Series) -> Json:
+    if one.pattern == "plain":
+        return {}
+    return {
+        "path": theme.PATTERNS[one.pattern],
+        "size": theme.TILE,
+        "fillmode": "overlay",
+        "fgcolor": theme.PATTERN_INK,
+        "fgopacity": theme.PATTERN_OPACITY,
+    }
 
 
 def _line(_chart: Chart, one: Series) -> Json:
@@ -296,12 +312,15 @@ def _points(_chart: Chart, one: Series) -> Json:
 
 
 def _area(_chart: Chart, one: Series) -> Json:
-    return {
+    style: Json = {
         "mode": "lines",
         "stackgroup": one.unit,
         "line": {"width": 0, "shape": "hv" if one.steps else "linear", "color": one.colour},
         "fillcolor": one.colour,
     }
+    if pattern := _pattern(one):
+        style["fillpattern"] = pattern
+    return style
 
 
 def _histogram(_chart: Chart, one: Series) -> Json:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from drivebay.report import theme
 from drivebay.report.charts.model import (
     CROWDED,
     Axis,
@@ -60,6 +61,24 @@ Floats = npt.NDArray[np.float64]
 def still(panel: Panel) -> Html:
     """The chart in its first view, without title, legend and caption."""
     return _Drawing(panel).svg()
+
+
+def tiles(panels: Sequence[Panel]) -> Html | None:
+    """The patterns that the stills of a page are filled with, once for all of them."""
+    size = FINE * theme.TILE
+    found = {_tile(one): one for panel in panels for one in panel.chart.series if _tile(one)}
+    patterns = [
+        f'<pattern id="{name}" width="{size}" height="{size}" patternUnits="userSpaceOnUse">'
+        f'<rect width="{size}" height="{size}" fill="{_colour(one.colour)}"/>'
+        f'<path fill="{theme.PATTERN_INK}" fill-opacity="{theme.PATTERN_OPACITY}" '
+        f'transform="scale({FINE})" d="{theme.PATTERNS[one.pattern]}"/></pattern>'
+        for name, one in found.items()
+    ]
+    if not patterns:
+        return None
+    return Html(
+        f'<svg class="tiles" width="0" height="0" aria-hidden="true">{"".join(patterns)}</svg>'
+    )
 
 
 class _Drawing:
@@ -192,7 +211,7 @@ class _Drawing:
             if one.steps:
                 x, edges = np.repeat(x, 2)[1:], [np.repeat(edge, 2)[:-1] for edge in edges]
             outline = np.append(x, x[::-1]), np.append(edges[0], edges[1][::-1])
-            self.out.path(f'fill="{_colour(one.colour)}"', *outline, close=True)
+            self.out.path(_fill(one), *outline, close=True)
 
     def _bars(self, series: Sequence[Series], across: _Scale, along: _Scale) -> None:
         """Stacked away from zero on both sides, or beside each other."""
@@ -209,7 +228,7 @@ class _Drawing:
                 side = [row + shift - thick / 2, row + shift + thick / 2]
                 length = [max(start, low), start + value]
                 x, y = (length, side) if self.chart.horizontal else (side, length)
-                self.out.box(f'fill="{_colour(one.colour)}"', across(x), along(y))
+                self.out.box(_fill(one), across(x), along(y))
 
     # --- axes ---------------------------------------------------------------------------------
 
@@ -289,6 +308,16 @@ def _number(value: float, form: str) -> str:
 
 def _colour(name: str) -> str:
     return f"var(--{name[1:]})" if name.startswith("@") else name
+
+
+def _tile(one: Series) -> str:
+    """The name of its pattern on its colour; "" without one."""
+    return "" if one.pattern == "plain" else f"tile-{one.pattern}-{one.colour[1:]}"
+
+
+def _fill(one: Series) -> str:
+    tile = f"url(#{_tile(one)}) " if _tile(one) else ""
+    return f'fill="{tile}{_colour(one.colour)}"'
 
 
 def _stroke(colour: str, width: float = 1) -> str:

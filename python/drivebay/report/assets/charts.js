@@ -377,7 +377,7 @@ const DrivebayCharts = ((themes) => {
       el("div", { class: "head" }, el("h4", {}, first.title), el("div", {}, switches)), box,
       stageKey.length > 1 ? el("ul", { class: "legend" }, stageKey.map(([name, colour, shape, meaning]) =>
         el("li", {}, el("button", { type: "button", "aria-pressed": "true", "data-colour": colour, title: meaning || null },
-          el("i", { class: shape || null, "aria-hidden": "true", style: `${shape ? "color" : "background"}:${colour[0] === "@" ? cssColour(colour) : colour}` }), name)))) : null,
+          el("i", { class: shape || null, "aria-hidden": "true", style: `${shape && !shape.startsWith("tile") ? "color" : "background-color"}:${colour[0] === "@" ? cssColour(colour) : colour}` }), name)))) : null,
       el("figcaption", {}, [first.lead, `${samples}.`].filter(Boolean).map((words) => el("span", {}, words)),
         first.notes.map(([words, when]) => el("span", when ? { "data-when": when } : {}, words))),
       el("p", { class: "save" }, buttons, el("a", { href: address(`chart-${id}`), "aria-label": `Link to ${first.title}` }, "Link")));

@@ -2,8 +2,8 @@
 
 A chart is described once. `render_page` turns it into Plotly's JSON, `render_still` draws it small
 for a page, `render_file` draws it with matplotlib and writes its data. Nothing here knows them.
-A colour is a name of the theme ("@c1") or a CSS colour; a limit, tick or mark is in the axis' own
-unit, also on a logarithmic axis.
+A colour is a name of the theme ("@c1") or a CSS colour, a pattern one of `theme.PATTERNS`; a limit,
+tick or mark is in the axis' own unit, also on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Series:
     spread : half the length of each point's whisker.
     steps : a value holds until the next.
     marker : size of the points; 0 draws none.
+    pattern : what tells a bar or an area from others without colours.
     labels : words beside the points; `notes` are for `hover`.
     hover : what a pointer shows, with {name}, {group}, {x}, {y}, {unit} and {note}; "" is nothing.
     """
@@ -92,6 +93,7 @@ class Series:
     width: float = 2
     marker: float = 0
     symbol: Literal["circle", "square", "diamond", "triangle", "tick"] = "circle"
+    pattern: str = "plain"
     labels: Sequence[str] = ()
     notes: Sequence[str] = ()
     hover: str = "{x}: {y} {unit}"
@@ -169,12 +171,18 @@ class Switch:
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of a legend; `shape` is a class of the style sheet."""
+    """One entry of a legend; `shape` is a class of the style sheet: of a line, or "tile" and a
+    pattern."""
 
     name: str
     colour: str
     shape: str = ""
     meaning: str = ""
+
+    @property
+    def filled(self) -> bool:
+        """Whether it stands for an area, not for a line."""
+        return not self.shape or self.shape.startswith("tile")
 
 
 @dataclass(frozen=True)

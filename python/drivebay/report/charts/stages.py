@@ -14,9 +14,9 @@ from drivebay.analysis.stages import meaning, ordered, title
 from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
 from drivebay.report.runs import Run, labelled
-from drivebay.report.theme import STAGES
+from drivebay.report.theme import STAGE_PATTERNS, STAGES
 
-OTHER_STAGE = "#77716a"
+OTHER_STAGE = ("#77716a", "diamonds")
 APART_MAX = 2
 """Up to so many runs, what cannot lie over each other is shown side by side."""
 WRAP = 16
@@ -43,13 +43,18 @@ def stages(prefix: str, found: Sequence[Run]) -> list[Panel]:
 
 
 def stage_key(found: Sequence[Run]) -> tuple[Key, ...]:
-    """The colours of the stages that took time in any of these runs."""
+    """The colours and patterns of the stages that took time in any of these runs."""
     names = ordered({s.stage for r in found for phase in r.measured.phases for s in phase.stages})
-    return tuple(Key(title(name), _colour(name), meaning=meaning(name)) for name in names)
+    keys = []
+    for name in names:
+        colour, pattern = _looks(name)
+        keys.append(Key(title(name), colour, f"tile {pattern}", meaning(name)))
+    return tuple(keys)
 
 
-def _colour(stage: str) -> str:
-    return STAGES.get(stage, OTHER_STAGE)
+def _looks(stage: str) -> tuple[str, str]:
+    """Colour and pattern."""
+    return (STAGES[stage], STAGE_PATTERNS[stage]) if stage in STAGES else OTHER_STAGE
 
 
 def _names_axis(rows: Sequence[str]) -> tuple[Axis, int]:
@@ -82,13 +87,15 @@ def _by_load(chart_id: str, found: Sequence[Run]) -> Chart | None:
 
 
 def _bar(stage: str, labels: Sequence[str], lengths: Sequence[float], unit: str) -> Series:
+    colour, pattern = _looks(stage)
     return Series(
         "bar",
         labels,
         lengths,
         title(stage),
         unit=unit,
-        colour=_colour(stage),
+        colour=colour,
+        pattern=pattern,
         hover="{name}: {y} {unit}",
     )
 
@@ -134,6 +141,7 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
     series, views = [], {}
     for view, (unit, label) in UNITS.items():
         for name in names:
+            colour, pattern = _looks(name)
             x: list[float] = []
             y: list[float] = []
             start = 0.0
@@ -153,7 +161,8 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
                     y,
                     title(name),
                     unit=unit,
-                    colour=_colour(name),
+                    colour=colour,
+                    pattern=pattern,
                     steps=True,
                     hover="{name}: {y} {unit}",
                 )
