@@ -38,6 +38,7 @@ log_avg_msec=250
 rw=randread
 bs=4k
 iodepth=2
+rate_iops=2000
 norandommap=1
 [mix]
 stonewall

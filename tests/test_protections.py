@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import mmap
 import os
 import re
@@ -196,6 +197,28 @@ def test_fstab_names_that_only_the_device_itself_can_resolve(
         permission = OverwritePermission(str(backing), overwrite_signature=True)
         handle = ExclusiveHandle(found, permission=permission)
         handle.close()
+
+
+def test_a_loop_that_is_being_taken_off_its_file_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it has gone the kernel says neither what it is over nor that it is none."""
+    (tmp_path / "loop9" / "loop").mkdir(parents=True)
+    backing = tmp_path / "loop9" / "loop" / "backing_file"
+    backing.write_text("/gone\n")
+    asked: list[str] = []
+
+    def leaving(name: str) -> None:
+        asked.append(name)
+        if len(asked) == 3:
+            backing.unlink()
+        raise OSError(errno.ENXIO, "no such device")
+
+    monkeypatch.setattr(in_use, "SYS_BLOCK", tmp_path)
+    monkeypatch.setattr(in_use, "loop_backing", leaving)
+    assert in_use.loops_over(1, 2, 0) == [] and len(asked) == 3
+    backing.write_text("/gone\n")
+    assert in_use.loops_over(1, 2, 0) == ["loop9"], "what does not go counts by its size"
 
 
 @needs_root

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from drivebay import _core
 from drivebay.common import units
@@ -29,7 +29,9 @@ def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
-Percent = Annotated[int | float, Field(ge=0, le=100), AfterValidator(_plain)]
+Percent = Annotated[
+    float, Field(ge=0, le=100), AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)
+]
 BlockBytes = Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
 QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 

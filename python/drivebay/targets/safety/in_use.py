@@ -36,6 +36,7 @@ EFI_LOADER = Path(
     "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 )
 _LOOP_GET_STATUS64 = 0x4C05
+LOOP_RETRIES, LOOP_RETRY_S = 20, 0.05
 _FS_IOC_GETFLAGS = 0x80086601
 SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/home", "/nix")
 
@@ -241,6 +242,21 @@ def loop_backing(name: str) -> Backing | None:
     return Backing(*struct.unpack_from("=QQQ", answer))
 
 
+def _settled(name: str) -> Backing | None:
+    """`loop_backing`, once a loop that is just being taken off its file has gone: until then it
+    cannot be opened (ENXIO)."""
+    for _ in range(LOOP_RETRIES):
+        try:
+            return loop_backing(name)
+        except OSError as problem:
+            if problem.errno != errno.ENXIO:
+                raise
+        time.sleep(LOOP_RETRY_S)
+        if not read(SYS_BLOCK / name / "loop/backing_file"):
+            return None
+    return loop_backing(name)
+
+
 def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> list[str]:
     """Names of the loop devices over the file with these numbers, except `but`.
 
@@ -255,7 +271,7 @@ def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> li
         if not backing or name == but:
             continue
         try:
-            made_of = loop_backing(name)
+            made_of = _settled(name)
             same = made_of is not None and (made_of.device, made_of.inode) == (device, inode)
         except OSError:
             try:
