@@ -88,7 +88,7 @@ def test_each_stage_is_drawn_in_its_pattern_by_matplotlib_and_plotly(tmp_path: P
     folder = made_result.make(tmp_path / "r", suite="quick", only=("random-write",), quick=True)
     panels = [
         one
-        for one in all_panels(entries([report.review(results.load(folder))]))
+        for one in all_panels(entries([analysis.review(results.load(folder))]))
         if one.title.startswith("Where the time went")
     ]
     assert len(panels) == 2
@@ -105,6 +105,7 @@ def test_each_stage_is_drawn_in_its_pattern_by_matplotlib_and_plotly(tmp_path: P
         axes = render_file.draw(panel, view, "a drive").axes[0]
         handles, labels = axes.get_legend_handles_labels()
         assert labels == names
+        handle: Any
         for handle, name in zip(handles, labels, strict=True):
             shape = handle[0] if panel.chart.stacked else handle
             assert (shape.get_hatch() or "") == HATCHES[described[name]]
