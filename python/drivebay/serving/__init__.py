@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from drivebay import _core
-from drivebay.common import documents
 from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
+from drivebay.serving import config
 
 Pace = Literal["sleep", "hybrid", "spin", "none"]
 Precondition = Literal["new", "filled", "steady"]
@@ -136,14 +136,7 @@ class Server:
 def _script(path: Path) -> list[_core.Fault]:
     """The faults of a script."""
     example = '[[fault]], kind = "hang", after_s = 10.0, for_s = 5.0'
-    try:
-        script = documents.toml(documents.read(path))
-    except ValueError as problem:
-        raise UserError(f"--faults: {path} is not TOML: {problem}", example) from None
-    except OSError as problem:
-        raise UserError(
-            f"--faults: {path} cannot be read: {problem.strerror}", f"ls -l {path}"
-        ) from None
+    script = config.toml(path, "--faults", example)
     faults = script.pop("fault", [])
     if script or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
         raise UserError(f"--faults: {path} must hold [[fault]] tables and nothing else", example)

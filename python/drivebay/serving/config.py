@@ -42,6 +42,24 @@ class Config:
     drives: Mapping[str, Mapping[str, Any]]
 
 
+def toml(path: Path, option: str, example: str) -> dict[str, Any]:
+    """The table in a file that an option names.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read, or is not TOML.
+    """
+    try:
+        return documents.toml(documents.read(path))
+    except ValueError as problem:
+        raise UserError(f"{option}: {path} is not TOML: {problem}", example) from None
+    except OSError as problem:
+        raise UserError(
+            f"{option}: {path} cannot be read: {problem.strerror}", f"ls -l {path}"
+        ) from None
+
+
 def read(path: Path) -> Config:
     """The server that a file describes.
 
@@ -50,14 +68,7 @@ def read(path: Path) -> Config:
     UserError
         If it cannot be read, or a key or a value is not possible.
     """
-    try:
-        document = documents.toml(documents.read(path))
-    except ValueError as problem:
-        raise UserError(f"--config: {path} is not TOML: {problem}", EXAMPLE) from None
-    except OSError as problem:
-        raise UserError(
-            f"--config: {path} cannot be read: {problem.strerror}", f"ls -l {path}"
-        ) from None
+    document = toml(path, "--config", EXAMPLE)
     where = f"--config: {path}"
     drives = document.pop("drive", {})
     if not isinstance(drives, dict) or not all(isinstance(one, dict) for one in drives.values()):
