@@ -2,7 +2,7 @@
 # The checks of `make test`: everything that finds a mistake in a change, in about ten minutes on two cores.
 # What takes longer is in test-long.sh.
 #
-# Two lanes run side by side, Rust's and Python's; each stops at its first failure. Nothing here depends
+# Two lanes run side by side, Python's tests and all else; each stops at its first failure. Nothing here depends
 # on how fast the machine is, nor on what else it does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,19 +47,25 @@ rust() {
     step "Rust tests" cargo test --profile checks --locked --workspace --exclude drivebay-benches --tests
 }
 
-python() {
-    step "Python format" .venv/bin/ruff format --check .
-    step "Python lint" .venv/bin/ruff check .
+documents() {
     step "Python types" .venv/bin/mypy
     step "Man page" .venv/bin/python scripts/manpage.py --check
     step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+}
+
+python() {
+    step "Python format" .venv/bin/ruff format --check .
+    step "Python lint" .venv/bin/ruff check .
     step "Python tests" .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 }
 
 step "Types of the core" .venv/bin/python scripts/stub.py --check --profile checks
 
 # A process each, so that `set -e` ends a lane; $() or `if` would switch it off.
-(rust) &
+(
+    rust
+    documents
+) &
 lane=$!
 code=0
 (python) & wait $! || code=$?
