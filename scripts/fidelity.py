@@ -4,9 +4,10 @@
 
 Writes published/fidelity.json, published/validation-run.json and the generated parts of
 docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
-is done: a killed run goes on when it is started again with the same profiles and core. `--drive`
-limits it to the rows about a drive, to try it out: it then writes nothing. `--runs` only
-runs the rows anew, some minutes: leverage, errors without the row and intervals stay those kept.
+is done: a killed run goes on when it is started again with the same model, and what is kept of a
+drive is used again as long as its profile, its tests and its rows are the same. `--drive` limits
+it to the rows about a drive, to try it out: it then writes nothing. `--runs` only runs the rows
+anew, some minutes: leverage, errors without the row and intervals stay those kept.
 `--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
 each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint.
 `--pages` only writes the pages. A test asserts that the pages are those of the kept results.
@@ -15,7 +16,6 @@ each reproduces what is kept to the last digit, keeps all the rest with the new 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import sys
@@ -23,7 +23,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from drivebay import _core
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
 from drivebay.lab.fidelity import kept, pages
@@ -61,10 +60,8 @@ def write_pages() -> None:
 
 
 def evaluations() -> Path:
-    """The folder of this state's evaluations: of the same profiles, tests and core."""
-    core = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:8]
-    now = fidelity.fingerprint()
-    return TOP / "target" / "fidelity" / f"{now['profiles']}-{core}"
+    """The folder of this model's evaluations; each says which profiles and tests it is of."""
+    return TOP / "target" / "fidelity" / fidelity.model_fingerprint()
 
 
 def say(words: str, _began: float = time.monotonic()) -> None:

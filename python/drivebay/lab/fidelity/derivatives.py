@@ -130,10 +130,25 @@ class Bench:
             self.by_drive.setdefault(run.drive, []).append(run)
         self.profiles = {name: profile_of(runs[0]) for name, runs in self.by_drive.items()}
         self.free = {name: free_of(one) for name, one in self.profiles.items()}
+        self.marks = {name: self._mark(name) for name in self.by_drive}
         largest = max(
             (VirtualTarget(one).memory_bytes for one in self.profiles.values()), default=1
         )
         self._pool = Pool(workers_with_states(largest))
+
+    def _mark(self, name: str) -> str:
+        """Of all that a drive's evaluations depend on besides the model: its profile and tests, its
+        rows, and the other drives of these. So what is kept of a drive outlives new drives and rows
+        that have nothing to do with it."""
+        rows = [row for row in self.rows if any(self.same[run].drive == name for run in row.needs)]
+        runs = {self.same[run] for row in rows for run in row.needs} | set(self.by_drive[name])
+        told = []
+        for run in sorted(runs):
+            test = self.plan.tests[run.test].model_dump_json(exclude_defaults=True)
+            full_size = run.test in self.plan.full_size
+            told.append((run.drive, self.profiles[run.drive].json(), test, full_size))
+        words = json.dumps([name, told, [repr(row) for row in rows]])
+        return hashlib.sha256(words.encode()).hexdigest()[:12]
 
     def condition(self, run: Run, profile: Profile, *, whole: bool) -> tuple[Profile, Test]:
         """The drive and the test of a run, in its whole length or the shorter one."""
@@ -208,6 +223,11 @@ class Bench:
             return None
 
 
+def _called(bench: Bench, what: str, name: str, rest: Any) -> str:
+    """The name under which a short run of a drive is kept."""
+    return f"{what} {name} {bench.marks[name]} {rest} {recipe()}"
+
+
 def derivatives(bench: Bench) -> Derivatives:
     """All of it; hours of a drive's time each, some minutes here."""
     full = whole_runs(bench)
@@ -229,7 +249,7 @@ def whole_runs(bench: Bench) -> Runs:
             def run_all(worker: Worker, name: str = name, some: list[Run] = some) -> Runs:
                 return bench.measure(worker, some, bench.profiles[name], whole=some)
 
-            tasks.append((f"full {name} {state}", run_all))
+            tasks.append((f"full {name} {bench.marks[name]} {state}", run_all))
     found: Runs = {}
     for runs_done in bench.each(tasks, "whole runs").values():
         found |= runs_done
@@ -247,13 +267,13 @@ def _base(bench: Bench) -> tuple[Runs, np.ndarray]:
             ) -> Runs:
                 return bench.measure(worker, runs, bench.profiles[name], seed=seed)
 
-            tasks.append((f"base {name} {seed} {recipe()}", run_all))
+            tasks.append((_called(bench, "base", name, seed), run_all))
     done = bench.each(tasks, "short runs")
     by_seed: list[Runs] = []
     for seed in SEEDS:
         merged: Runs = {}
         for name in bench.by_drive:
-            merged |= done[f"base {name} {seed} {recipe()}"]
+            merged |= done[_called(bench, "base", name, seed)]
         by_seed.append(merged)
     noise = np.zeros(len(bench.rows))
     for i, row in enumerate(bench.rows):
@@ -309,10 +329,10 @@ def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[
                 before = {run: (full if run in whole else base)[run] for run in runs}
                 return [run for run in runs if _told(before[run]) != _told(after[run])]
 
-            tasks.append((f"screen {name} {section} {recipe()}", screen))
+            tasks.append((_called(bench, "screen", name, section), screen))
     done = bench.each(tasks, "sections")
     return {
-        (name, section): set(done.get(f"screen {name} {section} {recipe()}", runs))
+        (name, section): set(done.get(_called(bench, "screen", name, section), runs))
         for name, runs in bench.by_drive.items()
         for section in _sections(bench, name)
     }
@@ -334,7 +354,7 @@ def _moves(
         for key, one in bench.free[name].items():
             runs = sorted(touched[name, one.section])
             if runs:
-                task = f"move {name} {key} {STEP} {recipe()}"
+                task = _called(bench, "move", name, f"{key} {STEP}")
                 keys[task] = (name, key)
 
                 def move(

@@ -49,8 +49,10 @@ def refits(
         def task(worker: Worker, k: int = k) -> Any:
             return _refit(bench, found, known, chosen[k], k, worker)
 
+        row = bench.rows[chosen[k]]
+        marks = sorted({bench.marks[bench.same[run].drive] for run in row.needs})
         what = hashlib.sha256(known.left_out[k].tobytes() + known.best.tobytes()).hexdigest()
-        tasks.append((f"refit {bench.rows[chosen[k]].published.id} {what}", task))
+        tasks.append((f"refit {row.published.id} {marks} {what}", task))
     done = bench.each(tasks, "refits")
     out = []
     for k, (name, _) in zip(picked, tasks, strict=True):
