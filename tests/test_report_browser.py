@@ -255,16 +255,15 @@ def test_another_drive_can_be_laid_beside(browser: Any, ranked: Path) -> None:
     tab.close()
 
 
-def test_the_first_bars_are_in_sight_and_the_first_scatter_is_near(
-    browser: Any, ranked: Path
-) -> None:
-    tab = Tab(browser, ranked)
-    top = tab.page.locator("table.bars").first.bounding_box()
-    assert top is not None and top["y"] < 700
-    scatter = tab.page.locator("[data-chart=summary-seconds]").bounding_box()
-    assert scatter is not None and scatter["y"] < 2500
-    tab.page.locator("[data-chart=summary-seconds]").scroll_into_view_if_needed()
+def test_verdict_scatter_and_key_bars_are_on_the_first_screen(browser: Any, ranked: Path) -> None:
+    screen = {"width": 1440, "height": 900}
+    tab = Tab(browser, ranked, viewport=screen)
     tab.page.wait_for_selector("[data-chart=summary-seconds] .points path")
+    for one in (".verdict", "[data-chart=summary-seconds]"):
+        box = tab.page.locator(one).bounding_box()
+        assert box is not None and box["y"] + box["height"] < screen["height"], one
+    bars = [row.bounding_box() for row in tab.page.locator(".key tr:not(.other)").all()]
+    assert sum(box["y"] + box["height"] < screen["height"] for box in bars if box) >= 6
     assert tab.troubles == []
     tab.close()
 

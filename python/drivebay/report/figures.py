@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -81,7 +82,7 @@ def ranked_bars(
 
     Parameters
     ----------
-    most : only so many rows: the runs, and the best of the others.
+    most : only so many rows with a value: the runs, and the best of the others; short below.
     """
     own = [
         replace(_own_bar(run, key, run.entry.name), published=published_of(run, key))
@@ -92,10 +93,15 @@ def ranked_bars(
     if better and len(known) == len(own) + len(others):  # without one's figure no rank is sure
         known = [replace(row, place=place + 1) for place, row in enumerate(known)]
     rows = known + [row for row in (*own, *others) if row.value is None]
-    room = (most or len(rows)) - sum(not row.other for row in rows)
-    best = [row for row in rows if row.other][: max(room, 0)]
-    shown = [row for row in rows if not row.other or row in best]
-    more: list[Child] = [_beneath(row, several=len(own) > 1) for row in rows if not row.other]
+    shown, said = rows, own
+    if most:
+        best = [row for row in known if row.other][: max(most - len(own), 0)]
+        shown = [row for row in rows if not row.other or row in best]
+        said = [replace(row, detail="") for row in own]
+    more: list[Child] = [_beneath(row, several=len(own) > 1) for row in said]
+    if most:
+        why = Counter(row.detail for row in others if row.value is None)
+        more += [f"{count} others: {words}." for words, count in why.items()]
     if len(shown) < len(rows) and of is not None:
         more.append(el("a", f"All {len(rows)} drives", href=f"#{of[1]}"))
     shown = [row if row.other else replace(row, detail="") for row in shown]
@@ -105,9 +111,10 @@ def ranked_bars(
 
 def _beneath(row: Bar, *, several: bool) -> list[Child] | None:
     """What else is to be said of the drive under review, below the ranked bars."""
-    if row.value is None:
+    if row.value is None or not (row.detail or row.published):
         return None
-    words: list[Child] = [f"{row.label if several else number(row.value)}: "] if row.detail else []
+    words: list[Child] = [f"{row.label}: "] if several else []
+    words += [f"{number(row.value)}: "] if row.detail and not several else []
     words += [row.detail, ". "] if row.detail else []
     if row.published is not None:
         words += [el("span", "Published: ", row.published.words, class_="said")]

@@ -20,7 +20,7 @@ from drivebay.report.figures import between, figure_bars
 from drivebay.report.kinds.client import scatter_panel
 from drivebay.report.kinds.generic import BarOf
 from drivebay.report.markup import Child, Html, details, el, linked, table
-from drivebay.report.render_page import Page, pairs
+from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, capacity, run_differently, runs
 from drivebay.report.sections import rank
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
@@ -73,7 +73,7 @@ def header(all_entries: Sequence[Entry]) -> Html:
                 class_="who",
             )
         )
-    return el("header", el("p", "SSD review", class_="eyebrow"), el("h1", title), lines)
+    return el("header", el("h1", title), lines)
 
 
 def _stand_in(target: Mapping[str, Any]) -> Html | None:
@@ -138,20 +138,18 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
 
 
 def overview(page: Page) -> Html:
-    """The first screen: a verdict, key figures as bars, the consistency test's seconds; then, one
+    """The first screen: a verdict, the consistency test's seconds, key figures as bars; then, one
     click away, what each test found and every main figure."""
     entries = page.entries
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
     about = [el("p", " ".join(one.description.split()), class_="lede") for one in suites.values()]
-    el("p", SPREAD, class_="small")
     return el(
         "section",
-        el("h2", "Summary"),
+        el("h2", "Summary", class_="sr-only"),
         [el("p", _verdict(page, entry), class_="verdict") for entry in entries],
         _differences(entries),
-        el("div", pairs(_key_bars(page)), class_="key"),
+        el("div", page.show(_seconds(entries)), _key_bars(page), class_="pair key"),
         _among(page),
-        page.show(_seconds(entries)),
         [_found(entry) for entry in entries] if len(entries) == 1 else None,
         details(
             "Main figures of all tests", headline_table(entries), el("p", SPREAD, class_="small")

@@ -25,7 +25,7 @@ from drivebay.report.render_page import switch
 from drivebay.report.runs import SELF, Run, short_title
 from drivebay.report.text import inside, number, quantity
 
-SHORT_PX = 280
+SHORT_PX = 240
 STEADIER = "Simulated: the seconds of a real drive scatter more."
 SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
 BIN_ERROR = (
