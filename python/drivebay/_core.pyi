@@ -619,6 +619,9 @@ class ServeReport:
     def bytes_written(self, /) -> int:
         """Bytes that hosts wrote."""
     @property
+    def capacity_bytes(self, /) -> int:
+        """Bytes of the drive."""
+    @property
     def drive(self, /) -> str:
         """The drive's name."""
     @property
@@ -675,6 +678,9 @@ class ServeReport:
     def time_scale(self, /) -> float:
         """Seconds of the drive's clock in a second of the host's."""
     @property
+    def title(self, /) -> str:
+        """What it is; a scaled drive's says so."""
+    @property
     def waf(self, /) -> float:
         """Write amplification; zero before the first write."""
 
@@ -686,6 +692,7 @@ class ServedDrive:
     `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
     `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
     `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
+    `image`: what new data begins with, a raw file or a block device;
     `precondition`: what was done to a drive without a state before;
     `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
     `after_cut`: return, refuse or hold=SECONDS.
@@ -701,6 +708,7 @@ class ServedDrive:
         vfio_user: str | PathLike[str] | None = None,
         data: str | PathLike[str] | None = None,
         host_durability: Literal["flush", "none"] = "flush",
+        image: str | PathLike[str] | None = None,
         state: str | PathLike[str] | None = None,
         pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
         time_scale: str = "1",

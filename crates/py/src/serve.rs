@@ -120,6 +120,8 @@ figures! {
 figures! {
     /// Figures of a served drive since the server started.
     ServeReport(Report) {
+        /// Bytes of the drive.
+        capacity_bytes: u64,
         /// Seconds of the host's clock since the server started.
         elapsed_s: f64,
         /// The drive's time.
@@ -164,6 +166,12 @@ figures! {
         &self.0.drive
     }
 
+    /// What it is; a scaled drive's says so.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.0.title
+    }
+
     /// The last of them.
     #[getter]
     fn last_power_cut(&self) -> Option<PowerCut> {
@@ -195,6 +203,7 @@ figures! {
 /// `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
 /// `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
+/// `image`: what new data begins with, a raw file or a block device;
 /// `precondition`: what was done to a drive without a state before;
 /// `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
 /// `after_cut`: return, refuse or hold=SECONDS.
@@ -213,6 +222,7 @@ impl ServedDrive {
         vfio_user = None,
         data = None,
         host_durability: "typing.Literal['flush', 'none']" = "flush",
+        image = None,
         state = None,
         pace: "typing.Literal['sleep', 'hybrid', 'spin', 'none']" = "hybrid",
         time_scale: "str" = "1",
@@ -234,6 +244,7 @@ impl ServedDrive {
         vfio_user: Option<PathBuf>,
         data: Option<PathBuf>,
         host_durability: &str,
+        image: Option<PathBuf>,
         state: Option<PathBuf>,
         pace: &str,
         time_scale: &str,
@@ -254,6 +265,7 @@ impl ServedDrive {
             vfio_user,
             data,
             host_durability: named("host_durability", host_durability)?,
+            image,
             state,
             precondition: named("precondition", precondition)?,
             pace: named("pace", pace)?,

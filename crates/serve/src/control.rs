@@ -21,7 +21,10 @@ const LINE_MAX: usize = 4096;
 /// Bytes of replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
-const COMMANDS: &str = "drives, status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
+/// Events that are written at a time to a client that follows: at most 64 KiB.
+const EVENTS_AT_A_TIME: usize = 64;
+
+const COMMANDS: &str = "drives, status, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
     snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
@@ -34,12 +37,21 @@ pub(crate) struct Control {
     drive: usize,
     input: Vec<u8>,
     output: Output,
+    /// The number of the next event, for a client that follows; nothing that it says is heard any more.
+    follows: Option<u64>,
 }
 
 impl Control {
     /// In the event loop of this drive.
     pub fn new(socket: Socket, drives: Arc<[String]>, drive: usize) -> Control {
-        Control { socket, drives, drive, input: Vec::new(), output: Output::default() }
+        Control {
+            socket,
+            drives,
+            drive,
+            input: Vec::new(),
+            output: Output::default(),
+            follows: None,
+        }
     }
 
     /// The number of the drive that a line is for, and its command; or the answer to it.
@@ -65,6 +77,11 @@ impl Control {
             })),
         }
     }
+}
+
+/// All events of a drive that are kept.
+fn events(drive: &dyn Drive) -> Value {
+    json!({ "events": drive.events(0, usize::MAX) })
 }
 
 /// What a line asks for, or an error and its hint.
@@ -125,6 +142,23 @@ fn answer(line: &str, drive: &mut dyn Drive) -> Option<Value> {
     })
 }
 
+impl Control {
+    /// Appends what has happened since, as far as its client reads.
+    fn follow(&mut self, drive: &dyn Drive) {
+        while let Some(from) = self.follows
+            && self.output.unsent().len() < OUTPUT_MAX
+        {
+            let found = drive.events(from, EVENTS_AT_A_TIME);
+            let Some(last) = found.last() else { return };
+            self.follows = Some(last.number + 1);
+            for event in &found {
+                let line = serde_json::to_string(event).expect("numbers and texts");
+                self.output.append().extend(format!("{line}\n").as_bytes());
+            }
+        }
+    }
+}
+
 impl Session for Control {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
@@ -137,7 +171,9 @@ impl Session for Control {
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             other => other?,
         };
-        self.input.extend(&bytes[..got]);
+        if self.follows.is_none() {
+            self.input.extend(&bytes[..got]);
+        }
         Ok(())
     }
 
@@ -154,6 +190,12 @@ impl Session for Control {
                     self.drive = number;
                     return Ok(Next::Move(number));
                 }
+                Ok((_, "events")) => Some(events(drive)),
+                Ok((_, "follow")) => {
+                    self.follows = Some(0);
+                    self.input.clear();
+                    break;
+                }
                 Ok((_, command)) => answer(command, drive),
                 Err(answer) => Some(answer),
             };
@@ -165,6 +207,7 @@ impl Session for Control {
                 None => waits = true,
             }
         }
+        self.follow(drive);
         if !waits && self.input.len() > LINE_MAX {
             return Err(io::ErrorKind::InvalidData.into());
         }

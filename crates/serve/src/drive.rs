@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use drivebay_drive::Health;
 use serde::Serialize;
 
+use crate::events::Event;
 use crate::faults::{Fault, FaultError};
 use crate::power_cut::PowerCut;
 use crate::report::Report;
@@ -36,6 +37,9 @@ pub trait Drive {
 
     /// Format or secure erase: all data is gone. Commands in flight are served first.
     fn erase(&mut self) -> io::Result<()>;
+
+    /// What has happened since event `from`, as far as it is kept: at most `most` events, oldest first.
+    fn events(&self, from: u64, most: usize) -> Vec<Event>;
 
     /// What a person or a script does to the drive, besides reading and writing.
     fn control(&mut self, command: ControlCommand) -> Result<ControlReply, ControlError>;

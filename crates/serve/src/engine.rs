@@ -20,6 +20,7 @@ use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
 use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{ControlCommand, ControlError, ControlReply, Drive};
+use crate::events::{Event, Events, What};
 use crate::faults::{Fault, FaultError, Faults};
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
 use crate::lateness::Lateness;
@@ -38,6 +39,10 @@ const LOSABLE_MIN: u64 = 1 << 20;
 /// counts as durable.
 const UNSERVED_MAX: u64 = 128 << 20;
 
+/// A host that keeps up by less than this in a second, percent, is told of. guess: below it a latency is the host's
+/// as much as the drive's.
+const KEPT_UP_MIN: f64 = 90.0;
+
 /// Sectors of a page of the model's map.
 const PAGE_SECTORS: u64 = 8;
 
@@ -49,6 +54,17 @@ struct Traffic {
     refused: u64,
     bytes_read: u64,
     bytes_written: u64,
+}
+
+/// What was told last of what goes on and ends.
+#[derive(Default)]
+struct Told {
+    throttle_stage: usize,
+    is_read_only: bool,
+    is_off: bool,
+    is_late: bool,
+    /// When the second began by which the host is judged, on its clock since the start.
+    second: Nanos,
 }
 
 /// A served drive: the model, its data, its clock, and the commands in flight.
@@ -70,6 +86,8 @@ pub struct Engine {
     snapshots: Snapshots,
     /// The model has refused a write: it has worn out.
     is_worn_out: bool,
+    events: Events,
+    told: Told,
 }
 
 impl Engine {
@@ -102,6 +120,8 @@ impl Engine {
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
             is_worn_out: false,
+            events: Events::default(),
+            told: Told::default(),
             device,
         }
     }
@@ -146,6 +166,8 @@ impl Engine {
         let buffers = memory.used(Use::Sessions) + memory.used(Use::Requests);
         Report {
             drive: self.name.clone(),
+            title: self.device.spec().raw.drive.title.clone(),
+            capacity_bytes: self.store.sectors() * SECTOR_BYTES,
             memory_bytes: memory.used(Use::Data) + buffers,
             buffer_bytes: buffers,
             memory_max_bytes: memory.max(),
@@ -345,6 +367,7 @@ impl Engine {
         self.device.secure_erase();
         let now = self.clock.since_start(self.clock.now());
         self.faults.heal(now, 0, self.store.sectors());
+        self.note(What::Erased);
         self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)
     }
 
@@ -402,6 +425,8 @@ impl Engine {
         let at_ns = self.clock.since_start(at).0;
         let cut = PowerCut { at_ns, ready_after_ns: ready_after.0, lost_bytes };
         self.power_cuts.record(cut, self.clock.elapsed());
+        self.told.is_off = self.is_off();
+        self.note(What::PowerCut(cut));
         Ok(cut)
     }
 
@@ -498,6 +523,54 @@ impl Engine {
         done.map(|()| began.elapsed().as_secs_f64())
     }
 
+    // --- events -----------------------------------------------------------------------------------
+
+    /// It has happened now.
+    pub(crate) fn note(&mut self, what: What) {
+        let drive_s = self.clock.since_start(self.clock.now()).as_secs_f64();
+        self.events.note(&self.name, drive_s, what);
+    }
+
+    /// Tells of what has begun or ended since it was asked before; some ten times a second.
+    pub(crate) fn watch(&mut self) {
+        let now = self.clock.since_start(self.clock.now());
+        for (kind, begins) in self.faults.changes(now) {
+            self.note(if begins { What::FaultBegins { kind } } else { What::FaultEnds { kind } });
+        }
+        let counters = self.device().counters();
+        let (stage, temperature_c) = (counters.throttle_stage, counters.temperature_c);
+        if std::mem::replace(&mut self.told.throttle_stage, stage) != stage {
+            self.note(match stage {
+                0 => What::ThrottleEnds { temperature_c },
+                stage => What::ThrottleBegins { stage, temperature_c },
+            });
+        }
+        let is_read_only = self.is_worn_out || self.faults.is_read_only(now);
+        if std::mem::replace(&mut self.told.is_read_only, is_read_only) != is_read_only {
+            self.note(if is_read_only { What::ReadOnlyBegins } else { What::ReadOnlyEnds });
+        }
+        let is_off = self.is_off();
+        if std::mem::replace(&mut self.told.is_off, is_off) && !is_off {
+            self.note(What::PowerOn);
+        }
+        let elapsed = self.clock.elapsed();
+        if elapsed >= self.told.second.after(Nanos::secs(1)) {
+            self.told.second = elapsed;
+            self.watch_pace();
+        }
+    }
+
+    fn watch_pace(&mut self) {
+        let Some(kept_up_percent) = self.lateness.kept_up_lately() else { return };
+        let is_late = kept_up_percent < KEPT_UP_MIN;
+        if std::mem::replace(&mut self.told.is_late, is_late) != is_late {
+            self.note(match is_late {
+                true => What::HostLate { kept_up_percent },
+                false => What::HostKeepsUp { kept_up_percent },
+            });
+        }
+    }
+
     // --- for the event loop -----------------------------------------------------------------------
 
     /// A connection was refused, or ended for what it did.
@@ -565,6 +638,10 @@ impl Drive for SessionDrive<'_> {
         engine.is_worn_out || engine.faults.is_read_only(now)
     }
 
+    fn events(&self, from: u64, most: usize) -> Vec<Event> {
+        self.engine.events.since(from).take(most).cloned().collect()
+    }
+
     fn is_write_protected(&self) -> bool {
         self.engine.is_write_protected
     }
@@ -591,21 +668,30 @@ impl Drive for SessionDrive<'_> {
                 fault.after_ios += engine.traffic.requests;
                 engine.add_fault(fault)?;
             }
-            ControlCommand::ClearFaults => engine.faults.clear(),
+            ControlCommand::ClearFaults => {
+                for kind in engine.faults.clear() {
+                    engine.note(What::FaultEnds { kind });
+                }
+            }
             ControlCommand::Snapshot(name) => {
-                return Ok(match engine.snapshot(&name)? {
-                    Some(held_s) => ControlReply::Held { held_s },
-                    None => ControlReply::Later,
-                });
+                let Some(held_s) = engine.snapshot(&name)? else { return Ok(ControlReply::Later) };
+                engine.note(What::Snapshot { name, held_s });
+                return Ok(ControlReply::Held { held_s });
             }
             ControlCommand::Restore(name) => {
-                return Ok(ControlReply::Held { held_s: engine.restore(&name)? });
+                let held_s = engine.restore(&name)?;
+                engine.note(What::Restored { name, held_s });
+                return Ok(ControlReply::Held { held_s });
             }
             ControlCommand::Forget(name) => {
-                return Ok(ControlReply::Held { held_s: engine.forget_snapshot(&name)? });
+                let held_s = engine.forget_snapshot(&name)?;
+                engine.note(What::Forgotten { name });
+                return Ok(ControlReply::Held { held_s });
             }
             ControlCommand::Clone(name, folder) => {
-                return Ok(ControlReply::Held { held_s: engine.clone_snapshot(&name, &folder)? });
+                let held_s = engine.clone_snapshot(&name, &folder)?;
+                engine.note(What::Cloned { name, folder });
+                return Ok(ControlReply::Held { held_s });
             }
         }
         Ok(ControlReply::Success)

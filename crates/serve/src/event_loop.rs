@@ -18,6 +18,7 @@ use slotmap::{Key, KeyData, SlotMap};
 
 use crate::channel::{Channel, Handle, Message};
 use crate::engine::Engine;
+use crate::events::What;
 use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::request::SessionId;
 use crate::session::{Listen, Next, Session};
@@ -44,6 +45,8 @@ struct Entry {
     watched: EventFlags,
     /// To be flushed at the end of the iteration.
     is_dirty: bool,
+    /// By which protocol a host was told of that has connected.
+    told: Option<&'static str>,
     /// For its buffers.
     _memory: Share,
 }
@@ -120,7 +123,7 @@ impl EventLoop {
 
     fn add_with(&mut self, session: Box<dyn Session>, memory: Share) -> io::Result<SessionId> {
         let watched = EventFlags::empty();
-        let entry = Entry { session, watched, is_dirty: false, _memory: memory };
+        let entry = Entry { session, watched, is_dirty: false, told: None, _memory: memory };
         let id = self.sessions.insert(entry);
         if let Some(fd) = self.sessions[id].session.fd() {
             let added = epoll::add(&self.epoll, fd, event_data(id), EventFlags::empty());
@@ -246,6 +249,12 @@ impl EventLoop {
             entry.is_dirty = false;
             match entry.session.flush(&mut self.engine.drive_of(id)) {
                 Ok(Next::Wait { read, write }) => {
+                    if entry.told.is_none()
+                        && let Some(protocol) = entry.session.protocol()
+                    {
+                        entry.told = Some(protocol);
+                        self.engine.note(What::Connected { protocol });
+                    }
                     if self.watch(id, read && self.stopping.is_none(), write).is_err() {
                         self.close(id);
                     }
@@ -292,7 +301,10 @@ impl EventLoop {
     }
 
     fn take_out(&mut self, id: SessionId) -> Option<Box<dyn Session>> {
-        let session = self.sessions.remove(id)?.session;
+        let Entry { session, told, .. } = self.sessions.remove(id)?;
+        if let Some(protocol) = told {
+            self.engine.note(What::Disconnected { protocol });
+        }
         if let Some(fd) = session.fd() {
             let _ = epoll::delete(&self.epoll, fd);
         }
@@ -406,12 +418,14 @@ impl EventLoop {
         }
         gone.into_iter().for_each(|(id, why)| self.close_for(id, &why));
         self.say_refused();
+        self.engine.watch();
         self.mark_all();
     }
 
     fn say_refused(&mut self) {
         for (why, count) in std::mem::take(&mut self.refused) {
             eprintln!("refused: {count} connections: {why}");
+            self.engine.note(What::Refused { count, why });
         }
     }
 }

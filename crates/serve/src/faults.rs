@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use drivebay_units::{Nanos, Rng};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::request::{Op, Request, Status};
 
@@ -19,7 +19,7 @@ const FAULTS_MAX: usize = 1000;
 const PIECES_MAX: usize = 100_000;
 
 /// A kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Reads of `lba` and `sectors` fail with a media error, until these are written.
@@ -84,6 +84,8 @@ struct Running {
     began: Option<Nanos>,
     /// The ambient temperature has been given to the model.
     is_applied: bool,
+    /// That it holds has been told.
+    is_told: bool,
     /// Sectors that cannot be read: the first and the end of each piece.
     bad: BTreeMap<u64, u64>,
 }
@@ -143,13 +145,25 @@ impl Faults {
         let first = fault.lba.unwrap_or_default();
         let end = first.saturating_add(fault.sectors.unwrap_or(1));
         let bad = BTreeMap::from_iter(fault.lba.map(|_| (first, end)));
-        self.running.push(Running { fault, began: None, is_applied: false, bad });
+        let (is_applied, is_told) = (false, false);
+        self.running.push(Running { fault, began: None, is_applied, is_told, bad });
         Ok(())
     }
 
-    /// Ends all faults.
-    pub fn clear(&mut self) {
-        self.running.clear();
+    /// Ends all faults; returns those that held.
+    pub fn clear(&mut self) -> Vec<Kind> {
+        let running = std::mem::take(&mut self.running);
+        running.into_iter().filter(|r| r.is_told).map(|r| r.fault.kind).collect()
+    }
+
+    /// The faults that have begun (true) or ended since this was asked before.
+    pub fn changes(&mut self, now: Nanos) -> Vec<(Kind, bool)> {
+        let changed = self.running.iter_mut().filter(|r| r.is_active(now) != r.is_told);
+        let tell = |r: &mut Running| {
+            r.is_told = !r.is_told;
+            (r.fault.kind, r.is_told)
+        };
+        changed.map(tell).collect()
     }
 
     /// Begins what is due. Returns an ambient temperature that holds from now on.
@@ -331,9 +345,14 @@ mod tests {
         faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..fault(Kind::Hang) }).expect("ok");
         faults.add(Fault { celsius: Some(70.0), ..fault(Kind::Ambient) }).expect("ok");
         assert_eq!(faults.begin(Nanos::ZERO, 0), Some(70.0));
+        assert_eq!(faults.changes(Nanos::ZERO), [(Kind::Ambient, true)]);
         assert_eq!(faults.begin(Nanos::secs(2), 0), None);
         assert_eq!(faults.hangs_until(Nanos::secs(2)), Some(Nanos::secs(5)));
+        assert_eq!(faults.changes(Nanos::secs(2)), [(Kind::Hang, true)]);
+        assert_eq!(faults.changes(Nanos::secs(3)), []);
         assert_eq!(faults.hangs_until(Nanos::secs(5)), None);
+        assert_eq!(faults.changes(Nanos::secs(5)), [(Kind::Hang, false)]);
+        assert_eq!(faults.clear(), [Kind::Ambient]);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::clock::TimeScale;
 /// An answer that is later than this counts as late.
 const LATE: Nanos = Nanos::micros(100);
 
+/// Fewest answers that say how far the host keeps up. guess: one that is late by chance should not.
+const LATELY_MIN: u64 = 20;
+
 /// Longest send time that is compensated; guess: some times what sending 4 KiB took on a virtual machine
 /// of 2 cores, 7 to 17 us. Beyond it an answer is late rather than too early.
 const SEND_TIME_MAX: Nanos = Nanos::micros(25);
@@ -53,6 +56,8 @@ pub(crate) struct Lateness {
     modelled: u64,
     added: u64,
     scale: TimeScale,
+    /// As `count`, `modelled` and `added` were when the last second began.
+    before: (u64, u64, u64),
     /// On the host's clock.
     send_time: Nanos,
     /// When the answers of this iteration were due.
@@ -137,6 +142,16 @@ impl Lateness {
         Nanos::ZERO
     }
 
+    /// How far the host kept up since this was asked before, percent; None after too few answers to say.
+    pub fn kept_up_lately(&mut self) -> Option<f64> {
+        let (count, modelled, added) = self.before;
+        self.before = (self.count, self.modelled, self.added);
+        (self.count - count >= LATELY_MIN).then(|| {
+            let modelled = (self.modelled - modelled).max(1) as f64;
+            100.0 * modelled / (modelled + (self.added - added) as f64)
+        })
+    }
+
     pub fn figures(&self) -> LatenessFigures {
         let us = |per_mille| self.percentile(per_mille).0 as f64 / 1e3;
         LatenessFigures {
@@ -187,6 +202,14 @@ mod tests {
         }
         let kept = lateness.figures().kept_up_percent.expect("answers");
         assert!((kept - 100.0 * 180.0 / 210.0).abs() < 0.01, "{kept}");
+        assert_eq!(lateness.kept_up_lately(), None, "three answers say nothing");
+        for _ in 0..LATELY_MIN {
+            lateness
+                .begin_answer(Nanos::micros(30), Nanos::micros(30), Nanos::ZERO, || Nanos::ZERO);
+            lateness.end_iteration(|| Nanos::micros(60));
+        }
+        assert_eq!(lateness.kept_up_lately(), Some(50.0));
+        assert_eq!(lateness.kept_up_lately(), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub enum Precondition {
 }
 
 const FILL_BLOCK: u64 = 128 << 10;
-const REST: Nanos = Nanos::secs(1800);
+pub(crate) const REST: Nanos = Nanos::secs(1800);
 
 impl Precondition {
     /// Does it to a new drive; `control` may cancel it.

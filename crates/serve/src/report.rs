@@ -10,6 +10,10 @@ use crate::power_cut::PowerCut;
 pub struct Report {
     /// The drive's name.
     pub drive: String,
+    /// What it is; a scaled drive's says so.
+    pub title: String,
+    /// Its capacity, bytes.
+    pub capacity_bytes: u64,
     /// Wall time, seconds.
     pub elapsed_s: f64,
     /// The drive's time, seconds.

@@ -25,9 +25,9 @@ use crate::nbd::{self, Export, Exports, Stream};
 use crate::nvme::{self, Shared, Subsystem, Subsystems};
 use crate::pci::vfio::VfioError;
 use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError};
-use crate::precondition::Precondition;
+use crate::precondition::{Precondition, REST};
 use crate::report::Report;
-use crate::store::{HostDurability, PowerCutLoss, Store, StoreError};
+use crate::store::{HostDurability, Image, PowerCutLoss, Store, StoreError};
 
 /// Where a server listens, and what its drives share.
 #[derive(Clone, Debug, Default)]
@@ -61,9 +61,11 @@ pub struct DriveOptions {
     pub data: Option<PathBuf>,
     /// What flushes make of that file.
     pub host_durability: HostDurability,
+    /// The image that new data begins with; it is not written to.
+    pub image: Option<PathBuf>,
     /// The file of the drive's state: read at the start if it exists, written at an orderly end.
     pub state: Option<PathBuf>,
-    /// What was done to a drive without a state before.
+    /// What was done to the drive before; one with a state stays as it is.
     pub precondition: Precondition,
     /// How the server meets the model's times.
     pub pace: Pace,
@@ -92,6 +94,7 @@ impl DriveOptions {
             vfio_user: None,
             data: None,
             host_durability: HostDurability::default(),
+            image: None,
             state: None,
             precondition: Precondition::default(),
             pace: Pace::default(),
@@ -158,16 +161,11 @@ pub enum ServeError {
     AnotherState {
         /// The drive's state.
         state: PathBuf,
-        /// The data's file.
+        /// The data's file, or the image.
         data: PathBuf,
         /// Pages with data that are not mapped in the state.
         pages: u64,
     },
-    /// A drive with a past is prepared already.
-    #[error(
-        "--precondition has no meaning with the state that {} holds\nhint: leave it out, or name a new --state", .0.display()
-    )]
-    HasState(PathBuf),
     /// The drive cannot be brought into its precondition.
     #[error(transparent)]
     Precondition(#[from] RunError),
@@ -184,7 +182,10 @@ impl ServeError {
     pub fn is_machine(&self) -> bool {
         match self {
             ServeError::Store(error) => {
-                matches!(error, StoreError::Machine { .. } | StoreError::Locked(_))
+                matches!(
+                    error,
+                    StoreError::Machine { .. } | StoreError::Locked(_) | StoreError::InUse(_)
+                )
             }
             ServeError::Address(error) => {
                 matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
@@ -197,7 +198,6 @@ impl ServeError {
             ServeError::Tls(_)
             | ServeError::PowerCutPlan(_)
             | ServeError::AfterCut(_)
-            | ServeError::HasState(_)
             | ServeError::Precondition(_)
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
@@ -237,11 +237,16 @@ impl ServedDrive {
         let handle = channel.handle();
         let bytes = spec.capacity_bytes();
         let sectors = bytes / SECTOR_BYTES;
-        let store = match &options.data {
-            Some(path) => {
+        let has_data = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() > 0);
+        let image = options.image.as_ref().filter(|_| !options.data.as_ref().is_some_and(has_data));
+        let image = image.map(|path| Image::open(path, sectors)).transpose()?;
+        let store = match (&options.data, image) {
+            (Some(path), image) => {
+                image.map_or(Ok(()), |image| image.copy_to(path, sectors))?;
                 Store::open(path, sectors, options.host_durability, handle.waker(), memory)?
             }
-            None => Store::memory(sectors, memory),
+            (None, Some(image)) => Store::over(image, sectors, memory)?,
+            (None, None) => Store::memory(sectors, memory),
         };
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
@@ -250,15 +255,16 @@ impl ServedDrive {
         let nvme_identity = nvme::Identity::new(&spec, identity);
         let is_nvme = spec.protocol == Protocol::Nvme;
         let known = options.state.as_ref().filter(|path| path.exists());
-        let mut device = match known {
-            Some(path) if options.precondition != Precondition::New => {
-                return Err(ServeError::HasState(path.clone()));
-            }
+        let device = match known {
             Some(path) => snapshot::restore(spec, None, path)?,
-            None => Device::new(spec, seed)?,
+            None => {
+                let mut device = Device::new(spec, seed)?;
+                options.precondition.apply(&mut device, seed, control)?;
+                device
+            }
         };
-        options.precondition.apply(&mut device, seed, control)?;
-        let device = adopt(device, &store, known.map(PathBuf::as_path), options.data.as_deref())?;
+        let data = options.data.as_deref().or(options.image.as_deref());
+        let device = adopt(device, &store, known.map(PathBuf::as_path), data)?;
         let mut engine =
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         engine.set_name(&options.name);
@@ -490,8 +496,9 @@ fn is_zero(store: &Store, page: u64) -> io::Result<bool> {
     Ok(bytes.iter().all(|&byte| byte == 0))
 }
 
-/// Maps the data that the file holds already and the model has not mapped: it is written once, in order,
-/// before the first host connects, so that reads of it go to flash.
+/// Maps the data that the file or the image holds already and the model has not mapped: it is written once, in
+/// order, before the first host connects, so that reads of it go to flash. A new drive then rests, as one
+/// that was filled.
 ///
 /// A state that was not written at an orderly end lacks what was written after it. One that lacks most
 /// of the data belongs to another drive, and is refused.
@@ -511,6 +518,7 @@ fn adopt(
         let (state, data) = (state.to_owned(), data.to_owned());
         return Err(ServeError::AnotherState { state, data, pages });
     }
+    let rests = state.is_none() && !extents.is_empty();
     for (first, sectors) in extents {
         let end = (first + sectors).min(store.sectors());
         for lba in (first..end).step_by(PIECE as usize) {
@@ -519,6 +527,9 @@ fn adopt(
             let done = device.submit(device.now(), io)?.done;
             device.idle_until(done);
         }
+    }
+    if rests {
+        device.idle_until(device.now().after(REST));
     }
     Ok(device)
 }

@@ -60,6 +60,11 @@ pub trait Session: Send {
         Ok(())
     }
 
+    /// The protocol of a host that has chosen its drive; none before, and of what is no host.
+    fn protocol(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The power was cut: requests in flight never complete. Returns whether the session stays; a
     /// connection over a network drops.
     fn power_cut(&mut self) -> bool {

@@ -273,6 +273,67 @@ fn a_power_cut_of_one_drive_leaves_the_clients_and_the_data_of_the_other() {
 }
 
 #[test]
+fn events_tell_what_has_happened_to_each_drive() {
+    let served = Served::new(vec![drive("one"), drive("two")]);
+    assert_eq!(served.nbd("one").expect("an export").write(1), Some(0));
+    served.ask("drive one power-cut");
+    served.ask(r#"drive one fault {"kind": "read-only", "after_s": 0}"#);
+    served.ask("drive one snapshot now");
+    let mut follower = served.connect("control");
+    follower.write_all(b"drive one follow\n").expect("room");
+    let mut seen: Vec<String> = Vec::new();
+    for line in BufReader::new(follower).lines() {
+        let event: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        assert_eq!((&event["drive"], &event["number"]), (&"one".into(), &seen.len().into()));
+        seen.push(event["event"].as_str().expect("a word").to_owned());
+        if seen.iter().any(|one| one == "read-only-begins") {
+            served.ask("drive one no-faults");
+        }
+        if seen.last().is_some_and(|one| one == "read-only-ends") {
+            break;
+        }
+    }
+    let mut sorted = seen.clone();
+    sorted.sort_unstable();
+    let (connected, fault, read_only) = (["connected", "disconnected"], "fault-", "read-only-");
+    let mut wanted = vec!["power-cut".to_owned(), "snapshot".to_owned()];
+    wanted.extend(connected.map(str::to_owned));
+    wanted.extend(
+        ["begins", "ends"].iter().flat_map(|w| [fault, read_only].map(|f| f.to_owned() + w)),
+    );
+    wanted.sort_unstable();
+    assert_eq!(sorted, wanted);
+    assert_eq!(served.ask("drive two events")["events"], serde_json::json!([]));
+    served.end();
+}
+
+#[test]
+fn a_client_that_follows_and_does_not_read_holds_up_nobody() {
+    let served = Served::new(vec![drive("one")]);
+    let mut follower = served.connect("control");
+    follower.write_all(b"follow\n").expect("room");
+    let cuts = 3000;
+    for _ in 0..cuts {
+        served.ask("power-cut");
+    }
+    let kept = served.ask("events");
+    let kept = kept["events"].as_array().expect("a list");
+    assert_eq!(kept.len(), 1024);
+    assert_eq!(kept.last().expect("some")["number"], cuts - 1);
+    let mut next = 0;
+    for line in BufReader::new(follower).lines() {
+        let event: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        let number = event["number"].as_u64().expect("a number");
+        assert!(number >= next, "in order");
+        next = number + 1;
+        if next == cuts {
+            break;
+        }
+    }
+    served.end();
+}
+
+#[test]
 fn faults_and_clocks_are_each_drive_s_own() {
     let served = Served::new(vec![drive("slow"), drive("other")]);
     let fault = r#"drive slow fault {"kind": "latency", "extra_us": 600000000}"#;

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from drivebay.cli import options
-from drivebay.cli.options import argument, option
+from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json
 
 app = options.Verb()
@@ -19,6 +22,7 @@ Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive --control unix:/tmp/ctl
   drivebay ctl /tmp/ctl status                 its figures so far
   drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
+  drivebay ctl /tmp/ctl events --follow        power cuts, faults, heat, hosts
   drivebay ctl /tmp/ctl power-cut
   drivebay ctl /tmp/ctl --drive db power-cut   where several drives are served
   drivebay ctl /tmp/ctl power-on               after --after-cut refuse
@@ -31,8 +35,9 @@ Examples:
   drivebay ctl /tmp/ctl clone aged FOLDER      for another server
 
 \b
---metrics writes Prometheus' text format, for node_exporter's textfile
-collector. What the commands do: docs/concepts/serving.md.""",
+--metrics writes Prometheus' text format; drivebay serve --metrics serves the
+same over HTTP. events --json writes a line for each. What the commands do:
+docs/concepts/serving.md.""",
 )
 def ctl(
     socket: Annotated[str, argument("SOCKET", "What --control was given, unix:PATH or PATH.")],
@@ -44,12 +49,20 @@ def ctl(
     metrics: Annotated[
         bool, option(None, "Write the figures of status in Prometheus' text format.")
     ] = False,
+    follow: Annotated[
+        bool, flag("--follow", "With events: go on as they happen, until the server ends.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Query and control served drives."""
     from drivebay.common.errors import UserError
     from drivebay.serving import control
 
+    if follow and command != ["events"]:
+        raise UserError("--follow goes with events alone", f"drivebay ctl {socket} events")
+    if command == ["events"]:
+        _print_events((control.follow if follow else control.events)(socket, drive), as_json)
+        return
     if metrics and command != ["status"]:
         raise UserError("--metrics goes with status alone", f"drivebay ctl {socket} status")
     if command[0] == "clone" and len(command) == 3:
@@ -57,7 +70,9 @@ def ctl(
     if command == ["status"]:
         figures = control.status(socket, drive)
         if metrics:
-            print(control.prometheus(figures), end="")
+            from drivebay.serving.metrics import prometheus
+
+            print(prometheus(figures), end="")
         elif as_json:
             print_json(figures[0] if len(figures) == 1 else figures)
         else:
@@ -71,3 +86,23 @@ def ctl(
         print_json(found)
     else:
         print(json.dumps(found))
+
+
+def _print_events(found: Iterable[Mapping[str, Any]], as_json: bool) -> None:
+    """A line for each, at once; Ctrl-C ends it."""
+    with contextlib.suppress(KeyboardInterrupt):
+        for event in found:
+            print(json.dumps(event) if as_json else _in_words(event), flush=True)
+
+
+def _in_words(event: Mapping[str, Any]) -> str:
+    """The time on this machine's clock, the drive, what has happened, and the rest of it."""
+    own = dict(event)
+    at = datetime.fromtimestamp(float(own.pop("time_s"))).isoformat(" ", "milliseconds")
+    head = f"{at}  {own.pop('drive')}  {own.pop('event')}"
+    own.pop("number"), own.pop("drive_s")
+    return "  ".join([head, *(f"{key}={_short(value)}" for key, value in own.items())])
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

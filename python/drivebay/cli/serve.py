@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ app = options.Verb()
 Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --precondition filled
   drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
+  drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --from debian.qcow2
   drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
   drivebay serve db=sm951-nvme-256 log=xp941-512 --nbd unix:/tmp/d.sock
@@ -47,10 +49,10 @@ Several drives are NBD exports of their names (nbd+unix:///db?socket=...) and
 NVMe subsystems, each with a thread and a clock of its own.
 
 \b
-The control socket takes a line, drives, status, power-cut, power-on, ambient
-CELSIUS, fault JSON, no-faults, snapshot NAME, restore NAME, forget NAME or
-clone NAME FOLDER, with "drive NAME" before it where there are several, and
-answers with a line of JSON:
+The control socket takes a line, drives, status, events, power-cut, power-on,
+ambient CELSIUS, fault JSON, no-faults, snapshot NAME, restore NAME, forget
+NAME or clone NAME FOLDER, with "drive NAME" before it where there are
+several, and answers with a line of JSON; follow, with one for each event:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",
@@ -102,6 +104,14 @@ def serve(
         str | None,
         option("unix:PATH", "Accept commands on this socket.", panel=ADDRESSES),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        option(
+            "HOST:PORT",
+            "Answer GET /metrics with the figures, for Prometheus. Default HOST: 127.0.0.1.",
+            panel=ADDRESSES,
+        ),
+    ] = None,
     tls_cert: Annotated[
         Path | None,
         option("PEM", "Require TLS, with this certificate chain.", panel=ADDRESSES),
@@ -124,6 +134,16 @@ def serve(
             None,
             "With --data: what a flush makes of the file: fdatasync, so that it outlives a crash "
             "of this host; or nothing, which is faster. [default: flush]",
+        ),
+    ] = None,
+    image: Annotated[
+        Path | None,
+        option(
+            "IMAGE",
+            "Begin with what this image holds, raw or a format of qemu-img's, written before the "
+            "first host comes. It is never written to: data in memory lies over it, a new --data "
+            "file is a copy; one that is there stays as it is.",
+            "--from",
         ),
     ] = None,
     state: Annotated[
@@ -156,10 +176,19 @@ def serve(
         option(
             None,
             "What was done to the drive before: nothing; all of it written once, and rest; or "
-            "written twice, then random writes of its size. Seconds; steady takes a minute.",
+            "written twice, then random writes of its size. Seconds; steady takes a minute. A "
+            "--state that is there stays as it is.",
             show_default=True,
         ),
     ] = "new",
+    capacity: Annotated[
+        str | None,
+        option(
+            "SIZE",
+            "Scale the drive down to the smallest with at least this capacity, 10G: as many dies, "
+            "smaller blocks. Filling it takes less time; its title says so.",
+        ),
+    ] = None,
     time_scale: Annotated[
         str,
         option(
@@ -241,6 +270,8 @@ def serve(
     """
     from drivebay import serving
     from drivebay.serving.config import Config, read
+    from drivebay.serving.metrics import Endpoint, prometheus
+    from drivebay.serving.notify import notify
 
     # Of each drive, where the file does not say otherwise.
     common = {
@@ -248,6 +279,8 @@ def serve(
         "vfio_user": vfio_user,
         "data": data,
         "host_durability": host_durability,
+        "from": image,
+        "capacity": capacity,
         "state": state,
         "precondition": precondition,
         "pace": pace,
@@ -267,6 +300,7 @@ def serve(
         "nbd": nbd,
         "nvme_tcp": nvme_tcp,
         "control": control,
+        "metrics": metrics,
         "tls_cert": tls_cert,
         "tls_key": tls_key,
         "memory": memory,
@@ -290,6 +324,7 @@ def serve(
                 "--require-pace has no meaning with --pace none, which keeps no pace",
                 "leave one of them out",
             )
+    endpoint = None if shared["metrics"] is None else Endpoint(shared["metrics"])
     size = shared["memory"]
     server = serving.Server(
         [_drive(one) for one in given],
@@ -306,8 +341,23 @@ def serve(
         say(address if is_nvme else f"nbd     {address}")
     if shared["control"] is not None:
         say(f"control {shared['control']}")
+    if endpoint is not None:
+        say(f"metrics {endpoint.url}")
     say("Ctrl-C ends; kill -USR1 shows the figures so far")
-    with signals.heard(server.stop), _shown_on_usr1(server):
+
+    def stop() -> None:
+        notify("STOPPING=1")
+        server.stop()
+
+    def figures() -> str:
+        return prometheus(json.loads(report.json()) for report in server.status())
+
+    with contextlib.ExitStack() as inside:
+        inside.enter_context(signals.heard(stop))
+        inside.enter_context(_shown_on_usr1(server))
+        if endpoint is not None:
+            inside.enter_context(endpoint.answering(figures))
+        notify("READY=1")
         reports = server.run()
     if as_json:
         for report in reports:
@@ -372,21 +422,43 @@ def _check(given: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
         raise UserError(
             "--host-durability has no meaning without --data", "add --data FILE, or leave it out"
         )
-    if given["data"] is not None and given["data"].is_file():
-        _refuse_used(given["data"])
+    for key in ("data", "from"):
+        if given[key] is not None:
+            _refuse_used(f"--{key}", given[key])
+    if given["data"] is not None and given["from"] is not None:
+        with contextlib.suppress(OSError):
+            if given["data"].samefile(given["from"]):
+                raise UserError(
+                    f"--from: {given['from']} is the file of --data, which is written to",
+                    "name a new file: --data copy.img",
+                )
 
 
 def _drive(given: Mapping[str, Any]) -> serving.Drive:
     """The drive that options ask for; says what it is."""
     from drivebay import serving
+    from drivebay.definitions.scaling import with_capacity
 
     own = dict(given)
     profile = modified_profile(own.pop("profile"), in_host(own.pop("host"), own.pop("set")))
-    say(f"drive   {own['name']}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")
-    say(f"host    {profile.raw['host']['title']}, whose costs its times include")
-    say(f"data    {own['data'] or 'in memory; lost at the end'}")
+    if (capacity := own.pop("capacity")) is not None:
+        profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
     own["host_durability"] = own["host_durability"] or "flush"
-    return serving.Drive(profile=profile, **own)
+    drive = serving.Drive(profile=profile, image=own.pop("from"), **own)
+    say(f"drive   {drive.name}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")
+    say(f"host    {profile.raw['host']['title']}, whose costs its times include")
+    where = str(drive.data or "in memory; lost at the end")
+    if drive.image is not None and drive.has_data:
+        where += f" stays as it is: --from {drive.image} is for new data"
+    elif drive.image is not None:
+        where += f", begins as {drive.image}"
+    say(f"data    {where}")
+    if drive.has_state and drive.precondition != "new":
+        say(
+            f"state   {drive.state} stays as it is: --precondition {drive.precondition} is for a "
+            "new one"
+        )
+    return drive
 
 
 def _require(kept_up_percent: float | None, required: float) -> None:
@@ -406,16 +478,18 @@ def _require(kept_up_percent: float | None, required: float) -> None:
         )
 
 
-def _refuse_used(path: Path) -> None:
-    """Raises if another program or the kernel uses the file; that it is served already is told by
-    the core, whose lock it has."""
+def _refuse_used(option: str, path: Path) -> None:
+    """Raises if another program writes to the file or device, or the kernel uses it; that it is
+    served already is told by the core, whose lock it has, and that a device is mounted, too."""
     from drivebay.targets.safety import protections
 
+    if not (path.is_file() or path.is_block_device()):
+        return
     with contextlib.suppress(OSError), path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         if reasons := protections.file_users(str(path.resolve())):
             raise UserError(
-                f"--data: {path} cannot be served: it {'; it '.join(reasons)}",
+                f"{option}: {path} cannot be served: it {'; it '.join(reasons)}",
                 "stop what uses it, or name a new file",
             )
 

@@ -25,6 +25,8 @@ def print_figures(reports: Sequence[Report]) -> None:
 def _rows(report: Report) -> list[tuple[str, str]]:
     lateness = report.lateness
     lines = [
+        ("drive", report.title),
+        ("capacity", units.si_bytes(report.capacity_bytes)),
         ("served for", f"{report.elapsed_s:.1f} s"),
         ("drive's clock", f"{report.drive_s:.1f} s, {report.time_scale:g} times the host's"),
         ("requests", f"{report.requests:,}"),

@@ -65,6 +65,31 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     return from_resolved(raw)
 
 
+def with_capacity(profile: Profile, size_bytes: int) -> Profile:
+    """The smallest scaled drive that has at least so many bytes; the profile itself if that is all.
+
+    Raises
+    ------
+    UserError
+        If the whole drive has fewer.
+    """
+    if size_bytes > profile.capacity_bytes:
+        raise UserError(
+            f"--capacity {size_bytes} is more than the {profile.capacity_bytes} bytes of "
+            f"{profile.title}",
+            "a larger drive: drivebay drives",
+        )
+    whole = int(profile.resolved()["nand"]["pages_per_block"]["value"])
+    for pages in range(max(2, whole * size_bytes // profile.capacity_bytes), whole):
+        try:
+            found = scaled(profile, pages / whole)
+        except UserError:  # blocks too small for another part of the drive
+            continue
+        if found.capacity_bytes >= size_bytes:
+            return found
+    return profile
+
+
 def _scale_heat(node: Any, share: Fraction) -> None:
     for key, inner in node.items() if isinstance(node, dict) else enumerate(node):
         if str(key).endswith("_j_per_k"):

@@ -7,6 +7,7 @@ must not know how a request is served, nor how anything is printed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
-from drivebay.serving import config
+from drivebay.serving import config, images
 
 Pace = Literal["sleep", "hybrid", "spin", "none"]
 Precondition = Literal["new", "filled", "steady"]
@@ -37,9 +38,11 @@ class Drive:
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
     host_durability : what a flush makes of that file: fdatasync ("flush"), or nothing.
+    image : what the data begins with, a raw file, a block device, or an image that qemu-img can
+        read; it is not written to. Data that is there already stays as it is.
     state : file of the drive's state, read at the start and written at an orderly end.
-    precondition : what was done to a drive without a state before: nothing; a fill and half an
-        hour of rest; or two fills and random writes of its capacity.
+    precondition : what was done to the drive before: nothing; a fill and half an hour of rest; or
+        two fills and random writes of its capacity. A state that is there stays as it is.
     pace : how the times of the model are met.
     time_scale : seconds of the drive's clock in one of the host's: "1/20", "0.05" or "10".
     power_cut : `after=SECONDS`, `ios=N`, `at-random` or `at-random=MEAN_SECONDS`.
@@ -56,6 +59,7 @@ class Drive:
     vfio_user: Path | None = None
     data: Path | None = None
     host_durability: HostDurability = "flush"
+    image: Path | None = None
     state: Path | None = None
     precondition: Precondition = "new"
     pace: Pace = "hybrid"
@@ -68,11 +72,24 @@ class Drive:
     nqn: str | None = None
     eui64: str | None = None
 
-    def _core(self) -> _core.ServedDrive:
+    @property
+    def has_data(self) -> bool:
+        """Whether the file of its data is there already."""
+        return self.data is not None and self.data.is_file() and self.data.stat().st_size > 0
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the file of its state is there already."""
+        return self.state is not None and self.state.exists()
+
+    def _core(self, resources: ExitStack) -> _core.ServedDrive:
         given = dict(vars(self))
         profile, name = given.pop("profile"), given.pop("name") or self.profile.name
-        faults = () if self.faults is None else _script(self.faults)
-        return _core.ServedDrive(profile.core, name=name, **{**given, "faults": faults})
+        given["faults"] = () if self.faults is None else _script(self.faults)
+        if self.image is not None and not self.has_data:
+            folder = None if self.data is None else self.data.parent
+            given["image"] = resources.enter_context(images.as_raw(self.image, folder))
+        return _core.ServedDrive(profile.core, name=name, **given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,14 +127,15 @@ class Server:
     """
 
     def __init__(self, drives: Sequence[Drive], options: Options) -> None:
-        self._core = _core.Server(
-            [drive._core() for drive in drives],
-            memory_max_bytes=options.memory_max_bytes or available_bytes() // 2,
-            nbd=options.nbd,
-            nvme_tcp=options.nvme_tcp,
-            tls=options.tls,
-            control=options.control,
-        )
+        with ExitStack() as resources:
+            self._core = _core.Server(
+                [drive._core(resources) for drive in drives],
+                memory_max_bytes=options.memory_max_bytes or available_bytes() // 2,
+                nbd=options.nbd,
+                nvme_tcp=options.nvme_tcp,
+                tls=options.tls,
+                control=options.control,
+            )
         self.addresses: tuple[str, ...] = tuple(self._core.addresses)
 
     def run(self) -> list[Report]:

@@ -16,8 +16,8 @@ from drivebay.common.errors import UserError, did_you_mean
 EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
 
 TEXTS = {"nbd", "nvme-tcp", "set"}
-PATHS = {"tls-cert", "tls-key", "data", "state", "vfio-user", "faults"}
-SERVER = ("nbd", "nvme-tcp", "control", "tls-cert", "tls-key", "memory", "drive")
+PATHS = {"tls-cert", "tls-key", "data", "from", "state", "vfio-user", "faults"}
+SERVER = ("nbd", "nvme-tcp", "control", "metrics", "tls-cert", "tls-key", "memory", "drive")
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "host-durability": ("flush", "none"),
     "precondition": ("new", "filled", "steady"),
@@ -25,9 +25,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "loss": ("all", "random", "unflushed"),
 }
 DRIVE = (
-    *("profile", "set", "host", "seed", "read-only", "vfio-user", "data", "host-durability"),
-    *("state", "precondition", "pace", "time-scale", "power-cut", "after-cut", "loss", "faults"),
-    *("serial", "nqn", "eui64"),
+    *("profile", "set", "host", "capacity", "seed", "read-only", "vfio-user"),
+    *("data", "host-durability", "from", "state", "precondition", "pace", "time-scale"),
+    *("power-cut", "after-cut", "loss", "faults", "serial", "nqn", "eui64"),
 )
 
 

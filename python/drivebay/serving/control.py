@@ -1,13 +1,14 @@
 """The client of a served drive's control socket: a line out, a line of JSON in.
 
-Sources: docs/concepts/serving.md, "The control socket"; Prometheus' text format 0.0.4.
+Source: docs/concepts/serving.md, "The control socket".
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
+import selectors
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from drivebay.common import documents
@@ -18,19 +19,8 @@ PATIENCE_S = 30.0
 COPY_PATIENCE_S = 3600.0
 """What copies data waits for the disk."""
 COPIES = frozenset({"restore", "forget", "clone"})
-LINE_MAX = 1 << 20
-COUNTERS = frozenset(
-    {
-        "requests",
-        "refused",
-        "memory_waits",
-        "bytes_read",
-        "bytes_written",
-        "power_cuts",
-        "answers",
-        "late",
-    }
-)
+LINE_MAX = 8 << 20
+"""A drive keeps about a thousand events."""
 
 
 def ask(address: str, line: str) -> dict[str, Any]:
@@ -39,9 +29,9 @@ def ask(address: str, line: str) -> dict[str, Any]:
     Parameters
     ----------
     address : the socket, `unix:PATH` or a path.
-    line : drives, status, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, snapshot
-        NAME, restore NAME, forget NAME or clone NAME FOLDER; before it `drive NAME` where a server
-        has several.
+    line : drives, status, events, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults,
+        snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER; before it `drive NAME` where
+        a server has several.
 
     Raises
     ------
@@ -50,67 +40,92 @@ def ask(address: str, line: str) -> dict[str, Any]:
     EnvironmentProblem
         If nobody listens there, or what listens is no drive.
     """
-    path = address.removeprefix("unix:")
-    if "\n" in line:
-        raise UserError("a command is one line", "one command at a time")
     try:
-        with socket.socket(socket.AF_UNIX) as talk:
-            talk.settimeout(PATIENCE_S)
-            talk.connect(path)
-            talk.settimeout(COPY_PATIENCE_S if COPIES.intersection(line.split()) else PATIENCE_S)
-            talk.sendall(f"{line}\n".encode())
+        with _connected(address, line) as talk:
+            if COPIES.intersection(line.split()):
+                talk.settimeout(COPY_PATIENCE_S)
             answer = talk.makefile("rb").readline(LINE_MAX)
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or problem
-        raise EnvironmentProblem(
-            f"no served drive answers at {path}: {why}",
-            f"drivebay serve DRIVE --nbd unix:/tmp/drive.sock --control unix:{path}",
-        ) from None
-    try:
-        found = documents.from_json(answer)
-        assert isinstance(found, dict)
-    except (ValueError, AssertionError):
-        raise EnvironmentProblem(
-            f"what listens at {path} is no served drive", "name what --control was given"
-        ) from None
-    if "error" in found:
-        raise UserError(str(found["error"]), str(found.get("hint", "drivebay ctl --help")))
-    return found
+    except OSError as problem:
+        raise _silent(address, problem) from None
+    return _answer(address, answer)
 
 
 def status(address: str, drive: str | None = None) -> list[dict[str, Any]]:
     """The figures of each drive that a server has, or of one of them; raises as `ask`."""
-    names = [drive] if drive else ask(address, "drives").get("drives", [])
-    return [ask(address, f"drive {name} status") for name in names]
+    return [ask(address, f"drive {name} status") for name in _names(address, drive)]
 
 
-def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
-    """The figures of `status` as Prometheus reads them.
+def events(address: str, drive: str | None = None) -> list[dict[str, Any]]:
+    """What has happened to each drive, or one, as far as it is kept, by time; raises as `ask`."""
+    names = _names(address, drive)
+    found = [one for name in names for one in ask(address, f"drive {name} events")["events"]]
+    return sorted(found, key=lambda event: float(event["time_s"]))
 
-    >>> first = {"drive": "a", "requests": 3, "is_off": False, "lateness": {"us_p99": 1.5}}
-    >>> print(prometheus([first, {"drive": "b", "requests": 4}]), end="")
-    # TYPE drivebay_requests_total counter
-    drivebay_requests_total{drive="a"} 3
-    drivebay_requests_total{drive="b"} 4
-    # TYPE drivebay_is_off gauge
-    drivebay_is_off{drive="a"} 0
-    # TYPE drivebay_lateness_us_p99 gauge
-    drivebay_lateness_us_p99{drive="a"} 1.5
+
+def follow(address: str, drive: str | None = None) -> Iterator[dict[str, Any]]:
+    """What has happened, then what happens, until the server ends; raises as `ask`.
+
+    A reader that is slower than its drive misses events: their numbers have gaps.
     """
-    samples: dict[str, list[str]] = {}
-    for figures in drives:
-        label = json.dumps(figures["drive"])
-        inner = {k: v for k, v in figures.items() if isinstance(v, Mapping)}
-        for key, value in [
-            *figures.items(),
-            *((f"{key}_{name}", one) for key, more in inner.items() for name, one in more.items()),
-        ]:
-            if isinstance(value, bool | int | float):
-                is_counter = key.rpartition("lateness_")[2] in COUNTERS
-                name = f"drivebay_{key}" + "_total" * is_counter
-                number = json.dumps(int(value) if isinstance(value, bool) else value)
-                kind = "counter" if is_counter else "gauge"
-                samples.setdefault(f"# TYPE {name} {kind}", []).append(
-                    f"{name}{{drive={label}}} {number}"
-                )
-    return "".join(f"{line}\n" for head, found in samples.items() for line in (head, *found))
+    with contextlib.ExitStack() as resources:
+        waiting = resources.enter_context(selectors.DefaultSelector())
+        for name in _names(address, drive):
+            try:
+                talk = resources.enter_context(_connected(address, f"drive {name} follow"))
+            except OSError as problem:
+                raise _silent(address, problem) from None
+            waiting.register(talk, selectors.EVENT_READ, bytearray())
+        while waiting.get_map():
+            for key, _ in waiting.select():
+                try:
+                    came = key.fileobj.recv(1 << 16)  # type: ignore[union-attr]
+                except ConnectionError:
+                    came = b""
+                key.data.extend(came)
+                *lines, rest = bytes(key.data).split(b"\n")
+                key.data[:] = rest
+                yield from (_answer(address, line) for line in lines)
+                if not came or len(rest) > LINE_MAX:
+                    waiting.unregister(key.fileobj)
+
+
+def _names(address: str, drive: str | None) -> list[str]:
+    return [drive] if drive else [str(name) for name in ask(address, "drives").get("drives", [])]
+
+
+@contextlib.contextmanager
+def _connected(address: str, line: str) -> Iterator[socket.socket]:
+    """A connection on which a line was sent; raises OSError."""
+    if "\n" in line:
+        raise UserError("a command is one line", "one command at a time")
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.settimeout(PATIENCE_S)
+        try:
+            talk.connect(address.removeprefix("unix:"))
+            talk.sendall(f"{line}\n".encode())
+        except ValueError as problem:  # a path with a null byte
+            raise OSError(str(problem)) from None
+        yield talk
+
+
+def _silent(address: str, problem: OSError) -> EnvironmentProblem:
+    path = address.removeprefix("unix:")
+    return EnvironmentProblem(
+        f"no served drive answers at {path}: {problem.strerror or problem}",
+        f"drivebay serve DRIVE --nbd unix:/tmp/drive.sock --control unix:{path}",
+    )
+
+
+def _answer(address: str, line: bytes) -> dict[str, Any]:
+    """The object in a line of an answer; raises as `ask`."""
+    try:
+        found = documents.from_json(line)
+        assert isinstance(found, dict)
+    except (ValueError, AssertionError):
+        raise EnvironmentProblem(
+            f"what listens at {address.removeprefix('unix:')} is no served drive",
+            "name what --control was given",
+        ) from None
+    if "error" in found:
+        raise UserError(str(found["error"]), str(found.get("hint", "drivebay ctl --help")))
+    return found

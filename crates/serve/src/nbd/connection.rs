@@ -419,6 +419,10 @@ impl Session for Connection {
         Ok(())
     }
 
+    fn protocol(&self) -> Option<&'static str> {
+        (matches!(self.phase, Phase::Transmission(_)) && !self.is_moving).then_some("nbd")
+    }
+
     /// One that may still choose another drive stays.
     fn power_cut(&mut self) -> bool {
         self.exports.drives.len() > 1

@@ -24,6 +24,28 @@ pub enum StoreError {
         /// The drive's capacity, bytes.
         wanted: u64,
     },
+    /// Only these are read, and are there again when they are read again.
+    #[error(
+        "{0} is neither a regular file nor a block device\nhint: name a raw image: --from disk.raw"
+    )]
+    NotAnImage(PathBuf),
+    /// An image has more than the drive.
+    #[error(
+        "{path} has {found} bytes, more than the drive's {wanted}\nhint: serve a larger drive: drivebay drives"
+    )]
+    TooLarge {
+        /// The image.
+        path: PathBuf,
+        /// Its size, bytes.
+        found: u64,
+        /// The drive's capacity, bytes.
+        wanted: u64,
+    },
+    /// An image on a device that may change at any time.
+    #[error(
+        "{0} is mounted, part of another device, or held by a program\nhint: lsblk shows by what; free it, or name a copy"
+    )]
+    InUse(PathBuf),
     /// Another server has locked it.
     #[error("{0} is in use by another drivebay serve\nhint: stop that one, or name another file")]
     Locked(PathBuf),

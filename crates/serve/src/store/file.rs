@@ -158,30 +158,39 @@ impl DataFile {
 
     /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
-        let end = (lba + sectors) * SECTOR_BYTES;
-        let mut found: Vec<Extent> = Vec::new();
-        let mut at = lba * SECTOR_BYTES;
-        let next = |from| match seek(&self.file, from) {
-            Ok(found) => Ok(found.min(end)),
-            // No data from here on.
-            Err(Errno::NXIO) => Ok(end),
-            Err(why) => Err(why),
-        };
-        while at < end && found.len() < most {
-            let data_at = next(SeekFrom::Data(at))?;
-            let data = data_at == at;
-            let until = if data { next(SeekFrom::Hole(at))? } else { data_at };
-            // An extent begins and ends with a sector; its last one may hold data and a hole.
-            let until = until.next_multiple_of(SECTOR_BYTES).min(end).max(at + SECTOR_BYTES);
-            let sectors = (until - at) / SECTOR_BYTES;
-            match found.last_mut() {
-                Some(last) if last.data == data => last.sectors += sectors,
-                _ => found.push(Extent { sectors, data }),
-            }
-            at = until;
-        }
-        Ok(found)
+        extents(&self.file, lba, sectors, most)
     }
+}
+
+/// Data and holes of a file from `lba` on, over at most `sectors` sectors and `most` extents. Of a block device
+/// everything is data, as nobody knows what was written.
+pub(super) fn extents(file: &File, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
+    let end = (lba + sectors) * SECTOR_BYTES;
+    let mut found: Vec<Extent> = Vec::new();
+    let mut at = lba * SECTOR_BYTES;
+    let next = |from| match seek(file, from) {
+        Ok(found) => Ok(found.min(end)),
+        // No data from here on.
+        Err(Errno::NXIO) => Ok(end),
+        Err(why) => Err(why),
+    };
+    while at < end && found.len() < most {
+        let data_at = match next(SeekFrom::Data(at)) {
+            Err(Errno::INVAL) => return Ok(vec![Extent { sectors, data: true }]),
+            data_at => data_at?,
+        };
+        let data = data_at == at;
+        let until = if data { next(SeekFrom::Hole(at))? } else { data_at };
+        // An extent begins and ends with a sector; its last one may hold data and a hole.
+        let until = until.next_multiple_of(SECTOR_BYTES).min(end).max(at + SECTOR_BYTES);
+        let sectors = (until - at) / SECTOR_BYTES;
+        match found.last_mut() {
+            Some(last) if last.data == data => last.sectors += sectors,
+            _ => found.push(Extent { sectors, data }),
+        }
+        at = until;
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

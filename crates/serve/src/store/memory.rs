@@ -5,6 +5,7 @@
 //! host's to give, they made first writes half as fast, and later ones no faster.
 //! The frame of a deallocated page is used again; memory is not returned to the system. Snapshots have frames of the
 //! same store, so that a page which the drive no longer has goes to a snapshot, and back, without a copy.
+//! Over an image, pages that hold data there are marked as such and read from it, until they are written or trimmed.
 //! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them.
 
 use std::io;
@@ -13,6 +14,7 @@ use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
 
 use super::extent::Extent;
+use super::image::Image;
 use crate::memory_limit::{MemoryLimit, Use};
 
 const PAGE_BYTES: usize = 4096;
@@ -24,6 +26,8 @@ const BLOCK: usize = 1 << 14;
 const GROUP: usize = 1024;
 /// A page that holds nothing.
 const NONE: u32 = u32::MAX;
+/// A page that is as in the image below; not the number of a frame.
+const IMAGE: u32 = u32::MAX - 1;
 
 /// Whether a store in memory may take more than it is allowed: not for what hosts write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +38,7 @@ pub(super) enum Limit {
 
 /// Where the pages of a drive, or of a snapshot of it, are: none at first.
 pub(super) struct PageTable {
-    /// By group and page: the frame.
+    /// By group and page: the frame, or that it is in the image.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
 }
 
@@ -43,6 +47,12 @@ impl PageTable {
     fn frame(&self, page: usize) -> Option<u32> {
         let group = self.groups[page / GROUP].as_ref()?;
         Some(group[page % GROUP]).filter(|&frame| frame != NONE)
+    }
+
+    /// For a drive of `sectors`.
+    fn empty(sectors: u64) -> PageTable {
+        let pages = sectors.div_ceil(PAGE_SECTORS) as usize;
+        PageTable { groups: vec![None; pages.div_ceil(GROUP)] }
     }
 
     fn set(&mut self, page: usize, frame: u32) {
@@ -85,7 +95,7 @@ impl Frames {
         if let Some(frame) = self.free.pop() {
             return Ok((frame, true));
         }
-        if self.taken == NONE {
+        if self.taken == IMAGE {
             return Err(io::ErrorKind::StorageFull.into());
         }
         if self.taken as usize == self.blocks.len() * BLOCK {
@@ -113,6 +123,7 @@ impl Drop for Frames {
 pub(super) struct Memory {
     frames: Frames,
     table: PageTable,
+    image: Option<Image>,
 }
 
 /// The part of one page that a run of sectors covers.
@@ -147,13 +158,62 @@ fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
 impl Memory {
     /// For a drive of `sectors`.
     pub fn new(sectors: u64, limit: MemoryLimit) -> Memory {
-        let groups = (sectors.div_ceil(PAGE_SECTORS) as usize).div_ceil(GROUP);
         let frames = Frames { blocks: Vec::new(), free: Vec::new(), taken: 0, limit };
-        Memory { frames, table: PageTable { groups: vec![None; groups] } }
+        Memory { frames, table: PageTable::empty(sectors), image: None }
+    }
+
+    /// For a drive that begins with an image.
+    pub fn over(image: Image, sectors: u64, limit: MemoryLimit) -> io::Result<Memory> {
+        let mut memory = Memory::new(sectors, limit);
+        let mut at = 0;
+        for Extent { sectors, data } in image.extents()? {
+            let end = at + sectors;
+            if data {
+                let pages = at / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS);
+                pages.for_each(|page| memory.table.set(page as usize, IMAGE));
+            }
+            at = end;
+        }
+        memory.image = Some(image);
+        Ok(memory)
     }
 
     fn deallocate(&mut self, page: usize) {
-        self.frames.free.extend(self.table.take(page));
+        self.frames.free.extend(self.table.take(page).filter(|&frame| frame != IMAGE));
+    }
+
+    fn read_image(
+        &self,
+        page: usize,
+        within: std::ops::Range<usize>,
+        into: &mut [u8],
+    ) -> io::Result<()> {
+        let image = self.image.as_ref().expect("only pages over one are marked so");
+        image.read((page * PAGE_BYTES + within.start) as u64, into)
+    }
+
+    /// The frame of a page, made if it has none; `keeps` what it held, otherwise anything.
+    fn frame_of(&mut self, page: usize, keeps: bool, limit: Limit) -> io::Result<u32> {
+        let before = self.table.frame(page);
+        if let Some(frame) = before.filter(|&frame| frame != IMAGE) {
+            return Ok(frame);
+        }
+        let (frame, is_used) = self.frames.take(limit)?;
+        if keeps {
+            let held = self.frames.held_mut(frame);
+            match (before, &self.image) {
+                (Some(_), Some(image)) => {
+                    if let Err(why) = image.read((page * PAGE_BYTES) as u64, held) {
+                        self.frames.free.push(frame);
+                        return Err(why);
+                    }
+                }
+                _ if is_used => held.fill(0),
+                _ => {}
+            }
+        }
+        self.table.set(page, frame);
+        Ok(frame)
     }
 
     // --- snapshots: pages of another table --------------------------------------------------------
@@ -169,7 +229,9 @@ impl Memory {
     /// As [`Memory::write`].
     pub fn copy_page(&mut self, page: u64, to: &mut PageTable, limit: Limit) -> io::Result<()> {
         let Some(from) = self.table.frame(page as usize) else { return Ok(()) };
-        if self.frames.held(from).iter().any(|&byte| byte != 0) {
+        if from == IMAGE {
+            to.set(page as usize, IMAGE);
+        } else if self.frames.held(from).iter().any(|&byte| byte != 0) {
             let (frame, _) = self.frames.take(limit)?;
             let (from_block, from) = (from as usize / BLOCK, from as usize % BLOCK * PAGE_BYTES);
             let (to_block, at) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
@@ -221,33 +283,52 @@ impl Memory {
     /// Frees all pages of a table.
     pub fn free_table(&mut self, table: PageTable) {
         let frames = table.groups.into_iter().flatten().flat_map(|group| *group);
-        self.frames.free.extend(frames.filter(|&frame| frame != NONE));
+        self.frames.free.extend(frames.filter(|&frame| frame < IMAGE));
     }
 
     /// Reads from the pages of a table.
-    pub fn read_table(&self, table: &PageTable, lba: u64, into: &mut [u8]) {
+    ///
+    /// # Errors
+    /// The image cannot be read.
+    pub fn read_table(&self, table: &PageTable, lba: u64, into: &mut [u8]) -> io::Result<()> {
         for part in parts(lba, into.len()) {
             match table.frame(part.page) {
+                Some(IMAGE) => self.read_image(part.page, part.within, &mut into[part.of])?,
                 Some(frame) => into[part.of].copy_from_slice(&self.frames.held(frame)[part.within]),
                 None => into[part.of].fill(0),
             }
         }
+        Ok(())
     }
 
     // --- the drive's own --------------------------------------------------------------------------
 
-    pub fn read(&self, lba: u64, into: &mut [u8]) {
-        self.read_table(&self.table, lba, into);
+    /// # Errors
+    /// As [`Memory::read_table`].
+    pub fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read_table(&self.table, lba, into)
     }
 
     /// Reads `bytes` to the end of `out`.
-    pub fn append(&self, lba: u64, bytes: usize, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// As [`Memory::read_table`].
+    pub fn append(&self, lba: u64, bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
         for part in parts(lba, bytes) {
             match self.table.frame(part.page) {
-                Some(frame) => out.extend_from_slice(&self.frames.held(frame)[part.within]),
-                None => out.resize(out.len() + part.of.len(), 0),
+                Some(frame) if frame != IMAGE => {
+                    out.extend_from_slice(&self.frames.held(frame)[part.within]);
+                }
+                other => {
+                    let before = out.len();
+                    out.resize(before + part.of.len(), 0);
+                    if other.is_some() {
+                        self.read_image(part.page, part.within, &mut out[before..])?;
+                    }
+                }
             }
         }
+        Ok(())
     }
 
     /// # Errors
@@ -255,17 +336,7 @@ impl Memory {
     /// page that found none is written.
     pub fn write(&mut self, lba: u64, data: &[u8], limit: Limit) -> io::Result<()> {
         for part in parts(lba, data.len()) {
-            let frame = match self.table.frame(part.page) {
-                Some(frame) => frame,
-                None => {
-                    let (frame, is_used) = self.frames.take(limit)?;
-                    self.table.set(part.page, frame);
-                    if is_used && !part.is_whole() {
-                        self.frames.held_mut(frame).fill(0);
-                    }
-                    frame
-                }
-            };
+            let frame = self.frame_of(part.page, !part.is_whole(), limit)?;
             self.frames.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
         }
         Ok(())
@@ -274,7 +345,7 @@ impl Memory {
     /// Makes sectors read as zeros; `allocated` keeps space for them.
     ///
     /// # Errors
-    /// As [`Memory::write`], and only to keep space.
+    /// As [`Memory::write`], and only to keep space, or a part of a page of the image.
     pub fn zero(&mut self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (mut at, end) = (lba, lba + sectors);
         while at < end {
@@ -287,15 +358,15 @@ impl Memory {
             let next = (page as u64 + 1) * PAGE_SECTORS;
             let within = (at % PAGE_SECTORS * SECTOR_BYTES) as usize
                 ..PAGE_BYTES - (next.saturating_sub(end) * SECTOR_BYTES) as usize;
+            let is_whole = within.len() == PAGE_BYTES;
             match self.table.frame(page) {
-                Some(_) if !allocated && within.len() == PAGE_BYTES => self.deallocate(page),
-                Some(frame) => self.frames.held_mut(frame)[within].fill(0),
+                Some(_) if !allocated && is_whole => self.deallocate(page),
+                Some(_) => {
+                    let frame = self.frame_of(page, !is_whole, Limit::Holds)?;
+                    self.frames.held_mut(frame)[within].fill(0);
+                }
                 None if allocated => {
-                    let (frame, is_used) = self.frames.take(Limit::Holds)?;
-                    self.table.set(page, frame);
-                    if is_used {
-                        self.frames.held_mut(frame).fill(0);
-                    }
+                    self.frame_of(page, true, Limit::Holds)?;
                 }
                 None => {}
             }
@@ -335,12 +406,64 @@ mod tests {
 
     const SECTORS: u64 = 3 * GROUP as u64 * PAGE_SECTORS + 5;
 
-    /// Random writes, zeros and reads against one flat array.
     #[test]
     fn it_holds_what_a_flat_array_holds() {
+        let memory = Memory::new(SECTORS, MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
+        compare(memory, vec![0_u8; (SECTORS * SECTOR_BYTES) as usize]);
+    }
+
+    #[test]
+    fn over_an_image_it_holds_what_a_copy_of_that_holds_and_the_image_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("image");
+        let mut flat: Vec<u8> = (0..200 * SECTOR_BYTES).map(|i| (i / 7) as u8).collect();
+        flat[8192..65536].fill(0);
+        std::fs::write(&path, &flat[..flat.len() - 100]).expect("room");
+        let image = Image::open(&path, SECTORS).expect("an image");
+        let limit = MemoryLimit::new(1 << 30, 1 << 30, 1 << 30);
+        let memory = Memory::over(image, SECTORS, limit).expect("extents");
+        flat.truncate(flat.len() - 100);
+        let before = flat.clone();
+        flat.resize((SECTORS * SECTOR_BYTES) as usize, 0);
+        compare(memory, flat);
+        assert!(std::fs::read(&path).expect("it is there") == before);
+    }
+
+    #[test]
+    fn over_an_image_only_what_is_written_takes_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("image");
+        std::fs::write(&path, vec![5; 100 * PAGE_BYTES]).expect("room");
+        let image = Image::open(&path, SECTORS).expect("an image");
+        let limit = MemoryLimit::new(2 * PAGE_BYTES as u64, 1 << 30, 1 << 30);
+        let mut memory = Memory::over(image, SECTORS, limit).expect("extents");
+        memory.write(3, &[1; 512], Limit::Holds).unwrap();
+        memory.zero(8, 9 * PAGE_SECTORS, false).unwrap();
+        memory.write(8, &[2; 512], Limit::Holds).unwrap();
+        assert!(memory.write(800, &[1; 512], Limit::Holds).is_err(), "two pages at most");
+        let mut found = [0; 2 * PAGE_BYTES];
+        memory.read(0, &mut found).unwrap();
+        let parts =
+            [(0..1536, 5), (1536..2048, 1), (2048..4096, 5), (4096..4608, 2), (4608..8192, 0)];
+        for (range, byte) in parts {
+            assert!(found[range.clone()].iter().all(|&found| found == byte), "{range:?}");
+        }
+        // What a snapshot keeps of the image takes none either.
+        let mut table = memory.empty_table();
+        memory.copy_page(50, &mut table, Limit::Holds).unwrap();
+        memory.zero(50 * PAGE_SECTORS, PAGE_SECTORS, false).unwrap();
+        memory.read_table(&table, 50 * PAGE_SECTORS, &mut found[..PAGE_BYTES]).unwrap();
+        assert!(found[..PAGE_BYTES].iter().all(|&byte| byte == 5));
+        memory.take_back(50, &mut table);
+        memory.free_table(table);
+        memory.read(50 * PAGE_SECTORS, &mut found[..PAGE_BYTES]).unwrap();
+        assert!(found[..PAGE_BYTES].iter().all(|&byte| byte == 5));
+        assert_eq!((memory.frames.taken, memory.frames.free.len()), (2, 0));
+    }
+
+    /// Random writes, zeros and reads against one flat array.
+    fn compare(mut memory: Memory, mut flat: Vec<u8>) {
         let mut rng = Rng::new(1);
-        let mut memory = Memory::new(SECTORS, MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
-        let mut flat = vec![0_u8; (SECTORS * SECTOR_BYTES) as usize];
         for step in 0..4000_u32 {
             // Often near the beginning, so that they meet.
             let reach = if step % 4 == 0 { SECTORS } else { 200 };
@@ -351,10 +474,10 @@ mod tests {
                 0 => memory.zero(lba, sectors, rng.below(2) == 0).unwrap(),
                 1 => {
                     let mut found = vec![7; 3];
-                    memory.append(lba, here.len(), &mut found);
+                    memory.append(lba, here.len(), &mut found).unwrap();
                     assert_eq!(found[3..], flat[here.clone()]);
                     found.resize(here.len(), 9);
-                    memory.read(lba, &mut found);
+                    memory.read(lba, &mut found).unwrap();
                     assert_eq!(found, flat[here]);
                     continue;
                 }
@@ -369,7 +492,7 @@ mod tests {
             flat[here].fill(0);
         }
         let mut whole = vec![1; flat.len()];
-        memory.read(0, &mut whole);
+        memory.read(0, &mut whole).unwrap();
         assert!(whole == flat);
         let extents = memory.extents(0, SECTORS, usize::MAX);
         assert_eq!(extents.iter().map(|one| one.sectors).sum::<u64>(), SECTORS);
@@ -394,7 +517,7 @@ mod tests {
         assert_eq!(memory.extents(0, SECTORS, 8), [Extent { sectors: SECTORS, data: false }]);
         memory.write(83, &[3; 512], Limit::Holds).unwrap();
         let mut found = [9; 3 * 512];
-        memory.read(82, &mut found);
+        memory.read(82, &mut found).unwrap();
         assert_eq!(found, *[[0; 512], [3; 512], [0; 512]].as_flattened());
         assert_eq!(memory.frames.taken, 2);
     }

@@ -1,4 +1,5 @@
-//! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory (`memory.rs`).
+//! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory (`memory.rs`), and the image
+//! that they may begin with (`image.rs`).
 //!
 //! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet; snapshots
 //! (`snapshot.rs`) keep what writes replace.
@@ -6,6 +7,7 @@
 mod error;
 mod extent;
 mod file;
+mod image;
 mod memory;
 mod snapshot;
 mod sync;
@@ -30,6 +32,7 @@ use undo_log::{PAGE_SECTORS, TRIM_MAX, UndoLog};
 
 pub use error::StoreError;
 pub use extent::Extent;
+pub(crate) use image::Image;
 pub(crate) use sync::SyncId;
 pub use undo_log::PowerCutLoss;
 
@@ -66,6 +69,19 @@ impl Store {
     pub fn memory(sectors: u64, limit: &MemoryLimit) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, limit.clone()));
         Store::of(medium, sectors, HostDurability::None, limit)
+    }
+
+    /// As [`Store::memory`], beginning with an image, which is not written to.
+    pub(crate) fn over(
+        image: Image,
+        sectors: u64,
+        limit: &MemoryLimit,
+    ) -> Result<Store, StoreError> {
+        let memory = Memory::over(image, sectors, limit.clone()).map_err(|why| {
+            let what = "the image cannot be searched for data".to_owned();
+            StoreError::Machine { what, why, hint: "see the disk: dmesg" }
+        })?;
+        Ok(Store::of(Medium::Memory(memory), sectors, HostDurability::None, limit))
     }
 
     /// The store in the file at `path`, made if it does not exist; locked until dropped. `waker` is
@@ -115,27 +131,22 @@ impl Store {
     pub fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {
         match &self.medium {
             Medium::File(file) => file.read(lba, into),
-            Medium::Memory(memory) => {
-                memory.read(lba, into);
-                Ok(())
-            }
+            Medium::Memory(memory) => memory.read(lba, into),
         }
     }
 
     /// Reads whole sectors to the end of `out`, which stays as it was if that fails.
     pub fn append(&self, lba: u64, sectors: u32, out: &mut Vec<u8>) -> io::Result<()> {
         let bytes = (u64::from(sectors) * SECTOR_BYTES) as usize;
-        match &self.medium {
+        let before = out.len();
+        let appended = match &self.medium {
             Medium::File(file) => {
-                let before = out.len();
                 out.resize(before + bytes, 0);
-                file.read(lba, &mut out[before..]).inspect_err(|_| out.truncate(before))
+                file.read(lba, &mut out[before..])
             }
-            Medium::Memory(memory) => {
-                memory.append(lba, bytes, out);
-                Ok(())
-            }
-        }
+            Medium::Memory(memory) => memory.append(lba, bytes, out),
+        };
+        appended.inspect_err(|_| out.truncate(before))
     }
 
     /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.

@@ -129,12 +129,9 @@ impl Snapshot {
     pub fn read(&self, memory: Option<&Memory>, page: u64, into: &mut [u8]) -> io::Result<()> {
         let lba = page * PAGE_SECTORS;
         match &self.kept {
-            Kept::File { file, .. } => return file.read_exact_at(into, lba * SECTOR_BYTES),
-            Kept::Memory(table) => {
-                memory.expect("it has the pages").read_table(table, lba, into);
-            }
+            Kept::File { file, .. } => file.read_exact_at(into, lba * SECTOR_BYTES),
+            Kept::Memory(table) => memory.expect("it has the pages").read_table(table, lba, into),
         }
-        Ok(())
     }
 }
 

@@ -99,6 +99,10 @@ impl Session for Connection {
         Ok(())
     }
 
+    fn protocol(&self) -> Option<&'static str> {
+        self.protocol.queue.is_of_a_drive().then_some("nvme-tcp")
+    }
+
     fn power_cut(&mut self) -> bool {
         self.protocol.queue.is_of_no_drive()
     }

@@ -101,10 +101,14 @@ impl Queue {
 
     /// Whether it may still choose another drive, or serves hosts that look for drives.
     pub fn is_of_no_drive(&self) -> bool {
+        !self.subsystems.is_one() && !self.is_of_a_drive()
+    }
+
+    /// Whether it serves a host that has chosen its drive.
+    pub fn is_of_a_drive(&self) -> bool {
         let kind = |id| self.subsystem.lock().get(id).map(|controller| controller.kind);
         let discovers = |queue: &Connected| kind(queue.controller) == Some(Kind::Discovery);
-        !self.subsystems.is_one()
-            && (self.is_moving || self.connected.as_ref().is_none_or(discovers))
+        !self.is_moving && !self.connected.as_ref().is_none_or(discovers)
     }
 
     pub fn has_waiting(&self) -> bool {

@@ -1,0 +1,190 @@
+//! What has happened to a drive, for people and scripts that watch it: the last events, each with a number.
+//!
+//! Bounded: a new event takes the place of the oldest. Nobody is waited for; who comes too late is told how many
+//! events are gone.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::faults::Kind;
+use crate::power_cut::PowerCut;
+
+/// Events that are kept of a drive. guess: at one in a second a quarter of an hour.
+const KEPT: usize = 1024;
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum What {
+    /// The power was cut.
+    PowerCut(PowerCut),
+    /// Hosts may connect again.
+    PowerOn,
+    /// A fault holds from now on.
+    FaultBegins {
+        /// Which.
+        kind: Kind,
+    },
+    /// A fault is over.
+    FaultEnds {
+        /// Which.
+        kind: Kind,
+    },
+    /// The drive is so hot that it slows itself down, or in another stage of that.
+    ThrottleBegins {
+        /// From 1 on.
+        stage: usize,
+        /// The drive's sensor, degrees Celsius.
+        temperature_c: f64,
+    },
+    /// It is as fast as it was.
+    ThrottleEnds {
+        /// The drive's sensor, degrees Celsius.
+        temperature_c: f64,
+    },
+    /// It refuses to be written, as it has worn out.
+    ReadOnlyBegins,
+    /// It can be written again.
+    ReadOnlyEnds,
+    /// In the second before, the host was too slow for the drive.
+    HostLate {
+        /// The latencies of the model over these with what the host added, percent.
+        kept_up_percent: f64,
+    },
+    /// In the second before, it was not.
+    HostKeepsUp {
+        /// As above.
+        kept_up_percent: f64,
+    },
+    /// A host has chosen this drive.
+    Connected {
+        /// By which protocol.
+        protocol: &'static str,
+    },
+    /// Its connection has ended.
+    Disconnected {
+        /// By which protocol.
+        protocol: &'static str,
+    },
+    /// Connections were refused, or ended for what they did.
+    Refused {
+        /// How many within a tenth of a second.
+        count: u64,
+        /// In words.
+        why: &'static str,
+    },
+    /// A snapshot was taken.
+    Snapshot {
+        /// Its name.
+        name: String,
+        /// For how long the drive stood still, seconds of the host's clock.
+        held_s: f64,
+    },
+    /// The drive is what it was at a snapshot.
+    Restored {
+        /// Its name.
+        name: String,
+        /// For how long the drive stood still.
+        held_s: f64,
+    },
+    /// A snapshot has ended.
+    Forgotten {
+        /// Its name.
+        name: String,
+    },
+    /// A snapshot was written as a folder.
+    Cloned {
+        /// Its name.
+        name: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Format or Sanitize: all data is gone.
+    Erased,
+}
+
+/// One event.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// Counts a drive's events, from 0.
+    pub number: u64,
+    /// Seconds since 1970, of the host's clock.
+    pub time_s: f64,
+    /// The drive's name.
+    pub drive: String,
+    /// The drive's time since the server started, seconds.
+    pub drive_s: f64,
+    /// What has happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// The last events of a drive.
+#[derive(Default)]
+pub(crate) struct Events {
+    kept: VecDeque<Event>,
+    /// The number of the next one.
+    next: u64,
+}
+
+impl Events {
+    /// It happens now, at this time of the drive.
+    pub fn note(&mut self, drive: &str, drive_s: f64, what: What) {
+        if self.kept.len() == KEPT {
+            self.kept.pop_front();
+        }
+        let time_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let number = self.next;
+        self.next += 1;
+        self.kept.push_back(Event { number, time_s, drive: drive.to_owned(), drive_s, what });
+    }
+
+    /// Those from number `from` on that are kept, oldest first.
+    pub fn since(&self, from: u64) -> impl Iterator<Item = &Event> {
+        let oldest = self.next - self.kept.len() as u64;
+        self.kept.iter().skip(from.saturating_sub(oldest) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_events_are_kept_and_numbered() {
+        let mut events = Events::default();
+        assert_eq!(events.since(0).count(), 0);
+        for _ in 0..3 * KEPT {
+            events.note("one", 0.0, What::PowerOn);
+        }
+        let numbers = |events: &Events, from| {
+            let found: Vec<u64> = events.since(from).map(|event| event.number).collect();
+            (found.first().copied(), found.len())
+        };
+        let next = 3 * KEPT as u64;
+        assert_eq!(numbers(&events, 0), (Some(next - KEPT as u64), KEPT));
+        assert_eq!(numbers(&events, next - 2), (Some(next - 2), 2));
+        assert_eq!(numbers(&events, next), (None, 0));
+        assert_eq!(numbers(&events, u64::MAX), (None, 0));
+    }
+
+    #[test]
+    fn an_event_is_one_flat_object() {
+        let mut events = Events::default();
+        let cut = PowerCut { at_ns: 1, ready_after_ns: 2, lost_bytes: 3 };
+        events.note("one", 1.5, What::PowerCut(cut));
+        events.note("one", 2.5, What::FaultBegins { kind: Kind::ReadError });
+        let found: Vec<_> =
+            events.since(0).map(|e| serde_json::to_value(e).expect("JSON")).collect();
+        assert_eq!(found[0]["event"], "power-cut");
+        assert_eq!((&found[0]["lost_bytes"], &found[0]["drive_s"]), (&3.into(), &1.5.into()));
+        assert_eq!(
+            (&found[1]["event"], &found[1]["kind"]),
+            (&"fault-begins".into(), &"read-error".into())
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! An image that a drive begins with: a raw file or a block device, which is only ever read.
+//!
+//! In memory a drive lies over it: pages are read from it until they are written or trimmed. A new data file begins
+//! as a copy of it, whose space the file system shares where it can.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use drivebay_units::SECTOR_BYTES;
+use rustix::fs::{FlockOperation, OFlags, SeekFrom, flock, ioctl_ficlone, seek};
+use rustix::io::Errno;
+
+use super::error::StoreError;
+use super::extent::Extent;
+use super::file::{check_room, extents};
+
+/// How much is copied at a time.
+const PIECE: usize = 1 << 20;
+
+/// An image, locked against being served as data while it is used.
+pub(crate) struct Image {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Image {
+    /// For a drive of so many sectors, of which the image may be the beginning.
+    pub fn open(path: &Path, sectors: u64) -> Result<Image, StoreError> {
+        let machine = |why: io::Error| StoreError::Machine {
+            what: format!("{} cannot be read", path.display()),
+            why,
+            hint: "name an image that exists and may be read: --from disk.raw",
+        };
+        // Looked at before it is opened, as opening some devices acts on them.
+        let kind = std::fs::metadata(path).map_err(machine)?.file_type();
+        let flags = match kind {
+            kind if kind.is_file() => OFlags::NONBLOCK,
+            // Fails where it is mounted or part of something, and keeps it from becoming so.
+            kind if kind.is_block_device() => OFlags::NONBLOCK | OFlags::EXCL,
+            _ => return Err(StoreError::NotAnImage(path.into())),
+        };
+        let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        let file = opened.map_err(|why| match Errno::from_io_error(&why) {
+            Some(Errno::BUSY) => StoreError::InUse(path.into()),
+            _ => machine(why),
+        })?;
+        flock(&file, FlockOperation::NonBlockingLockShared).map_err(|why| match why {
+            Errno::WOULDBLOCK => StoreError::Locked(path.into()),
+            why => machine(why.into()),
+        })?;
+        // Metadata does not have the size of a block device.
+        let bytes = seek(&file, SeekFrom::End(0)).map_err(|why| machine(why.into()))?;
+        let wanted = sectors * SECTOR_BYTES;
+        if bytes > wanted {
+            return Err(StoreError::TooLarge { path: path.into(), found: bytes, wanted });
+        }
+        Ok(Image { file, path: path.into(), bytes })
+    }
+
+    /// Reads from byte `at` on; behind its end are zeros.
+    pub fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let here = self.bytes.saturating_sub(at).min(into.len() as u64) as usize;
+        let (held, behind) = into.split_at_mut(here);
+        behind.fill(0);
+        self.file.read_exact_at(held, at)
+    }
+
+    /// Data and holes of all of it.
+    pub fn extents(&self) -> io::Result<Vec<Extent>> {
+        extents(&self.file, 0, self.bytes.div_ceil(SECTOR_BYTES), usize::MAX)
+    }
+
+    /// Makes the file at `path` a copy of it, `sectors` long; it appears there when it is whole.
+    pub fn copy_to(&self, path: &Path, sectors: u64) -> Result<(), StoreError> {
+        self.try_copy(path, sectors).map_err(|why| StoreError::Machine {
+            what: format!("{} cannot become a copy of {}", path.display(), self.path.display()),
+            why,
+            hint: "see that its folder exists, has room, and may be written",
+        })
+    }
+
+    fn try_copy(&self, path: &Path, sectors: u64) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let partial = tempfile::Builder::new()
+            .prefix(".drive-data-")
+            .permissions(permissions)
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let out = partial.as_file();
+        if ioctl_ficlone(out, &self.file).is_err() {
+            self.copy_data(out)?;
+        }
+        out.set_len(sectors * SECTOR_BYTES)?;
+        out.sync_all()?;
+        partial.persist(path)?;
+        Ok(())
+    }
+
+    fn copy_data(&self, out: &File) -> io::Result<()> {
+        let extents = self.extents()?;
+        let data = extents.iter().filter(|extent| extent.data).map(|extent| extent.sectors);
+        check_room(out, data.sum::<u64>() * SECTOR_BYTES)?;
+        let mut piece = vec![0; PIECE];
+        let mut at = 0;
+        for Extent { sectors, data } in extents {
+            let end = at + sectors * SECTOR_BYTES;
+            while data && at < end {
+                let piece = &mut piece[..PIECE.min((end - at) as usize)];
+                self.read(at, piece)?;
+                out.write_all_at(piece, at)?;
+                at += piece.len() as u64;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECTORS: u64 = 4096;
+
+    fn image_of(path: &Path, parts: &[(u64, &[u8])], bytes: u64) {
+        let file = File::create(path).expect("a file");
+        for (at, data) in parts {
+            file.write_all_at(data, *at).expect("room");
+        }
+        file.set_len(bytes).expect("room");
+    }
+
+    #[test]
+    fn it_reads_as_zeros_behind_its_end_and_says_where_its_data_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("image");
+        image_of(&path, &[(0, &[1; 4096]), (1 << 20, &[2; 700])], (1 << 20) + 700);
+        let image = Image::open(&path, SECTORS).expect("an image");
+        let mut found = [9; 1024];
+        image.read(1 << 20, &mut found).expect("data");
+        assert!(found[..700] == [2; 700] && found[700..] == [0; 324]);
+        image.read(1 << 21, &mut found).expect("zeros");
+        assert_eq!(found, [0; 1024]);
+        let extents = image.extents().expect("extents");
+        assert_eq!(extents.iter().map(|one| one.sectors).sum::<u64>(), 2050);
+        assert!(extents[0].data && extents.last().expect("some").data);
+        assert!(extents.iter().any(|one| !one.data), "the file system has holes");
+    }
+
+    #[test]
+    fn a_copy_is_as_long_as_the_drive_and_as_sparse_as_the_image() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, copy) = (folder.path().join("image"), folder.path().join("copy"));
+        image_of(&path, &[(8192, &[3; 5000])], 1 << 20);
+        let image = Image::open(&path, SECTORS).expect("an image");
+        image.copy_to(&copy, SECTORS).expect("room");
+        let found = std::fs::read(&copy).expect("a file");
+        assert_eq!(found.len() as u64, SECTORS * SECTOR_BYTES);
+        assert!(found[8192..13192].iter().all(|&byte| byte == 3));
+        assert_eq!(found.iter().filter(|&&byte| byte != 0).count(), 5000);
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&copy.metadata().expect("a file"));
+        assert!(blocks < 100, "{blocks}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[test]
+    fn what_is_no_image_of_this_drive_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("image");
+        image_of(&path, &[], SECTORS * SECTOR_BYTES + 1);
+        let refused = |path: &Path| Image::open(path, SECTORS).err().expect("refused");
+        assert!(matches!(refused(&path), StoreError::TooLarge { .. }));
+        assert!(matches!(refused(folder.path()), StoreError::NotAnImage(_)));
+        assert!(matches!(refused(Path::new("/dev/null")), StoreError::NotAnImage(_)));
+        assert!(matches!(refused(&folder.path().join("none")), StoreError::Machine { .. }));
+        let served = File::open(&path).expect("a file");
+        flock(&served, FlockOperation::LockExclusive).expect("free");
+        assert!(matches!(refused(&path), StoreError::Locked(_)));
+    }
+}

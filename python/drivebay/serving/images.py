@@ -1,0 +1,69 @@
+"""Images of disks that are not raw, as the raw files that the core reads.
+
+Which format one has is told by its first bytes: qcow2 (QEMU, docs/interop/qcow2.txt), VMDK and VHDX
+(their specifications). QEMU's own `qemu-img`, which knows them by the same names, reads them with
+their backing files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from drivebay.common.errors import EnvironmentProblem
+
+MAGICS = {b"QFI\xfb": "qcow2", b"KDMV": "vmdk", b"vhdxfile": "vhdx"}
+
+
+@contextlib.contextmanager
+def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
+    """The image itself if it is raw; otherwise a sparse copy, in a file without a name.
+
+    What opens that inside has it as long as it wants.
+
+    Parameters
+    ----------
+    path : the image.
+    folder : where a copy lies; None is TMPDIR's.
+
+    Raises
+    ------
+    EnvironmentProblem
+        If qemu-img is not there, or cannot read the image.
+    """
+    kind = _kind(path)
+    if kind is None:
+        yield path
+        return
+    with tempfile.TemporaryFile(dir=folder) as file:
+        copy = f"/proc/self/fd/{file.fileno()}"
+        command = ["qemu-img", "convert", "-f", kind, "-O", "raw", "--", str(path), copy]
+        byhand = f"qemu-img convert -O raw {path} disk.raw"
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, pass_fds=[file.fileno()]
+            )
+        except OSError:
+            raise EnvironmentProblem(
+                f"{path} is {kind}, which needs qemu-img: that is not installed",
+                f"apt-get install qemu-utils; or where it is: {byhand}",
+            ) from None
+        if done.returncode != 0:
+            said = (done.stderr.strip().splitlines() or ["it does not say why"])[0]
+            raise EnvironmentProblem(f"{path} cannot be read: {said:.300}", byhand)
+        yield Path(copy)
+
+
+def _kind(path: Path) -> str | None:
+    """The format of an image; None if it is raw, or no file that can be read."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            begin = file.read(8)
+    except OSError:
+        return None
+    return next((kind for magic, kind in MAGICS.items() if begin.startswith(magic)), None)

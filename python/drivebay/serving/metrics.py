@@ -1,0 +1,192 @@
+"""The figures of served drives for Prometheus: as text, and over HTTP.
+
+Sources: Prometheus' text format 0.0.4; RFC 9112. Of HTTP there is GET /metrics and nothing more: a
+connection is answered once and closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+
+CONNECTIONS_MAX = 8
+"""At the same time; more are closed as they come."""
+PATIENCE_S = 5.0
+"""For a whole request and its answer."""
+HEAD_MAX = 8192
+"""Bytes of a request."""
+NO_LISTENER = (errno.EINVAL, errno.EBADF)
+"""What waiting for a connection raises when the socket was shut down."""
+COUNTERS = frozenset(
+    {
+        "requests",
+        "refused",
+        "memory_waits",
+        "bytes_read",
+        "bytes_written",
+        "power_cuts",
+        "answers",
+        "late",
+    }
+)
+
+
+def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
+    """The figures of `status` as Prometheus reads them.
+
+    >>> first = {"drive": "a", "requests": 3, "is_off": False, "lateness": {"us_p99": 1.5}}
+    >>> print(prometheus([first, {"drive": "b", "title": "B", "requests": 4}]), end="")
+    # TYPE drivebay_drive_info gauge
+    drivebay_drive_info{drive="b",title="B"} 1
+    # TYPE drivebay_is_off gauge
+    drivebay_is_off{drive="a"} 0
+    # TYPE drivebay_lateness_us_p99 gauge
+    drivebay_lateness_us_p99{drive="a"} 1.5
+    # TYPE drivebay_requests_total counter
+    drivebay_requests_total{drive="a"} 3
+    drivebay_requests_total{drive="b"} 4
+    """
+    samples: dict[str, list[str]] = {}
+    for figures in drives:
+        label = json.dumps(figures["drive"])
+        if "title" in figures:
+            title = json.dumps(figures["title"], ensure_ascii=False)
+            samples.setdefault("# TYPE drivebay_drive_info gauge", []).append(
+                f"drivebay_drive_info{{drive={label},title={title}}} 1"
+            )
+        inner = {k: v for k, v in figures.items() if isinstance(v, Mapping)}
+        for key, value in [
+            *figures.items(),
+            *((f"{key}_{name}", one) for key, more in inner.items() for name, one in more.items()),
+        ]:
+            if isinstance(value, bool | int | float):
+                is_counter = key.rpartition("lateness_")[2] in COUNTERS
+                name = f"drivebay_{key}" + "_total" * is_counter
+                number = json.dumps(int(value) if isinstance(value, bool) else value)
+                kind = "counter" if is_counter else "gauge"
+                samples.setdefault(f"# TYPE {name} {kind}", []).append(
+                    f"{name}{{drive={label}}} {number}"
+                )
+    return "".join(f"{line}\n" for head in sorted(samples) for line in (head, *samples[head]))
+
+
+class Endpoint:
+    """Listens from the moment this is made, and answers inside `answering`.
+
+    Parameters
+    ----------
+    address : `HOST:PORT`, `[HOST]:PORT`, or `:PORT` for this machine alone.
+
+    Raises
+    ------
+    UserError
+        If it is no address.
+    EnvironmentProblem
+        If it cannot be listened on.
+    """
+
+    def __init__(self, address: str) -> None:
+        host, colon, port = address.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+        if not (colon and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+            raise UserError(f"--metrics {address}: not HOST:PORT", "--metrics 127.0.0.1:9464")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, int(port)), family=family)
+        except (OSError, UnicodeError) as problem:
+            why = getattr(problem, "strerror", None) or problem
+            raise EnvironmentProblem(
+                f"--metrics {address} cannot be listened on: {why}", "another port, or an own host"
+            ) from None
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}/metrics"
+
+    @contextlib.contextmanager
+    def answering(self, text: Callable[[], str]) -> Iterator[None]:
+        """Inside, `text` is what GET /metrics gets; it is called from other threads."""
+        thread = threading.Thread(target=self._accept, args=(text,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            # It ends the wait for connections, which closing alone does not.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            self._socket.close()
+
+    def _accept(self, text: Callable[[], str]) -> None:
+        places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+
+        def answer(talk: socket.socket) -> None:
+            try:
+                with talk, contextlib.suppress(OSError):
+                    _answer(talk, text)
+            finally:
+                places.release()
+
+        while True:
+            try:
+                talk, _ = self._socket.accept()
+            except OSError as problem:
+                if problem.errno in NO_LISTENER:
+                    return
+                time.sleep(0.1)  # no more files may be opened
+                continue
+            if places.acquire(blocking=False):
+                threading.Thread(target=answer, args=(talk,), daemon=True).start()
+            else:
+                talk.close()
+
+
+def _answer(talk: socket.socket, text: Callable[[], str]) -> None:
+    """Reads a request, writes the answer; raises OSError if the client is too slow or gone."""
+    end = time.monotonic() + PATIENCE_S
+    head = b""
+    while b"\r\n\r\n" not in head:
+        talk.settimeout(max(end - time.monotonic(), 0.001))
+        came = talk.recv(HEAD_MAX - len(head))
+        if not came:
+            break
+        head += came
+    status, body = _result(head, text)
+    kind = "text/plain; version=0.0.4; charset=utf-8"
+    lines = (
+        f"HTTP/1.1 {status}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(["Allow: GET"] if status.startswith("405") else []),
+    )
+    talk.settimeout(max(end - time.monotonic(), 0.001))
+    talk.sendall("\r\n".join((*lines, "", "")).encode() + body)
+
+
+def _result(head: bytes, text: Callable[[], str]) -> tuple[str, bytes]:
+    """The status and the body that a request gets.
+
+    >>> _result(b"GET /metrics HTTP/1.1\\r\\n\\r\\n", lambda: "a 1\\n")
+    ('200 OK', b'a 1\\n')
+    >>> _result(b"POST /metrics HTTP/1.1\\r\\n\\r\\n", str)[0]
+    '405 Method Not Allowed'
+    """
+    line = head.partition(b"\r\n")[0].split(b" ")
+    match line:
+        case _ if b"\r\n\r\n" not in head:
+            return "400 Bad Request", b""
+        case [b"GET", path, b"HTTP/1.0" | b"HTTP/1.1"]:
+            if path.partition(b"?")[0] != b"/metrics":
+                return "404 Not Found", b"see /metrics\n"
+            return "200 OK", text().encode()
+        case [method, _, b"HTTP/1.0" | b"HTTP/1.1"] if method.isalpha():
+            return "405 Method Not Allowed", b""
+        case _:
+            return "400 Bad Request", b""

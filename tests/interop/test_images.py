@@ -1,0 +1,199 @@
+"""Drives that begin as images: over them in memory, as a copy in a file; and scaled drives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import loops
+import nbd_server
+import pytest
+from nbd_server import PROGRAM, Served, served
+
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.scaling import with_capacity
+from drivebay.targets.safety import in_use
+
+SMALL = "sm951-ahci-128"
+MIB = 2**20
+PART = random.Random(1).randbytes(MIB)
+
+clients = pytest.mark.skipif(
+    bool(nbd_server.missing("qemu-io", "qemu-img")),
+    reason=nbd_server.missing("qemu-io", "qemu-img") or "-",
+)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """64 MiB with a MiB of data at the beginning and one in the middle."""
+    path = tmp_path / "image.raw"
+    with path.open("wb") as file:
+        file.write(PART)
+        file.seek(32 * MIB)
+        file.write(PART)
+        file.truncate(64 * MIB)
+    return path
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _qemu_io(drive: Served, *steps: str) -> str:
+    words = [word for step in steps for word in ("-c", step)]
+    command = ["qemu-io", "-f", "raw", "-t", "none", *words, drive.uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def _content(drive: Served, out: Path, mib: int = 64) -> bytes:
+    part = ("bs=1M", f"count={mib}", f"if={drive.uri}", f"of={out}")
+    command = ["qemu-img", "dd", "-f", "raw", "-O", "raw", *part]
+    subprocess.run(command, check=True, capture_output=True)
+    return out.read_bytes()
+
+
+def _refused(*words: str) -> str:
+    command = [*PROGRAM, "serve", *words, "--nbd", "unix:/nowhere/nbd"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (2, 3)
+    assert done.stderr.count("error: ") == 1 and "\nhint: " in done.stderr
+    return done.stderr
+
+
+@clients
+def test_a_drive_over_an_image_is_written_and_the_image_stays(tmp_path: Path, image: Path) -> None:
+    before = _hash(image)
+    with served(tmp_path, "--from", str(image), "--pace", "none", drive=SMALL) as drive:
+        assert _content(drive, tmp_path / "found") == image.read_bytes()
+        steps = ("write -P 7 4k 4k", "discard 32M 64k", "write -z 33619968 512", "flush")
+        assert "error" not in _qemu_io(drive, *steps)
+        expected = bytearray(image.read_bytes())
+        expected[4096:8192] = bytes([7]) * 4096
+        expected[32 * MIB : 32 * MIB + 65536] = bytes(65536)
+        expected[33619968 : 33619968 + 512] = bytes(512)
+        assert _content(drive, tmp_path / "found") == expected
+        drive.say("snapshot now")
+        _qemu_io(drive, "write -P 8 0 1M")
+        drive.say("restore now")
+        assert _content(drive, tmp_path / "found") == expected
+        drive.end()
+    assert _hash(image) == before
+
+
+@clients
+def test_what_an_image_holds_is_read_from_flash(tmp_path: Path, image: Path) -> None:
+    with served(tmp_path, "--from", str(image), "--pace", "none", drive=SMALL) as drive:
+
+        def took_us(at: str) -> float:
+            before = float(drive.say("status")["drive_s"])
+            _qemu_io(drive, f"read {at} 4k")
+            return 1e6 * (float(drive.say("status")["drive_s"]) - before)
+
+        assert took_us("32M") > took_us("16M") + 40
+        drive.end()
+
+
+@clients
+def test_a_new_file_begins_as_a_copy_and_one_that_is_there_stays(
+    tmp_path: Path, image: Path
+) -> None:
+    data = tmp_path / "data"
+    words = ("--from", str(image), "--data", str(data))
+    with served(tmp_path, *words, drive=SMALL) as drive:
+        _qemu_io(drive, "write -P 7 0 4k", "flush")
+        drive.end()
+    assert data.stat().st_size == catalog.load(SMALL).capacity_bytes
+    assert data.stat().st_blocks * 512 < 8 * MIB
+    image.unlink()
+    with served(tmp_path, *words, drive=SMALL) as drive:
+        assert _content(drive, tmp_path / "found", 1) == bytes([7]) * 4096 + PART[4096:]
+        drive.process.terminate()
+        _, said = drive.process.communicate()
+    assert f"stays as it is: --from {image} is for new data" in said
+
+
+@clients
+def test_a_qcow2_image_is_read_by_qemu_img(tmp_path: Path, image: Path) -> None:
+    qcow2 = tmp_path / "image.qcow2"
+    base = ("qemu-img", "convert", "-f", "raw", "-O", "qcow2", str(image), str(qcow2))
+    subprocess.run(base, check=True)
+    before = _hash(qcow2)
+    with served(tmp_path, "--from", str(qcow2), drive=SMALL) as drive:
+        assert _content(drive, tmp_path / "found") == image.read_bytes()
+        drive.end()
+    assert _hash(qcow2) == before
+    qcow2.write_bytes(b"QFI\xfb" + bytes(600))
+    assert "cannot be read" in _refused(SMALL, "--from", str(qcow2))
+
+
+def test_what_is_no_image_of_the_drive_is_refused(tmp_path: Path, image: Path) -> None:
+    assert "neither a regular file nor a block" in _refused(SMALL, "--from", str(tmp_path))
+    assert "No such file" in _refused(SMALL, "--from", str(tmp_path / "none"))
+    large = loops.sparse(tmp_path / "large", 2**40)
+    assert "more than the drive's" in _refused(SMALL, "--from", str(large))
+    both = ("--from", str(image), "--data", str(image))
+    assert "is the file of --data" in _refused(SMALL, *both)
+    with image.open("r+b"):
+        assert "is in use by" in _refused(SMALL, "--from", str(image))
+
+
+@loops.needs_root
+def test_a_device_that_is_mounted_is_refused(tmp_path: Path) -> None:
+    path = loops.sparse(tmp_path / "disk", 64 * MIB)
+    loops.run("mkfs.ext4", "-q", str(path))
+    with loops.loop(path) as device:
+        (tmp_path / "mounted").mkdir()
+        loops.run("mount", device, str(tmp_path / "mounted"))
+        try:
+            assert "is mounted, part of another device" in _refused(SMALL, "--from", device)
+        finally:
+            loops.run("umount", str(tmp_path / "mounted"))
+        with served(tmp_path, "--from", device, drive=SMALL) as drive:
+            assert not in_use.mount_points(Path(device).name)
+            assert drive.say("status")["is_off"] is False
+            drive.end()
+
+
+@clients
+def test_a_state_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    words = ("--state", str(tmp_path / "state"), "--precondition", "filled", "--capacity", "4G")
+    with served(tmp_path, *words, drive=SMALL) as drive:
+        first = drive.end()["drive_s"]
+    with served(tmp_path, *words, drive=SMALL) as drive:
+        drive.process.terminate()
+        out, said = drive.process.communicate()
+    assert first > 1800 and json.loads(out)["drive_s"] < 2 * 1800
+    assert "state stays as it is: --precondition filled is for a new one" in said
+
+
+@pytest.mark.parametrize("name", ["sm951-ahci-512", "970-evo-plus-1tb", SMALL])
+def test_a_scaled_drive_has_at_least_the_capacity_and_says_that_it_is_scaled(name: str) -> None:
+    whole = catalog.load(name)
+    for size in (1, 10 * 10**9, 10 * 2**30, whole.capacity_bytes // 3):
+        small = with_capacity(whole, size)
+        assert small.capacity_bytes >= size
+        assert "scaled to" in small.title
+    blocks = whole.resolved()["nand"]["pages_per_block"]["value"]
+    step = whole.capacity_bytes / blocks
+    assert with_capacity(whole, 10 * 10**9).capacity_bytes < 10 * 10**9 + step
+    assert with_capacity(whole, whole.capacity_bytes) is whole
+    with pytest.raises(UserError):
+        with_capacity(whole, whole.capacity_bytes + 1)
+
+
+def test_every_output_of_a_scaled_drive_says_so(tmp_path: Path) -> None:
+    with served(tmp_path, "--capacity", "10GB", drive=SMALL) as drive:
+        ctl = [*PROGRAM, "ctl", str(drive.control), "status"]
+        for more in ([], ["--json"], ["--metrics"]):
+            said = subprocess.run([*ctl, *more], capture_output=True, text=True, check=True)
+            assert "scaled to" in said.stdout, more
+        assert 10 * 10**9 <= drive.say("status")["capacity_bytes"] < 11 * 10**9
+        drive.process.terminate()
+        out, err = drive.process.communicate()
+    assert "scaled to" in out and "scaled to" in err

@@ -1,0 +1,217 @@
+"""A served drive as it is watched: its events, its figures over HTTP, and by a service manager."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbd_server
+import pytest
+from nbd_server import PROGRAM, Served, served
+from waiting import wait_until
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.serving.metrics import CONNECTIONS_MAX, HEAD_MAX, Endpoint
+from drivebay.serving.notify import notify
+
+SMALL = "sm951-ahci-128"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "serve"
+
+
+def _ctl(server: Served, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, "ctl", str(server.control), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_events_are_shown_as_text_and_as_json(tmp_path: Path) -> None:
+    with served(tmp_path, f"log={SMALL}", drive=f"db={SMALL}") as server:
+        server.say("drive log power-cut")
+        server.say("drive db power-cut")
+        found = [json.loads(line) for line in _ctl(server, "events", "--json").stdout.splitlines()]
+        assert [(one["drive"], one["event"]) for one in found] == [
+            ("log", "power-cut"),
+            ("db", "power-cut"),
+        ]
+        (line,) = _ctl(server, "--drive", "db", "events").stdout.splitlines()
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:.]{12}  db  power-cut  .*lost_bytes=0.*", line)
+        refused = _ctl(server, "status", "--follow")
+        assert refused.returncode == 2 and "--follow goes with events" in refused.stderr
+        server.process.terminate()
+        server.process.communicate()
+
+
+def test_who_follows_sees_each_event_until_the_server_ends(tmp_path: Path) -> None:
+    with served(tmp_path, f"log={SMALL}", drive=f"db={SMALL}") as server:
+        server.say("drive log snapshot aged")
+        command = [*PROGRAM, "ctl", str(server.control), "events", "--follow", "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follower:
+            assert follower.stdout is not None
+            seen = [json.loads(follower.stdout.readline())]
+            server.say('drive db fault {"kind": "hang"}')
+            seen.append(json.loads(follower.stdout.readline()))
+            server.say("drive db no-faults")
+            seen.append(json.loads(follower.stdout.readline()))
+            server.process.terminate()
+            assert follower.stdout.read() == ""
+            assert follower.wait() == 0
+        server.process.communicate()
+    assert [(one["drive"], one["event"]) for one in seen] == [
+        ("log", "snapshot"),
+        ("db", "fault-begins"),
+        ("db", "fault-ends"),
+    ]
+    assert seen[0]["name"] == "aged" and seen[1]["kind"] == "hang"
+
+
+@pytest.mark.skipif(
+    bool(nbd_server.missing("qemu-io")), reason=nbd_server.missing("qemu-io") or "-"
+)
+def test_a_host_that_cannot_keep_up_is_an_event(tmp_path: Path) -> None:
+    # A hundred times as fast as the drive is, no host keeps up.
+    with served(tmp_path, "--time-scale", "100", drive=SMALL) as server:
+
+        def events() -> set[str]:
+            reads = [word for n in range(100) for word in ("-c", f"read {n}M 4k")]
+            subprocess.run(
+                ["qemu-io", "-f", "raw", *reads, server.uri], check=True, capture_output=True
+            )
+            return {one["event"] for one in server.say("events")["events"]}
+
+        wait_until(lambda: "host-late" in events())
+        assert events() >= {"connected", "disconnected"}
+        server.end()
+
+
+def _get(url: str) -> str:
+    with urllib.request.urlopen(url) as answer:
+        return str(answer.read().decode())
+
+
+def test_metrics_over_http_are_those_of_ctl(tmp_path: Path) -> None:
+    with served(tmp_path, "--metrics", ":0", drive=SMALL) as server:
+        assert server.process.stderr is not None
+        lines = iter(server.process.stderr.readline, "")
+        url = next(line.split()[1] for line in lines if line.startswith("metrics "))
+        assert url.startswith("http://127.0.0.1:")
+        text = _get(url)
+
+        def names(metrics: str) -> list[str]:
+            return [line.rsplit(" ", 1)[0] for line in metrics.splitlines()]
+
+        assert names(text) == names(_ctl(server, "status", "--metrics").stdout)
+        server.process.terminate()
+        assert server.process.wait() == 0
+        with pytest.raises(urllib.error.URLError):
+            _get(url)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    one = Endpoint("127.0.0.1:0")
+    with one.answering(lambda: "a 1\n"):
+        yield one
+
+
+def _connect(endpoint: Endpoint) -> socket.socket:
+    host, port = endpoint.url.removeprefix("http://").removesuffix("/metrics").rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def _asked(endpoint: Endpoint, request: bytes) -> bytes:
+    with _connect(endpoint) as talk:
+        with contextlib.suppress(ConnectionError):
+            talk.sendall(request)
+            talk.shutdown(socket.SHUT_WR)
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            while came := talk.recv(4096):
+                answer += came
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", b"200"),
+        (b"GET /metrics?a=b HTTP/1.0\r\n\r\n", b"200"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET /metrics/../../etc/passwd HTTP/1.1\r\n\r\n", b"404"),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\n", b"405"),
+        (b"GET /metrics HTTP/2.0\r\n\r\n", b"400"),
+        (b"GET /metrics\r\n\r\n", b"400"),
+        (b"GET /metrics HTTP/1.1\r\n", b"400"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400"),
+        (bytes(HEAD_MAX), b"400"),
+        (b"", b"400"),
+    ],
+)
+def test_only_get_metrics_is_answered(endpoint: Endpoint, request_: bytes, status: bytes) -> None:
+    head, _, body = _asked(endpoint, request_).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert (body == b"a 1\n") == (status == b"200")
+    assert f"Content-Length: {len(body)}".encode() in head
+
+
+def test_no_more_connections_are_kept_than_may_be(endpoint: Endpoint) -> None:
+    with contextlib.ExitStack() as open_:
+        silent = [open_.enter_context(_connect(endpoint)) for _ in range(3 * CONNECTIONS_MAX)]
+        # Those beyond the bound are closed at once, the others once they have been silent for long.
+        closed = [talk for talk in silent[CONNECTIONS_MAX:] if talk.recv(1) == b""]
+        assert len(closed) == 2 * CONNECTIONS_MAX
+        assert threading.active_count() < 3 * CONNECTIONS_MAX
+        assert all(talk.recv(1) == b"" for talk in silent)
+    wait_until(lambda: _asked(endpoint, b"GET /metrics HTTP/1.1\r\n\r\n").endswith(b"a 1\n"))
+
+
+def test_an_address_that_is_none_or_taken_is_refused(endpoint: Endpoint) -> None:
+    for wrong in ("9464", "a:b", ":", "localhost", ":70000", ":-1"):
+        with pytest.raises(UserError):
+            Endpoint(wrong)
+    with pytest.raises(EnvironmentProblem):
+        Endpoint(endpoint.url.removeprefix("http://").removesuffix("/metrics"))
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_a_service_manager_hears_that_it_is_ready_and_that_it_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_abstract: bool
+) -> None:
+    name = f"@drivebay-test-{os.getpid()}" if is_abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name.replace("@", "\0", 1) if is_abstract else name)
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        with served(tmp_path, drive=SMALL) as server:
+            assert manager.recv(100) == b"READY=1"
+            assert server.say("status")["is_off"] is False
+            server.end()
+            assert manager.recv(100) == b"STOPPING=1"
+
+
+def test_without_a_service_manager_nothing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address in ("", "relative", str(tmp_path / "none"), "@none", "/" + "x" * 200):
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        notify("READY=1")
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    notify("READY=1")
+
+
+def test_the_unit_starts_what_there_is() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(EXAMPLES / "drivebay@.service")
+    service = unit["Service"]
+    assert service["Type"] == "notify"
+    said = subprocess.run([*PROGRAM, "serve", "--help"], capture_output=True, text=True, check=True)
+    for option in re.findall(r"--[a-z-]+", service["ExecStart"]):
+        assert option in said.stdout
