@@ -23,8 +23,8 @@ MIB = 2**20
 PART = random.Random(1).randbytes(MIB)
 
 clients = pytest.mark.skipif(
-    bool(nbd_server.missing("qemu-io", "qemu-img")),
-    reason=nbd_server.missing("qemu-io", "qemu-img") or "-",
+    bool(nbd_server.missing("nbdcopy", "qemu-io", "qemu-img")),
+    reason=nbd_server.missing("nbdcopy", "qemu-io", "qemu-img") or "-",
 )
 
 
@@ -78,8 +78,16 @@ def test_a_drive_over_an_image_is_written_and_the_image_stays(tmp_path: Path, im
         expected[32 * MIB : 32 * MIB + 65536] = bytes(65536)
         expected[33619968 : 33619968 + 512] = bytes(512)
         assert _content(drive, tmp_path / "found") == expected
+        (tmp_path / "page").write_bytes(bytes([9]) * 4096)
+        # Unlike QEMU it leaves without a flush.
+        subprocess.run(["nbdcopy", tmp_path / "page", drive.uri], check=True)
+        assert drive.say("power-cut")["lost_bytes"] == 4096
+        assert _content(drive, tmp_path / "found") == expected
         drive.say("snapshot now")
-        _qemu_io(drive, "write -P 8 0 1M")
+        _qemu_io(drive, "write -P 8 0 1M", "discard 32M 1M")
+        drive.say(f"clone now {tmp_path / 'cloned'}")
+        with (tmp_path / "cloned" / "data").open("rb") as file:
+            assert file.read(64 * MIB) == expected
         drive.say("restore now")
         assert _content(drive, tmp_path / "found") == expected
         drive.end()

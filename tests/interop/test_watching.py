@@ -6,6 +6,7 @@ import configparser
 import contextlib
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from nbd_server import PROGRAM, Served, served
 from waiting import wait_until
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.serving.metrics import CONNECTIONS_MAX, HEAD_MAX, Endpoint
+from drivebay.serving.metrics import CONNECTIONS_MAX, HEAD_MAX, Endpoint, _result
 from drivebay.serving.notify import notify
 
 SMALL = "sm951-ahci-128"
@@ -160,6 +161,19 @@ def test_only_get_metrics_is_answered(endpoint: Endpoint, request_: bytes, statu
     assert head.startswith(b"HTTP/1.1 " + status)
     assert (body == b"a 1\n") == (status == b"200")
     assert f"Content-Length: {len(body)}".encode() in head
+
+
+def test_any_bytes_get_an_answer() -> None:
+    dice = random.Random(1)
+    right = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+    found = set()
+    for _ in range(5000):
+        bytes_ = bytearray(right)
+        for _ in range(dice.randrange(4)):
+            at = dice.randrange(len(bytes_))
+            bytes_[at : at + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
+        found.add(_result(bytes(bytes_), str)[0][:3])
+    assert found == {"200", "400", "404", "405"}
 
 
 def test_no_more_connections_are_kept_than_may_be(endpoint: Endpoint) -> None:

@@ -308,6 +308,28 @@ fn events_tell_what_has_happened_to_each_drive() {
 }
 
 #[test]
+fn a_drive_that_throttles_tells_when_it_begins_and_ends() {
+    let served = Served::new(vec![drive("one")]);
+    let mut follower = served.connect("control");
+    follower.write_all(b"follow\n").expect("room");
+    let mut lines = BufReader::new(follower).lines();
+    // The next request takes an hour, in which the drive warms up or cools down.
+    served.ask(r#"fault {"kind": "latency", "extra_us": 3600000000}"#);
+    for (celsius, event) in [(95, "throttle-begins"), (0, "throttle-ends")] {
+        served.ask(&format!("ambient {celsius}"));
+        assert_eq!(served.nbd("one").expect("an export").write(1), Some(0));
+        loop {
+            let line = lines.next().expect("it serves").expect("a line");
+            let found: Value = serde_json::from_str(&line).expect("JSON");
+            if found["event"] == event {
+                break;
+            }
+        }
+    }
+    served.end();
+}
+
+#[test]
 fn a_client_that_follows_and_does_not_read_holds_up_nobody() {
     let served = Served::new(vec![drive("one")]);
     let mut follower = served.connect("control");
