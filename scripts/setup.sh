@@ -18,6 +18,7 @@ lock=requirements.lock profile=release
 mkdir -p .tools
 exec 9>.tools/lock
 flock -n 9 || { say "Waiting for another setup in this folder"; flock 9; }
+[ -e .venv ] || say "Nothing is set up yet: about three minutes on two cores, downloads not counted"
 
 # --- what the machine must have -------------------------------------------------------------------
 

@@ -84,6 +84,21 @@ def test_a_curve_of_a_virtual_drive_has_a_band_as_wide_as_its_intervals(
         assert len(rows) == 1 + len(line.x)
 
 
+def test_points_and_bars_of_two_drives_differ_in_more_than_their_colour(tmp_path: Path) -> None:
+    suite = suites.load("anandtech-2015").selected(("consistency-default", "as-ssd"))
+    folders = [made_result.make(tmp_path / str(seed), suite=suite, seed=seed) for seed in (1, 2)]
+    both = entries([analysis.review(results.load(folder)) for folder in folders])
+    panels = {one.chart.id: one for one in all_panels(both)}
+    for name, kind, look in (
+        ("consistency-default-whole", "scatter", "symbol"),
+        ("as-ssd-rate", "bar", "pattern"),
+    ):
+        drawn = [one for one in panels[name].chart.series if one.kind == kind]
+        looks = {one.name: getattr(one, look) for one in drawn}
+        assert len(set(looks.values())) == 2
+        assert all(looks[key.name] in key.shape.split() for key in panels[name].key)
+
+
 def test_each_stage_is_drawn_in_its_pattern_by_matplotlib_and_plotly(tmp_path: Path) -> None:
     folder = made_result.make(tmp_path / "r", suite="quick", only=("random-write",), quick=True)
     panels = [

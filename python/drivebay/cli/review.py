@@ -515,7 +515,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         name = "" if figure.test_id == last else figure.test_id
         last = figure.test_id
         if not narrow:
-            count = str(figure.n) if figure.n else ""
+            count = f"{figure.n:,}" if figure.n else ""
             published = figure.published_text
             rows.append((name, figure.label, value, spread, count, published, _error(figure)))
             continue

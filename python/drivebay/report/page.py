@@ -105,7 +105,7 @@ def head(title: str, policy: str, style: str = "") -> Html:
 
 def chart_script() -> str:
     """What draws charts and keeps them in the address, with the themes' colours."""
-    colours = script_json({"light": theme.LIGHT, "dark": theme.DARK})
+    colours = script_json({"light": theme.LIGHT, "dark": theme.DARK, "patterns": theme.PATTERNS})
     scripts = "".join(map(asset, ("address.js", "controls.js", "charts.js")))
     return f"const DRIVEBAY_THEMES = {colours};\n{scripts}"
 

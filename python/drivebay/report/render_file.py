@@ -120,7 +120,7 @@ def csv_of(chart: Chart) -> str:
     over = "load" if chart.horizontal else chart.x.label or "x"
     rows.writerow(["series", "unit", over, "value", "spread"])
     for one in chart.series:
-        if one.kind == "band":
+        if one.kind in ("band", "words"):
             continue
         x = one.x if chart.x.scale == "category" else rounded([float(value) for value in one.x])
         spread = [None] * len(one.y) if one.spread is None else rounded(one.spread)

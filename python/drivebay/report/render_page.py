@@ -332,7 +332,14 @@ def _band(_chart: Chart, one: Series) -> Json:
     return {"mode": "lines", "fill": "toself", "line": line, "opacity": 0.3, "showlegend": False}
 
 
+def _words(_chart: Chart, one: Series) -> Json:
+    marker: Json = {"color": one.colour, "opacity": 0}
+    words = [note.replace(", ", ",<br>") for note in one.notes]
+    return {"mode": "markers", "marker": marker, "customdata": words, "showlegend": False}
+
+
 _STYLES = {
+    "words": _words,
     "band": _band,
     "bar": _bar,
     "line": _line,

@@ -66,7 +66,7 @@ const DrivebayCharts = ((themes) => {
     // Over time one line through all panes reads every value of that second.
     const timed = Boolean(layout.xaxis && layout.xaxis.title && layout.xaxis.title.text === "seconds");
     layout.hovermode = timed ? "x unified" : "closest";
-    if (timed) layout.hoversubplots = "axis";
+    if (timed) Object.assign(layout, { hoversubplots: "axis", hoverdistance: -1 });
     layout.dragmode = touch ? false : "zoom";
     layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
     layout.showlegend = false;
@@ -158,19 +158,26 @@ const DrivebayCharts = ((themes) => {
   const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
+  const PATTERNS = ["plain", "rising", "dots", "falling", "level", "grid"];
   const looks = (place) => {
     const turn = (place + Math.floor(place / COLOURS.length)) % COLOURS.length;
-    return { colour: COLOURS[place % COLOURS.length], dash: DASHES[turn], symbol: SYMBOLS[turn] };
+    return { colour: COLOURS[place % COLOURS.length], dash: DASHES[turn], symbol: SYMBOLS[turn], pattern: PATTERNS[turn] };
   };
-  const sample = ({ colour, dash, symbol }) =>
-    el("i", { class: `line ${dash} ${symbol}`, style: `color:${cssColour(colour)}`, "aria-hidden": "true" });
+  const sample = ({ colour, dash, symbol, pattern }) => [
+    el("i", { class: `line ${dash} ${symbol}`, style: `color:${cssColour(colour)}`, "aria-hidden": "true" }),
+    el("i", { class: `tile ${pattern}`, style: `background-color:${cssColour(colour)}`, "aria-hidden": "true" }),
+  ];
 
-  // One chart of the charts of several drives: [{ chart, drive: { name, colour, dash, symbol } }].
+  // One chart of the charts of several drives, each drive with its name and `looks`.
   const merge = (parts) => {
     const charts = parts.map(({ chart, drive }) => ({ ...chart, traces: chart.traces.map((trace) => {
       const own = named(trace, drive);
       if (own.line && own.line.width && !own.line.dash) own.line = { ...own.line, dash: drive.dash };
       if (own.marker && own.marker.size && !own.marker.symbol) own.marker = { ...own.marker, symbol: drive.symbol };
+      if (trace.type === "bar" && trace.marker.color === "@self") {
+        const pattern = { path: themes.patterns[drive.pattern], size: 8, fillmode: "overlay", fgcolor: "#000", fgopacity: 0.35 };
+        own.marker = { ...own.marker, pattern: drive.pattern === "plain" ? {} : pattern };
+      }
       return own;
     }) }));
     const all = {
@@ -246,7 +253,7 @@ const DrivebayCharts = ((themes) => {
     const over = (chart.layout.xaxis && chart.layout.xaxis.title || {}).text || "x";
     const flat = chart.traces.some((trace) => trace.orientation === "h");
     const rows = [["series", "unit", flat ? "load" : over, "value", "spread"]];
-    for (const trace of chart.traces) {
+    for (const trace of chart.traces.filter(({ showlegend }) => showlegend !== false)) {
       const place = flat ? trace.y : trace.x;
       (flat ? trace.x : trace.y || []).forEach((value, i) => {
         const at = place ? place[i] : trace.x0 + i * trace.dx;

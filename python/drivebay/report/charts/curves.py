@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
@@ -78,6 +79,7 @@ def curves(
     colours = {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
     known = [(run.name, run.colour) for run in found] if by_run else list(colours.items())
     shapes = {name: model.shape_of(at) for at, (name, _) in enumerate(known)}
+    patterns = dict(zip(shapes, cycle(model.BAR_PATTERNS), strict=False))
     series = tuple(
         Series(
             "bar" if bars else "line",
@@ -92,6 +94,7 @@ def curves(
             steps=steps,
             marker=7 if group.marks else 0,
             symbol="circle" if drives else shapes[run.name if by_run else group.name],
+            pattern=patterns[run.name if by_run else group.name] if bars else "plain",
             notes=group.notes,
             hover=hover or ("{group}, " if group.name else "") + "{x}: {y} {unit}",
         )
@@ -125,7 +128,13 @@ def curves(
     chart = Chart(chart_id, height, whole, x, (first,), right, views if switches else {})
     dotted = {group.name for _, group in groups if group.dash == "dot"}
     keys = [
-        Key(name, colour, f"line {shapes[name]}{' dotted' * (name in dotted)}")
+        Key(
+            name,
+            colour,
+            f"tile {patterns[name]}"
+            if bars
+            else f"line {shapes[name]}{' dotted' * (name in dotted)}",
+        )
         for name, colour in known
     ]
     return Panel(

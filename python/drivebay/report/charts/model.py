@@ -68,7 +68,8 @@ class Series:
     Parameters
     ----------
     kind : "area" is stacked on the areas of the same unit before it; "histogram" is a filled
-        outline, given by its corners, and "band" a faint one behind a line.
+        outline, given by its corners, and "band" a faint one behind a line; "words" are not
+        drawn: a pointer at their places shows their `notes`.
     name, group : whose values these are, and which of them.
     pane : number of the pane, from the top.
     spread : half the length of each point's whisker.
@@ -79,7 +80,7 @@ class Series:
     hover : what a pointer shows, with {name}, {group}, {x}, {y}, {unit} and {note}; "" is nothing.
     """
 
-    kind: Literal["line", "scatter", "bar", "area", "histogram", "band"]
+    kind: Literal["line", "scatter", "bar", "area", "histogram", "band", "words"]
     x: Sequence[float | str]
     y: Sequence[float]
     name: str = ""
@@ -249,10 +250,17 @@ def shape_of(place: int) -> Literal["circle", "square", "diamond", "triangle"]:
     return ("circle", "square", "diamond", "triangle")[place % 4]
 
 
-def run_key(found: Sequence[Run], shape: str = "line") -> tuple[Key, ...]:
-    """The runs' colours."""
-    looks = (f"{shape} {dash}" if shape else "" for dash in cycle(DASHES))
-    return tuple(Key(run.name, run.colour, look) for run, look in zip(found, looks, strict=False))
+BAR_PATTERNS = ("plain", "rising", "dots", "falling", "level", "grid")
+"""Of bars beside each other, in turn."""
+
+
+def run_key(found: Sequence[Run], *, points: bool = False) -> tuple[Key, ...]:
+    """The runs' colours and dashes, with the symbols of their points."""
+    looks = [
+        f"line {dash}" + (f" {shape_of(at)}" if points else "")
+        for at, dash in zip(range(len(found)), cycle(DASHES), strict=False)
+    ]
+    return tuple(Key(run.name, run.colour, look) for run, look in zip(found, looks, strict=True))
 
 
 def from_zero(*highest: float) -> Limits:

@@ -21,6 +21,8 @@ APART_MAX = 2
 """Up to so many runs, what cannot lie over each other is shown side by side."""
 WRAP = 16
 SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
+SAID_MAX = 4
+SAID_LEAST_PERCENT = 1
 UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the time")}
 
 
@@ -125,6 +127,27 @@ def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
     return panels
 
 
+def in_words(run: Run, along: Sequence[float], every: int = 1) -> Series | None:
+    """The largest stages of each interval, for a pointer over a chart of the run's seconds; `along`
+    has the chart's values, one for `every` seconds. None for real drives, which do not tell."""
+    x, words, start = [], [], 0
+    for phase in run.measured.phases:
+        over = phase.stages_over_time
+        shares = {title(name): over.share_percent(name) for name in over.mean_us} if over else {}
+        for at, second in enumerate(over.second if over else ()):
+            parts = sorted(((share[at], name) for name, share in shares.items()), reverse=True)
+            said = [f"{name} {part:.0f} %" for part, name in parts if part >= SAID_LEAST_PERCENT]
+            middle = int(start + second + over.interval_s / 2) // every if over else 0
+            if said and middle < len(along):
+                x.append(every * middle)
+                words.append(", ".join(said[:SAID_MAX]))
+        start += phase.timeline.n
+    if not x:
+        return None
+    y = [along[place // every] for place in x]
+    return Series("words", x, y, run.name, colour=run.colour, notes=words, hover="{note}")
+
+
 def _highest(run: Run) -> float:
     sums = [
         np.sum(list(phase.stages_over_time.mean_us.values()), axis=0)
@@ -164,7 +187,7 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
                     colour=colour,
                     pattern=pattern,
                     steps=True,
-                    hover="{name}: {y} {unit}",
+                    hover="{y} {unit}",
                 )
             )
         shown = tuple(range(len(series) - len(names), len(series)))

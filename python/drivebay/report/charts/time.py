@@ -15,7 +15,7 @@ from itertools import cycle
 import numpy as np
 
 from drivebay.analysis.timeline import Floats, Timeline, thinned, throttle_spans
-from drivebay.report.charts import model
+from drivebay.report.charts import model, stages
 from drivebay.report.charts.model import Axis, Chart, Mark, Panel, Series, View
 from drivebay.report.runs import SELF, Run, by_drive, phase_name
 
@@ -112,20 +112,21 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
     parts = {id(run): _window(run, whole) for run in found}
     series = []
     for place, pane in enumerate(panes):
-        for run, dash in zip(found, cycle(model.DASHES), strict=False):
+        for at, (run, dash) in enumerate(zip(found, cycle(model.DASHES), strict=False)):
             part = parts[id(run)]
             values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
             one = _series(run, values, part.start, place, pane, run.colour)
-            series.append(replace(one, dash=dash))
+            series.append(replace(one, dash=dash, symbol=model.shape_of(at)))
     levels = [_level(run, parts[id(run)]) if whole else None for run in found]
-    known = [place for place, level in enumerate(levels) if level is not None]
-    series += [level for level in levels if level is not None]
-    first = len(panes) * len(found)
+    words = [stages.in_words(run, series[at].y) if whole else None for at, run in enumerate(found)]
+    more = [(at % len(found), one) for at, one in enumerate((*levels, *words)) if one is not None]
+    first = len(series)
+    series += [one for _, one in more]
     views = {}
     for test in [*dict.fromkeys(run.measured.test.id for run in found), ALL]:
         shown = [place for place, run in enumerate(found) if test in (ALL, run.measured.test.id)]
         numbers = [p * len(found) + place for p in range(len(panes)) for place in shown]
-        numbers += [first + at for at, place in enumerate(known) if place in shown]
+        numbers += [first + at for at, (place, _) in enumerate(more) if place in shown]
         some = [found[place] for place in shown]
         samples = [run.measured.phases[0].timeline.ios[parts[id(run)]] for run in some]
         samples += [np.asarray(one.y) for one in levels if one is not None and whole]
@@ -158,7 +159,7 @@ def _level(run: Run, part: slice) -> Series | None:
         run.colour if by_drive([run]) else "@published",
         dash="dash",
         width=1.6,
-        hover="{group}",
+        hover="{y} {unit}",
     )
 
 
@@ -207,6 +208,8 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
             colour = run.colour if by_drive(found) else pane.colour or run.colour
             one = _series(run, values, 0, place, pane, colour, every)
             series.append(replace(one, dash=dash))
+    words = [stages.in_words(run, series[at].y, every) for at, run in enumerate(found)]
+    series += [one for one in words if one is not None]
     top = max((float(whole.rate_mb_s.max()) for whole in wholes.values() if whole.n), default=1)
     first, *rest = (pane.axis() for pane in panes)
     chart = Chart(

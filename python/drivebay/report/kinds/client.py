@@ -127,7 +127,7 @@ def _scatter(
         (*model.scale_notes(*scales), *below, *model.notes(*sensors, STEADIER if virtual else "")),
         lead,
         (part, axis) if part else (axis,),
-        model.run_key(found, ""),
+        model.run_key(found, points=True),
         first_position=0 if part else 1,
     )
 
