@@ -27,8 +27,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 from scipy.special import lambertw
@@ -50,7 +52,7 @@ class Load:
     name: str
     read_percent: int
     queue_depth: int
-    pattern: str = "random"
+    pattern: Literal["random", "sequential"] = "random"
     block_bytes: int = PAGE
     written: float = 0.9
     """Share of the drive that holds data."""
@@ -79,11 +81,11 @@ class Outcome:
     cpu_s: float
 
 
-def tree(name: str, parts: dict[str, object]) -> ElementTree.Element:
+def tree(name: str, parts: Mapping[str, object]) -> ElementTree.Element:
     """An element with one child per entry; a dict is an element of its own."""
     top = ElementTree.Element(name)
     for key, value in parts.items():
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             top.append(tree(key, value))
         else:
             ElementTree.SubElement(top, key).text = str(value)
@@ -98,7 +100,7 @@ def device(drive: drivebay.Drive, load: Load) -> ElementTree.Element:
     )
     flash_bytes = flash_pages * nand["pages_per_block"] * nand["page_kib"] * 1024
     read_ns, program_ns = int(nand["read_us"] * 1000), int(nand["program_us"][0] * 1000)
-    flash = {"Flash_Technology": "SLC", "CMD_Suspension_Support": "NONE"}
+    flash: dict[str, object] = {"Flash_Technology": "SLC", "CMD_Suspension_Support": "NONE"}
     for kind in ("LSB", "CSB", "MSB"):
         flash |= {f"Page_Read_Latency_{kind}": read_ns, f"Page_Program_Latency_{kind}": program_ns}
     flash |= {
@@ -176,7 +178,7 @@ def by_mqsim(program: Path, drive: drivebay.Drive, load: Load, requests: int) ->
         ):
             ElementTree.ElementTree(top).write(path, encoding="us-ascii", xml_declaration=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [program.resolve(), "-i", files[0], "-w", files[1]]
+        command = [str(program.resolve()), "-i", str(files[0]), "-w", str(files[1])]
         subprocess.run(
             command, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )

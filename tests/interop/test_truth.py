@@ -67,7 +67,7 @@ MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "9pnet_virt
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(3600),  # a guest without KVM, whose clock is a ten-thousandth of the host's
+    pytest.mark.timeout(3600),  # a guest without KVM, a drive at a ten-thousandth of its pace
     pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-"),
     pytest.mark.skipif(shutil.which("fio") is None, reason="not installed: fio"),
     pytest.mark.skipif(TOP.is_relative_to("/tmp"), reason="the guest's /tmp hides the checkout"),
