@@ -333,9 +333,9 @@ def _band(_chart: Chart, one: Series) -> Json:
 
 
 def _words(_chart: Chart, one: Series) -> Json:
-    marker: Json = {"color": one.colour, "opacity": 0}
     words = [note.replace(", ", ",<br>") for note in one.notes]
-    return {"mode": "markers", "marker": marker, "customdata": words, "showlegend": False}
+    look: Json = {"marker": {"color": one.colour}, "showlegend": False}
+    return {"mode": "none", "customdata": words, **look}
 
 
 _STYLES = {
