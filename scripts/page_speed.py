@@ -48,7 +48,7 @@ def main() -> None:
     with sync_playwright() as play:
         engine = play.chromium.launch(executable_path=browsing.CHROMIUM, args=browsing.FLAGS)
         for _ in range(given.rounds):
-            tab = browsing.Tab(engine, "about:blank", viewport={"width": 1440, "height": 1800})
+            tab = browsing.Tab(engine, "about:blank", viewport={"width": 1440, "height": 900})
             tab.page.add_init_script(WATCH)
             tab.page.goto(given.report.resolve().as_uri())
             tab.page.wait_for_selector("[data-chart] .main-svg")

@@ -123,8 +123,11 @@ def test_print_shows_everything_in_light_colours_and_opens_what_is_folded(
 ) -> None:
     tab = Tab(browser, whole, color_scheme="dark")
     near(tab, "random-read-rate")
-    tab.page.emulate_media(media="print")
     tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    widths = "chart._fullLayout.width, chart.closest('main').clientWidth"
+    width, paper = tab.chart("summary-seconds", f"[{widths}]")
+    assert width > 0.9 * paper, "drawn for the paper's width while the window's rules still hold"
+    tab.page.emulate_media(media="print")
     assert tab.chart("random-read-rate", "chart.dataset.drawn") == "light"
     assert tab.page.evaluate(
         "[...document.querySelectorAll('[data-chart]')].every((box) => box.dataset.drawn"
