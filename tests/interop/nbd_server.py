@@ -41,6 +41,14 @@ class Served:
             answer: dict[str, Any] = json.loads(talk.makefile().readline())
         return answer
 
+    def answers(self) -> bool:
+        """Whether it serves: its socket is there before it listens, and a signal until it serves
+        ends it while it begins."""
+        try:
+            return bool(self.say("status"))
+        except (OSError, ValueError):
+            return False
+
     def end(self) -> dict[str, Any]:
         """Stops it; its last figures."""
         self.process.send_signal(signal.SIGTERM)
@@ -63,7 +71,7 @@ def served(folder: Path, *options: str, drive: str = "sm951-ahci-512") -> Iterat
     )
     one = Served(folder, process)
     try:
-        wait_until(lambda: one.control.exists() or process.poll() is not None)
+        wait_until(lambda: one.answers() or process.poll() is not None)
         assert process.poll() is None, process.communicate()
         yield one
     finally:
