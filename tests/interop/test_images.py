@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import subprocess
 from pathlib import Path
@@ -149,6 +150,15 @@ def test_what_is_no_image_of_the_drive_is_refused(tmp_path: Path, image: Path) -
     assert "is the file of --data" in _refused(SMALL, *both)
     with image.open("r+b"):
         assert "is in use by" in _refused(SMALL, "--from", str(image))
+
+
+def test_what_is_no_file_does_not_become_a_copy(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(MIB))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "is not a regular file" in _refused(SMALL, "--from", str(image), "--data", str(pipe))
+    assert pipe.is_fifo()
 
 
 @loops.needs_root

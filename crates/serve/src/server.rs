@@ -237,12 +237,15 @@ impl ServedDrive {
         let handle = channel.handle();
         let bytes = spec.capacity_bytes();
         let sectors = bytes / SECTOR_BYTES;
-        let has_data = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() > 0);
-        let image = options.image.as_ref().filter(|_| !options.data.as_ref().is_some_and(has_data));
+        // What is no file holds something, too: that it is no file is then told, and it stays as it is.
+        let is_there =
+            |path: &PathBuf| path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0);
+        let image = options.image.as_ref().filter(|_| !options.data.as_ref().is_some_and(is_there));
         let image = image.map(|path| Image::open(path, sectors)).transpose()?;
         let store = match (&options.data, image) {
             (Some(path), image) => {
-                image.map_or(Ok(()), |image| image.copy_to(path, sectors))?;
+                let cancelled = || control.cancelled();
+                image.map_or(Ok(()), |image| image.copy_to(path, sectors, cancelled))?;
                 Store::open(path, sectors, options.host_durability, handle.waker(), memory)?
             }
             (None, Some(image)) => Store::over(image, sectors, memory)?,

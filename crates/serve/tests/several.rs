@@ -67,6 +67,13 @@ impl Served {
         client
     }
 
+    /// A client that follows a drive's events.
+    fn follower(&self, line: &str) -> UnixStream {
+        let mut client = self.connect("control");
+        writeln!(client, "{line}").expect("room");
+        client
+    }
+
     fn nbd(&self, name: &str) -> Option<Nbd> {
         Nbd::connect(self.connect("nbd"), name)
     }
@@ -279,8 +286,7 @@ fn events_tell_what_has_happened_to_each_drive() {
     served.ask("drive one power-cut");
     served.ask(r#"drive one fault {"kind": "read-only", "after_s": 0}"#);
     served.ask("drive one snapshot now");
-    let mut follower = served.connect("control");
-    follower.write_all(b"drive one follow\n").expect("room");
+    let follower = served.follower("drive one follow");
     let mut seen: Vec<String> = Vec::new();
     for line in BufReader::new(follower).lines() {
         let event: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
@@ -310,8 +316,7 @@ fn events_tell_what_has_happened_to_each_drive() {
 #[test]
 fn a_drive_that_throttles_tells_when_it_begins_and_ends() {
     let served = Served::new(vec![drive("one")]);
-    let mut follower = served.connect("control");
-    follower.write_all(b"follow\n").expect("room");
+    let follower = served.follower("follow");
     let mut lines = BufReader::new(follower).lines();
     // The next request takes an hour, in which the drive warms up or cools down.
     served.ask(r#"fault {"kind": "latency", "extra_us": 3600000000}"#);
@@ -332,8 +337,7 @@ fn a_drive_that_throttles_tells_when_it_begins_and_ends() {
 #[test]
 fn a_client_that_follows_and_does_not_read_holds_up_nobody() {
     let served = Served::new(vec![drive("one")]);
-    let mut follower = served.connect("control");
-    follower.write_all(b"follow\n").expect("room");
+    let follower = served.follower("follow");
     let cuts = 3000;
     for _ in 0..cuts {
         served.ask("power-cut");

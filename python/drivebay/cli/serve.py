@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from drivebay.cli import complete, options, served
 from drivebay.cli.options import argument, flag, option
@@ -326,16 +326,19 @@ def serve(
             )
     endpoint = None if shared["metrics"] is None else Endpoint(shared["metrics"])
     size = shared["memory"]
-    server = serving.Server(
-        [_drive(one) for one in given],
-        serving.Options(
-            nbd=tuple(shared["nbd"] or ()),
-            nvme_tcp=tuple(shared["nvme_tcp"] or ()),
-            control=shared["control"],
-            tls=(shared["tls_cert"], shared["tls_key"]) if shared["tls_cert"] else None,
-            memory_max_bytes=None if size is None else units.parse_bytes(size, option="--memory"),
-        ),
-    )
+    with signals.heard(_interrupt):
+        server = serving.Server(
+            [_drive(one) for one in given],
+            serving.Options(
+                nbd=tuple(shared["nbd"] or ()),
+                nvme_tcp=tuple(shared["nvme_tcp"] or ()),
+                control=shared["control"],
+                tls=(shared["tls_cert"], shared["tls_key"]) if shared["tls_cert"] else None,
+                memory_max_bytes=None
+                if size is None
+                else units.parse_bytes(size, option="--memory"),
+            ),
+        )
     for address in server.addresses:
         is_nvme = address.startswith(("nvme-tcp:", "vfio-user:"))
         say(address if is_nvme else f"nbd     {address}")
@@ -367,6 +370,11 @@ def serve(
     if require_pace is not None:
         for report in reports:
             _require(report.lateness.kept_up_percent, require_pace)
+
+
+def _interrupt() -> NoReturn:
+    """Until it serves every signal is as Ctrl-C: what is half made goes."""
+    raise KeyboardInterrupt
 
 
 def _named(drives: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -74,8 +74,11 @@ class Drive:
 
     @property
     def has_data(self) -> bool:
-        """Whether the file of its data is there already."""
-        return self.data is not None and self.data.is_file() and self.data.stat().st_size > 0
+        """Whether something is there already where its data goes, an empty file aside."""
+        data = self.data
+        return (
+            data is not None and data.exists() and (not data.is_file() or data.stat().st_size > 0)
+        )
 
     @property
     def has_state(self) -> bool:

@@ -40,7 +40,9 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryFile(dir=folder) as file:
         copy = f"/proc/self/fd/{file.fileno()}"
-        command = ["qemu-img", "convert", "-f", kind, "-O", "raw", "--", str(path), copy]
+        # Whole, as QEMU takes what stands before a colon in a relative name for a protocol.
+        source = str(path.absolute())
+        command = ["qemu-img", "convert", "-f", kind, "-O", "raw", "--", source, copy]
         byhand = f"qemu-img convert -O raw {path} disk.raw"
         try:
             done = subprocess.run(

@@ -73,16 +73,24 @@ impl Image {
         extents(&self.file, 0, self.bytes.div_ceil(SECTOR_BYTES), usize::MAX)
     }
 
-    /// Makes the file at `path` a copy of it, `sectors` long; it appears there when it is whole.
-    pub fn copy_to(&self, path: &Path, sectors: u64) -> Result<(), StoreError> {
-        self.try_copy(path, sectors).map_err(|why| StoreError::Machine {
+    /// Makes the file at `path` a copy of it, `sectors` long; it appears there when it is whole. A file that is
+    /// there by then and holds something stays as it is, and so does everything that is no file.
+    pub fn copy_to(
+        &self,
+        path: &Path,
+        sectors: u64,
+        cancelled: impl Fn() -> bool,
+    ) -> Result<(), StoreError> {
+        // A link stays, and what it names is made.
+        let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.try_copy(&place, sectors, cancelled).map_err(|why| StoreError::Machine {
             what: format!("{} cannot become a copy of {}", path.display(), self.path.display()),
             why,
             hint: "see that its folder exists, has room, and may be written",
         })
     }
 
-    fn try_copy(&self, path: &Path, sectors: u64) -> io::Result<()> {
+    fn try_copy(&self, path: &Path, sectors: u64, cancelled: impl Fn() -> bool) -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         let partial = tempfile::Builder::new()
@@ -91,15 +99,20 @@ impl Image {
             .tempfile_in(folder.unwrap_or(Path::new(".")))?;
         let out = partial.as_file();
         if ioctl_ficlone(out, &self.file).is_err() {
-            self.copy_data(out)?;
+            self.copy_data(out, cancelled)?;
         }
         out.set_len(sectors * SECTOR_BYTES)?;
         out.sync_all()?;
-        partial.persist(path)?;
+        // The copy may have taken an hour, in which somebody else may have made the file.
+        if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
+            partial.persist(path)?;
+        } else {
+            partial.persist_noclobber(path)?;
+        }
         Ok(())
     }
 
-    fn copy_data(&self, out: &File) -> io::Result<()> {
+    fn copy_data(&self, out: &File, cancelled: impl Fn() -> bool) -> io::Result<()> {
         let extents = self.extents()?;
         let data = extents.iter().filter(|extent| extent.data).map(|extent| extent.sectors);
         check_room(out, data.sum::<u64>() * SECTOR_BYTES)?;
@@ -108,6 +121,9 @@ impl Image {
         for Extent { sectors, data } in extents {
             let end = at + sectors * SECTOR_BYTES;
             while data && at < end {
+                if cancelled() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 let piece = &mut piece[..PIECE.min((end - at) as usize)];
                 self.read(at, piece)?;
                 out.write_all_at(piece, at)?;
@@ -156,7 +172,7 @@ mod tests {
         let (path, copy) = (folder.path().join("image"), folder.path().join("copy"));
         image_of(&path, &[(8192, &[3; 5000])], 1 << 20);
         let image = Image::open(&path, SECTORS).expect("an image");
-        image.copy_to(&copy, SECTORS).expect("room");
+        image.copy_to(&copy, SECTORS, || false).expect("room");
         let found = std::fs::read(&copy).expect("a file");
         assert_eq!(found.len() as u64, SECTORS * SECTOR_BYTES);
         assert!(found[8192..13192].iter().all(|&byte| byte == 3));
@@ -164,6 +180,41 @@ mod tests {
         let blocks = std::os::unix::fs::MetadataExt::blocks(&copy.metadata().expect("a file"));
         assert!(blocks < 100, "{blocks}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[test]
+    fn a_copy_takes_the_place_of_an_empty_file_and_of_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name| folder.path().join(name);
+        image_of(&path("image"), &[(0, &[1; 4096])], 4096);
+        let image = Image::open(&path("image"), SECTORS).expect("an image");
+        std::fs::write(path("theirs"), "theirs").expect("room");
+        std::fs::create_dir(path("folder")).expect("room");
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR)
+            .expect("a pipe");
+        for name in ["theirs", "folder", "pipe"] {
+            let before = path(name).metadata().expect("it is there").file_type();
+            assert!(image.copy_to(&path(name), SECTORS, || false).is_err(), "{name}");
+            assert_eq!(path(name).metadata().expect("it is there").file_type(), before);
+        }
+        assert_eq!(std::fs::read(path("theirs")).expect("it is there"), b"theirs");
+        File::create(path("empty")).expect("room");
+        std::os::unix::fs::symlink("empty", path("link")).expect("a link");
+        image.copy_to(&path("link"), SECTORS, || false).expect("an empty file");
+        assert!(path("link").is_symlink());
+        assert_eq!(path("empty").metadata().expect("a file").len(), SECTORS * SECTOR_BYTES);
+    }
+
+    #[test]
+    fn a_copy_that_is_cancelled_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, copy) = (folder.path().join("image"), folder.path().join("copy"));
+        image_of(&path, &[(0, &[1; 4096])], 4096);
+        let image = Image::open(&path, SECTORS).expect("an image");
+        // Where the file system shares space there is nothing to cancel.
+        if image.copy_to(&copy, SECTORS, || true).is_err() {
+            assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
+        }
     }
 
     #[test]
