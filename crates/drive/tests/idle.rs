@@ -122,3 +122,46 @@ fn more_than_the_spare_flash_is_refused() {
     let error = Spec::from_toml(&text).map(|_| ()).expect_err("too much").to_string();
     assert!(error.starts_with("gc.idle.free_mb") && error.contains("hint: "), "{error}");
 }
+
+/// Worn by a circular log, which in pauses empties the emptiest.
+fn two_policies() -> Profile {
+    with_idle(10.0, 12.0).set("gc.victim_policy", "fifo").with("gc.idle.victim_policy", "greedy")
+}
+
+#[test]
+fn a_policy_of_its_own_has_a_victim_of_its_own() {
+    let mut device = worn(&two_policies());
+    let mut rng = Rng::new(8).fork("pauses");
+    let mut in_hand = 0;
+    for _ in 0..200 {
+        device.idle_until(device.now().after(Nanos::micros(10_400)));
+        for _ in 0..8 {
+            let done = device.submit(device.now(), page(Op::Write, rng.below(USER))).expect("room");
+            device.idle_until(done.done);
+        }
+        device.ftl().check_invariants();
+        in_hand += usize::from(device.ftl().victims_in_hand() == 2);
+    }
+    assert!(in_hand > 20, "both were at work on one of their own {in_hand} times");
+    device.power_cut(device.now());
+    device.ftl().check_invariants();
+    assert_eq!(device.ftl().victims_in_hand(), 0);
+}
+
+#[test]
+fn what_a_pause_copies_is_what_its_policy_says() {
+    let copied = |profile: Profile| {
+        let mut device = worn(&profile);
+        let mut rng = Rng::new(9).fork("hot");
+        let hot = (0..3 * USER).map(|_| page(Op::Write, rng.below(USER / 5)));
+        let end = at_depth(&mut device, 8, hot);
+        device.idle_until(end);
+        let (before, free) = (device.counters().copied_pages, device.ftl().free_pages());
+        device.idle_until(device.now().after(Nanos::millis(200)));
+        let won = device.ftl().free_pages() - free;
+        (device.counters().copied_pages - before) as f64 / won as f64
+    };
+    let (oldest, emptiest) =
+        (copied(two_policies().without("gc.idle.victim_policy")), copied(two_policies()));
+    assert!(emptiest < 0.9 * oldest, "copies per page won: {emptiest:.2} of {oldest:.2}");
+}

@@ -25,7 +25,7 @@
 //!   of 308 MB/s made the mean of one case 13 % too long, so there channels have 500 MB/s and more.
 //! - `cache_program = false` under writes: loading is booked too early when reads delay programs.
 //! - Not compared: partial pages, trim, flush, heat, sleep, several queues, a map cache, errors, a shared
-//!   frontier, other policies than greedy.
+//!   frontier, other policies than greedy and FIFO.
 
 mod flash;
 mod host;
@@ -44,6 +44,10 @@ use sim::Oracle;
 const RANK: usize = 2;
 /// Seeds of each kind of load in `make test-long`.
 const SEEDS: u32 = 16;
+/// Of so many cases one may lie outside its kind's bounds, but none farther than [`FARTHEST`].
+const OUTSIDE_ONE_IN: usize = 8;
+/// How far any case may lie off in the mean and at the 99th percentile, percent.
+const FARTHEST: (f64, f64) = (2.5, 25.0);
 
 /// Seed of the drives.
 pub const SEED: u64 = 1;
@@ -63,6 +67,8 @@ struct Kind {
     worn: bool,
     /// Whether reads and writes are served in turns.
     half_duplex: bool,
+    /// Whether victims are taken in the order of a circular log, and paid for by the first pages of a command.
+    log: bool,
     /// Allowed differences of mean and 99th percentile, percent.
     allowed: (f64, f64),
 }
@@ -95,6 +101,10 @@ impl Case {
                 .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
         profile = parity(host(profile, &mut draw), &mut draw);
+        if kind.log {
+            let most = draw.one_of("duty_pages_max", [4, 8, 16, 32]) as i64;
+            profile = profile.set("gc.victim_policy", "fifo").with("gc.duty_pages_max", most);
+        }
         Case { seed, kind, profile, block_pages, depth: depth as usize, text: draw.text }
     }
 
@@ -301,8 +311,17 @@ fn off(got: f64, low: f64, high: f64) -> f64 {
     100.0 * (got / got.clamp(low, high) - 1.0)
 }
 
-/// Compares one case; returns what is wrong with it.
-fn compare(case: &Case, name: &str) -> Option<String> {
+/// How a case lies to its bounds.
+enum Verdict {
+    Within,
+    /// Outside those of its kind, with what to run to see it.
+    Outside(String),
+    /// Beyond [`FARTHEST`], likewise.
+    Beyond(String),
+}
+
+/// Compares one case.
+fn compare(case: &Case, name: &str) -> Verdict {
     let (model, exact) = (sorted(&by_timelines(case)), sorted(&by_events(case)));
     let (exact_mean, exact_p99) = (mean(&exact), quantile(&exact, 990));
     let off_mean = off(mean(&model), exact_mean, exact_mean);
@@ -315,10 +334,15 @@ fn compare(case: &Case, name: &str) -> Option<String> {
         exact_p99 / 1e3
     );
     println!("{line}");
-    let good = off_mean.abs() <= case.kind.allowed.0 && off_p99.abs() <= case.kind.allowed.1;
+    let within = |(mean, p99): (f64, f64)| off_mean.abs() <= mean && off_p99.abs() <= p99;
     let again =
         format!("ORACLE_SEED={seed} cargo test -p drivebay-drive --test all oracle::{name}");
-    (!good).then(|| format!("{line}\n ({})\n  replay: {again}\n", case.text))
+    let words = format!("{line}\n ({})\n  replay: {again}\n", case.text);
+    match () {
+        () if within(case.kind.allowed) => Verdict::Within,
+        () if within(FARTHEST) => Verdict::Outside(words),
+        () => Verdict::Beyond(words),
+    }
 }
 
 /// All seeds of a kind, or the one of the environment.
@@ -326,9 +350,20 @@ fn compare(case: &Case, name: &str) -> Option<String> {
 fn check(name: &str, kind: Kind) {
     let one = std::env::var("ORACLE_SEED").ok().map(|s| s.parse().expect("ORACLE_SEED: a number"));
     let seeds = one.map_or(0..u64::from(repeated(SEEDS)), |seed: u64| seed..seed + 1);
-    let wrong: String = seeds.filter_map(|s| compare(&Case::new(s, kind), name)).collect();
+    let (mut outside, mut beyond, mut cases) = (Vec::new(), String::new(), 0);
+    for seed in seeds {
+        cases += 1;
+        match compare(&Case::new(seed, kind), name) {
+            Verdict::Within => {}
+            Verdict::Outside(words) => outside.push(words),
+            Verdict::Beyond(words) => beyond.push_str(&words),
+        }
+    }
     let (mean, p99) = kind.allowed;
-    assert!(wrong.is_empty(), "allowed: mean {mean} %, p99 {p99} %\n{wrong}");
+    assert!(beyond.is_empty(), "allowed at the most: {FARTHEST:?} %\n{beyond}");
+    let most = cases / OUTSIDE_ONE_IN;
+    let words = outside.concat();
+    assert!(outside.len() <= most, "allowed: mean {mean} %, p99 {p99} %, {most} outside\n{words}");
 }
 
 const SMALL: [u64; 6] = [1, 1, 1, 2, 2, 4];
@@ -340,6 +375,7 @@ const WORN: Kind = Kind {
     sequential: false,
     worn: true,
     half_duplex: false,
+    log: false,
     allowed: (1.5, 8.0),
 };
 const FRESH: Kind =
@@ -364,6 +400,13 @@ fn mixed_30() {
 #[test]
 fn mixed_large() {
     check("mixed_large", Kind { read_percent: 50, blocks: LARGE_TOO, ..WORN });
+}
+
+#[test]
+fn circular_log() {
+    let allowed = (1.5, 20.0);
+    let kind = Kind { read_percent: 50, blocks: LARGE_TOO, log: true, allowed, ..WORN };
+    check("circular_log", kind);
 }
 
 #[test]

@@ -230,6 +230,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (13, vec![46719, 48717, 47052, 46719, 48680, 49483])
+        (14, vec![46720, 48718, 47053, 46720, 48681, 49484])
     );
 }

@@ -210,6 +210,24 @@ fn amplification_falls_when_writes_turn_sequential() {
     assert!(quarters[3] < 0.5 * random, "{random}, {quarters:?}");
 }
 
+/// An empty victim pays what is owed; the one after it, half overwritten now, is empty when its turn comes.
+#[test]
+fn sequential_overwrites_copy_nothing_once_random_ones_are_gone() {
+    let eight = f64::from(8 * PAGES) * 4096.0 / 1e6;
+    let profile = profile("greedy", 1).set("gc.frontiers", "separate");
+    let mut device = profile.set("gc.threshold_mb", eight).device();
+    let mut next = 0;
+    let mut pass = || {
+        let sequential = || {
+            next = (next + 1) % USER;
+            page(Op::Write, next)
+        };
+        measured(&mut device, USER, sequential).0
+    };
+    let passes = [pass(), pass(), pass(), pass()];
+    assert!(passes[3] < 1.001, "{passes:?}");
+}
+
 /// What random writes in steady state come to.
 struct Steady {
     per_s: f64,

@@ -100,7 +100,7 @@ impl Ftl {
         let idle = frontiers.iter().all(|f| f.end != 0 || f.next == 0);
         ensure(idle && open.len() == in_state(State::Open), "open superblocks")?;
         let mut scanned = 0;
-        let victims = self.victim.iter().chain(&self.slc.victim);
+        let victims = self.victim.iter().chain(&self.idle_victim).chain(&self.slc.victim);
         for v in victims.clone() {
             let s = blocks.all().get(v.superblock as usize);
             let s = s.filter(|s| s.state == State::Victim);
@@ -118,6 +118,11 @@ impl Ftl {
         let free = self.free_superblocks() as u64 * u64::from(self.geometry.superblock_pages);
         let free = free + self.placement.all_room() + scanned;
         ensure(free == self.free_pages(), "free pages")
+    }
+
+    /// Superblocks that are being emptied.
+    pub fn victims_in_hand(&self) -> usize {
+        self.superblocks.all().iter().filter(|s| s.state == State::Victim).count()
     }
 
     /// Whether a flash page begins at an address.

@@ -38,11 +38,13 @@ pub struct Ftl {
     selection: VictimSelection,
     /// The victim of garbage collection.
     victim: Option<Victim>,
+    /// That of garbage collection in idle time, where it has a policy of its own.
+    idle_victim: Option<Victim>,
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
 }
 
-persist!(Ftl: mapping, placement, superblocks, selection, victim, slc, lifespans;
+persist!(Ftl: mapping, placement, superblocks, selection, victim, idle_victim, slc, lifespans;
     given: geometry, gc_stream);
 
 impl Ftl {
@@ -77,6 +79,7 @@ impl Ftl {
             superblocks: Superblocks::new(spec),
             selection: VictimSelection::new(spec, rng),
             victim: None,
+            idle_victim: None,
             slc: SlcBlocks::new(spec),
             lifespans: Lifespans::new(spec),
         };
@@ -110,7 +113,7 @@ impl Ftl {
         self.placement.clear((0..ordinary).filter(free));
         self.placement.free_pages = self.superblocks.usable_pages();
         self.selection.clear_suggested();
-        self.victim = None;
+        (self.victim, self.idle_victim) = (None, None);
     }
 
     /// Superblocks that hold or held something since their last erase.
@@ -489,6 +492,27 @@ impl Ftl {
     /// Exchanges garbage collection's victim for folding's, and back.
     pub fn swap_victims(&mut self) {
         std::mem::swap(&mut self.victim, &mut self.slc.victim);
+    }
+
+    /// Exchanges victim and policy of garbage collection behind writes for those of idle time, and back; does
+    /// nothing where idle time has no policy of its own.
+    pub fn swap_idle_victim(&mut self) {
+        if self.selection.swap_policy() {
+            std::mem::swap(&mut self.victim, &mut self.idle_victim);
+        }
+    }
+
+    /// Whether another victim's flash page can be copied so that the rest of the one behind writes, or a full one
+    /// if none is in hand, still finds room. Always, where idle time has no victim of its own.
+    pub fn has_room_beside_victim(&self) -> bool {
+        if !self.selection.has_idle_policy() {
+            return true;
+        }
+        let superblock = u64::from(self.geometry.superblock_pages);
+        let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
+        let room =
+            u64::from(self.room(self.gc_stream)) + self.placement.free.len() as u64 * superblock;
+        room >= self.victim.map_or(superblock, valid) + (1 << self.geometry.page_shift)
     }
 
     /// [`Ftl::next_source`] for folding, between two calls of [`Ftl::swap_victims`].

@@ -26,6 +26,8 @@ use crate::victim_policy::Choice;
 /// How the next victim is chosen.
 pub struct VictimSelection {
     policy: Policy,
+    /// That of idle time, where it has one of its own; exchanged with the other while it is in use.
+    idle_policy: Option<Policy>,
     leveling: WearLeveling,
     superblock_pages: u32,
     /// The last victim was chosen to spread wear.
@@ -35,12 +37,13 @@ pub struct VictimSelection {
     rng: Rng,
 }
 
-persist!(VictimSelection: leveled, suggested, rng; given: policy, leveling, superblock_pages);
+persist!(VictimSelection: leveled, suggested, rng; given: policy, idle_policy, leveling, superblock_pages);
 
 impl VictimSelection {
     pub fn new(spec: &Spec, rng: &Rng) -> VictimSelection {
         VictimSelection {
             policy: spec.policy.clone(),
+            idle_policy: spec.idle_policy.clone(),
             leveling: spec.wear_leveling,
             superblock_pages: spec.geometry.superblock_pages,
             leveled: false,
@@ -80,6 +83,18 @@ impl VictimSelection {
         if let Some(index) = least.and_then(|position| free.remove(position)) {
             free.push_front(index);
         }
+    }
+
+    /// Whether idle time has a policy of its own.
+    pub fn has_idle_policy(&self) -> bool {
+        self.idle_policy.is_some()
+    }
+
+    /// Exchanges the policy for that of idle time, or back; false if idle time has none of its own.
+    pub fn swap_policy(&mut self) -> bool {
+        let Some(other) = &mut self.idle_policy else { return false };
+        std::mem::swap(&mut self.policy, other);
+        true
     }
 
     /// A victim among the sealed superblocks: for FIFO the oldest, full or not, as a circular log has it; else
@@ -139,12 +154,17 @@ impl VictimSelection {
 }
 
 /// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are repeated.
+/// One that holds nothing needs no draw: its count of valid pages tells when it reaches zero.
 ///
 /// The closed forms let a draw of full superblocks win, and so does this, as long as some superblock
 /// has something to gain; after many misses a scan decides, so that the choice always ends.
 fn drawn(rng: &mut Rng, d: u32, blocks: &[Superblock], valid: &[u32], pages: u32) -> Option<usize> {
     const DRAWS_MAX: u32 = 1000;
     let sealed = |i: usize| blocks[i].state == State::Sealed;
+    let empty = (0..blocks.len()).filter(|&i| sealed(i) && valid[i] == 0);
+    if let Some(oldest) = empty.min_by_key(|&i| blocks[i].sealed) {
+        return Some(oldest);
+    }
     let draw =
         |_| (0..DRAWS_MAX).map(|_| rng.below(blocks.len() as u64) as usize).find(|&i| sealed(i));
     let best = (0..d).filter_map(draw).min_by_key(|&i| valid[i]);

@@ -92,7 +92,8 @@ impl Gc {
 
     /// Copies the victim's next flash page, not before `at`, as soon as the buffer has room: when flash is
     /// the limit, the core waits, and the host behind it. Returns how much that gives, in 1/65536 pages, and
-    /// when the core is done; none if there is no victim.
+    /// when the core is done; none if there is no victim. An empty victim is given back without a copy; the next
+    /// one is not chosen before more is owed, as it may be empty by then.
     #[inline(always)]
     fn copy_next(
         &mut self,
@@ -103,18 +104,20 @@ impl Gc {
         if flash.no_room_to_copy() {
             return None;
         }
-        let mut given = 0;
         loop {
             match flash.ftl_mut().next_source() {
                 Some(source) => {
-                    given += u64::from(source.pages) * flash.ftl().given_per_copy();
+                    let given = u64::from(source.pages) * flash.ftl().given_per_copy();
                     let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
                     let cost = self.copy(source, begin, flash, controller);
                     return Some((given, begin.after(cost)));
                 }
                 None if flash.ftl().victim_is_done() => {
-                    given += flash.ftl().given_by_empty();
+                    let given = flash.ftl().given_by_empty();
                     flash.retire_victim();
+                    if given > 0 {
+                        return Some((given, at));
+                    }
                 }
                 None => return None,
             }
@@ -223,18 +226,44 @@ impl Gc {
             if at >= until {
                 return;
             }
-            if !flash.ftl_mut().victim_gives(idle.given_min) {
-                return;
+            // With no room but for the rest of the victim behind writes, that one goes on, whatever it gives.
+            let beside = flash.ftl().has_room_beside_victim();
+            if beside {
+                flash.ftl_mut().swap_idle_victim();
             }
-            match flash.ftl_mut().next_source() {
-                Some(source) => {
-                    let cost = self.copy(source, at, flash, controller);
-                    controller.flash_core().gc_from(at, cost);
-                    at = at.after(cost);
-                }
-                None if flash.ftl().victim_is_done() => flash.retire_victim(),
-                None => return,
+            let given_min = if beside { idle.given_min } else { 0 };
+            let cost = self.copy_in_idle_time(given_min, at, flash, controller);
+            if beside {
+                flash.ftl_mut().swap_idle_victim();
             }
+            let Some(cost) = cost else { return };
+            at = at.after(cost);
+        }
+    }
+
+    /// Copies the next flash page of a victim that gives enough, or gives it back; returns what it costs the core,
+    /// or none if there is no such victim.
+    fn copy_in_idle_time(
+        &mut self,
+        given_min: u64,
+        at: Nanos,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Option<Nanos> {
+        if !flash.ftl_mut().victim_gives(given_min) {
+            return None;
+        }
+        match flash.ftl_mut().next_source() {
+            Some(source) => {
+                let cost = self.copy(source, at, flash, controller);
+                controller.flash_core().gc_from(at, cost);
+                Some(cost)
+            }
+            None if flash.ftl().victim_is_done() => {
+                flash.retire_victim();
+                Some(Nanos::ZERO)
+            }
+            None => None,
         }
     }
 }

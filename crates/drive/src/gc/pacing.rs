@@ -7,17 +7,16 @@
 //! So free space settles at the target, and write amplification is what the victims there hold: policy,
 //! spare space and load decide it, no count of pages. Per page that the host writes, garbage collection takes no
 //! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
-//! when victims are nearly full; then free space falls until they are not.
+//! when victims are nearly full; then free space falls until they are not. Where a profile says so, the duty limit
+//! counts only the first pages of a command: firmware that copies a bounded piece between two commands, whatever
+//! their size.
 //! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
 //! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md.
 
 use drivebay_units::Nanos;
 
 use crate::persist::persist;
-use crate::spec::PacingSpec;
-
-/// Most pages that one command answers for: with so many no product of the pacing overflows.
-const PAGES_MAX: u64 = 1 << 19;
+use crate::spec::{PAGES_MAX, PacingSpec};
 
 /// What may be spent behind one command.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +70,9 @@ impl Pacing {
     pub fn budget(&self, free: u64, pages: u64, duty: Nanos) -> Budget {
         let pages = pages.min(PAGES_MAX);
         Budget {
-            time: self.time + ((duty.0 * pages * self.spec.duty_256(free)) >> 8) as i64,
+            time: self.time
+                + ((duty.0 * pages.min(self.spec.duty_pages) * self.spec.duty_256(free)) >> 8)
+                    as i64,
             owed: self.owed + ((pages * self.spec.gain_256(free)) << 8) as i64,
         }
     }
@@ -80,5 +81,20 @@ impl Pacing {
     #[inline(always)]
     pub fn settle(&mut self, budget: Budget) {
         (self.time, self.owed) = (budget.time.min(0), budget.owed.min(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_duty_limit_counts_the_first_pages_of_a_command_and_all_are_owed() {
+        let limited = |most| Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, most));
+        let (first, all) = (limited(7), limited(PAGES_MAX));
+        let [short, long] = [2, 32].map(|pages| first.budget(200, pages, Nanos(100)));
+        assert_eq!((short.time, long.time), (200, 700));
+        assert_eq!(all.budget(200, 32, Nanos(100)).time, 3200);
+        assert_eq!((short.owed, long.owed), (2 << 16, 32 << 16));
     }
 }

@@ -35,9 +35,14 @@ pub struct PacingSpec {
     /// Gain lost per page above the target, won per page below it, in 2^-32 of 1/256: no division per write.
     above: u64,
     below: u64,
+    /// Most pages of a command that the duty limit counts.
+    pub duty_pages: u64,
     /// What the duty limit grows by per page below the target, likewise.
     duty_below: u64,
 }
+
+/// Most pages that one command answers for: with so many no product of the pacing overflows.
+pub const PAGES_MAX: u64 = 1 << 19;
 
 /// Gain of one.
 const ONE: u64 = 256;
@@ -49,11 +54,13 @@ impl PacingSpec {
         target_free: u64,
         gain: (f64, f64),
         duty_growth: f64,
+        duty_pages: u64,
     ) -> PacingSpec {
         let slope = |by: f64, pages: u64| (by * 256.0 * 2f64.powi(32) / pages.max(1) as f64) as u64;
         PacingSpec {
             start_free,
             target_free,
+            duty_pages,
             above: slope(1.0 - gain.0, start_free.saturating_sub(target_free)),
             below: slope(gain.1 - 1.0, target_free),
             duty_below: slope(duty_growth - 1.0, target_free),
@@ -140,7 +147,8 @@ pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, 
     Ok(split)
 }
 
-pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
+/// The policies behind writes and, if it has one of its own, in idle time, and whether both share a frontier.
+pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, Option<Policy>, bool), SpecError> {
     let choices = [
         ("greedy", Policy::Greedy),
         ("fifo", Policy::Fifo),
@@ -148,8 +156,10 @@ pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, bool), SpecError> {
         ("cost-benefit", Policy::CostBenefit),
     ];
     let policy = raw.gc.victim_policy.one_of("gc.victim_policy", &choices)?;
+    let idle = raw.gc.idle.as_ref().and_then(|idle| idle.victim_policy.as_ref());
+    let idle = idle.map(|word| word.one_of("gc.idle.victim_policy", &choices)).transpose()?;
     let frontiers = [("separate", false), ("shared", true)];
-    Ok((policy, raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?))
+    Ok((policy, idle, raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?))
 }
 
 pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {
@@ -163,6 +173,7 @@ pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {
         target_free,
         (c.gain_min.value, c.gain_max.value),
         c.duty_growth.value,
+        c.duty_pages_max.as_ref().map_or(PAGES_MAX, |most| most.value),
     )
 }
 
@@ -172,7 +183,7 @@ mod tests {
 
     #[test]
     fn gain_and_duty_limit_grow_as_space_shrinks() {
-        let pacing = PacingSpec::new(1000, 200, (0.5, 3.0), 20.0);
+        let pacing = PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, 1);
         // Slopes are cut off: a gain is right to 1/256.
         let near = |got: u64, expected: u64| assert!(got.abs_diff(expected) <= 1, "{got}");
         for (free, gain) in [(2000, 128), (1000, 128), (600, 192), (200, 256), (100, 512), (0, 768)]

@@ -36,7 +36,7 @@ pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{Costs, HalfDuplexSpec};
 pub use family::whole_profile;
 pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
-pub use gc::{Idle, PacingSpec, Policy, WearLeveling};
+pub use gc::{Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
 pub use identify::{Identify, PowerState};
@@ -82,6 +82,8 @@ pub struct Spec {
     pub power_loss_protection: bool,
     /// How garbage collection chooses its victim.
     pub policy: Policy,
+    /// That of idle time, where it has one of its own.
+    pub idle_policy: Option<Policy>,
     /// One frontier for the host and garbage collection.
     pub shared_frontier: bool,
     /// Two frontiers for the host, by the lifespan of what is overwritten.
@@ -177,7 +179,7 @@ impl Spec {
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
-        let (policy, shared_frontier) = gc::check_policy(&raw)?;
+        let (policy, idle_policy, shared_frontier) = gc::check_policy(&raw)?;
         let reserve = raw.gc.reserve_superblocks.value;
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier)?;
         flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
@@ -221,18 +223,19 @@ impl Spec {
             nand,
             buffer_pages,
             policy,
+            idle_policy,
             shared_frontier,
             by_lifespan,
             raw,
         })
     }
 
-    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`.
+    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`, in idle time too.
     ///
     /// The rule is no part of a saved state: restore it into a drive with the same rule.
     #[must_use]
     pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
-        self.policy = Policy::Custom(Arc::new(policy));
+        (self.policy, self.idle_policy) = (Policy::Custom(Arc::new(policy)), None);
         self
     }
 

@@ -330,6 +330,8 @@ sections! {
         duty_limit_us: Number = 0.0..=1e4,
         /// How many times as much it may take with nothing free; as much at `target_mb`.
         duty_growth: Number = 1.0..=100.0,
+        /// Most 4 KiB pages of a command that the duty limit counts; all if left out.
+        duty_pages_max: Option<Whole> = 1..=1 << 19,
         /// Free superblocks that only garbage collection in the foreground may use.
         reserve_superblocks: Whole = 1..=1 << 20,
         /// Garbage collection while nothing is asked of the drive; none if it is left out.
@@ -364,6 +366,9 @@ sections! {
         free_mb: Number = MEGABYTES,
         /// Victims with more valid pages than this are left for later; none if left out.
         valid_max_percent: Option<Number> = 1.0..=100.0,
+        /// How its victims are chosen, apart from those behind writes: as `gc.victim_policy`, which holds for both if
+        /// it is left out.
+        victim_policy: Option<Word>,
     }
 
     /// Energy per operation, and power in each state.

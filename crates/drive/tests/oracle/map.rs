@@ -134,7 +134,7 @@ impl Map {
     /// Chooses a victim if there is none and one is worth it.
     fn choose(&mut self) {
         let worth = |s: &Superblock| match s.state {
-            State::Sealed(age) if s.valid < self.superblock_pages => Some(age),
+            State::Sealed(age) if self.oldest_first || s.valid < self.superblock_pages => Some(age),
             _ => None,
         };
         let rank = |index: u32| {

@@ -655,7 +655,7 @@ impl Oracle {
         }
         self.owed += ((pages * p.gain_256(free)) << 8) as i64;
         let duty = self.spec.throttle[0].costs.gc_duty.0;
-        self.gc_time += ((duty * pages * p.duty_256(free)) >> 8) as i64;
+        self.gc_time += ((duty * pages.min(p.duty_pages) * p.duty_256(free)) >> 8) as i64;
         self.task = Task::Gc;
         self.gc_since = self.now;
         self.gc();

@@ -23,14 +23,17 @@ pub struct Profile(pub toml::Table);
 
 impl Profile {
     /// The SM951 as it is in the catalog, but that it neither reads ahead nor runs garbage collection in idle
-    /// time, that nothing but link and channels limits reads, that all places take the same time, and that
-    /// the map keeps no journal: tests add what they are about.
+    /// time, that its victims are the emptiest and paid for by all pages of a command, that nothing but link and
+    /// channels limits reads, that all places take the same time, and that the map keeps no journal: tests add
+    /// what they are about.
     pub fn sm951() -> Profile {
         let whole = drivebay_drive::whole_profile(HOST, PROFILE);
         let whole = Profile(whole.expect("the catalog's profile is TOML"));
         whole
             .without("read_ahead")
             .without("gc.idle")
+            .without("gc.duty_pages_max")
+            .set("gc.victim_policy", "greedy")
             .without("controller.read_path_mb_per_s")
             .without("nand.variation")
             .without("nand.read_by_type_us")

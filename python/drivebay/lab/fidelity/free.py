@@ -27,7 +27,6 @@ BUILD = frozenset(
     {
         "blocks_per_plane",
         "channels",
-        "choices",
         "dies_per_channel",
         "generation",
         "lanes",

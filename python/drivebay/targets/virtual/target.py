@@ -433,7 +433,7 @@ def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> P
         latency_ns_mean=padded("latency_ns_sum") / np.maximum(ios, 1),
         **{name: sensor(name) for name in SENSORS},
     )
-    stages = pa.concat_tables(
+    tables = [
         pa.table(
             {
                 "second": np.arange(len(ns)),
@@ -444,7 +444,9 @@ def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> P
         )
         for stage, ns in c.stage_ns.items()
         if ns.any()
-    )
+    ]
+    # Nothing completes in a phase that is shorter than the wait of its first command.
+    stages = pa.concat_tables(tables) if tables else STAGES_SCHEMA.empty_table()
     before, after = c.before, c.after
     host_pages = after.host_pages - before.host_pages
     metrics = {
