@@ -68,13 +68,15 @@ pub struct Log {
     busy_until: Nanos,
     /// Time without a command.
     idle: Nanos,
+    /// Up to where it is counted: when a command last ended it.
+    idle_until: Nanos,
     wakes: u64,
     asleep: Nanos,
     power_cycles: u64,
     unsafe_shutdowns: u64,
 }
 
-persist!(Log: commands, busy_until, idle, wakes, asleep, power_cycles, unsafe_shutdowns);
+persist!(Log: commands, busy_until, idle, idle_until, wakes, asleep, power_cycles, unsafe_shutdowns);
 
 impl Log {
     /// A drive that is switched on for the first time.
@@ -83,6 +85,7 @@ impl Log {
             commands: [0; OPS_MAX],
             busy_until: Nanos::ZERO,
             idle: Nanos::ZERO,
+            idle_until: Nanos::ZERO,
             wakes: 0,
             asleep: Nanos::ZERO,
             power_cycles: 1,
@@ -118,10 +121,17 @@ impl Log {
         self.busy_until = self.busy_until.min(at);
     }
 
+    /// Since when the drive has been idle, or will be: a command that was refused, or never answered because of a
+    /// power cut, ended an idle time as well, which must not count twice.
+    fn idle_from(&self) -> Nanos {
+        self.busy_until.max(self.idle_until)
+    }
+
     /// A command that begins at `at` ends an idle time, which it returns.
     pub fn end_idle(&mut self, at: Nanos) -> Nanos {
-        let idle = at.since(self.busy_until);
+        let idle = at.since_or_zero(self.idle_from());
         self.idle = self.idle.after(idle);
+        self.idle_until = at;
         idle
     }
 
@@ -144,7 +154,7 @@ impl Log {
 
     /// The log's own share of the health at `now`; `asleep`: how much of an idle time is slept through.
     pub fn report(&self, now: Nanos, asleep: impl Fn(Nanos) -> Option<Nanos>) -> Health {
-        let idle_now = now.since_or_zero(self.busy_until);
+        let idle_now = now.since_or_zero(self.idle_from());
         let idle = self.idle.after(idle_now);
         Health {
             host_reads: self.commands[Op::Read as usize],
