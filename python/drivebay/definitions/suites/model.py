@@ -37,6 +37,7 @@ Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 
 TestKind = Literal[
     "ageing",
+    "cache",
     "compression",
     "consistency",
     "ladder",

@@ -19,7 +19,8 @@ class NotReached(Exception):
 
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
-    `power` (W, mean of the first phase),
+    `mean@PHASE` and `p99@PHASE` (latency and its percentiles, us), `power` (W, mean of the first
+    phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
@@ -34,7 +35,13 @@ def figure(runs: Runs, text: str) -> float:
     kind, at, label = key.partition("@")
     if at:
         step = next(phase.step for phase in found.phases if phase.label == label)
-        return step.iops if kind == "iops" else step.rate_mb_s
+        if kind in ("iops", "rate"):
+            return step.iops if kind == "iops" else step.rate_mb_s
+        latency = step.percentiles_us.get(float(kind[1:])) if kind != "mean" else None
+        latency = step.latency_mean_us if kind == "mean" else latency
+        if latency is None:
+            raise NotReached("too few I/Os for this percentile")
+        return latency
     if key == "power":
         power = found.phases[0].step.power
         assert power is not None, "a virtual drive reports its power"
