@@ -353,13 +353,13 @@ def test_saturation_is_told_by_the_first_minute_and_the_last_window() -> None:
 
 def test_a_cache_ends_where_the_rate_falls_and_stays_low() -> None:
     """Cache, direct and folding, a dip that is none, and a run that never leaves the cache."""
-    work = load(block_bytes=1_048_576, duration_s=180)
+    work = load(duration_s=180)
     names = ["run", "short"]
     phases = [Phase(label=name, workload=work) for name in names]
     whole = [4000] * 20 + [1000] * 3 + [4000] * 7 + [2000] * 40 + [1600] * 40 + [500] * 60
     rows = [data("run", work, whole), data("short", work, [4000] * 10)]
     found = measure(a_test("cache", phases), rows).figures
-    mega = 1.048576
+    mega = 4096 / 1e6
     cached = (27 * 4000 + 3 * 1000) * mega
     assert found["cache_gb_run"].value == pytest.approx(cached / 1e3)
     assert found["rate_cache_run"].value == pytest.approx(cached / 30)
