@@ -351,6 +351,15 @@ def test_saturation_is_told_by_the_first_minute_and_the_last_window() -> None:
     assert found.figures["written_gb"].value == pytest.approx(60 * 1600 * 4096 / 1e9)
 
 
+def test_an_idle_drive_is_known_by_its_power_and_by_the_way_out_of_sleep() -> None:
+    work = load(read_percent=100, rate_iops=0.2, duration_s=180)
+    found = measure(
+        a_test("idle", [Phase(label="run", workload=work)]), [data("run", work, [1] * 9)]
+    )
+    assert found.main == ("power_mean", "latency_mean")
+    assert set(found.main) <= set(found.figures) and found.figures["latency_mean"].value == 1.0
+
+
 def test_a_cache_ends_where_the_rate_falls_and_stays_low() -> None:
     """Cache, direct and folding, a dip that is none, and a run that never leaves the cache."""
     work = load(duration_s=180)

@@ -227,6 +227,7 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "cache": caches.cache,
     "compression": loads.compression,
     "consistency": _consistency,
+    "idle": loads.idle,
     "ladder": _ladder,
     "ladders": loads.ladders,
     "loads": loads.loads,

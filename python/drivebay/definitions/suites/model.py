@@ -40,6 +40,7 @@ TestKind = Literal[
     "cache",
     "compression",
     "consistency",
+    "idle",
     "ladder",
     "ladders",
     "loads",
