@@ -21,7 +21,7 @@ STAY_S = 10
 LEVEL = 0.75
 SECOND = "one second's worth"
 NAMES = (
-    ("cache", "the SLC cache", "cache_gb", "Written when the SLC cache is full"),
+    ("cache", "in the SLC cache", "cache_gb", "Written when the SLC cache is full"),
     ("behind", "behind the SLC cache", "direct_gb", "Written when the rate falls again"),
     ("folding", "behind the second fall", "", ""),
 )
@@ -59,7 +59,8 @@ def cache(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
         key, of = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
         rows += _of_levels(levels(phase.timeline), key, of)
         rows += of_any_phase(phase, alone=alone)
-    main = tuple(one.key for one in rows if one.key.startswith(("rate_cache", "cache_gb")))
+    firsts = ("rate_cache", "cache_gb", *(("rate_behind",) if alone else ()))
+    main = tuple(one.key for one in rows if one.key.startswith(firsts))
     return Measured(test, phases, by_key(rows + of_phases(phases)), main)
 
 
@@ -71,7 +72,7 @@ def _of_levels(found: list[Level], key: str, of: str) -> list[Figure]:
         some, note = (level.rate, "") if level else (None, none)
         mean = some.mean if some else None
         rows.append(
-            sampled(f"rate_{name}{key}", f"Data rate, {words}{of}", mean, "MB/s", some, note)
+            sampled(f"rate_{name}{key}", f"Data rate {words}{of}", mean, "MB/s", some, note)
         )
         if size and level and place + 1 < len(found):
             gb, resolution = level.written_gb, level.rate.mean / 1e3
