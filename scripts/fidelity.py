@@ -1,13 +1,15 @@
 """Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
 
-    python scripts/fidelity.py [--refits 20] [--drive NAME] [--runs | --unchanged | --pages]
+    python scripts/fidelity.py [--refits 20] [--drive NAME]
+                               [--runs | --unscored | --unchanged | --pages]
 
 Writes published/fidelity.json, published/validation-run.json and the generated parts of
 docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
 is done: a killed run goes on when it is started again with the same model, and what is kept of a
 drive is used again as long as its profile, its tests and its rows are the same. `--drive` limits
 it to the rows about a drive, to try it out: it then writes nothing. `--runs` only runs the rows
-anew, some minutes: leverage, errors without the row and intervals stay those kept.
+anew, some minutes: leverage, errors without the row and intervals stay those kept. Drives that
+published/validation.toml leaves unscored are in none of this: `--unscored` runs their rows anew.
 `--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
 each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint.
 `--pages` only writes the pages. A test asserts that the pages are those of the kept results.
@@ -44,6 +46,7 @@ def written(page: str, name: str, recorded: str, found: str) -> str:
     parts = {
         "fidelity": [
             ("score", pages.score(validation, document)),
+            ("unscored", pages.unscored(validation)),
             ("table", pages.rows(validation)),
         ],
         "sensitivity": [("table", pages.sensitivity(validation, document))],
@@ -76,7 +79,7 @@ def prove_unchanged(validation: dict[str, Any]) -> None:
     ------
     DrivebayError : a row reproduces another figure.
     """
-    before = json.loads(RECORDED.read_text())["rows"]
+    before = [row for row in json.loads(RECORDED.read_text())["rows"] if row["scored"]]
     figures = [
         {row["id"]: (row["reproduced"], row["ok"]) for row in rows}
         for rows in (before, validation["rows"])
@@ -91,13 +94,20 @@ def prove_unchanged(validation: dict[str, Any]) -> None:
     kept.write(KEPT, {**fidelity.kept(), "fingerprint": fidelity.fingerprint()})
 
 
+def record(validation: dict[str, Any], *, scored: bool) -> None:
+    """Keeps a run of the drives that are scored, or of those that are not, beside the others'."""
+    kept.write(
+        RECORDED, table.replaced(json.loads(RECORDED.read_text()), validation, scored=scored)
+    )
+
+
 def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--refits", type=int, default=20)
     parser.add_argument("--drive", action="append", default=[])
     mode = parser.add_mutually_exclusive_group()
-    for name in ("--runs", "--unchanged", "--pages"):
+    for name in ("--runs", "--unscored", "--unchanged", "--pages"):
         mode.add_argument(name, action="store_true")
     asked = parser.parse_args()
     if asked.pages:
@@ -105,13 +115,14 @@ def main() -> None:
         return
     os.nice(5)
     fingerprint = fidelity.fingerprint()
-    bench = Bench(load_plan().of_drives(asked.drive), evaluations(), say)
-    if asked.runs or asked.unchanged:
+    plan = load_plan().only_scored(not asked.unscored).of_drives(asked.drive)
+    bench = Bench(plan, evaluations(), say)
+    if asked.runs or asked.unchanged or asked.unscored:
         validation = kept.validation_of(bench, whole_runs(bench))
         if asked.unchanged:
             prove_unchanged(table.as_json(validation))
             return
-        kept.write(RECORDED, table.as_json(validation))
+        record(table.as_json(validation), scored=not asked.unscored)
         write_pages()
         return
     found = derivatives(bench)
@@ -129,7 +140,7 @@ def main() -> None:
     kept.write(KEPT, document)
     fidelity.kept.cache_clear()
     fidelity.stale.cache_clear()
-    kept.write(RECORDED, table.as_json(validation))
+    record(table.as_json(validation), scored=True)
     write_pages()
     print(table.headline("all", table.as_json(validation)["summary"]))
 

@@ -351,6 +351,35 @@ def test_saturation_is_told_by_the_first_minute_and_the_last_window() -> None:
     assert found.figures["written_gb"].value == pytest.approx(60 * 1600 * 4096 / 1e9)
 
 
+def test_an_idle_drive_is_known_by_its_power_and_by_the_way_out_of_sleep() -> None:
+    work = load(read_percent=100, rate_iops=0.2, duration_s=180)
+    found = measure(
+        a_test("idle", [Phase(label="run", workload=work)]), [data("run", work, [1] * 9)]
+    )
+    assert found.main == ("power_mean", "latency_mean")
+    assert set(found.main) <= set(found.figures) and found.figures["latency_mean"].value == 1.0
+
+
+def test_a_cache_ends_where_the_rate_falls_and_stays_low() -> None:
+    """Cache, direct and folding, a dip that is none, and a run that never leaves the cache."""
+    work = load(duration_s=180)
+    names = ["run", "short"]
+    phases = [Phase(label=name, workload=work) for name in names]
+    whole = [4000] * 20 + [1000] * 3 + [4000] * 7 + [2000] * 40 + [1600] * 40 + [500] * 60
+    rows = [data("run", work, whole), data("short", work, [4000] * 10)]
+    found = measure(a_test("cache", phases), rows).figures
+    mega = 4096 / 1e6
+    cached = (27 * 4000 + 3 * 1000) * mega
+    assert found["cache_gb_run"].value == pytest.approx(cached / 1e3)
+    assert found["rate_cache_run"].value == pytest.approx(cached / 30)
+    assert found["direct_gb_run"].value == pytest.approx((cached + 144_000 * mega) / 1e3)
+    behind = (39 * 2000 + 40 * 1600) / 79 * mega  # the second of the fall is in neither
+    assert found["rate_behind_run"].value == pytest.approx(behind)
+    assert found["rate_folding_run"].value == pytest.approx(500 * mega)
+    assert found["rate_cache_short"].value == pytest.approx(4000 * mega)
+    assert found["cache_gb_short"].value is None and found["rate_behind_short"].value is None
+
+
 # --- the suites' data -----------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from drivebay.analysis import fidelity
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import Headline
 from drivebay.cli.review import _print_headline
+from drivebay.common import data
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import scaling, suites
 from drivebay.definitions.scaling import scaled
@@ -26,7 +28,7 @@ from drivebay.lab.fidelity.derivatives import coordinate_of
 from drivebay.lab.fidelity.free import free_of, moved
 from drivebay.lab.fidelity.posterior import EDGE, Z_90, Problem, fitted, posterior
 from drivebay.lab.pool import Worker
-from drivebay.lab.validate import load_plan
+from drivebay.lab.validate import load_plan, table
 from drivebay.report.figures import detail
 from drivebay.report.markup import Bar
 
@@ -309,11 +311,55 @@ def test_every_row_with_a_figure_has_a_score() -> None:
     recorded = json.loads((TOP / "published" / "validation-run.json").read_text())
     if not fidelity.kept():
         pytest.skip("not computed yet: make fidelity")
-    for row in recorded["rows"]:
+    scored = [row for row in recorded["rows"] if row["scored"]]
+    for row in scored:
         assert row["leverage"] is not None and 0 <= row["leverage"] <= 1, row["id"]
     summary = recorded["summary"]
     assert {"n_predicted", "median_abs_loo_error_pct", "within_share", "coverage_90"} <= set(
         summary
     )
-    predicted = sum(row["leverage"] < 0.5 for row in recorded["rows"])
+    predicted = sum(row["leverage"] < 0.5 for row in scored)
     assert summary["n_predicted"] == predicted > 20
+
+
+def test_drives_without_leverage_are_in_no_score_and_in_a_table_of_their_own() -> None:
+    recorded = json.loads((TOP / "published" / "validation-run.json").read_text())
+    others = [row for row in recorded["rows"] if not row["scored"]]
+    known = {row["drive"] for row in others}
+    assert known and not known & set(recorded["drives"])
+    assert set(recorded["unscored"]["drives"]) == known
+    assert all(row["leverage"] is None for row in others)
+    found = recorded["unscored"]["summary"]
+    assert found["n_told"] == sum(bool(row["told"]) for row in others)
+    assert found["n_predicted"] + found["n_told"] == len(others)
+    assert not known & set(json.dumps(fidelity.kept()).split('"'))
+
+
+def test_what_is_recorded_of_one_half_is_replaced_alone() -> None:
+    def document(name: str) -> dict[str, Any]:
+        rows = [{"id": f"S{n}", "scored": n < 2, "of": name} for n in (1, 2)]
+        parts = dict.fromkeys(("summary", "drives", "unscored"), name)
+        return {"rows": rows, "not_covered": [], **parts}
+
+    found = table.replaced(document("old"), document("new"), scored=False)
+    assert [row["of"] for row in found["rows"]] == ["old", "new"]
+    assert (found["summary"], found["unscored"]) == ("old", "new")
+
+
+def test_a_drive_without_leverage_makes_nothing_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in ("drives", "hosts", "suites", "published"):
+        shutil.copytree(TOP / room, tmp_path / room)
+    fidelity.model_fingerprint()  # of the code that is here, and kept
+    monkeypatch.setattr(data, "path", lambda name: tmp_path / name)
+    before = fidelity.fingerprint()["profiles"]
+    plan = tmp_path / "published" / "validation.toml"
+    plan.write_text(plan.read_text().replace('"980-pro-1tb/rated/', '"980-pro-1tb/full-write/'))
+    for path in ("drives/t700-2tb.toml", "suites/client-2024.toml"):
+        (tmp_path / path).write_text("changed = true")
+    assert fidelity.fingerprint()["profiles"] == before
+    plan.write_text(plan.read_text().replace('"xp941-512/trim/', '"xp941-512/trim-short/'))
+    rows_changed = fidelity.fingerprint()["profiles"]
+    (tmp_path / "drives/xp941-512.toml").write_text("changed = true")
+    assert len({before, rows_changed, fidelity.fingerprint()["profiles"]}) == 3

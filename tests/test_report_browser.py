@@ -229,8 +229,8 @@ def ranked(folder: Path) -> Path:
     of = competitors.fingerprint("xp941-512")
     competitors.write(entries([review(results.load(made))])[0], folder, of)
     (one,) = competitors.load(folder)
-    names = [name for name in profiles.names() if name != made_result.VIRTUAL["name"]]
-    shipped = [{**one, "profile": name, "drive": name} for name in names]
+    names = {*profiles.names()} - {made_result.VIRTUAL["name"], "xp941-512"}
+    shipped = [{**one, "profile": name, "drive": name} for name in ("xp941-512", *sorted(names))]
     own = made_result.make(folder / "ranked")
     return report.write([own], folder / "ranked.html", shipped=shipped[:OTHERS])
 

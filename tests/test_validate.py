@@ -29,7 +29,7 @@ from drivebay.lab.validate.verdicts import error_percent
 
 TOP = Path(__file__).resolve().parent.parent
 RECORDED = json.loads((TOP / "published" / "validation-run.json").read_text())
-AGAIN = ("S001", "S002", "S008", "S017", "S045", "S054", "S100", "S109", "S148")
+AGAIN = ("S001", "S002", "S008", "S017", "S045", "S054", "S100", "S109", "S148", "S561")
 
 
 def test_every_published_row_is_compared_or_says_why_not() -> None:
@@ -86,6 +86,32 @@ def test_rows_run_again_are_as_recorded() -> None:
         assert row["ok"] == recorded[row["id"]]["ok"], row
     assert [row["id"] for row in document["rows"]] == list(AGAIN)
     assert done.returncode == (0 if all(row["ok"] for row in document["rows"]) else 1)
+
+
+def test_drives_without_leverage_have_a_table_of_their_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["validate", "--row", "S563", "--row", "S565"]) == 1
+    out = capsys.readouterr().out
+    assert "leverage not computed" in out and "Fitted or told" not in out
+    assert "980-pro-500gb: 1 figures predicted from facts" in out and "slc_cache_gb" in out
+
+
+def test_a_minute_before_and_after_a_rest_and_the_ends_of_a_fill() -> None:
+    def phase(label: str, rates: list[float], **more: Any) -> Any:
+        line = SimpleNamespace(rate_mb_s=np.asarray(rates))
+        return SimpleNamespace(label=label, timeline=line, **more)
+
+    halves = [phase("filled-50", [4000.0] * 40 + [500.0] * 60, throttled_s=7.0),
+              phase("rested-50", [1000.0] * 30 + [500.0] * 30)]  # fmt: skip
+    rested: Any = SimpleNamespace(phases=halves)
+    assert STATEMENTS["rested_over_filled"]([rested]) == 1.5
+    assert STATEMENTS["throttled_seconds"]([rested]) == 7
+    whole: Any = SimpleNamespace(
+        phases=halves[:1], figures={"rate_behind": SimpleNamespace(value=400.0, note="")}
+    )
+    assert STATEMENTS["end_over_behind"]([whole]) == 1.25
+    assert STATEMENTS["first_minute"]([whole]) == (40 * 4000 + 20 * 500) / 60
 
 
 def test_bounds_are_those_of_the_relation_and_errors_those_of_the_print() -> None:
@@ -217,7 +243,9 @@ def test_a_stand_in_is_called_one_wherever_it_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stand_ins = [drive for drive in map(catalog.load, catalog.names()) if drive.stand_in]
-    assert {drive.name for drive in stand_ins} == COMPARED - {"samsung-850-pro-512"}
+    families = {"sn850x": (1, 2), "t700": (1, 2), "sn770": (1,), "p41-plus": (1, 2)}
+    today = {f"{name}-{size}tb" for name, sizes in families.items() for size in sizes}
+    assert {drive.name for drive in stand_ins} == COMPARED - {"samsung-850-pro-512"} | today
     assert run(["drives"]) == 0
     listed = capsys.readouterr().out
     drive = stand_ins[0]

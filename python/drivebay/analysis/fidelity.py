@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import statistics
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,29 @@ def kept() -> Mapping[str, Any]:
 
 def fingerprint() -> dict[str, str]:
     """Of the profiles with what is run on them, and of the model's code; "" for code that is not
-    here, as in an installed package."""
-    tables = [path for room in ("drives", "hosts", "suites")
-              for path in sorted(data.path(room).glob("*.toml"))]  # fmt: skip
-    tables += [folder() / name for name in ("figures.csv", "hosts.toml", "validation.toml")]
-    return {"profiles": _hash(tables), "model": model_fingerprint()}
+    here, as in an installed package. Drives that are not scored are not in it, nor their rows."""
+    plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
+    left_out = set(plan["unscored"])
+    figures = (folder() / "figures.csv").read_text(encoding="utf-8").splitlines()
+    figures = [line for line in figures if line.split(",")[1] not in left_out]
+    ids = {line.split(",")[0] for line in figures}
+    rows = [row for row in plan["row"] if row["id"] in ids]
+    same = [group for group in plan["same"] if set(group) <= ids]
+    runs = [text for row in rows for text in [*row.get("runs", ()), *map(str, row.values())]]
+    used = {text.split("/")[1] for text in runs if "/" in text}
+    tests = {name: one for name, one in plan["tests"].items() if name in used}
+    suites = {one["suite"] for one in tests.values()}
+    tables = [
+        path
+        for room in ("drives", "hosts", "suites")
+        for path in sorted(data.path(room).glob("*.toml"))
+        if (path.stem in suites if room == "suites" else path.stem not in left_out)
+    ]
+    words = [*figures, json.dumps([rows, same, tests])]
+    return {
+        "profiles": _hash([*tables, folder() / "hosts.toml"], words),
+        "model": model_fingerprint(),
+    }
 
 
 @functools.cache
@@ -63,9 +82,9 @@ def model_fingerprint() -> str:
     return _hash(code)
 
 
-def _hash(paths: Iterable[Path]) -> str:
-    """Of the files' text without comments and blank lines."""
-    found = hashlib.sha256()
+def _hash(paths: Iterable[Path], words: Iterable[str] = ()) -> str:
+    """Of the files' text without comments and blank lines, after some words."""
+    found = hashlib.sha256("".join(words).encode())
     some = False
     for path in paths:
         some = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from drivebay.analysis import cache as caches
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import loads, steady_state
@@ -223,8 +224,10 @@ def _ladder(test: Test, phases: Phases) -> Measured:
 
 KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "ageing": loads.ageing,
+    "cache": caches.cache,
     "compression": loads.compression,
     "consistency": _consistency,
+    "idle": loads.idle,
     "ladder": _ladder,
     "ladders": loads.ladders,
     "loads": loads.loads,

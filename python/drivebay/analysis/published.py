@@ -24,6 +24,7 @@ Verdict = Literal["within", "off", "shortened", "not measured"]
 _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3)}
 
 ADDRESSES = (
+    (r"(https?://\S+)", "{}"),
     (r"AnandTech (\d+)", "https://www.anandtech.com/show/{}"),
     (r"TechSpot 852\b", "https://www.techspot.com/review/852-sandisk-extreme-pro-ssd/"),
     (

@@ -154,18 +154,18 @@ def highest(samples: Floats) -> float | None:
     return float(known.max()) if len(known) else None
 
 
-def fall_second(samples: Floats, *, start_s: int, stay_s: int) -> int | None:
-    """The first second whose sample lies under half of the start and stays there.
+def fall_second(samples: Floats, *, start_s: int, stay_s: int, share: float = 0.5) -> int | None:
+    """The first second whose sample lies under this share of the start and stays there.
 
     The start is the median of the first `start_s` samples; "stays" means that the `stay_s` samples
-    from there on (or all that are left) lie under half. None if that never happens.
+    from there on (or all that are left) lie under it. None if that never happens.
 
     >>> fall_second(np.array([10.0, 10, 10, 4, 10, 4, 4, 4]), start_s=3, stay_s=2)
     5
     """
     if len(samples) == 0:
         return None
-    low = samples < float(np.median(samples[:start_s])) / 2
+    low = samples < float(np.median(samples[:start_s])) * share
     for second in np.flatnonzero(low):
         if low[second : second + stay_s].all():
             return int(second)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
 from drivebay.cli.output import print_json, table
 from drivebay.common.errors import EXIT_CHECK_FAILED
+
+if TYPE_CHECKING:
+    from drivebay.lab.validate.plan import Plan
 
 app = options.Verb()
 
@@ -43,9 +46,9 @@ def validate(
     bounds of all rows whose leverage is under 0.5, each with itself left out of the fit. Below,
     each row of published/figures.csv with its error; its leverage, from 0 (nothing was tuned to it)
     to 1 (it is there because it was put in); its error if it is left out of the fit; and the 90 %
-    interval that the model's parameters leave it. Exit code 1 if a row is not within its bounds.
+    interval that the model's parameters leave it. Drives of which leverage was never computed have
+    a table of their own, which the score leaves out. Exit code 1 if a row is not within its bounds.
     """
-    from drivebay.analysis import fidelity
     from drivebay.cli.progress import status
     from drivebay.lab.validate import judge, load_plan, run_all
     from drivebay.lab.validate import table as tables
@@ -63,19 +66,47 @@ def validate(
     if as_json:
         print_json(document)
     else:
-        print(tables.headline("all", document["summary"]))
-        for name, one in document["drives"].items():
-            print(tables.headline(name, one))
-        if why := fidelity.stale():
-            print(f"leverage, errors without the row and intervals are stale: {why}; "
-                  f"{fidelity.AGAIN} computes them again")  # fmt: skip
-        print("\nPredicted")
-        table(tables.HEAD, tables.lines(document, predicted=True))
-        print("\nFitted or told")
-        table(tables.HEAD, tables.lines(document, predicted=False))
-        median = found.median_abs_error_pct
-        error = "" if median is None else f", median error {median:.1f} %"
-        print(f"\nAs fitted: {found.ok} of {len(found.verdicts)} rows within their bounds{error}; "
-              f"{len(found.not_covered)} rows without a figure in the model")  # fmt: skip
+        _show_scored(plan.only_scored(), document)
+        _show_unscored(plan.only_scored(False), document)
     if found.ok < len(found.verdicts):
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _show_scored(plan: Plan, document: dict[str, Any]) -> None:
+    from drivebay.analysis import fidelity
+    from drivebay.lab.validate import table as tables
+
+    if not plan.rows:
+        return
+    summary = document["summary"]
+    print(tables.headline("all", summary))
+    for name, one in document["drives"].items():
+        print(tables.headline(name, one))
+    if why := fidelity.stale():
+        print(f"leverage, errors without the row and intervals are stale: {why}; "
+              f"{fidelity.AGAIN} computes them again")  # fmt: skip
+    print("\nPredicted")
+    table(tables.HEAD, tables.lines(document, predicted=True))
+    print("\nFitted or told")
+    table(tables.HEAD, tables.lines(document, predicted=False))
+    median = summary["median_abs_error_pct"]
+    error = "" if median is None else f", median error {median:.1f} %"
+    print(f"\nAs fitted: {summary['ok']} of {summary['n']} rows within their bounds{error}; "
+          f"{_uncovered(plan)}")  # fmt: skip
+
+
+def _show_unscored(plan: Plan, document: dict[str, Any]) -> None:
+    from drivebay.lab.validate import table as tables
+
+    if not plan.rows:
+        return
+    print(f"\n{tables.UNSCORED}")
+    print(tables.headline_unscored("all", document["unscored"]["summary"]))
+    for name, one in document["unscored"]["drives"].items():
+        print(tables.headline_unscored(name, one))
+    table(tables.HEAD_UNSCORED, tables.unscored_lines(document))
+    print(f"\n{_uncovered(plan)}")
+
+
+def _uncovered(plan: Plan) -> str:
+    return f"{sum(bool(row.not_covered) for row in plan.rows)} rows without a figure in the model"

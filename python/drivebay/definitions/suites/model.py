@@ -37,8 +37,10 @@ Seconds = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 
 TestKind = Literal[
     "ageing",
+    "cache",
     "compression",
     "consistency",
+    "idle",
     "ladder",
     "ladders",
     "loads",

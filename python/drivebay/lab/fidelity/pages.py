@@ -9,7 +9,7 @@ from typing import Any
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.fidelity.posterior import EDGE
 from drivebay.lab.validate import table
-from drivebay.lab.validate.plan import load_plan
+from drivebay.lab.validate.plan import Row, load_plan
 from drivebay.lab.validate.score import PREDICTED_BELOW
 
 SET_BY = 0.9
@@ -86,12 +86,41 @@ def _factored(row: Document, value: float) -> float:
     return value * (1e-3 if row["unit"] == "GB/s" else 1.0)
 
 
+def unscored(validation: Document) -> str:
+    """Of docs/fidelity.md: the drives whose rows are predicted from facts."""
+    found = validation["unscored"]
+    some = [row for row in validation["rows"] if not row["scored"]]
+    known = {row.published.id: row for row in load_plan().rows}
+    head = found["summary"]
+    out = [
+        f"{head['n_predicted']} figures, median error {_percent(head['median_abs_error_pct'])} (of "
+        f"{head['n_numbers']} with a printed number), {_share(head['within_share'])} within their "
+        f"bounds; {head['n_told']} more are in the profiles.",
+        "",
+        "| drive | predicted | median error | within bounds | told |",
+        "|---|---|---|---|---|",
+    ]
+    out += [
+        f"| {table.named(name)} | {one['n_predicted']} | {_percent(one['median_abs_error_pct'])} | "
+        f"{_share(one['within_share'])} | {one['n_told']} |"
+        for name, one in found["drives"].items()
+    ]
+    out += [
+        "",
+        "| | drive | test | host | figure | published | reproduced | error | told | |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    out += [_unscored_row(row, known[row["id"]].conflict) for row in some]
+    return "\n".join([*out, "", *_notes(validation, known, scored=False)]) + "\n"
+
+
 def rows(validation: Document) -> str:
     """The table of docs/fidelity.md: what is predicted first."""
     known = {row.published.id: row for row in load_plan().rows}
     out: list[str] = []
-    predicted = [r for r in validation["rows"] if (r["leverage"] or 0) < PREDICTED_BELOW]
-    others = [r for r in validation["rows"] if (r["leverage"] or 0) >= PREDICTED_BELOW]
+    scored = [row for row in validation["rows"] if row["scored"]]
+    predicted = [r for r in scored if (r["leverage"] or 0) < PREDICTED_BELOW]
+    others = [r for r in scored if (r["leverage"] or 0) >= PREDICTED_BELOW]
     for title, some in (("Predicted", predicted), ("Fitted, or told", others)):
         out += [
             f"### {title}",
@@ -102,32 +131,54 @@ def rows(validation: Document) -> str:
         ]
         out += [_row(row, known[row["id"]].conflict) for row in some]
         out.append("")
+    return "\n".join(out + _notes(validation, known, scored=True)) + "\n"
+
+
+def _notes(validation: Document, known: Mapping[str, Row], *, scored: bool) -> list[str]:
+    """Conditions, ranges, conflicts, and what is not covered."""
     noted = [
         (row["id"], "; ".join(text for text in (
             f"run with {known[row['id']].differs}" if known[row["id"]].differs else "",
             f"{_ends(row)}: {known[row['id']].reason}" if known[row["id"]].reason else "",
             known[row["id"]].conflict, known[row["id"]].note) if text))
-        for row in validation["rows"]
+        for row in validation["rows"] if row["scored"] == scored
     ]  # fmt: skip
-    out += ["Conditions that differ, ranges for words, conflicts:", ""]
+    out = ["Conditions that differ, ranges for words, conflicts:", ""]
     out += [f"- {name}: {text}" for name, text in noted if text]
     out += ["", "Not covered:", ""]
-    out += [f"- {row['id']}: {row['why']}" for row in validation["not_covered"]]
-    return "\n".join(out) + "\n"
+    return out + [
+        f"- {row['id']}: {row['why']}"
+        for row in validation["not_covered"]
+        if row["scored"] == scored
+    ]
 
 
 def _row(row: dict[str, Any], conflict: str) -> str:
-    verdict = "" if row["ok"] else "**conflict**" if conflict else "**off**"
+    leverage = "" if row["leverage"] is None else f"{row['leverage']:.2f}"
+    scores = (leverage, table.percent(row["loo_error_pct"]), table.between(row))
+    return _cells(*_comparison(row), *scores, _verdict(row, conflict))
+
+
+def _unscored_row(row: dict[str, Any], conflict: str) -> str:
+    told = f"`{row['told']}`" if row["told"] else ""
+    return _cells(*_comparison(row), told, _verdict(row, conflict))
+
+
+def _comparison(row: dict[str, Any]) -> tuple[str, ...]:
     condition = f", {row['condition']}" if row["condition"] else ""
     changed = " (differs)" if row["differs"] else ""
-    leverage = "" if row["leverage"] is None else f"{row['leverage']:.2f}"
-    cells = (
+    return (
         row["id"], table.named(row["drive"]), row["test"] + condition + changed, row["host"],
-        row["metric"],
-        table.said(row), table.number(row["reproduced"], row["unit"]),
-        table.percent(row["error_pct"]), leverage, table.percent(row["loo_error_pct"]),
-        table.between(row), verdict,
+        row["metric"], table.said(row), table.number(row["reproduced"], row["unit"]),
+        table.percent(row["error_pct"]),
     )  # fmt: skip
+
+
+def _verdict(row: dict[str, Any], conflict: str) -> str:
+    return "" if row["ok"] else "**conflict**" if conflict else "**off**"
+
+
+def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 

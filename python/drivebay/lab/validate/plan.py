@@ -73,7 +73,10 @@ class Row:
     measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this one; `change`: their
     difference in percent); `statement`, a function of `statements` with its `runs`; `catalog`, a
     value of the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can
-    answer. `factor` turns units. `range` is what the printed words stand for, `reason` why.
+    answer. `told` is the key of the profile that was read off this very figure, of a drive that is
+    not `scored`: one whose profile was written from facts and never fitted, so that its leverage
+    was never computed. `factor` turns units. `range` is what the printed words stand for, `reason`
+    why.
     `same_as` names the rows that state the same measurement. `differs` says how the condition that
     is run is not the published one.
     """
@@ -90,6 +93,8 @@ class Row:
     range: tuple[float, float] | None = None
     reason: str = ""
     not_covered: str = ""
+    told: str = ""
+    scored: bool = True
     conflict: str = ""
     same_as: tuple[str, ...] = ()
     differs: str = ""
@@ -155,6 +160,10 @@ class Plan:
                 )
         return replace(self, rows=tuple(r for r in self.rows if not ids or r.published.id in ids))
 
+    def only_scored(self, scored: bool = True) -> Plan:
+        """Only the rows about drives that are scored, or about those that are not."""
+        return replace(self, rows=tuple(row for row in self.rows if row.scored == scored))
+
     @property
     def runs(self) -> tuple[Run, ...]:
         """Every run that some row takes, once."""
@@ -188,7 +197,7 @@ def load_plan() -> Plan:
         entry["runs"] = tuple(_in_host(text, figure.host) for text in entry.get("runs", ()))
         if "range" in entry:
             entry["range"] = tuple(entry["range"])
-        row = Row(figure, **entry)
+        row = Row(figure, scored=figure.drive not in table["unscored"], **entry)
         own = [differs[run.test] for run in row.needs]
         said = dict.fromkeys(text for text in (row.differs, *own) if text)
         rows.append(replace(row, differs="; ".join(said), same_as=same.get(name, ())))

@@ -3,6 +3,8 @@
 Leverage and the shift of each row without itself come from the kept results of `make fidelity`;
 the rows' figures are those of the present run. A row of leverage under a half is predicted. A
 value of the catalog that a row is compared with has leverage 1: it is what the model was told.
+Drives that are not scored were never fitted: their rows are predicted, but for those that a value
+of the profile was read off.
 """
 
 from __future__ import annotations
@@ -71,6 +73,19 @@ class Scored:
 
 
 @dataclass(frozen=True)
+class Unfitted:
+    """Of the rows of drives that are not scored: how many were predicted, the median of their
+    absolute errors (of `n_numbers` rows with a printed number), the share within bounds; and how
+    many were told."""
+
+    n_predicted: int
+    n_numbers: int
+    median_percent: float | None
+    within_share: float | None
+    n_told: int
+
+
+@dataclass(frozen=True)
 class Summary:
     """Of the predicted rows: how many, the median of their absolute errors (of `n_numbers` rows
     with a printed number), the share within bounds, the share of published values within their
@@ -92,6 +107,8 @@ def scored(validation: Validation) -> tuple[Scored, ...]:
 
 def _scored(verdict: Verdict) -> Scored:
     row = verdict.row
+    if not row.scored:
+        return Scored(verdict, None)
     if row.catalog or row.bounds is None:
         return Scored(verdict, 1.0)
     rows = fidelity.kept().get("rows", {})
@@ -127,9 +144,31 @@ def summary(rows: Sequence[Scored]) -> Summary:
     )
 
 
-def by_drive(rows: Sequence[Scored]) -> dict[str, Summary]:
-    """The summary of each drive's rows."""
+def unfitted(rows: Sequence[Scored]) -> Unfitted:
+    """The same of drives that are not scored."""
+    predicted = [row for row in rows if not is_told(row.row)]
+    errors = [
+        abs(row.verdict.error_percent)
+        for row in predicted
+        if row.has_number and row.verdict.error_percent is not None
+    ]
+    return Unfitted(
+        len(predicted),
+        len(errors),
+        statistics.median(errors) if errors else None,
+        sum(row.verdict.ok for row in predicted) / len(predicted) if predicted else None,
+        len(rows) - len(predicted),
+    )
+
+
+def is_told(row: Row) -> bool:
+    """Whether a row of a drive that is not scored is there because it was put in."""
+    return bool(row.told or row.catalog)
+
+
+def by_drive(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
+    """Each drive's rows."""
     drives: dict[str, list[Scored]] = {}
     for row in rows:
         drives.setdefault(row.row.published.drive, []).append(row)
-    return {drive: summary(some) for drive, some in sorted(drives.items())}
+    return dict(sorted(drives.items()))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from drivebay.analysis import Measured
+from drivebay.analysis.figures import PhaseFigures
 from drivebay.lab.validate.values import NotReached
 
 NOTABLE_DROP = 0.5
@@ -22,6 +23,7 @@ REGULAR = 10
 SETTLED = 0.1
 """Relative distance from the end's rate within which a drive is in steady state."""
 SMOOTHED_S = 100
+MINUTE_S = 60
 FULL_READ_RATE_MB_S = (60.0, 90.0)
 
 
@@ -283,6 +285,40 @@ def last_over_clean(runs: Sequence[Measured]) -> float:
     """Rate after TRIM over that of the clean drive."""
     rates = _rates(runs[0])
     return float(rates[-1] / rates[0])
+
+
+def end_over_behind(runs: Sequence[Measured]) -> float:
+    """Rate of the last minute of a fill over the mean rate behind the cache."""
+    return last_minute(runs) / _f(runs[0], "rate_behind")
+
+
+def first_minute(runs: Sequence[Measured]) -> float:
+    """Mean rate of the first 60 s, MB/s."""
+    return float(runs[0].phases[0].timeline.rate_mb_s[:MINUTE_S].mean())
+
+
+def last_minute(runs: Sequence[Measured]) -> float:
+    """Mean rate of the last 60 s, MB/s."""
+    return float(runs[0].phases[0].timeline.rate_mb_s[-MINUTE_S:].mean())
+
+
+def throttled_seconds(runs: Sequence[Measured]) -> float:
+    """Seconds of throttling until half of an erased drive is filled."""
+    found = _labelled(runs[0], "filled-50").throttled_s
+    if found is None:
+        raise NotReached("throttling is not reported")
+    return found
+
+
+def rested_over_filled(runs: Sequence[Measured]) -> float:
+    """Rate of the minute after a rest over that of the last minute before it, half of the drive
+    filled."""
+    before, after = (_labelled(runs[0], f"{one}-50").timeline for one in ("filled", "rested"))
+    return float(after.rate_mb_s.mean() / before.rate_mb_s[-MINUTE_S:].mean())
+
+
+def _labelled(measured: Measured, label: str) -> PhaseFigures:
+    return next(phase for phase in measured.phases if phase.label == label)
 
 
 def ratios_median(runs: Sequence[Measured]) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from drivebay.analysis import fidelity
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate import score
-from drivebay.lab.validate.score import Scored, Summary
+from drivebay.lab.validate.score import Scored, Summary, Unfitted
 from drivebay.lab.validate.verdicts import Validation
 
 RELATIONS = {
@@ -23,31 +23,61 @@ HEAD = (
     "row", "drive", "figure", "published", "reproduced", "error", "leverage", "left out",
     "90 %", "",
 )  # fmt: skip
+HEAD_UNSCORED = ("row", "drive", "figure", "published", "reproduced", "error", "told", "")
+UNSCORED = "Predicted from facts, never fitted; leverage not computed"
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
     """Rows, summary and what is not covered; numbers to six digits, so that it can be kept."""
-    rows = score.scored(validation)
-    median = validation.median_abs_error_pct
+    every = score.scored(validation)
+    rows = [row for row in every if row.row.scored]
+    others = [row for row in every if not row.row.scored]
+    fitted = replace(validation, verdicts=tuple(row.verdict for row in rows))
+    median = fitted.median_abs_error_pct
     return {
-        "rows": [_row(row) for row in rows],
+        "rows": [_row(row) for row in every],
         "summary": {
             **_summary(score.summary(rows)),
             "n": len(rows),
-            "ok": validation.ok,
+            "ok": fitted.ok,
             "median_abs_error_pct": None if median is None else round(median, 3),
             "stale": fidelity.stale(),
         },
-        "drives": {name: _summary(one) for name, one in score.by_drive(rows).items()},
+        "drives": {
+            name: _summary(score.summary(some)) for name, some in score.by_drive(rows).items()
+        },
+        "unscored": {
+            "summary": _summary(score.unfitted(others)),
+            "drives": {
+                name: _summary(score.unfitted(some))
+                for name, some in score.by_drive(others).items()
+            },
+        },
         "not_covered": [
-            {"id": row.published.id, "why": row.not_covered} for row in validation.not_covered
+            {"id": row.published.id, "why": row.not_covered, "scored": row.scored}
+            for row in validation.not_covered
         ],
     }
 
 
-def _summary(found: Summary) -> dict[str, Any]:
+def replaced(recorded: dict[str, Any], found: dict[str, Any], *, scored: bool) -> dict[str, Any]:
+    """What is recorded, with what was found of the drives that are scored, or of those that are
+    not, in place of what was recorded of these."""
+
+    def joined(key: str) -> list[dict[str, Any]]:
+        kept = [row for row in recorded[key] if row.get("scored", True) != scored]
+        new = [row for row in found[key] if row["scored"] == scored]
+        return sorted(kept + new, key=lambda row: str(row["id"]))
+
+    parts = ("summary", "drives") if scored else ("unscored",)
+    lists = {key: joined(key) for key in ("rows", "not_covered")}
+    return {**recorded, **{key: found[key] for key in parts}, **lists}
+
+
+def _summary(found: Summary | Unfitted) -> dict[str, Any]:
     values: dict[str, Any] = asdict(found)
-    values["median_abs_loo_error_pct"] = values.pop("median_percent")
+    median = "median_abs_loo_error_pct" if isinstance(found, Summary) else "median_abs_error_pct"
+    values[median] = values.pop("median_percent")
     return {
         key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
     }
@@ -81,6 +111,8 @@ def _row(scored: Scored) -> dict[str, Any]:
         "loo_ok": scored.left_out_ok if scored.left_out is not None else None,
         "interval": None if interval is None else [_digits(end * factor) for end in interval],
         "within": scored.within,
+        "scored": scored.row.scored,
+        "told": scored.row.told or scored.row.catalog,
     }
 
 
@@ -93,7 +125,7 @@ def lines(document: dict[str, Any], *, predicted: bool) -> list[tuple[str, ...]]
     found: list[tuple[str, ...]] = []
     for row in document["rows"]:
         leverage = row["leverage"]
-        if (leverage is None or leverage < score.PREDICTED_BELOW) == predicted:
+        if row["scored"] and (leverage is None or leverage < score.PREDICTED_BELOW) == predicted:
             found.append(
                 (
                     row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", said(row),
@@ -103,6 +135,30 @@ def lines(document: dict[str, Any], *, predicted: bool) -> list[tuple[str, ...]]
                 )
             )  # fmt: skip
     return found
+
+
+def unscored_lines(document: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Rows of `HEAD_UNSCORED`: those of drives that are not scored."""
+    return [
+        (
+            row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", said(row),
+            number(row["reproduced"], row["unit"]), percent(row["error_pct"]), row["told"],
+            "" if row["ok"] else "off",
+        )
+        for row in document["rows"] if not row["scored"]
+    ]  # fmt: skip
+
+
+def headline_unscored(name: str, found: dict[str, Any]) -> str:
+    """One line: the predictions of a drive that is not scored, or of all of them."""
+    if not found["n_predicted"]:
+        return f"{name}: nothing predicted; {found['n_told']} told"
+    median = found["median_abs_error_pct"]
+    error = "no printed number among them" if median is None else f"median error {median:.1f} %"
+    return (
+        f"{name}: {found['n_predicted']} figures predicted from facts, {error}, "
+        f"{100 * found['within_share']:.0f} % within their bounds; {found['n_told']} told"
+    )
 
 
 def headline(name: str, found: dict[str, Any]) -> str:

@@ -19,7 +19,8 @@ class NotReached(Exception):
 
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
-    `power` (W, mean of the first phase),
+    `mean@PHASE` and `p99@PHASE` (latency and its percentiles, us), `power` (W, mean of the first
+    phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
@@ -34,7 +35,13 @@ def figure(runs: Runs, text: str) -> float:
     kind, at, label = key.partition("@")
     if at:
         step = next(phase.step for phase in found.phases if phase.label == label)
-        return step.iops if kind == "iops" else step.rate_mb_s
+        if kind in ("iops", "rate"):
+            return step.iops if kind == "iops" else step.rate_mb_s
+        latency = step.percentiles_us.get(float(kind[1:])) if kind != "mean" else None
+        latency = step.latency_mean_us if kind == "mean" else latency
+        if latency is None:
+            raise NotReached("too few I/Os for this percentile")
+        return latency
     if key == "power":
         power = found.phases[0].step.power
         assert power is not None, "a virtual drive reports its power"
@@ -58,7 +65,8 @@ def figure(runs: Runs, text: str) -> float:
 
 def leaf(profile: Profile, dotted: str) -> Any:
     """A value of the profile at "power.device.0.power_mw", or one that follows from several:
-    `capacity_gb`, `interface`, `die_gbit`, `spare_percent`, `link_mb_per_s`, `link_efficiency`."""
+    `capacity_gb`, `interface`, `die_gbit`, `slc_cache_gb`, `spare_percent`, `link_mb_per_s`,
+    `link_efficiency`."""
     if dotted in DERIVED:
         return DERIVED[dotted](profile)
     node: Any = profile.raw
@@ -98,6 +106,11 @@ def _efficiency(profile: Profile) -> float:
     return float(100 * coded * payload / (payload + link["packet_overhead_bytes"]["value"]))
 
 
+def _slc_cache_gb(profile: Profile) -> float:
+    cache = profile.raw["slc_cache"]
+    return float(cache["static_mb"]["value"] + cache["dynamic_mb"]["value"]) / 1e3
+
+
 def _same_parts(profile: Profile) -> str:
     """Whether the NVMe model of the same size has the same flash, controller, buffer and heat."""
     twin = catalog.load(profile.name.replace("ahci", "nvme"))
@@ -111,6 +124,7 @@ DERIVED: dict[str, Callable[[Profile], Any]] = {
     "capacity_gb": lambda profile: profile.capacity_bytes / 1e9,
     "interface": lambda profile: profile.interface,
     "die_gbit": _die_gbit,
+    "slc_cache_gb": _slc_cache_gb,
     "spare_percent": _spare_percent,
     "link_mb_per_s": lambda p: 1e3 * 8.0 * 4 / 8 * _efficiency(p) / 100,
     "link_efficiency": _efficiency,

@@ -1,0 +1,84 @@
+"""Figures of a drive written in one go: its cache's size and rate, and the rates behind it.
+
+Source: TechPowerUp's fills of whole drives: a drive writes at its cache's rate, then straight to
+flash with all its bits per cell, then no faster than it folds; some have only one of the latter. A
+level ends where the rate falls under three quarters of it for ten seconds (chosen here: direct
+writes of some drives are over half as fast as their cache).
+Left out: what a drive that throttles loses to heat looks the same, unless the test is kept short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drivebay.analysis.figures import TOO_SHORT, Figure, Measured, PhaseFigures, by_key, sampled
+from drivebay.analysis.phases import of_any_phase, of_phases
+from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
+from drivebay.definitions.suites import Test, spoken
+
+START_S = 5
+STAY_S = 10
+LEVEL = 0.75
+SECOND = "one second's worth"
+NAMES = (
+    ("cache", "in the SLC cache", "cache_gb", "Written when the SLC cache is full"),
+    ("behind", "behind the SLC cache", "direct_gb", "Written when the rate falls again"),
+    ("folding", "behind the second fall", "", ""),
+)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Seconds of about one rate (MB/s), and what had been written when they ended (GB)."""
+
+    rate: Spread
+    written_gb: float
+
+
+def levels(timeline: Timeline) -> list[Level]:
+    """At most three levels of the write rate; none of a run without a full second."""
+    found: list[Level] = []
+    rate, start = timeline.rate_mb_s, 0
+    while start < len(rate) and len(found) < len(NAMES):
+        fall = None
+        if len(found) + 1 < len(NAMES):
+            fall = fall_second(rate[start:], start_s=START_S, stay_s=STAY_S, share=LEVEL)
+        end = len(rate) if fall is None else start + fall
+        some = spread(rate[start:end])
+        assert some is not None, "a level has a second at least: it is not below itself"
+        found.append(Level(some, float(rate[:end].sum()) / 1e3))
+        start = end + 1  # the second of the fall holds a part of either rate
+    return found
+
+
+def cache(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
+    """The levels of each phase, then what every phase has."""
+    alone = len(phases) == 1
+    rows: list[Figure] = []
+    for phase in phases:
+        key, of = ("", "") if alone else (f"_{phase.label}", f", {spoken(phase.label)}")
+        rows += _of_levels(levels(phase.timeline), key, of)
+        rows += of_any_phase(phase, alone=alone)
+    firsts = ("rate_cache", "cache_gb", *(("rate_behind",) if alone else ()))
+    main = tuple(one.key for one in rows if one.key.startswith(firsts))
+    return Measured(test, phases, by_key(rows + of_phases(phases)), main)
+
+
+def _of_levels(found: list[Level], key: str, of: str) -> list[Figure]:
+    rows = []
+    none = "the rate never fell under three quarters of its level" if found else TOO_SHORT
+    for place, (name, words, size, written) in enumerate(NAMES):
+        level = found[place] if place < len(found) else None
+        some, note = (level.rate, "") if level else (None, none)
+        mean = some.mean if some else None
+        rows.append(
+            sampled(f"rate_{name}{key}", f"Data rate {words}{of}", mean, "MB/s", some, note)
+        )
+        if size and level and place + 1 < len(found):
+            gb, resolution = level.written_gb, level.rate.mean / 1e3
+            rows.append(
+                Figure(f"{size}{key}", f"{written}{of}", gb, "GB", resolution, SECOND, level.rate.n)
+            )
+        elif size:
+            rows.append(Figure(f"{size}{key}", f"{written}{of}", None, "GB", note=none))
+    return rows
