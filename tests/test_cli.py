@@ -126,6 +126,14 @@ def test_a_near_miss_is_guessed(tmp_path: Path) -> None:
     assert "--quick" in must_fail(run("review", "x", "--quik", cwd=tmp_path), 2, "--quik")
 
 
+def test_a_drive_is_known_in_any_letter_case_unless_a_file_has_that_name(tmp_path: Path) -> None:
+    words = ("review", "SM951-NVMe-256", "--only", "atto", "--quick")
+    assert "on this drive" in run(*words, "--list", cwd=tmp_path).stdout
+    (tmp_path / "SM951-NVMe-256").write_text("a letter")
+    must_fail(run(*words, cwd=tmp_path), 2, "would be overwritten")
+    assert (tmp_path / "SM951-NVMe-256").read_text() == "a letter"
+
+
 def help_pages() -> list[tuple[str, ...]]:
     """The words of every command, groups and the program itself included."""
 

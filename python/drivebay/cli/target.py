@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 
 def is_virtual(drive: str) -> bool:
-    """Whether DRIVE names a virtual drive; `./NAME` names a file where a catalog name is alike."""
+    """Whether DRIVE names a virtual drive, in any letter case where no file has that name; `./NAME`
+    names a file where a catalog name is alike."""
     from drivebay.definitions import profiles
 
-    return drive.endswith(".toml") or drive in profiles.names()
+    if drive.endswith(".toml") or drive in profiles.names():
+        return True
+    return drive.lower() in profiles.names() and not os.path.lexists(drive)
 
 
 def in_host(host: str | None, changes: Sequence[str] | None) -> list[str]:

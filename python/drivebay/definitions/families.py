@@ -34,7 +34,8 @@ class Catalog:
         return tuple(sorted(path.stem for path in data.path(self.folder).glob("*.toml")))
 
     def load(self, name_or_path: str | Path) -> dict[str, Any]:
-        """The whole document of an entry, or of a user's file (a path ending in .toml).
+        """The whole document of an entry, its name in any letter case, or of a user's file (a path
+        ending in .toml).
 
         Raises
         ------
@@ -46,8 +47,9 @@ class Catalog:
         if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
             path = Path(name_or_path)
             return self.whole(self.read(path), where=str(path))
-        self._known(name_or_path, f"{self.kind} '{name_or_path}' is not in the catalog")
-        return self._entry(name_or_path, ())
+        name = str(name_or_path).lower()
+        self._known(name, f"{self.kind} '{name_or_path}' is not in the catalog")
+        return self._entry(name, ())
 
     def whole(
         self, raw: dict[str, Any], *, where: str, members: tuple[str, ...] = ()
