@@ -1,11 +1,22 @@
 //! Overwriting data in the write buffer: what waits there is replaced, what a program has taken is not.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
-use drivebay_drive::{Device, Op};
+use drivebay_drive::{Device, Op, Spec};
 use drivebay_units::Rng;
 
 fn device(coalesces: bool) -> Device {
-    Profile::sm951().with("write_buffer.coalesces", coalesces).device()
+    protected().with("write_buffer.coalesces", coalesces).device()
+}
+
+fn protected() -> Profile {
+    Profile::sm951().with("write_buffer.power_loss_protection", true)
+}
+
+#[test]
+fn without_protection_it_is_refused() {
+    let text = Profile::sm951().with("write_buffer.coalesces", true).0.to_string();
+    let error = Spec::from_toml(&text).map(|_| ()).expect_err("flushes could lie").to_string();
+    assert!(error.starts_with("write_buffer.coalesces") && error.contains("hint: "), "{error}");
 }
 
 #[test]

@@ -211,7 +211,7 @@ impl Spec {
             thermal,
             reserve_superblocks: reserve as u32,
             ignore_flush: is_set(&raw.write_buffer.ignore_flush),
-            coalesces: is_set(&raw.write_buffer.coalesces),
+            coalesces: check_coalesces(&raw)?,
             power_loss_protection: is_set(&raw.write_buffer.power_loss_protection),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_journal: raw.map_journal.as_ref().map(journal),
@@ -271,6 +271,23 @@ fn optional<R, S>(
     check: fn(&R, &Geometry) -> Result<S, SpecError>,
 ) -> Result<Option<S>, SpecError> {
     raw.as_ref().map(|raw| check(raw, geometry)).transpose()
+}
+
+/// Whether data is replaced in the buffer. A flush must then not be told before what was replaced is safe, which
+/// protection gives and this model has no other means for.
+fn check_coalesces(raw: &RawSpec) -> Result<bool, SpecError> {
+    let buffer = &raw.write_buffer;
+    let coalesces = is_set(&buffer.coalesces);
+    if coalesces && !is_set(&buffer.power_loss_protection) {
+        let hint = "set write_buffer.power_loss_protection, or leave this out";
+        return Err(SpecError::out(
+            "write_buffer.coalesces",
+            true,
+            "false without protection",
+            hint,
+        ));
+    }
+    Ok(coalesces)
 }
 
 fn check_name(name: &str) -> Result<(), SpecError> {

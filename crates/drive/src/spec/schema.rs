@@ -248,8 +248,8 @@ sections! {
         /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
         ignore_flush: Option<Flag>,
         /// Data that is overwritten while it waits in the buffer is replaced there, and the first version never
-        /// programmed; each write takes a place of its own if left out. To be had with `power_loss_protection`
-        /// alone: without it a forced write or flush may be told before what it replaced there is on flash.
+        /// programmed; each write takes a place of its own if left out. Only with `power_loss_protection`: without it a
+        /// forced write or flush could be told before what it replaced there is on flash.
         coalesces: Option<Flag>,
         /// Capacitors bring all that was acknowledged to flash when the power fails: flushes and forced writes
         /// have nothing to wait for. Not so if left out.
