@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from drivebay.targets.safety.blockdev import Device
 
 app = options.Verb()
+_ORDER = ("SATA", "PCIe, AHCI", "NVMe", "data center")
 
 
 @app.command(epilog="\b\nExamples:\n  drivebay drives\n  drivebay drives --json")
 def drives(as_json: options.Json = False) -> None:
-    """List the catalog's drives and this machine's block devices.
+    """List the catalog's drives, by class, and this machine's block devices.
 
     For each device it says what forbids testing it: a mounted file system, a partition table, and
     so on. Nothing is written or opened for writing.
@@ -26,15 +27,25 @@ def drives(as_json: options.Json = False) -> None:
     from drivebay.targets.safety import blockdev
 
     catalog = [profiles.load(name) for name in profiles.names()]
+    catalog.sort(key=lambda profile: _ORDER.index(profile.drive_class))
     devices = blockdev.list_devices()
     if as_json:
-        keys = ("name", "title", "capacity_bytes", "interface", "stand_in")
+        keys = ("name", "title", "drive_class", "capacity_bytes", "interface", "stand_in")
         virtual = [{key: getattr(profile, key) for key in keys} for profile in catalog]
         print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
         return
     table(
-        ("virtual drive", "capacity", "interface", "title"),
-        [(p.name, units.si_bytes(p.capacity_bytes), p.interface, p.title) for p in catalog],
+        ("class", "virtual drive", "capacity", "interface", "title"),
+        [
+            (
+                "" if before is not None and before.drive_class == p.drive_class else p.drive_class,
+                p.name,
+                units.si_bytes(p.capacity_bytes),
+                p.interface,
+                p.title,
+            )
+            for before, p in zip([None, *catalog], catalog, strict=False)
+        ],
     )
     for profile in catalog:
         if profile.stand_in:

@@ -92,6 +92,14 @@ class Profile:
         return f"{protocol.upper() if protocol == 'ahci' else 'NVMe'}, PCIe {generation}.0 x{lanes}"
 
     @property
+    def drive_class(self) -> str:
+        """ "SATA", "PCIe, AHCI" or "NVMe"; "data center" for what has power-loss protection."""
+        if self.raw["write_buffer"].get("power_loss_protection", {}).get("value"):
+            return "data center"
+        protocol = self.raw["host_interface"]["protocol"]["value"]
+        return {"sata": "SATA", "ahci": "PCIe, AHCI"}.get(protocol, "NVMe")
+
+    @property
     def intervals(self) -> Intervals:
         """How far its parameters leave its figures open, if `drivebay calibrate` made it: by test
         and figure the standard deviation over the figure, and its unit."""
