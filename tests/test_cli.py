@@ -23,6 +23,7 @@ from drivebay.cli import output
 from drivebay.cli.app import PANELS, app
 from drivebay.cli.entry import run as cli_run
 from drivebay.cli.progress import ReviewProgress
+from drivebay.definitions import profiles
 from drivebay.review import Plan, Planned
 
 HERE = Path(__file__).parent
@@ -132,6 +133,20 @@ def test_a_drive_is_known_in_any_letter_case_unless_a_file_has_that_name(tmp_pat
     (tmp_path / "SM951-NVMe-256").write_text("a letter")
     must_fail(run(*words, cwd=tmp_path), 2, "would be overwritten")
     assert (tmp_path / "SM951-NVMe-256").read_text() == "a letter"
+
+
+def test_a_new_profile_asks_its_questions_and_takes_no_files_place(tmp_path: Path) -> None:
+    like = ("new-drive", "mine", "--like", "970-evo-plus-1tb")
+    assert run(*like, cwd=tmp_path).returncode == 0
+    path = tmp_path / "mine.toml"
+    written = path.read_text()
+    must_fail(run(*like, cwd=tmp_path), 2, "mine.toml exists already")
+    must_fail(run("new-drive", "Mine", cwd=tmp_path), 2, "lower-case letters")
+    assert path.read_text() == written and list(tmp_path.iterdir()) == [path]
+    assert profiles.load(path).stand_in
+    answered = written.replace("# nand.read_us = { value = 32, ", "nand.read_us = { value = 40, ")
+    path.write_text(answered.replace('source = ""', 'source = "guess: a test"'))
+    assert profiles.load(path).raw["nand"]["read_us"]["value"] == 40
 
 
 def help_pages() -> list[tuple[str, ...]]:

@@ -11,7 +11,16 @@ import typer
 from drivebay.cli.options import SETTINGS, Group
 
 PANELS = {
-    "Review drives": ("review", "report", "compare", "drives", "hosts", "explain", "check-trim"),
+    "Review drives": (
+        "review",
+        "report",
+        "compare",
+        "drives",
+        "new-drive",
+        "hosts",
+        "explain",
+        "check-trim",
+    ),
     "Traces and servers": ("trace", "replay", "serve", "ctl"),
     "Model accuracy and experiments": ("validate", "calibrate", "sweep", "worker"),
     "Data": ("query", "import"),

@@ -19,7 +19,7 @@ from typing import Any
 
 from drivebay._core import Counters, Health, VirtualDrive
 from drivebay.analysis import fidelity
-from drivebay.common import documents
+from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.seeds import derived_seed
 from drivebay.definitions.modifications import changed
@@ -156,15 +156,7 @@ class Drive(Profile):
         raw["drive"].pop("host", None)  # its values are there
         _drive(from_document(raw, where=f"Drive.save: {name!r}"))
         text = "\n".join(toml_lines(raw)) + "\n"
-        try:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise UserError(f"{path} exists already", "give another path, or remove it") from None
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{path} cannot be written: {error.strerror}", "ls -ld its folder"
-            ) from None
+        files.write_new(Path(path), text)
 
     def device(self, *, seed: int = 1) -> Device:
         """A new device of this drive: empty, at ambient temperature, with a clock at 0.
