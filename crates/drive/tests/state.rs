@@ -55,6 +55,7 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("gc.host_frontiers", "by-lifespan")
             .with("nand.parity_stripe_pages", 16)
+            .with("nand.read_planes", "independent")
             .set("nand.blocks_per_plane", 26)
             .with("controller.half_duplex.turnaround_us", 100.0)
             .with("controller.half_duplex.batch_commands", 3)

@@ -284,6 +284,9 @@ sections! {
         program_us: Numbers,
         /// tBERS: the erase of a block.
         erase_us: Number = MICROS,
+        /// Reads of a die: `together`, one at a time whatever its plane, or `independent`, one on each plane;
+        /// together if left out.
+        read_planes: Option<Word>,
         /// Longest wait of a read for a program or erase that it suspends.
         suspend_us: Number = MICROS,
         /// Rate of a channel, overheads included.
