@@ -55,6 +55,7 @@ fn small() -> Profile {
         .map_cache(4, 1, 3.0)
         .slc_cache([1.0, 4.0, 1.0], "fold", 0.5)
         .with("gc.host_frontiers", "one")
+        .with("nand.read_planes", "independent")
 }
 
 /// The path of a value: keys and indices.

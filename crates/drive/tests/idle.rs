@@ -125,7 +125,7 @@ fn more_than_the_spare_flash_is_refused() {
 
 /// Worn by a circular log, which in pauses empties the emptiest.
 fn two_policies() -> Profile {
-    with_idle(10.0, 12.0).set("gc.victim_policy", "fifo").with("gc.idle.victim_policy", "greedy")
+    with_idle(10.0, 12.0).set("gc.victim_policy", "fifo").with("gc.idle.policy", "greedy")
 }
 
 #[test]
@@ -162,6 +162,6 @@ fn what_a_pause_copies_is_what_its_policy_says() {
         (device.counters().copied_pages - before) as f64 / won as f64
     };
     let (oldest, emptiest) =
-        (copied(two_policies().without("gc.idle.victim_policy")), copied(two_policies()));
+        (copied(two_policies().without("gc.idle.policy")), copied(two_policies()));
     assert!(emptiest < 0.9 * oldest, "copies per page won: {emptiest:.2} of {oldest:.2}");
 }

@@ -55,6 +55,7 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("gc.host_frontiers", "by-lifespan")
             .with("nand.parity_stripe_pages", 16)
+            .with("nand.read_planes", "independent")
             .set("nand.blocks_per_plane", 26)
             .with("controller.half_duplex.turnaround_us", 100.0)
             .with("controller.half_duplex.batch_commands", 3)
@@ -230,6 +231,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (14, vec![46728, 48726, 47061, 46728, 48689, 49492])
+        (14, vec![46728, 48726, 47061, 46728, 48689, 49556])
     );
 }

@@ -1,10 +1,12 @@
 //! Flash timing: how long a die and its channel stay busy for one operation.
 //!
 //! Sources: ONFI 4.x for the order of operations (array read, then data out; data in, then array
-//! program; suspend and resume); times come from the profile.
+//! program; suspend and resume); asynchronous independent plane read (AIPR): patent US 11,989,458 B2 of
+//! Western Digital, Micron's six planes of 232 layers; times come from the profile.
 //! Model: a die does one array operation at a time. Reads overtake waiting programs, and suspend a
 //! running program or erase after at most `suspend`; it goes on when no read waits, and those behind
-//! it begin later. All planes of a die program together once the last plane's page is filled. Data of
+//! it begin later. With independent planes each plane does a read at a time; a read waits for its own plane
+//! and the suspension, a program or erase for the reads of all. All planes of a die program together once the last plane's page is filled. Data of
 //! the next program may move during the running one (`cache_program`).
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
 //! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
@@ -103,6 +105,9 @@ pub struct Nand {
     writes: Vec<Write>,
     ring_shift: u32,
     channels: Vec<Calendar>,
+    /// When each plane has done the reads asked of it, in the order of a row's pages: of no use after its die's
+    /// `reads_until`. Empty if a die reads one page at a time.
+    planes: Vec<Nanos>,
     die_mask: u32,
     channel_mask: u32,
     /// Moving all planes' data to a die.
@@ -112,7 +117,7 @@ pub struct Nand {
     superblock_erases: u64,
 }
 
-persist!(Nand: timing, dies, writes, channels, page_reads, read_bytes, superblock_erases;
+persist!(Nand: timing, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases;
     given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load);
 
 impl Nand {
@@ -138,6 +143,10 @@ impl Nand {
             writes: vec![Write::default(); (dies as usize) << ring_shift],
             ring_shift,
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
+            planes: vec![
+                Nanos::ZERO;
+                if spec.independent_planes { geometry.row_pages() } else { 0 } as usize
+            ],
             die_mask: dies - 1,
             channel_mask: geometry.channel_mask,
             load: transfer(die_bytes, spec.channel_fs_per_byte),
@@ -183,9 +192,40 @@ impl Nand {
     #[inline]
     pub fn read_array_in(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
         self.page_reads += 1;
+        if !self.planes.is_empty() {
+            return self.read_plane(from, page, len);
+        }
         let suspend = self.suspend;
         let (die, ring) = self.die(page & self.die_mask);
         die.read(ring, from, len, suspend)
+    }
+
+    /// The array part of a read on one of a die's planes that read by themselves: (begin, end).
+    ///
+    /// Cost: 1 die; where no other plane reads, 1 step per plane.
+    #[inline(never)]
+    fn read_plane(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+        let (suspend, dies) = (self.suspend, self.dies.len());
+        let index = page & self.die_mask;
+        let plane = page as usize & (self.planes.len() - 1);
+        let plane_until = self.planes[plane];
+        let (die, ring) = self.die(index);
+        if from > die.reads_until {
+            let (begin, end) = die.read(ring, from, len, suspend);
+            // Before it no other plane reads either: a running write had to be suspended.
+            self.planes.iter_mut().skip(index as usize).step_by(dies).for_each(|p| *p = begin);
+            self.planes[plane] = end;
+            return (begin, end);
+        }
+        let begin = from.max(plane_until);
+        let end = begin.after(len);
+        let reads_until = die.reads_until;
+        if end > reads_until {
+            // Writes wait for what it reads longer than all others.
+            die.read(ring, reads_until, end.since(reads_until), suspend);
+        }
+        self.planes[plane] = end;
+        (begin, end)
     }
 
     /// A die and its ring.
@@ -376,5 +416,74 @@ impl Die {
         ring[number as usize & mask] = Write { from: begin, until, gap, number };
         self.next += 1;
         number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Spec;
+
+    /// The SM951's flash without differences between places, and the pages of a die's two planes in a row.
+    fn flash(independent: bool) -> (Nand, [u32; 2]) {
+        let text = include_str!("../../../../drives/sm951-ahci-512.toml");
+        let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+        let spec = Spec::from_family(host, text).expect("the catalog's profile is good");
+        let timing = NandTiming {
+            spread: None,
+            read_by_type: None,
+            independent_planes: independent,
+            ..spec.nand
+        };
+        (Nand::new(&timing, &spec.geometry, 8, &Rng::new(1)), [0, spec.geometry.dies()])
+    }
+
+    /// When reads of these pages that are asked at one time are over, and tR and the time of a transfer.
+    fn reads(independent: bool, which: [usize; 2]) -> ([Nanos; 2], Nanos, Nanos) {
+        let (mut nand, pages) = flash(independent);
+        let from = Nanos(1000);
+        let done = which.map(|i| nand.read(Nanos::ZERO, from, pages[i], 16_384).done.since(from));
+        (done, nand.read_time(), transfer(16_384, nand.channel_fs_per_byte))
+    }
+
+    #[test]
+    fn reads_of_two_planes_overlap_and_share_the_channel() {
+        let (done, read, data) = reads(true, [0, 1]);
+        assert!(data < read);
+        assert_eq!(done, [read.after(data), read.after(data).after(data)]);
+    }
+
+    #[test]
+    fn a_read_waits_for_another_of_its_plane_or_of_its_die() {
+        for (independent, which) in [(true, [0, 0]), (false, [0, 1])] {
+            let (done, read, data) = reads(independent, which);
+            assert_eq!(done, [read.after(data), read.after(read).after(data)]);
+        }
+    }
+
+    /// Reads of two planes begin together when the program is suspended; it waits for the longer of them, and
+    /// for what one of them reads after that.
+    #[test]
+    fn a_program_waits_while_any_plane_reads() {
+        let (mut nand, pages) = flash(true);
+        let read = nand.read_time();
+        let program = nand.program(Nanos::ZERO, Nanos::ZERO, pages[0]);
+        let (begin, end) = (nand.begin_of(program), nand.end_of(program));
+        let suspended = begin.after(Nanos(1000)).after(nand.suspend);
+        assert!(suspended < end);
+        let mut ask = |from: u64, plane: usize| {
+            let times = nand.read_array(begin.after(Nanos(from)), pages[plane]);
+            (times.0, nand.end_of(program).since(end))
+        };
+        assert_eq!(ask(1000, 0), (suspended, read));
+        assert_eq!(ask(2000, 1), (suspended, read));
+        let third = suspended.since(begin).0 + read.0 / 2;
+        assert_eq!(ask(third, 1), (suspended.after(read), read.after(read)));
+        // The first plane has been free for half of the third read.
+        let fourth = third + read.0;
+        assert_eq!(
+            ask(fourth, 0),
+            (begin.after(Nanos(fourth)), read.after(read).after(Nanos(read.0 / 2)))
+        );
     }
 }

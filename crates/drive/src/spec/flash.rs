@@ -99,6 +99,8 @@ pub struct NandTiming {
     pub slc: Option<SlcTiming>,
     /// tBERS of ONFI: the erase of a block.
     pub erase: Nanos,
+    /// Each plane of a die reads by itself.
+    pub independent_planes: bool,
     /// Bound of a read's wait for a program.
     pub suspend: Nanos,
     /// Channel, femtoseconds per byte.
@@ -239,6 +241,8 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             Some(given.map(|time| Nanos((time.0 as f64 * scale).round() as u64)))
         }
     };
+    let planes = [("together", false), ("independent", true)];
+    let independent = n.read_planes.as_ref().map(|word| word.one_of("nand.read_planes", &planes));
     Ok(NandTiming {
         read: n.read_us.micros(),
         read_by_type,
@@ -246,6 +250,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         page_types: page_types as u32,
         slc: None,
         erase: n.erase_us.micros(),
+        independent_planes: independent.transpose()?.unwrap_or(false),
         suspend: n.suspend_us.micros(),
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         cache_program: n.cache_program.value,

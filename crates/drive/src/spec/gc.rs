@@ -156,8 +156,8 @@ pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, Option<Policy>, boo
         ("cost-benefit", Policy::CostBenefit),
     ];
     let policy = raw.gc.victim_policy.one_of("gc.victim_policy", &choices)?;
-    let idle = raw.gc.idle.as_ref().and_then(|idle| idle.victim_policy.as_ref());
-    let idle = idle.map(|word| word.one_of("gc.idle.victim_policy", &choices)).transpose()?;
+    let idle = raw.gc.idle.as_ref().and_then(|idle| idle.policy.as_ref());
+    let idle = idle.map(|word| word.one_of("gc.idle.policy", &choices)).transpose()?;
     let frontiers = [("separate", false), ("shared", true)];
     Ok((policy, idle, raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?))
 }

@@ -284,6 +284,9 @@ sections! {
         program_us: Numbers,
         /// tBERS: the erase of a block.
         erase_us: Number = MICROS,
+        /// Reads of a die: `together`, one at a time whatever its plane, or `independent`, one on each plane;
+        /// together if left out.
+        read_planes: Option<Word>,
         /// Longest wait of a read for a program or erase that it suspends.
         suspend_us: Number = MICROS,
         /// Rate of a channel, overheads included.
@@ -368,7 +371,7 @@ sections! {
         valid_max_percent: Option<Number> = 1.0..=100.0,
         /// How its victims are chosen, apart from those behind writes: as `gc.victim_policy`, which holds for both if
         /// it is left out.
-        victim_policy: Option<Word>,
+        policy: Option<Word>,
     }
 
     /// Energy per operation, and power in each state.

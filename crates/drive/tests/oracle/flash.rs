@@ -4,6 +4,8 @@
 //! erase stops at most `suspend` after the first of them comes, and goes on when no read waits.
 //! Programs and erases go in order of arrival. A program's data moves in when the register is free:
 //! when the program before has begun (`cache_program`), else when it has ended.
+//! Planes that read independently have a queue of reads each: a plane reads its next one whenever no write
+//! runs, and writes go on when no plane reads.
 
 use std::collections::VecDeque;
 
@@ -39,37 +41,49 @@ pub enum Wish<J> {
     Programmed(usize, u64),
 }
 
+/// Reads that wait for one another; the first of them may be running.
+struct Reads<J> {
+    queue: VecDeque<(u64, J)>,
+    /// Its timer.
+    running: Option<u64>,
+}
+
 /// One die. `J` names a read.
 pub struct Die<J> {
     suspend: u64,
     cached: bool,
-    reads: VecDeque<(u64, J)>,
-    reading: bool,
+    /// Of the die, or of each plane that reads by itself.
+    reads: Vec<Reads<J>>,
     writes: VecDeque<Write>,
     running: Option<Running>,
     suspending: bool,
     loading: bool,
-    /// Timers with an older number are void.
+    /// Timers set so far.
+    timers: u64,
+    /// That of the running write: others of writes are void.
     timer: u64,
 }
 
 impl<J: Copy> Die<J> {
-    pub fn new(suspend: u64, cached: bool) -> Die<J> {
+    pub fn new(suspend: u64, cached: bool, independent_planes: usize) -> Die<J> {
+        let reads = |_| Reads { queue: VecDeque::new(), running: None };
         Die {
             suspend,
             cached,
-            reads: VecDeque::new(),
-            reading: false,
+            reads: (0..independent_planes).map(reads).collect(),
             writes: VecDeque::new(),
             running: None,
             suspending: false,
             loading: false,
+            timers: 0,
             timer: 0,
         }
     }
 
-    pub fn read(&mut self, now: u64, len: u64, job: J, wishes: &mut Vec<Wish<J>>) {
-        self.reads.push_back((len, job));
+    /// `plane`: of the die's planes, if they read independently; else any.
+    pub fn read(&mut self, now: u64, plane: usize, len: u64, job: J, wishes: &mut Vec<Wish<J>>) {
+        let planes = self.reads.len();
+        self.reads[plane % planes].queue.push_back((len, job));
         self.go_on(now, wishes);
     }
 
@@ -99,13 +113,12 @@ impl<J: Copy> Die<J> {
 
     /// What was set a timer for has come.
     pub fn timer(&mut self, now: u64, number: u64, wishes: &mut Vec<Wish<J>>) {
-        if number != self.timer {
-            return;
-        }
-        if self.reading {
-            self.reading = false;
-            let (_, job) = self.reads.pop_front().expect("it was being read");
+        if let Some(reads) = self.reads.iter_mut().find(|r| r.running == Some(number)) {
+            reads.running = None;
+            let (_, job) = reads.queue.pop_front().expect("it was being read");
             wishes.push(Wish::Sensed(job));
+        } else if number != self.timer {
+            return;
         } else {
             let running = self.running.as_mut().expect("timers are for reads, ends and suspends");
             let since = running.since.expect("it runs");
@@ -123,28 +136,33 @@ impl<J: Copy> Die<J> {
     }
 
     fn set_timer(&mut self, at: u64, wishes: &mut Vec<Wish<J>>) {
-        self.timer += 1;
+        self.timers += 1;
+        self.timer = self.timers;
         wishes.push(Wish::Timer(at, self.timer));
     }
 
     /// Begins whatever can begin.
     fn go_on(&mut self, now: u64, wishes: &mut Vec<Wish<J>>) {
-        if !self.reading {
-            self.array(now, wishes);
-        }
+        self.array(now, wishes);
         self.load(wishes);
     }
 
     fn array(&mut self, now: u64, wishes: &mut Vec<Wish<J>>) {
         if let Some(Running { left, since: Some(since), .. }) = self.running {
-            if !self.reads.is_empty() && !self.suspending {
+            if self.reads.iter().any(|r| !r.queue.is_empty()) && !self.suspending {
                 self.suspending = true;
                 self.set_timer((now + self.suspend).min(since + left), wishes);
             }
-        } else if let Some(&(len, _)) = self.reads.front() {
-            self.reading = true;
-            self.set_timer(now + len, wishes);
-        } else {
+            return;
+        }
+        for reads in self.reads.iter_mut().filter(|r| r.running.is_none()) {
+            if let Some(&(len, _)) = reads.queue.front() {
+                self.timers += 1;
+                reads.running = Some(self.timers);
+                wishes.push(Wish::Timer(now + len, self.timers));
+            }
+        }
+        if self.reads.iter().all(|r| r.running.is_none()) {
             self.run(now, wishes);
         }
     }

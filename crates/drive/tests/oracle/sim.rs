@@ -168,7 +168,8 @@ fn transfer(bytes: u64, fs_per_byte: u64) -> u64 {
 impl Oracle {
     pub fn new(spec: Spec) -> Oracle {
         let (n, g) = (spec.nand, spec.geometry);
-        let die = || Die::new(n.suspend.0, n.cache_program);
+        let reads = if n.independent_planes { 1 << g.plane_shift } else { 1 };
+        let die = || Die::new(n.suspend.0, n.cache_program, reads);
         Oracle {
             driver: Driver::new(&spec.raw),
             packets: Packets::new(&spec.raw),
@@ -408,6 +409,12 @@ impl Oracle {
         (ppa >> self.spec.geometry.page_shift) as usize % self.dies.len()
     }
 
+    /// Dies are gone through first, then their planes.
+    fn plane_of(&self, ppa: u32) -> usize {
+        let g = &self.spec.geometry;
+        (ppa >> g.page_shift) as usize / self.dies.len() % (1 << g.plane_shift)
+    }
+
     // The buffer.
 
     fn has_place(&self, stream: usize, page: u64) -> bool {
@@ -594,8 +601,9 @@ impl Oracle {
             match ppa.filter(|&s| self.is_programmed(s)) {
                 Some(ppa) => {
                     let die = self.die_of(ppa);
-                    let len = self.read_time(ppa);
-                    self.with_die(die, |d, now, w| d.read(now, len, Job::Part(id, bytes), w));
+                    let (len, plane) = (self.read_time(ppa), self.plane_of(ppa));
+                    let job = Job::Part(id, bytes);
+                    self.with_die(die, |d, now, w| d.read(now, plane, len, job, w));
                 }
                 None => self.move_up(id, bytes),
             }
@@ -716,8 +724,8 @@ impl Oracle {
             self.fill(stream, ppas[0], left, !last, None);
             if last {
                 let job = Job::Copy(stream, number, count * 4096);
-                let len = self.read_time(first_source);
-                self.with_die(die, |d, now, w| d.read(now, len, job, w));
+                let (len, plane) = (self.read_time(first_source), self.plane_of(first_source));
+                self.with_die(die, |d, now, w| d.read(now, plane, len, job, w));
             }
         }
         let costs = self.spec.throttle[0].costs;
