@@ -106,7 +106,7 @@ def _row(scored: Scored) -> dict[str, Any]:
         "unit": published.printed_unit,
         "error_pct": None if error is None else round(error, 2),
         "ok": bool(verdict.ok),
-        "leverage": None if scored.leverage is None else round(scored.leverage, 3),
+        "leverage": None if scored.leverage is None else round(scored.leverage, 5),
         "loo_error_pct": None if left_out is None else round(left_out, 2),
         "loo_ok": scored.left_out_ok if scored.left_out is not None else None,
         "interval": None if interval is None else [_digits(end * factor) for end in interval],
