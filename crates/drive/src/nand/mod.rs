@@ -6,8 +6,8 @@
 //! Model: a die does one array operation at a time. Reads overtake waiting programs, and suspend a
 //! running program or erase after at most `suspend`; it goes on when no read waits, and those behind
 //! it begin later. With independent planes each plane does a read at a time; a read waits for its own plane
-//! and the suspension, a program or erase for the reads of all. All planes of a die program together once the last plane's page is filled. Data of
-//! the next program may move during the running one (`cache_program`).
+//! and the suspension, a program or erase for the reads of all. All planes of a die program together once
+//! the last plane's page is filled. Data of the next program may move during the running one (`cache_program`).
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
 //! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 

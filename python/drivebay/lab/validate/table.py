@@ -151,26 +151,23 @@ def unscored_lines(document: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def headline_unscored(name: str, found: dict[str, Any]) -> str:
     """One line: the predictions of a drive that is not scored, or of all of them."""
-    if not found["n_predicted"]:
-        return f"{name}: nothing predicted; {found['n_told']} told"
-    median = found["median_abs_error_pct"]
-    error = "no printed number among them" if median is None else f"median error {median:.1f} %"
-    return (
-        f"{name}: {found['n_predicted']} figures predicted from facts, {error}, "
-        f"{100 * found['within_share']:.0f} % within their bounds; {found['n_told']} told"
-    )
+    rest = f"{found['n_told']} told"
+    return _headline(name, found, " from facts", found["median_abs_error_pct"], rest)
 
 
 def headline(name: str, found: dict[str, Any]) -> str:
     """One line: the score of a drive or of all."""
+    rest = f"{found['n_fitted']} fitted, {found['n_told']} told"
+    return _headline(name, found, "", found["median_abs_loo_error_pct"], rest)
+
+
+def _headline(name: str, found: dict[str, Any], how: str, median: float | None, rest: str) -> str:
     if not found["n_predicted"]:
-        return f"{name}: nothing predicted; {found['n_fitted']} fitted, {found['n_told']} told"
-    median = found["median_abs_loo_error_pct"]
+        return f"{name}: nothing predicted; {rest}"
     error = "no printed number among them" if median is None else f"median error {median:.1f} %"
     return (
-        f"{name}: {found['n_predicted']} figures predicted, {error}, "
-        f"{100 * found['within_share']:.0f} % within their bounds; "
-        f"{found['n_fitted']} fitted, {found['n_told']} told"
+        f"{name}: {found['n_predicted']} figures predicted{how}, {error}, "
+        f"{100 * found['within_share']:.0f} % within their bounds; {rest}"
     )
 
 
