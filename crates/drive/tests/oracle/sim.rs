@@ -8,7 +8,7 @@ use drivebay_units::{Nanos, Rng};
 
 use super::flash::{Die, Wish};
 use super::host::{Driver, Packets};
-use super::map::{HOST, Map};
+use super::map::{FOLD, GC, HOST, Map, Mode};
 
 /// Number of a request.
 type Id = usize;
@@ -104,8 +104,22 @@ enum Task {
     Command(Id),
     /// Garbage collection in the foreground for a write of which so many pages are placed.
     Foreground(Id, u32),
+    /// Folding for a write of which so many pages are placed, and which waits for the SLC cache.
+    FoldForRoom(Id, u32),
+    /// Folding behind a write of so many pages.
+    Fold(u64),
     /// Garbage collection behind a write.
     Gc,
+}
+
+/// What became of a step of folding.
+enum Step {
+    /// It waits for a place in the buffer.
+    Waits,
+    /// So many pages of the cache are being copied.
+    Copies(u64),
+    /// A superblock was given back, for nothing.
+    GivesBack,
 }
 
 /// The simulated drive.
@@ -129,6 +143,10 @@ pub struct Oracle {
     /// A source whose copy waits for a place.
     held: Option<BTreeMap<u32, u32>>,
     owed: i64,
+    /// Pages to fold, in 1/256.
+    to_fold: i64,
+    /// Garbage is collected so that folding has room.
+    making_room: bool,
     gc_time: i64,
     /// Up to when the core time of garbage collection is booked.
     gc_since: u64,
@@ -187,6 +205,8 @@ impl Oracle {
             task: Task::Idle,
             held: None,
             owed: 0,
+            to_fold: 0,
+            making_room: false,
             gc_time: 0,
             gc_since: 0,
             variation: n
@@ -483,7 +503,10 @@ impl Oracle {
             given[(number - plane * u64::from(dies)) as usize] = true;
         }
         let types = self.spec.nand.page_types;
-        let usual = self.spec.nand.program[(page / dies / planes % types) as usize];
+        let usual = match self.spec.slc_cache {
+            Some(cache) if self.map.is_slc(ppa) => cache.program,
+            _ => self.spec.nand.program[(page / dies / planes % types) as usize],
+        };
         let len = self.of_page(page, usual);
         let die = (page % dies) as usize;
         self.with_die(die, |d, now, w| d.program(now, len, (stream, number), w));
@@ -503,7 +526,9 @@ impl Oracle {
     }
 
     fn read_time(&self, ppa: u32) -> u64 {
-        self.of_page(ppa >> self.spec.geometry.page_shift, self.spec.nand.read)
+        let cache = self.spec.slc_cache.filter(|_| self.map.is_slc(ppa));
+        let usual = cache.map_or(self.spec.nand.read, |cache| cache.read);
+        self.of_page(ppa >> self.spec.geometry.page_shift, usual)
     }
 
     fn programmed(&mut self, stream: usize, newest: u64) {
@@ -531,7 +556,7 @@ impl Oracle {
             self.erase_later.remove(0);
             self.erase_dies(index);
         }
-        if self.held.is_some() && matches!(self.task, Task::Foreground(..) | Task::Gc) {
+        if self.held.is_some() {
             self.core();
         }
     }
@@ -568,6 +593,8 @@ impl Oracle {
                 self.idle();
             }
             Task::Foreground(id, placed) => self.foreground(id, placed),
+            Task::FoldForRoom(id, placed) => self.fold_for_room(id, placed),
+            Task::Fold(pages) => self.fold(pages),
             Task::Gc => self.gc(),
             Task::Idle => unreachable!("an idle core expects nothing"),
         }
@@ -616,11 +643,17 @@ impl Oracle {
         let mut placed = placed;
         while placed < count {
             if self.map.room(HOST) == 0 {
-                if self.map.free_superblocks() <= self.spec.reserve_superblocks as usize {
+                let cached = self.map.next_of_cache();
+                if cached.is_none() && self.folds_for_room() {
+                    self.task = Task::FoldForRoom(id, placed);
+                    return self.fold_for_room(id, placed);
+                }
+                let full = self.map.free_superblocks() <= self.spec.reserve_superblocks as usize;
+                if cached.is_none() && full {
                     self.task = Task::Foreground(id, placed);
                     return self.foreground(id, placed);
                 }
-                self.open(HOST);
+                self.open(HOST, cached.unwrap_or(Mode::Native));
             }
             let len = (count - placed).min(self.map.room(HOST));
             let pages = first + placed..first + placed + len;
@@ -630,7 +663,74 @@ impl Oracle {
             placed += len;
         }
         self.part_done(id);
-        self.begin_collecting(u64::from(count));
+        self.begin_folding(u64::from(count));
+    }
+
+    // Folding.
+
+    /// Whether a write that finds the SLC cache full waits for folding.
+    fn folds_for_room(&self) -> bool {
+        let waits = || self.waits_when_full() || self.map.fold_is_empty();
+        self.map.can_fold() && waits()
+    }
+
+    fn waits_when_full(&self) -> bool {
+        self.spec.raw.slc_cache.as_ref().is_some_and(|cache| cache.when_full.value == "fold")
+    }
+
+    fn fold_for_room(&mut self, id: Id, placed: u32) {
+        while self.held.is_some() || (self.map.next_of_cache().is_none() && self.folds_for_room()) {
+            match self.fold_next() {
+                Step::GivesBack => {}
+                Step::Waits | Step::Copies(_) => return,
+            }
+        }
+        self.task = Task::Command(id);
+        self.write(id, placed);
+    }
+
+    /// Folding behind a write of so many pages, then garbage collection.
+    fn begin_folding(&mut self, pages: u64) {
+        let Some(cache) = self.spec.slc_cache else { return self.begin_collecting(pages) };
+        let full = self.waits_when_full() && self.map.next_of_cache().is_none();
+        let ratio = if full { cache.fold_ratio_256.max(256) } else { cache.fold_ratio_256 };
+        self.to_fold += pages as i64 * ratio;
+        self.task = Task::Fold(pages);
+        self.fold(pages);
+    }
+
+    fn fold(&mut self, pages: u64) {
+        while self.held.is_some() || (self.to_fold > 0 && self.map.can_fold()) {
+            match self.fold_next() {
+                Step::GivesBack => {}
+                Step::Waits => return,
+                Step::Copies(pages) => return self.to_fold -= pages as i64 * 256,
+            }
+        }
+        self.to_fold = self.to_fold.min(0);
+        self.begin_collecting(pages);
+    }
+
+    /// The next copy of folding; while only the reserve is left, a whole victim of garbage collection first.
+    fn fold_next(&mut self) -> Step {
+        if self.held.is_none() {
+            self.making_room |= !self.map.may_copy_beside_reserve();
+        }
+        let which = if self.making_room { GC } else { FOLD };
+        let Some(source) = self.held.take().or_else(|| self.map.next_source(which)) else {
+            assert!(self.map.victim_is_done(which), "a victim");
+            self.retire(which);
+            self.making_room = false;
+            return Step::GivesBack;
+        };
+        let stream = self.map.copy_stream;
+        if !self.has_place(stream, self.streams[stream].begun) {
+            self.held = Some(source);
+            return Step::Waits;
+        }
+        let (pages, cost) = self.copy(source);
+        self.set(self.now + cost, Event::Core);
+        Step::Copies(if which == FOLD { pages } else { 0 })
     }
 
     // Garbage collection.
@@ -638,7 +738,7 @@ impl Oracle {
     /// Copies the rest of the victim without a pause, then goes on with the write.
     fn foreground(&mut self, id: Id, placed: u32) {
         let stream = self.map.copy_stream;
-        if let Some(source) = self.held.take().or_else(|| self.map.next_source()) {
+        if let Some(source) = self.held.take().or_else(|| self.map.next_source(GC)) {
             if !self.has_place(stream, self.streams[stream].begun) {
                 self.held = Some(source);
                 return;
@@ -646,8 +746,8 @@ impl Oracle {
             let cost = self.copy(source).1;
             return self.set(self.now + cost, Event::Core);
         }
-        assert!(self.map.victim_is_done(), "a victim");
-        self.retire();
+        assert!(self.map.victim_is_done(GC), "a victim");
+        self.retire(GC);
         if self.map.free_superblocks() <= self.spec.reserve_superblocks as usize {
             return self.foreground(id, placed);
         }
@@ -678,7 +778,7 @@ impl Oracle {
             if self.map.room(stream) == 0 && self.map.free_superblocks() == 0 {
                 break;
             }
-            if let Some(source) = self.held.take().or_else(|| self.map.next_source()) {
+            if let Some(source) = self.held.take().or_else(|| self.map.next_source(GC)) {
                 if !self.has_place(stream, self.streams[stream].begun) {
                     self.held = Some(source);
                     return;
@@ -687,9 +787,9 @@ impl Oracle {
                 let (_, cost) = self.copy(source);
                 self.owed -= given as i64;
                 return self.set(self.now + cost, Event::Core);
-            } else if self.map.victim_is_done() {
+            } else if self.map.victim_is_done(GC) {
                 self.owed -= self.map.given(0) as i64;
-                self.retire();
+                self.retire(GC);
             } else {
                 break;
             }
@@ -712,7 +812,7 @@ impl Oracle {
         let mut pages: VecDeque<u32> = source.into_values().collect();
         while !pages.is_empty() {
             if self.map.room(stream) == 0 {
-                self.open(stream);
+                self.open(stream, Mode::Native);
             }
             let len = pages.len().min(self.map.room(stream) as usize);
             let ppas: Vec<u32> = pages.drain(..len).map(|p| self.map.put(stream, p)).collect();
@@ -732,25 +832,25 @@ impl Oracle {
         (count, costs.copy_extent.0 * runs + costs.copy_page.0 * count)
     }
 
-    fn retire(&mut self) {
-        self.map.retire([0, 1].map(|stream| self.streams[stream].begun));
+    fn retire(&mut self, which: usize) {
+        self.map.retire(which, [0, 1].map(|stream| self.streams[stream].begun));
     }
 
     /// Opens a stream's next superblock, and erases the one after it, once all that was placed before it
     /// was given back is safe.
-    fn open(&mut self, stream: usize) {
-        if let Some(before) = self.erase_next() {
+    fn open(&mut self, stream: usize, mode: Mode) {
+        if let Some(before) = self.erase_next(mode) {
             self.streams[stream].erase_after = Some(before);
         }
-        self.map.open(stream, self.streams[stream].begun);
-        let later = self.erase_next();
+        self.map.open(stream, self.streams[stream].begun, mode);
+        let later = self.erase_next(mode);
         self.erase_later.extend(later);
     }
 
     /// Erases the superblock that is opened next, if it is not; or returns what must be safe before.
-    fn erase_next(&mut self) -> Option<(u32, [u64; 2])> {
-        let (index, before) = self.map.next_to_erase()?;
-        self.map.erased();
+    fn erase_next(&mut self, mode: Mode) -> Option<(u32, [u64; 2])> {
+        let (index, before) = self.map.next_to_erase(mode)?;
+        self.map.erased(index);
         self.flush(before);
         if self.is_safe(before) {
             self.erase_dies(index);
