@@ -48,7 +48,7 @@ rust() {
 }
 
 documents() {
-    step "Python types" .venv/bin/mypy
+    step "Python types" .venv/bin/mypy --show-traceback
     step "Man page" .venv/bin/python scripts/manpage.py --check
     step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 }
