@@ -60,7 +60,7 @@ ip addr add 127.0.0.1/8 dev lo; ip link set lo up; date -s @NOW >/dev/null
 """
 REVIEW = """\
 chroot /host /usr/bin/env -i PATH=$PATH HOME=/tmp /bin/sh -c "cd /tmp/out && \\
-  PYTHON -I -m drivebay review /dev/nvme0n1 --suite truth.toml --destroy-data SERIAL \\
+  PYTHON -I -m drivebay review /dev/nvme0n1 --suite truth.toml --destroy-data SERIAL --yes \\
   --out guest" >/out/log 2>&1
 """
 MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "9pnet_virtio", "9p")
