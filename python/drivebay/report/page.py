@@ -78,7 +78,10 @@ def document(
 ) -> str:
     """A page with its charts; `links` are its sections: anchor, words."""
     scripts = [
-        packed(json.dumps(page.charts(), separators=(",", ":"), allow_nan=False), "data"),
+        [
+            packed(json.dumps(chart, separators=(",", ":"), allow_nan=False), f"data-{name}")
+            for name, chart in page.charts().items()
+        ],
         packed_plotly() if library is None else None,
         competitors.packed(page),
         el("script", Html(chart_script() + asset("page.js")), data_library=library),
@@ -178,8 +181,14 @@ def asset(name: str) -> str:
 
 
 def plotly() -> str:
-    """Plotly's script, the bundle with bars and lines alone."""
-    return asset("plotly-basic.min.js")
+    """Plotly's script, the bundle with bars and lines alone, without the wrapper for other module
+    systems. A browser reads a function in `(function` once, but any other twice: first for its end,
+    then, when it is called, for its code. That is a third of what the script takes to begin.
+    """
+    licence, _, bundle = asset("plotly-basic.min.js").partition("(\n function(root")
+    script = bundle[bundle.index('"use strict"') : bundle.index("\nwindow.Plotly = Plotly")]
+    assert "Plotly=(()=>{" in script, "another wrapper than that of Plotly 4.1"
+    return licence + script.replace("Plotly=(()=>{", "Plotly=(function(){", 1)
 
 
 @functools.cache

@@ -18,9 +18,9 @@
     return unpacked.get(id);
   };
 
-  // The library and the charts' data, once a chart is near or the browser has nothing else to do;
-  // until then the page shows the still pictures.
-  let charts = null;
+  // The library, once a chart is near or the browser has nothing else to do; until then the page
+  // shows the still pictures. A chart's data is unpacked when it is drawn.
+  const charts = new Map();
   let begun = null;
   const { library: file } = document.currentScript.dataset;
   const begin = () => {
@@ -31,27 +31,31 @@
       else script.textContent = await unpack("plotly");
       document.head.append(script);
       if (file) await loaded;
-      charts = JSON.parse(await unpack("data"));
     })();
     return begun;
+  };
+  const ready = async (id) => {
+    const [data] = await Promise.all([unpack(`data-${id}`), begin()]);
+    if (!charts.has(id)) charts.set(id, JSON.parse(data));
+    return charts.get(id);
   };
 
   const boxes = new Map();
   for (const box of document.querySelectorAll("[data-chart]")) boxes.set(box.dataset.chart, box);
 
-  // What the switches of a chart stand at, in the order of their positions.
-  const positions = (id) => {
-    const found = [];
-    for (const field of document.querySelectorAll("fieldset[data-charts]")) {
-      if (!field.dataset.charts.split(" ").includes(id)) continue;
-      found[Number(field.dataset.position)] = field.querySelector("input:checked").value;
+  // The switches of each chart, in the order of their positions, and what they stand at.
+  const switches = new Map();
+  for (const field of document.querySelectorAll("fieldset[data-charts]")) {
+    for (const id of field.dataset.charts.split(" ")) {
+      if (!switches.has(id)) switches.set(id, []);
+      switches.get(id)[Number(field.dataset.position)] = field;
     }
-    return found;
-  };
+  }
+  const positions = (id) => (switches.get(id) || []).map((field) => field.querySelector("input:checked").value);
 
   const show = (id) => {
     drawn.add(id);
-    draw(boxes.get(id), id, charts[id], positions(id));
+    draw(boxes.get(id), id, charts.get(id), positions(id));
   };
   const laid = new Set(); // figures with another drive
   const redraw = () => {
@@ -59,11 +63,15 @@
     for (const figure of laid) if (figure.isConnected) figure.paint();
   };
 
+  // One after the other, so that each is seen, and the page answers, before the next is begun.
+  let last = Promise.resolve();
   const near = new IntersectionObserver((seen) => {
     for (const one of seen) {
       if (!one.isIntersecting) continue;
+      const id = one.target.dataset.chart;
       near.unobserve(one.target);
-      begin().then(() => show(one.target.dataset.chart));
+      const data = ready(id);
+      last = last.then(() => data).then(() => show(id)).then(() => new Promise((go) => setTimeout(go)));
     }
   }, { rootMargin: "300px" });
 
@@ -94,10 +102,10 @@
       return;
     }
     const id = button.dataset.of;
-    await begin();
+    const chart = await ready(id);
     const title = `${button.closest("figure").querySelector("h4").textContent}: ${document.body.dataset.who}`;
-    if (form === "csv") save(`${id}.csv`, csv(charts[id]), "text/csv");
-    else save(`${id}.${form}`, await picture(charts[id], positions(id), title, form));
+    if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
+    else save(`${id}.${form}`, await picture(chart, positions(id), title, form));
   });
 
   // One more drive beside the one under review.
