@@ -376,6 +376,9 @@ def test_published_files_are_sound() -> None:
     for mapped in published.mapped():
         assert mapped.published.value is not None
         assert mapped.tolerance_percent > 0
+    assert {row.source for row in rows.values() if not published.address(row.source)} == {
+        "maker's specification, Plextor M6e, 2014"
+    }, "all others lead to their publication"
     primaries = [(m.suite, m.test, m.metric) for m in published.mapped() if m.primary]
     assert len(set(primaries)) == len(primaries), "one primary statement per figure"
 

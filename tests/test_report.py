@@ -83,7 +83,8 @@ class Page(html.parser.HTMLParser):
     @property
     def data(self) -> dict[str, Any]:
         """The charts' data."""
-        return {"charts": json.loads(self.unpacked("data"))}
+        names = [name for name in self.packed if name.startswith("data-")]
+        return {"charts": {name[5:]: json.loads(self.unpacked(name)) for name in names}}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,14 @@ def test_every_kind_of_chart_is_in_the_bundle(page: Page) -> None:
     """plotly.js-basic draws bars, pies and scatters, and nothing else."""
     charts = page.data["charts"].values()
     assert {trace["type"] for chart in charts for trace in chart["traces"]} == {"bar", "scatter"}
+
+
+def test_plotly_is_written_so_that_a_browser_reads_it_once(page: Page) -> None:
+    """What begins with `(function` is compiled at once; an arrow function is skimmed before."""
+    script = page.unpacked("plotly")
+    assert '"use strict";var Plotly=(function(){' in script
+    assert "=> {\n" not in script.partition("var Plotly=")[0] and "module.exports" not in script[:999]
+    assert script.count("@license") > 0, "the licences stay"
 
 
 def test_it_asks_for_nothing_from_outside(page: Page) -> None:

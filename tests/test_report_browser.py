@@ -61,16 +61,24 @@ def test_it_opens_from_a_file_and_draws_every_chart(tab: Tab) -> None:
 
 
 def test_the_scatter_shows_every_second(tab: Tab) -> None:
-    tab.page.locator("[data-chart=performance-consistency-whole]").scroll_into_view_if_needed()
-    tab.page.wait_for_selector("[data-chart=performance-consistency-whole] .points path")
-    points = tab.page.locator("[data-chart=performance-consistency-whole] .points path").count()
-    assert points == 3600
+    box = near(tab, "performance-consistency-whole")
+    dots = tab.page.locator(f"{box} .shapelayer path[d^=M]").first.get_attribute("d")
+    assert dots is not None and dots.count("M") == 3600
+
+
+def test_a_scatter_answers_and_is_saved_as_it_is_seen(tab: Tab) -> None:
+    """Its dots are one path on the page; a pointer reads each of them, and a picture has them."""
+    box = near(tab, "summary-seconds")
+    tab.page.locator(box).press("ArrowRight")
+    tab.until(f"document.querySelector('{box} + .sr-only').textContent.includes('IOPS at')")
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_label("Save as SVG: ").first.click()
+    assert saved.value.path().read_text().count('class="point"') == 3600
 
 
 def test_switches_change_test_and_axis(tab: Tab) -> None:
     name = "performance-consistency-whole"
-    tab.page.locator(f"[data-chart={name}]").scroll_into_view_if_needed()
-    tab.page.wait_for_selector(f"[data-chart={name}] .points path")
+    near(tab, name)
     seen = "chart._fullData.map((trace) => trace.visible)"
     assert tab.chart(name, seen)[:2] == [True, False]
     assert tab.chart(name, "chart._fullLayout.yaxis.type") == "log"
@@ -268,7 +276,7 @@ def test_another_drive_can_be_laid_beside(browser: Any, ranked: Path) -> None:
 def test_verdict_scatter_and_key_bars_are_on_the_first_screen(browser: Any, ranked: Path) -> None:
     screen = {"width": 1440, "height": 900}
     tab = Tab(browser, ranked, viewport=screen)
-    tab.page.wait_for_selector("[data-chart=summary-seconds] .points path")
+    tab.page.wait_for_selector("[data-chart=summary-seconds] .main-svg")
     for one in (".verdict", "[data-chart=summary-seconds]"):
         box = tab.page.locator(one).bounding_box()
         assert box is not None and box["y"] + box["height"] < screen["height"], one

@@ -26,10 +26,30 @@ _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3
 ADDRESSES = (
     (r"(https?://\S+)", "{}"),
     (r"AnandTech (\d+)", "https://www.anandtech.com/show/{}"),
+    (
+        r"Custom PC Review, SM951 256GB NVMe\b",
+        "https://www.custompcreview.com/reviews/samsung-sm951-256gb-nvme-pcie-ssd-review/",
+    ),
     (r"TechSpot 852\b", "https://www.techspot.com/review/852-sandisk-extreme-pro-ssd/"),
     (
         r"Tom's Hardware 3763\b",
         "https://www.tomshardware.com/reviews/plextor-m6e-pci-express-ssd,3763.html",
+    ),
+    (
+        r"Tom's Hardware 3861\b",
+        "https://www.tomshardware.com/uk/reviews/samsung-850-pro-ssd-performance,3861-10.html",
+    ),
+    (
+        r"Hexus, Samsung SSD 840 Series\b",
+        "http://hexus.net/tech/reviews/storage/49301-samsung-ssd-840-series-250gb",
+    ),
+    (
+        r"Ubergizmo, Samsung 850 PRO 256GB\b",
+        "https://www.ubergizmo.com/reviews/samsung-850-pro-256gb-review/amp/",
+    ),
+    (
+        r"PC Guia, Corsair Neutron XT 240GB\b",
+        "https://pcguia.pt/2016/01/review-corsair-neutron-xt-240gb",
     ),
     (
         r"CDRinfo, Samsung Sets New Performance Levels",
@@ -40,8 +60,14 @@ ADDRESSES = (
         r"Digit, Samsung 970 EVO Plus",
         "https://digit.in/reviews/general/samsung-970-evo-plus-nvme-m-2-ssd-250-gb-review-177943.html",
     ),
+    (
+        r"ICPE'24(?: artifact)?",
+        "https://github.com/stonet-research/icpe24_io_scheduler_study_artifact",
+    ),
 )
-"""Where publications are found, by what a source calls them; AnandTech's by the review's number."""
+"""Where publications are found, by what a source calls them; AnandTech's by the review's number.
+
+The maker's own specification of the Plextor M6e is the one source of figures without an address."""
 
 
 @dataclass(frozen=True)

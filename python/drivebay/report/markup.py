@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.analysis.published import addresses
+from drivebay.analysis.published import address, addresses
 from drivebay.report.text import number
 
 
@@ -96,6 +96,20 @@ def linked(source: str) -> list[Child]:
     return [el("a", words, href=where) if where else words for words, where in addresses(source)]
 
 
+def publication(words: str, where: str) -> Html:
+    """A publication as a link; one whose address is not known says so."""
+    return el("a", words, href=where) if where else text(f"{words} (no address known)")
+
+
+def cited(source: str) -> Child:
+    """The source of a published figure with its links; one without an address says so.
+
+    >>> text(cited("maker's specification, Plextor M6e, 2014"))[-28:]
+    'M6e, 2014 (no address known)'
+    """
+    return linked(source) if address(source) else publication(source, "")
+
+
 @dataclass(frozen=True)
 class Published:
     """What is published beside a bar; `bound` is "gt" or "lt" where only one end is known."""
@@ -108,8 +122,8 @@ class Published:
 
     @property
     def of(self) -> Html:
-        """The publication, as a link where its address is known."""
-        return el("a", self.source, href=self.address) if self.address else text(self.source)
+        """The publication."""
+        return publication(self.source, self.address)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from drivebay import analysis
 from drivebay.analysis.published import said, specification
 from drivebay.common import units
-from drivebay.report.markup import Child, Html, details, el, linked, table
+from drivebay.report.markup import Child, Html, cited, details, el, linked, table
 from drivebay.report.runs import Entry
 from drivebay.report.text import number
 from drivebay.results import Result
@@ -72,7 +72,7 @@ def _printed(entry: Entry) -> list[Html]:
         name = f"{row.metric[:1].upper()}{row.metric[1:]}"
         tables.setdefault(row.source, []).append([name, said(row), row.condition])
     return [
-        table(["", "", ""], rows, caption=["Published: ", linked(source)], kind="data narrow")
+        table(["", "", ""], rows, caption=["Published: ", cited(source)], kind="data narrow")
         for source, rows in tables.items()
     ]
 

@@ -14,12 +14,13 @@ from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
 from drivebay.analysis.modified import changes
+from drivebay.analysis.published import address
 from drivebay.report import competitors, kinds
 from drivebay.report.charts.model import Panel
 from drivebay.report.figures import between, figure_bars
 from drivebay.report.kinds.client import scatter_panel
 from drivebay.report.kinds.generic import BarOf
-from drivebay.report.markup import Child, Html, details, el, linked, table
+from drivebay.report.markup import Child, Html, cited, details, el, publication, table
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, capacity, run_differently, runs
 from drivebay.report.sections import rank
@@ -430,7 +431,11 @@ def _compared(row: Headline) -> list[Html]:
     printed = el(
         "td",
         el("span", row.published_text, class_="num"),
-        el("small", linked(row.source.split(",")[0]), title=f"{row.source}. {row.published_note}"),
+        el(
+            "small",
+            publication(row.source.partition(",")[0], address(row.source)),
+            title=f"{row.source}. {row.published_note}",
+        ),
     )
     return [_value(row), printed, el("td", verdict(row))]
 
@@ -466,7 +471,7 @@ def all_published(all_entries: Sequence[Entry]) -> Html | None:
                     row.published_text,
                     verdict(row),
                     row.published_note,
-                    [f"{row.published_id}, ", linked(row.source)],
+                    [f"{row.published_id}, ", cited(row.source)],
                 ]
             )
     if not rows:

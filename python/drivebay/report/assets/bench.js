@@ -201,7 +201,7 @@ const DrivebayBench = (() => {
     const text = [el("b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
       track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
-      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : source));
+      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no address known)`));
     }
     return el("tr", { class: on ? "on" : null },
       el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, review.name,
