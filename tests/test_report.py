@@ -131,7 +131,9 @@ def test_plotly_is_written_so_that_a_browser_reads_it_once(page: Page) -> None:
     """What begins with `(function` is compiled at once; an arrow function is skimmed before."""
     script = page.unpacked("plotly")
     assert '"use strict";var Plotly=(function(){' in script
-    assert "=> {\n" not in script.partition("var Plotly=")[0] and "module.exports" not in script[:999]
+    assert (
+        "=> {\n" not in script.partition("var Plotly=")[0] and "module.exports" not in script[:999]
+    )
     assert script.count("@license") > 0, "the licences stay"
 
 

@@ -177,10 +177,13 @@ def _busiest(loads: Sequence[Load]) -> list[str]:
         return []
     load = max(known, key=lambda one: max(one.busy_percent.values()))
     ranked = sorted(load.busy_percent.items(), key=lambda one: -one[1])
-    words = [f"the {part} {percent:.0f} % of the time" for part, percent in ranked]
-    line = _sentence(_at(load.label), f"busy are {_joined(words)}.")
-    if ranked[0][1] >= FULL_PERCENT:
-        return [f"{line} The first of them sets the rate."]
+    (most, percent), *others = ranked
+    many = most.endswith("s")
+    words = [f"the {most} {'are' if many else 'is'} busy {percent:.0f} % of the time"]
+    words += [f"the {part} {percent:.0f} %" for part, percent in others]
+    line = _sentence(_at(load.label), f"{_joined(words)}.")
+    if percent >= FULL_PERCENT:
+        return [f"{line} The {most} {'set' if many else 'sets'} the rate."]
     return [line]
 
 

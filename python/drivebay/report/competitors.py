@@ -97,7 +97,7 @@ def _old(drive: str, then: Mapping[str, str]) -> str:
     except UserError:
         return "the drive is no longer in the catalog"
     changed = [name for name, one in now.items() if one and one != then.get(name)]
-    return f"{' and '.join(changed)} changed since it was computed" if changed else ""
+    return f"{' and '.join(changed)} changed since" if changed else ""
 
 
 # --- beside the drive under review ----------------------------------------------------------------

@@ -14,6 +14,9 @@ from drivebay.report.runs import Run
 from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.text import latency as latency_words
 
+TOLD_TOGETHER = 3
+"""So many drives that have no figure for the same reason share a sentence."""
+
 
 def published_of(run: Run, key: str) -> Published | None:
     """What is published of one figure."""
@@ -99,9 +102,14 @@ def ranked_bars(
         shown = [row for row in rows if not row.other or row in best]
         said = [replace(row, detail="") for row in own]
     more: list[Child] = [_beneath(row, several=len(own) > 1) for row in said]
-    if most:
-        why = Counter(row.detail for row in others if row.value is None)
-        more += [f"{count} others: {words}." for words, count in why.items()]
+    why = Counter(row.detail for row in others if row.value is None)
+    for words, count in why.items():
+        alike = [row for row in others if row.value is None and row.detail == words]
+        if most:
+            more.append(f"{count} others: {words}.")
+        elif count >= TOLD_TOGETHER:
+            more.append(f"{', '.join(row.label for row in alike)}: {words}.")
+            shown = [row for row in shown if row not in alike]
     if len(shown) < len(rows) and of is not None:
         more.append(el("a", f"All {len(rows)} drives", href=f"#{of[1]}"))
     shown = [row if row.other else replace(row, detail="") for row in shown]

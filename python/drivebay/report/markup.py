@@ -194,9 +194,18 @@ def bars(
     return el("div", table, el("p", save, class_="save"), more, class_="bars-box")
 
 
+def unbroken(label: str) -> Child:
+    """The name of a drive, which is not broken inside "(stand-in)"."""
+    name, mark, rest = label.partition("(stand-in)")
+    return [name, el("span", mark, class_="whole"), rest] if mark else label
+
+
 def _bar(row: Bar, top: float) -> Html:
     name: list[Child] = [el("span", f"{row.place}.", class_="place"), " "] if row.place else []
-    name += [row.label, el("span", "old", class_="chip warn", title=row.old) if row.old else None]
+    name += [
+        unbroken(row.label),
+        el("span", "old", class_="chip warn", title=row.old) if row.old else None,
+    ]
     label = el("th", name, scope="row", class_="published" if row.itself else None)
     of_row = "other" if row.other else None
     if row.value is None:

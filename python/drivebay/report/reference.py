@@ -58,7 +58,8 @@ def specifications(all_entries: Sequence[Entry]) -> Html:
             body.append(
                 details(
                     f"The virtual drive's parameters: {len(rows)}, of which "
-                    f"{sourced - guesses} are sourced and {guesses} are guesses fitted to figures",
+                    f"{sourced - guesses} are sourced, {guesses} are guesses fitted to figures and "
+                    f"{len(rows) - sourced} are names",
                     table(["Parameter", "Value", "Source"], parameters),
                 )
             )
@@ -99,7 +100,7 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
     """(path, value, source) of every leaf of a nested table, whatever its depth.
 
     >>> list(flat({"link": {"lanes": {"value": 4, "source": "AnandTech"}}, "a_bytes": 4096}))
-    [('link.lanes', '4', 'AnandTech'), ('a_bytes', '4,096 (4.1 KB)', '')]
+    [('link.lanes', '4', 'AnandTech'), ('a_bytes', '4,096 bytes (4.1 KB)', '')]
     """
     if isinstance(value, dict) and "value" in value and set(value) <= LEAF:
         words = _leaf(path, value["value"]) + (f" {value['unit']}" if value.get("unit") else "")
@@ -123,7 +124,7 @@ def _leaf(path: str, value: Any) -> str:
         return ", ".join(_leaf("", one) for one in value)
     if isinstance(value, int):
         size = path.endswith("_bytes") and value >= 1000
-        return f"{value:,}" + (f" ({units.si_bytes(value)})" if size else "")
+        return f"{value:,}" + (f" bytes ({units.si_bytes(value)})" if size else "")
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

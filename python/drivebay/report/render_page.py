@@ -31,6 +31,8 @@ from drivebay.report.runs import Entry
 
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
+LABEL_EDGE = 0.1
+"""Share of an axis at its ends that a label at a point would leave, on a phone."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
@@ -293,7 +295,7 @@ def _line(_chart: Chart, one: Series) -> Json:
     return {"mode": "lines+markers", "line": line, "marker": marker}
 
 
-def _points(_chart: Chart, one: Series) -> Json:
+def _points(chart: Chart, one: Series) -> Json:
     marker: Json = {"size": one.marker, "color": one.colour}
     if one.symbol == "circle":
         return {"mode": "markers", "marker": marker | {"opacity": 0.7}}
@@ -306,9 +308,20 @@ def _points(_chart: Chart, one: Series) -> Json:
         "mode": "markers+text",
         "marker": marker,
         "text": list(one.labels),
-        "textposition": "top center",
-        "textfont": {"size": 11, "color": "@muted"},
+        "textposition": [_above_point(chart.x, x) for x in one.x],
+        "textfont": {"size": 11, "color": "@ink", "shadow": "auto"},
     }
+
+
+def _above_point(axis: Axis, value: float | str) -> str:
+    """Where a label stands, so that it does not end beyond the axis."""
+    if axis.limits is None or isinstance(value, str):
+        return "top center"
+    scaled = [math.log10(one) if axis.scale == "log" else one for one in (*axis.limits, value)]
+    low, high, at = scaled
+    share = (at - low) / (high - low)
+    side = "left" if share > 1 - LABEL_EDGE else "right" if share < LABEL_EDGE else "center"
+    return f"top {side}"
 
 
 def _area(_chart: Chart, one: Series) -> Json:

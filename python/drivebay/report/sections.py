@@ -20,8 +20,8 @@ from drivebay.report.kinds.generic import BarOf
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
+from drivebay.report.text import GAP, load, number, preparation, step_words
 from drivebay.report.text import kind as _kind
-from drivebay.report.text import load, number, preparation, step_words
 
 PAGES = {
     "performance-consistency": "Performance consistency",
@@ -363,4 +363,5 @@ def explained(found: Sequence[Run]) -> Html | None:
         lines += explain.compared(a, b, a_name=found[0].name, b_name=found[1].name)
     if not lines:
         return None
+    lines = [line.replace(" %", f"{GAP}%") for line in lines]
     return el("ul", [el("li", line) for line in lines], class_="explained")

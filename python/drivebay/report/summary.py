@@ -260,7 +260,7 @@ def _among(page: Page) -> list[Html]:
             "p",
             f"Ranked among {count} virtual drive{'s' * (count > 1)} of the catalog, simulated with "
             f"drivebay {versions}. A diamond is a published figure, with an open end where only a "
-            "bound was published; a whisker holds the figure with 90 %.",
+            f"bound was published; a whisker holds the figure with 90{GAP}%.",
             class_="small",
         )
     ]

@@ -188,6 +188,8 @@ const DrivebayBench = (() => {
 
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
 
+  const unbroken = (name) => name.split(/(?=\(stand-in\))/).map((part, i) => (i ? el("span", { class: "whole" }, part) : part));
+
   const barRow = (review, test, bar, top, place) => {
     const row = review.values[test.key][bar.key];
     const [value, , , words, detail, printed, said, relation, source, address] = row;
@@ -204,7 +206,7 @@ const DrivebayBench = (() => {
       text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no address known)`));
     }
     return el("tr", { class: on ? "on" : null },
-      el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, review.name,
+      el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, unbroken(review.name),
         review.old ? el("span", { class: "chip warn", title: review.old }, "old") : null),
       el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
   };

@@ -284,7 +284,9 @@ const DrivebayCharts = ((themes) => {
     const rows = [["figure", "unit", "name", "value", "spread"]];
     for (const row of table.querySelectorAll("tbody tr")) {
       const { value, spread } = row.dataset;
-      rows.push([table.dataset.title, table.dataset.unit, row.querySelector("th").textContent,
+      const name = row.querySelector("th").cloneNode(true);
+      for (const mark of name.querySelectorAll(".place, .chip")) mark.remove();
+      rows.push([table.dataset.title, table.dataset.unit, name.textContent.trim(),
         value === undefined ? null : Number(value), spread === undefined ? null : Number(spread)]);
     }
     return lines(rows);

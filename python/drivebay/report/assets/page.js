@@ -71,7 +71,7 @@
       const id = one.target.dataset.chart;
       near.unobserve(one.target);
       const data = ready(id);
-      last = last.then(() => data).then(() => show(id)).then(() => new Promise((go) => setTimeout(go)));
+      last = last.then(() => data).then(() => show(id)).catch(reportError).then(() => new Promise((go) => setTimeout(go)));
     }
   }, { rootMargin: "300px" });
 
