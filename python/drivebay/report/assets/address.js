@@ -61,7 +61,7 @@ const DrivebayAddress = (() => {
     Object.assign(held, { target, top: target.getBoundingClientRect().top, height: height() });
   };
   const goTo = (...ids) => {
-    held = { ids, target: null };
+    held = { ids: ids.filter(Boolean), target: null };
     settle();
   };
   for (const name of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(name, release, { capture: true, passive: true });
