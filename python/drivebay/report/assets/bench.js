@@ -131,6 +131,9 @@ const DrivebayBench = (() => {
       el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "Drives to choose from" }, el("table", { id: "list" })));
   };
 
+  // A name that is not broken inside "(stand-in)".
+  const unbroken = (name) => name.split(/(?=\(stand-in\))/).map((part, i) => (i ? el("span", { class: "whole" }, part) : part));
+
   // What else is to be said of a review, under its name: nothing that the name says already.
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
@@ -153,6 +156,7 @@ const DrivebayBench = (() => {
     } else {
       list.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
     }
+    const linked = reviews.some(({ shipped }) => !shipped);
     const focused = document.activeElement && document.activeElement.id;
     const rows = list.map((review) => {
       const id = `choose-${review.key}`;
@@ -160,14 +164,14 @@ const DrivebayBench = (() => {
       const value = by && (review.values[by.test] || {})[by.bar.key];
       return el("tr", { class: on ? "on" : null },
         el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
-        el("th", { scope: "row" }, el("label", { for: id }, review.name), besides(review)),
+        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)),
         el("td", {}, review.suite), el("td", {}, review.capacity),
-        el("td", {}, review.shipped ? "" : el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")),
+        linked ? el("td", {}, review.shipped ? "" : el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")) : null,
         by ? el("td", { class: "figure" }, value ? `${value[3]} ${by.bar.unit}`.trim() : "–") : null);
     });
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
-      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Suite", "Capacity", "Review"].map((head) => el("th", { scope: "col" }, head)),
+      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Suite", "Capacity", ...(linked ? ["Review"] : [])].map((head) => el("th", { scope: "col" }, head)),
         by ? el("th", { scope: "col", class: "figure" }, by.bar.title) : null)),
       el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: 6 }, "No review has these words. Clear the filter to see all."))));
     if (focused && focused.startsWith("choose-")) {
@@ -187,8 +191,6 @@ const DrivebayBench = (() => {
   // --- bars in rank order -------------------------------------------------------------------------
 
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
-
-  const unbroken = (name) => name.split(/(?=\(stand-in\))/).map((part, i) => (i ? el("span", { class: "whole" }, part) : part));
 
   const barRow = (review, test, bar, top, place) => {
     const row = review.values[test.key][bar.key];
