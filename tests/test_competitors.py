@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import runpy
 from pathlib import Path
@@ -80,6 +81,18 @@ def test_a_drive_is_ranked_among_the_shipped_ones(
     assert ">Standard deviation, last 400 s<" in page
     with pytest.raises(AssertionError):
         ranks(page, "Standard deviation, last 400 s")  # nobody believes a simulated one
+
+
+def test_drives_without_a_figure_for_the_same_reason_share_a_sentence(
+    shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
+) -> None:
+    drives = copy.deepcopy([{**shipped[0], "profile": name, "drive": name} for name in "ABC"])
+    for one in drives:
+        (bar,) = [b for b in one["tests"]["thermal-write"]["bars"] if b["key"] == "throttled_rate"]
+        bar["row"] = [None, None, None, "", "it never fell"]
+    page = report.write([reviewed], tmp_path / "r.html", shipped=drives).read_text()
+    assert "A, B, C: it never fell." in page
+    assert "it never fell</td>" not in page
 
 
 def test_the_drive_under_review_is_no_competitor_of_itself_unless_it_was_changed(

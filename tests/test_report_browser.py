@@ -247,6 +247,15 @@ def test_a_page_with_competitors_stays_small(ranked: Path) -> None:
     assert ranked.stat().st_size < PAGE_BYTES_MAX
 
 
+def test_ranked_bars_are_saved_with_the_bare_names_of_drives(browser: Any, ranked: Path) -> None:
+    tab = Tab(browser, ranked)
+    with tab.page.expect_download() as download:
+        tab.page.get_by_role("button", name="Save as CSV: Default").first.click()
+    names = [line.split(",")[-3] for line in download.value.path().read_text().splitlines()]
+    assert "Samsung SM951 512 GB (AHCI)" in names and "xp941-512" in names
+    tab.close()
+
+
 def test_another_drive_can_be_laid_beside(browser: Any, ranked: Path) -> None:
     tab = Tab(browser, ranked)
     box = ".beside[data-test=consistency-default]"
@@ -256,7 +265,7 @@ def test_another_drive_can_be_laid_beside(browser: Any, ranked: Path) -> None:
     names = tab.page.locator(f"{box} .legend").first.inner_text()
     assert "xp941-512" in names and "SM951" in names
     colours = tab.page.evaluate(
-        f"document.querySelector('{box} .plot').data.filter((t) => t.mode === 'markers')"
+        f"document.querySelector('{box} .plot').data.filter((t) => t.marker && t.marker.size)"
         ".map((t) => t.marker.color)"
     )
     assert len(set(colours)) == 2
