@@ -31,6 +31,8 @@ from drivebay.report.runs import Entry
 
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
+NARROW_DECADES = 0.5
+"""Logarithmic axes shorter than this have ticks at even steps."""
 LABEL_EDGE = 0.1
 """Share of an axis at its ends that a label at a point would leave, on a phone."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
@@ -228,6 +230,16 @@ def broken(words: str, width: int) -> str:
     return "<br>".join(chart_text(line) for line in lines_of(words, width))
 
 
+def _step(span: float) -> float:
+    """A round number of which about six are in the span.
+
+    >>> _step(8.1), _step(0.31)
+    (2, 0.05)
+    """
+    power = 10 ** math.floor(math.log10(span / 6))
+    return next(round(power * one, 12) for one in (1, 2, 5, 10) if power * one >= 0.9 * span / 6)
+
+
 def _places(axis: Axis, values: Sequence[float | str]) -> list[Any]:
     if axis.scale == "category":
         return [broken(str(value), axis.wrap) for value in values]
@@ -393,6 +405,8 @@ def _axis(axis: Axis) -> Json:
         if log and not axis.ticks:
             decades = out["range"][1] - out["range"][0]
             out["dtick"] = "D1" if decades < 0.8 else "D2" if decades <= 3.6 else 1
+            if decades < NARROW_DECADES:
+                out["dtick"] = f"L{_step(axis.limits[1] - axis.limits[0]):g}"
     elif axis.include:
         out |= {"rangemode": "normal", "autorangeoptions": {"include": axis.include}}
     elif axis.include is not None:
