@@ -234,9 +234,9 @@ def _step(span: float) -> float:
     """A round number of which about six are in the span.
 
     >>> _step(8.1), _step(0.31)
-    (2, 0.05)
+    (2.0, 0.05)
     """
-    power = 10 ** math.floor(math.log10(span / 6))
+    power = 10.0 ** math.floor(math.log10(span / 6))
     return next(round(power * one, 12) for one in (1, 2, 5, 10) if power * one >= 0.9 * span / 6)
 
 
