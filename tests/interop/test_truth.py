@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import nvme_guest
 import pytest
@@ -35,18 +36,24 @@ id = "{name}"
 title = "{name}"
 page = "random"
 kind = "ladder"
-method = "4 KiB over 1 GiB"
+method = "over 1 GiB"
 source = "none"
 queue_depths = [1, 4, 32]
 metric_queue_depths = [1]
 [tests.workload]
-pattern = "random"
+pattern = "{pattern}"
 read_percent = {reads}
-block_bytes = 4096
+block_bytes = {block}
 span_bytes = {span}
 duration_s = {seconds}
 """
-LOADS = {"random-read": 100, "random-write": 0}
+# Pattern, percent of reads, bytes of a block.
+LOADS: dict[str, tuple[Literal["random", "sequential"], int, int]] = {
+    "random-read": ("random", 100, 4096),
+    "random-write": ("random", 0, 4096),
+    "sequential-read": ("sequential", 100, 131_072),
+    "sequential-write": ("sequential", 0, 131_072),
+}
 # The host's files as they are, with folders in memory where programs write.
 FILES = """\
 mkdir -p /host /out
@@ -81,8 +88,10 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
         'schema_version = 1\nname = "truth"\ntitle = "Truth"\ndescription = "-"\nsource = "none"\n'
     )
     tests = [
-        TEST.format(name=name, reads=reads, span=SPAN, seconds=PHASE_S)
-        for name, reads in LOADS.items()
+        TEST.format(
+            name=name, pattern=pattern, reads=reads, block=block, span=SPAN, seconds=PHASE_S
+        )
+        for name, (pattern, reads, block) in LOADS.items()
     ]
     (shared / "truth.toml").write_text(head + "".join(tests))
     options = ("--pace", "hybrid", "--time-scale", f"1/{SCALE}", "--precondition", "filled")
@@ -111,12 +120,14 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
     device.fill()
     device.rest(1800)
     apart = []
-    for name, reads in LOADS.items():
+    for name, (pattern, reads, block) in LOADS.items():
         steps = {step.queue_depth: step for step in found.tests[name].steps}
         assert tuple(steps) == DEPTHS
         for depth, step in steps.items():
             load = drivebay.Workload(
+                pattern=pattern,
                 read_percent=reads,
+                block_bytes=block,
                 queue_depth=depth,
                 span_bytes=SPAN,
                 duration_s=PHASE_S / SCALE,
