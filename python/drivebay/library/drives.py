@@ -22,6 +22,7 @@ from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.seeds import derived_seed
+from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
@@ -315,6 +316,7 @@ class Device:
             with self._named():
                 core = self._core.run(workload, chosen, sample_every=sample_every)
         self.runs += 1
+        self._warn_of_policy()
         spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
         return Result(self.drive.title, load, seed, core, spreads)
 
@@ -485,6 +487,12 @@ class Device:
             path = Path(folder) / "state"
             self.save(path)
             return _unpickled, (path.read_bytes(), _beside(path).read_bytes())
+
+    def _warn_of_policy(self) -> None:
+        policy, asked = policies.of_profile(self.drive.raw), self._core.decisions()
+        if policy is not None and asked is not None:
+            for sentence in policies.without_effect(policy, asked):
+                warnings.warn(sentence, stacklevel=3)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
