@@ -20,7 +20,7 @@ import ctypes
 import hashlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,9 +81,7 @@ ChooseVictim = ctypes.CFUNCTYPE(
     ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(SuperblockView)
 )
 PlaceWrite = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(HostWrite))
-SetPace = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, _DRIVE, ctypes.c_uint64, ctypes.POINTER(Pace)
-)
+SetPace = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _DRIVE, ctypes.c_uint64, ctypes.POINTER(Pace))
 
 
 @dataclass(frozen=True)
@@ -177,9 +175,7 @@ def from_functions(
     addresses = {key: _address(one) for key, one in given.items() if one is not None}
     with _lock:
         _kept.append(given)
-        return _enter(
-            name, digest, _core.Policy.from_functions(f"{name}@{digest}", **addresses)
-        )
+        return _enter(name, digest, _core.Policy.from_functions(f"{name}@{digest}", **addresses))
 
 
 def find(name: str) -> Policy:
@@ -239,33 +235,33 @@ def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
     def said(why: str) -> str:
         return f"policy {policy.name}: {why}, so this decision has changed nothing"
 
-    for counts, never, same in (
+    kinds: tuple[tuple[tuple[int, int] | None, Callable[[int, int], bool], str, str], ...] = (
         (
             asked.victims,
+            lambda victims, alike: victims > alike,
             "it was never asked for a victim, as garbage collection needed none",
             "all candidates for a victim held as many valid pages whenever it was asked",
         ),
-        (asked.writes, "it was never asked for a frontier", "it put all writes at one frontier"),
+        (
+            asked.writes,
+            lambda writes, second: 0 < second < writes,
+            "it was never asked for a frontier",
+            "it put all writes at one frontier",
+        ),
         (
             asked.paces,
+            lambda _, changed: changed > 0,
             "it was never asked for the pace, as garbage collection did not run behind a write",
             "it left the pace of garbage collection as it was",
         ),
-    ):
-        if counts is None:
-            continue
-        if counts[0] == 0:
-            yield said(never)
-        elif counts is asked.victims and counts[1] == counts[0]:
-            yield said(same)
-        elif counts is asked.writes and counts[1] in (0, counts[0]):
-            yield said(same)
-        elif counts is asked.paces and counts[1] == 0:
-            yield said(same)
+    )
+    for counts, matters, never, same in kinds:
+        if counts is not None and not matters(*counts):
+            yield said(same if counts[0] else never)
 
 
 def _leaf(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The profile's `gc.plugin`, if it has one; what is malformed is left for the core to refuse."""
+    """The profile's `gc.plugin`, if it has one; what is malformed the core will refuse."""
     gc = raw.get("gc")
     leaf = gc.get("plugin") if isinstance(gc, Mapping) else None
     return leaf if isinstance(leaf, dict) and isinstance(leaf.get("value"), str) else None
@@ -274,9 +270,7 @@ def _leaf(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 def _matching(name: str) -> list[Policy]:
     """Loaded plug-ins of that name, or the one of that name and digest."""
     plain, _, digest = name.partition("@")
-    return [
-        one for one in _loaded.values() if one.name == plain and digest in ("", one.digest)
-    ]
+    return [one for one in _loaded.values() if one.name == plain and digest in ("", one.digest)]
 
 
 def _name_of(path: Path) -> str:

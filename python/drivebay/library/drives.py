@@ -295,6 +295,11 @@ class Device:
         KeyboardInterrupt
             On Ctrl-C, after at most a second of the drive's time more.
         """
+        result = self._run(load, seed, sample_every)
+        self._warn_of_policy()
+        return result
+
+    def _run(self, load: Workload | Trace, seed: int | None, sample_every: int) -> Result:
         if not isinstance(load, Workload | Trace):
             raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
         if sample_every < 0:
@@ -308,7 +313,7 @@ class Device:
             load.check(where="Trace")
             source = load.source((seed if load.seed is None else load.seed) % 2**63)
             for note in load.notes(self.capacity_bytes):
-                warnings.warn(note.removeprefix("warning: "), stacklevel=2)
+                warnings.warn(note.removeprefix("warning: "), stacklevel=3)
             with self._named():
                 core = self._core.replay(source, load.options()).run
         else:
@@ -316,7 +321,6 @@ class Device:
             with self._named():
                 core = self._core.run(workload, chosen, sample_every=sample_every)
         self.runs += 1
-        self._warn_of_policy()
         spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
         return Result(self.drive.title, load, seed, core, spreads)
 
@@ -386,7 +390,7 @@ class Device:
         filled = FILL.model_copy(
             update={"bytes": whole, "content": Content.model_validate(content)}
         )
-        return self.run(filled, seed=self.seed)
+        return self._run(filled, self.seed, 0)
 
     def rest(self, seconds: float) -> None:
         """Nothing is asked of it for so long; it cools, and garbage collection may run."""

@@ -47,8 +47,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """A resolved sweep; `profiles` are whole, `tests` as they are run by `build`; `policies` are the
-    plug-ins that changes name, "name@digest" by name."""
+    """A resolved sweep; `profiles` are whole, `tests` as they are run by `build`; `policies` are
+    the plug-ins that changes name, "name@digest" by name."""
 
     spec: Spec
     suite: str
