@@ -2,13 +2,15 @@
 //!
 //! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free superblocks
 //! (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims (`victims.rs`), and where a
-//! profile has them the SLC cache's superblocks (`slc.rs`) and lifespans (`lifespans.rs`). What touches several
+//! profile has them the SLC cache's superblocks (`slc.rs`), lifespans (`lifespans.rs`) and a policy plug-in
+//! (`plugin.rs`). What touches several
 //! stands here.
 
 mod check;
 mod lifespans;
 mod mapping;
 mod placement;
+mod plugin;
 mod recovery;
 mod slc;
 mod superblocks;
@@ -20,12 +22,13 @@ use drivebay_units::{Lpn, Ppa, Rng};
 
 use crate::io::DeviceError;
 use crate::persist::persist;
-use crate::policy_plugin::{Decides, Decisions, Pace, Plugin};
+use crate::policy_plugin::{Decides, Decisions, Pace};
 use crate::spec::{Geometry, Spec};
 use crate::superblock::{EMPTY, HOST, Mode, STREAMS, Source, State, Superblock, Victim};
 use lifespans::Lifespans;
 use mapping::Mapping;
 use placement::Placement;
+use plugin::Plugin;
 use slc::SlcBlocks;
 use superblocks::Superblocks;
 use victims::VictimSelection;

@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 
 use drivebay_units::Rng;
 
+use super::plugin::Plugin;
 use super::superblocks::Superblocks;
 use crate::persist::persist;
-use crate::policy_plugin::Plugin;
 use crate::spec::{Policy, Spec, WearLeveling};
 use crate::superblock::{State, Superblock};
 use crate::victim_policy::Choice;
