@@ -53,12 +53,13 @@ PYTHON_ROOMS: dict[str, set[str]] = {
 RUST_ROOMS: dict[str, set[str]] = {
     "units": set(),
     "drive": {"units"},
+    "plugin": {"drive"},
     "trace": {"units"},
     "run": {"drive", "trace", "units"},
     "replay": {"trace", "units"},
     "wire": set(),
     "serve": {"wire", "run", "drive", "units"},
-    "py": {"run", "replay", "serve", "drive", "trace", "units"},
+    "py": {"plugin", "run", "replay", "serve", "drive", "trace", "units"},
     "benches": {"run", "drive", "trace", "units"},
 }
 

@@ -59,7 +59,9 @@ def test_the_core_and_its_types_are_in_the_wheel(wheel_names: set[str]) -> None:
 
 def test_every_source_file_is_in_the_wheel(wheel_names: set[str]) -> None:
     assets = (TOP / "python" / "drivebay" / "report" / "assets").iterdir()
-    sources = [*(TOP / "python").rglob("*.py"), *assets]
+    template = TOP / "python" / "drivebay" / "definitions" / "policy_template"
+    templates = [path for path in template.rglob("*") if path.is_file()]
+    sources = [*(TOP / "python").rglob("*.py"), *assets, *templates]
     missing = {str(path.relative_to(TOP / "python")) for path in sources} - wheel_names
     assert not missing
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+    from drivebay.definitions.policies import load as load_policy
     from drivebay.definitions.suites import load as load_suite
     from drivebay.library import (
         Device,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from drivebay.results import load as load_result
 
     from . import review as review
+    from .definitions import policies as policies
     from .lab import calibrate as calibrate
     from .lab import sweep as sweep
 
@@ -47,8 +49,10 @@ __all__ = [
     "__version__",
     "calibrate",
     "drive",
+    "load_policy",
     "load_result",
     "load_suite",
+    "policies",
     "replicates",
     "review",
     "run",
@@ -64,8 +68,10 @@ _HOMES = {
     "calibrate": ("drivebay.lab.calibrate", None),
     **{name: ("drivebay.library", name) for name in _LIBRARY},
     **{name: ("drivebay.common.errors", name) for name in _ERRORS},
+    "load_policy": ("drivebay.definitions.policies", "load"),
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.definitions.suites", "load"),
+    "policies": ("drivebay.definitions.policies", None),
     "review": ("drivebay.review", None),
     "sweep": ("drivebay.lab.sweep", None),
 }

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 __all__ = [
     "Control",
     "Counters",
+    "Decisions",
     "Fault",
     "Health",
     "Histogram",
     "Lateness",
     "OpLatency",
+    "Policy",
     "PowerCut",
     "Profile",
     "Progress",
@@ -100,6 +102,19 @@ class Counters:
     @property
     def throttled_s(self, /) -> float:
         """Time slowed by heat, in seconds."""
+
+@final
+class Decisions:
+    """What a policy plug-in was asked; None where it leaves the decision to the drive."""
+    @property
+    def paces(self, /) -> tuple[int, int] | None:
+        """Commands whose pace was asked for, and of these those where it was changed."""
+    @property
+    def victims(self, /) -> tuple[int, int] | None:
+        """Victims, and of these those where every candidate held as many valid pages."""
+    @property
+    def writes(self, /) -> tuple[int, int] | None:
+        """Writes that needed a frontier, and of these those to the host's second one."""
 
 @final
 class Fault:
@@ -240,6 +255,27 @@ class OpLatency:
         """The drive's own share of them, from when a request was issued."""
 
 @final
+class Policy:
+    """Compiled code that takes decisions of a virtual drive."""
+    @staticmethod
+    def from_functions(
+        name: str,
+        *,
+        state_bytes: SupportsIndex = 0,
+        start: SupportsIndex = 0,
+        choose_victim: SupportsIndex = 0,
+        place_write: SupportsIndex = 0,
+        set_pace: SupportsIndex = 0,
+    ) -> Policy:
+        """The plug-in `name`, "name@digest", of the functions at these addresses; 0 for none."""
+    @staticmethod
+    def from_table(name: str, address: SupportsIndex) -> Policy:
+        """
+        The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it is of another
+        version. The library must stay loaded.
+        """
+
+@final
 class PowerCut:
     """What a power cut did."""
     @property
@@ -255,9 +291,12 @@ class PowerCut:
 @final
 class Profile:
     """A drive profile that was checked: one resolved document, see docs/adr."""
-    def __new__(cls, /, document: str) -> Profile:
-        """`document` is the whole profile as JSON; raises `UserError` naming the field that is wrong."""
-    def __reduce__(self, /) -> tuple[type, tuple[str]]: ...
+    def __new__(cls, /, document: str, policy: Policy | None = None) -> Profile:
+        """
+        `document` is the whole profile as JSON, `policy` the plug-in that it names; raises `UserError` naming the
+        field that is wrong.
+        """
+    def __reduce__(self, /) -> tuple[type, tuple[str, Policy | None]]: ...
     @property
     def capacity_bytes(self, /) -> int:
         """User capacity."""
@@ -934,6 +973,8 @@ class VirtualDrive:
         """Make this drive a copy of another, in its memory where that fits."""
     def counters(self, /) -> Counters:
         """What the drive has counted since it was made."""
+    def decisions(self, /) -> Decisions | None:
+        """What the policy plug-in was asked since the drive was made; None without one."""
     def discard(self, /, start_bytes: SupportsIndex, length_bytes: SupportsIndex) -> None:
         """Discard (TRIM, Deallocate) an extent."""
     def health(self, /) -> Health:

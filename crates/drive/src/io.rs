@@ -137,6 +137,20 @@ pub enum DeviceError {
         "the drive has no free flash left and no victim for garbage collection\nhint: the profile's spare space is too small for its reserve; raise nand.blocks_per_plane"
     )]
     NoSpace,
+    /// A policy plug-in gave an answer that is not allowed.
+    #[error(
+        "the policy {policy} answered {decision} with {answer}, which is not {allowed}\nhint: mend the policy; drivebay/policy.h says what each function may answer"
+    )]
+    Policy {
+        /// Name and digest of the plug-in.
+        policy: String,
+        /// The function that was asked.
+        decision: &'static str,
+        /// What it answered.
+        answer: u64,
+        /// What it may answer.
+        allowed: &'static str,
+    },
     /// The machine has no memory for the map.
     #[error(
         "no memory for the map: {0}\nhint: run fewer tests at a time (--jobs 1), or a smaller drive"

@@ -30,6 +30,7 @@ mod nand;
 mod network;
 mod parity;
 mod persist;
+mod policy_plugin;
 mod power;
 mod read_ahead;
 mod reliability;
@@ -53,6 +54,9 @@ pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 pub use map_cache::MapTraffic;
 pub use nand::Variation;
 pub use persist::StateError;
+pub use policy_plugin::{
+    Decides, Decisions, DriveView, HostWrite, NONE, Pace, PolicyPlugin, SuperblockView,
+};
 pub use reliability::Reliability;
 pub use spec::{
     Identify, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, whole_profile,

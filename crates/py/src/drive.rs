@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use crate::errors::{replay_error, run_error, trace_error, user_error};
+use crate::policy::{PyDecisions, PyPolicy};
 use crate::replay::ReplayOptions;
 use crate::run::{PyCounters, ReplayResult, RunResult, TrimCheckResult};
 use crate::threads::interruptible;
@@ -20,20 +21,29 @@ use crate::workload::PyWorkload;
 #[pyclass(module = "drivebay._core", frozen, name = "Profile")]
 pub(crate) struct PyProfile {
     document: Py<PyString>,
+    policy: Option<Py<PyPolicy>>,
     pub(crate) spec: Spec,
 }
 
 #[pymethods]
 impl PyProfile {
-    /// `document` is the whole profile as JSON; raises `UserError` naming the field that is wrong.
+    /// `document` is the whole profile as JSON, `policy` the plug-in that it names; raises `UserError` naming the
+    /// field that is wrong.
     #[new]
-    fn new(document: Bound<'_, PyString>) -> PyResult<PyProfile> {
-        let spec = Spec::from_json(document.to_str()?).map_err(user_error)?;
-        Ok(PyProfile { document: document.unbind(), spec })
+    #[pyo3(signature = (document, policy = None))]
+    fn new(document: Bound<'_, PyString>, policy: Option<Py<PyPolicy>>) -> PyResult<PyProfile> {
+        let plugin = policy.as_ref().map(|policy| policy.get().plugin());
+        let spec = Spec::with_plugin(document.to_str()?, plugin).map_err(user_error)?;
+        Ok(PyProfile { document: document.unbind(), policy, spec })
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (Bound<'py, PyString>,)) {
-        (py.get_type::<PyProfile>(), (self.document.bind(py).clone(),))
+    #[expect(clippy::type_complexity, reason = "what pickle asks for")]
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, PyType>, (Bound<'py, PyString>, Option<Py<PyPolicy>>)) {
+        let policy = self.policy.as_ref().map(|policy| policy.clone_ref(py));
+        (py.get_type::<PyProfile>(), (self.document.bind(py).clone(), policy))
     }
 
     /// User capacity.
@@ -127,8 +137,12 @@ impl VirtualDrive {
         work: impl FnOnce(&mut Device, &Control) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
-        let (result, signal) =
-            interruptible(py, || control.cancel(), || self.with(|device| work(device, &control)));
+        let work = |device: &mut Device| {
+            let result = work(device, &control)?;
+            device.ftl().check_plugin().map_err(user_error)?;
+            Ok(result)
+        };
+        let (result, signal) = interruptible(py, || control.cancel(), || self.with(work));
         signal.map_or(result, Err)
     }
 }
@@ -337,6 +351,11 @@ impl VirtualDrive {
     /// What the drive has counted since it was made.
     fn counters(&self) -> PyResult<PyCounters> {
         self.with(|device| Ok(PyCounters::from(&device.counters())))
+    }
+
+    /// What the policy plug-in was asked since the drive was made; None without one.
+    fn decisions(&self) -> PyResult<Option<PyDecisions>> {
+        self.with(|device| Ok(device.ftl().decisions().map(PyDecisions::from)))
     }
 
     /// The health log at this moment.

@@ -7,6 +7,7 @@
 mod columns;
 mod drive;
 mod errors;
+mod policy;
 mod replay;
 mod run;
 mod serve;
@@ -21,6 +22,8 @@ mod _core {
     use crate::columns::PyHistogram;
     #[pymodule_export]
     use crate::drive::{PyControl, PyHealth, PyProfile, PyProgress, VirtualDrive};
+    #[pymodule_export]
+    use crate::policy::{PyDecisions, PyPolicy};
     #[pymodule_export]
     use crate::replay::{
         OpLatency, PyReplayControl, RealReplayResult, ReplayOptions, ReplayProgress, Survey,

@@ -1,6 +1,7 @@
-"""Under which conditions a real drive's tests ran: validity warnings, interruptions, telemetry.
+"""Under which conditions a drive's tests ran: validity warnings, interruptions, telemetry.
 
-Everything comes from the result's steps; a virtual drive has none of it.
+Everything comes from the result's steps; a virtual drive has none of it but warnings of a policy
+plug-in that cannot have mattered.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class ValidityWarning:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Of a whole review; every field is empty for a virtual drive.
+    """Of a whole review; for a virtual drive every field but the warnings is empty.
 
     `interruptions` maps a test to how often it was begun in vain; `absent` a source of telemetry to
     why it is not there; `missed_seconds` is over all tests.

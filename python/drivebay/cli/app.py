@@ -17,6 +17,7 @@ PANELS = {
         "compare",
         "drives",
         "new-drive",
+        "new-policy",
         "hosts",
         "explain",
         "check-trim",

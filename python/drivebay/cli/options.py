@@ -174,6 +174,16 @@ Set = Annotated[
         panel=VIRTUAL,
     ),
 ]
+Policy = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Load this policy plug-in and let it decide, see: drivebay new-policy --help. RUNS ITS "
+        "CODE with your rights.",
+        "--policy",
+        panel=VIRTUAL,
+    ),
+]
 Host = Annotated[
     str | None,
     option(

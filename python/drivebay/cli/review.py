@@ -146,6 +146,7 @@ def review(
     ] = False,
     as_json: options.Json = False,
     changes: options.Set = None,
+    policy: options.Policy = None,
     no_intervals: options.NoIntervals = False,
     host: options.Host = None,
     baseline: Annotated[
@@ -206,6 +207,9 @@ def review(
 ) -> None:
     """Run a suite of tests on a drive and write its report."""
     given = Options(ctx, **{one.name: ctx.params[one.name] for one in fields(Options)[1:]})
+    words = targets.with_policy(policy, changes)
+    if resume is None:
+        given = replace(given, changes=words)
     if list_tests:
         _list(given, as_json=as_json)
         return
@@ -238,7 +242,7 @@ def _start(given: Options) -> Path:
     if given.baseline is not None:  # a wrong one is refused before the work and not after it
         if not given.changes and given.host is None:
             raise UserError(
-                "--baseline has no meaning without --set or --host",
+                "--baseline has no meaning without --set, --policy or --host",
                 "to compare two results: drivebay compare DIR DIR",
             )
         results.read_manifest(given.baseline)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from drivebay.cli import complete, options, served
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
-from drivebay.cli.target import in_host, modified_profile
+from drivebay.cli.target import in_host, modified_profile, with_policy
 from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
 
@@ -210,6 +210,7 @@ def serve(
         bool, flag("--read-only", "Refuse all that changes data, and say so to hosts.")
     ] = False,
     changes: options.Set = None,
+    policy: options.Policy = None,
     host: options.Host = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
@@ -292,7 +293,7 @@ def serve(
         "serial": serial,
         "nqn": nqn,
         "eui64": eui64,
-        "set": changes,
+        "set": with_policy(policy, changes),
         "host": host,
     }
     file = Config({}, {}) if config is None else read(config)

@@ -54,6 +54,14 @@ def sweep(
             "Folder of the results, or anything that fsspec opens. [default: drivebay-sweeps/NAME]",
         ),
     ] = None,
+    policy: Annotated[
+        list[Path] | None,
+        option(
+            "FILE",
+            "Load this policy plug-in, which SPEC names: policy = NAME; repeatable. RUNS ITS CODE "
+            "with your rights. A cluster's workers find it by DRIVEBAY_POLICIES.",
+        ),
+    ] = None,
     jobs: options.Jobs = None,
     retries: Annotated[
         int, option("N", "Times to repeat a run that is lost.", show_default=True, min=0, max=20)
@@ -63,6 +71,7 @@ def sweep(
 ) -> None:
     """Run a suite over drives, parameters and seeds."""
     from drivebay.cli.progress import SweepProgress
+    from drivebay.definitions import policies
     from drivebay.lab.sweep import engine, plan
     from drivebay.lab.sweep import spec as specs
     from drivebay.lab.sweep.store import Store
@@ -72,6 +81,8 @@ def sweep(
             "--jobs has no meaning with --scheduler: the cluster has its own workers",
             "leave it out, or give it to the workers: drivebay worker ADDRESS --jobs N",
         )
+    for path in policy or ():
+        policies.offer(path)
     made = plan.make(specs.load(spec), where=str(spec))
     url = out or str(Path("drivebay-sweeps") / made.spec.name)
     store = Store(url)

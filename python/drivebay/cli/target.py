@@ -33,6 +33,14 @@ def in_host(host: str | None, changes: Sequence[str] | None) -> list[str]:
     return [*([] if host is None else [f"host={host}"]), *(changes or ())]
 
 
+def with_policy(policy: Path | None, changes: Sequence[str] | None) -> list[str]:
+    """The changes, and the one that --policy asks for, whose file is loaded."""
+    from drivebay.definitions import policies
+
+    named = [] if policy is None else [f"policy={policies.offer(policy).reference}"]
+    return [*named, *(changes or ())]
+
+
 def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
     """The virtual drive's profile with the values of --set."""
     from drivebay.definitions import profiles

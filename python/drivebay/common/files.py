@@ -8,7 +8,7 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 
 
 def write_new(path: Path, text: str) -> None:
-    """Writes a file that does not exist yet.
+    """Writes a file that does not exist yet, and the folders in which it lies.
 
     Raises
     ------
@@ -18,6 +18,7 @@ def write_new(path: Path, text: str) -> None:
         If it cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:

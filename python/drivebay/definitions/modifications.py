@@ -14,7 +14,7 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
-from drivebay.definitions import hosts
+from drivebay.definitions import hosts, policies
 from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved
 
 WHAT_IF = "what-if, given by the user"
@@ -186,11 +186,20 @@ def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"ignore_flush = {str(lies).lower()}", {"write_buffer.ignore_flush": lies}
 
 
+def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """A policy plug-in by its name, or "none"."""
+    if value in ("", "none"):
+        raw["gc"].pop("plugin", None)
+        return "policy = none", {}
+    return f"policy = {value}", {"gc.plugin": policies.find(value).reference}
+
+
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
     "link": _link,
     "ignore_flush": _ignore_flush,
+    "policy": _policy,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from drivebay import _core
 from drivebay.common.errors import UserError
-from drivebay.definitions import hosts
+from drivebay.definitions import hosts, policies
 from drivebay.definitions.families import Catalog, lay_over
 
 Intervals = dict[str, dict[str, tuple[float, str]]]
@@ -41,7 +41,8 @@ class Profile:
     @cached_property
     def core(self) -> _core.Profile:
         """The profile resolved by the core; raises UserError naming the field that is wrong."""
-        return _core.Profile(self.json())
+        policy = policies.of_profile(self.raw)
+        return _core.Profile(self.json(), None if policy is None else policy.core)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"raw": self.raw}  # the core's part is made again where it is unpickled
@@ -207,7 +208,7 @@ def _in_its_host(raw: dict[str, Any], *, where: str) -> dict[str, Any]:
 
 def _checked(raw: dict[str, Any], *, where: str) -> Profile:
     try:
-        profile = Profile(raw)
+        profile = Profile(policies.pinned(raw))
         _check_intervals(raw.get("intervals", {}))
         profile.core  # noqa: B018  # resolved now, so that what is wrong is said here
         return profile

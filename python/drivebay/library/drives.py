@@ -22,6 +22,7 @@ from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.seeds import derived_seed
+from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
@@ -294,6 +295,11 @@ class Device:
         KeyboardInterrupt
             On Ctrl-C, after at most a second of the drive's time more.
         """
+        result = self._run(load, seed, sample_every)
+        self._warn_of_policy()
+        return result
+
+    def _run(self, load: Workload | Trace, seed: int | None, sample_every: int) -> Result:
         if not isinstance(load, Workload | Trace):
             raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
         if sample_every < 0:
@@ -307,7 +313,7 @@ class Device:
             load.check(where="Trace")
             source = load.source((seed if load.seed is None else load.seed) % 2**63)
             for note in load.notes(self.capacity_bytes):
-                warnings.warn(note.removeprefix("warning: "), stacklevel=2)
+                warnings.warn(note.removeprefix("warning: "), stacklevel=3)
             with self._named():
                 core = self._core.replay(source, load.options()).run
         else:
@@ -384,7 +390,7 @@ class Device:
         filled = FILL.model_copy(
             update={"bytes": whole, "content": Content.model_validate(content)}
         )
-        return self.run(filled, seed=self.seed)
+        return self._run(filled, self.seed, 0)
 
     def rest(self, seconds: float) -> None:
         """Nothing is asked of it for so long; it cools, and garbage collection may run."""
@@ -485,6 +491,12 @@ class Device:
             path = Path(folder) / "state"
             self.save(path)
             return _unpickled, (path.read_bytes(), _beside(path).read_bytes())
+
+    def _warn_of_policy(self) -> None:
+        policy, asked = policies.of_profile(self.drive.raw), self._core.decisions()
+        if policy is not None and asked is not None:
+            for sentence in policies.without_effect(policy, asked):
+                warnings.warn(sentence, stacklevel=3)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:

@@ -151,8 +151,8 @@ def health(result: Result) -> list[Child]:
 
 
 def conditions(result: Result) -> list[Child]:
-    """Blocks for the page of one review; none for a virtual drive."""
-    if result.simulated or not result.done:
+    """Blocks for the page of one review; of a virtual drive only warnings."""
+    if not result.done:
         return []
     found = analysis.conditions(result)
     body: list[Child] = []

@@ -35,7 +35,7 @@ impl Device {
         if bytes != u64::from(count) * PAGE_BYTES {
             self.merge_edges(clock, io, first, last);
         }
-        let stream = self.flash.ftl_mut().stream_of(first, count);
+        let stream = self.flash.ftl_mut().stream_of(first, count)?;
         let absorbed = self.absorbed_pages;
         clock = self.store(stream, clock, first, count, stages)?;
         if io.op == Op::WriteFua && self.spec.flush_waits() {
@@ -55,7 +55,7 @@ impl Device {
         if let Some(cache) = &mut self.slc_cache {
             cache.follow_write(pages, gc, flash, controller)?;
         }
-        gc.follow_write(pages, flash, controller);
+        gc.follow_write(pages, flash, controller)?;
         let programs = flash.write_journal(controller.flash_core().free_at());
         if programs > 0 {
             let cost = controller.costs().journal.times(programs);
@@ -254,11 +254,11 @@ impl Device {
             self.merge_edges(clock, io, first, last);
             for (lpn, cut) in [(first, cut_first), (last, cut_last)] {
                 if cut {
-                    let stream = self.flash.ftl_mut().stream_of(lpn, 1);
+                    let stream = self.flash.ftl_mut().stream_of(lpn, 1)?;
                     clock = self.store(stream, clock, lpn, 1, stages)?;
                 }
             }
-            self.gc.follow_write(edges, &mut self.flash, &mut self.controller);
+            self.gc.follow_write(edges, &mut self.flash, &mut self.controller)?;
         }
         self.controller.flash_core().close_command();
         Ok(clock)

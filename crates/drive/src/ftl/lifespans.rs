@@ -9,6 +9,7 @@
 //! was copied before it is overwritten counts as long-lived, as nearly all of it is.
 
 use crate::persist::{StateError, ensure, persist};
+use crate::policy_plugin::{HostWrite, NONE};
 use crate::spec::Spec;
 use crate::superblock::{COLD, HOST, Superblock};
 
@@ -49,6 +50,17 @@ impl Lifespans {
             usize::from(s.stream) != self.gc_stream && self.clock - s.opened < self.short
         });
         if short { HOST } else { COLD }
+    }
+
+    /// What a plug-in is told of a command that [`Lifespans::stream_of`] has counted.
+    pub fn write(&self, lpn: u64, pages: u32, old: Option<Superblock>) -> HostWrite {
+        HostWrite {
+            lpn,
+            lifespan_pages: old.map_or(0, |s| self.clock - s.opened),
+            mean_lifespan_pages: self.short,
+            pages,
+            replaced_stream: old.map_or(NONE, |s| u32::from(s.stream)),
+        }
     }
 
     /// Garbage collection has emptied a superblock.

@@ -2,13 +2,15 @@
 //!
 //! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free superblocks
 //! (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims (`victims.rs`), and where a
-//! profile has them the SLC cache's superblocks (`slc.rs`) and lifespans (`lifespans.rs`). What touches several
+//! profile has them the SLC cache's superblocks (`slc.rs`), lifespans (`lifespans.rs`) and a policy plug-in
+//! (`plugin.rs`). What touches several
 //! stands here.
 
 mod check;
 mod lifespans;
 mod mapping;
 mod placement;
+mod plugin;
 mod recovery;
 mod slc;
 mod superblocks;
@@ -18,12 +20,15 @@ use std::collections::VecDeque;
 
 use drivebay_units::{Lpn, Ppa, Rng};
 
+use crate::io::DeviceError;
 use crate::persist::persist;
+use crate::policy_plugin::{Decides, Decisions, Pace};
 use crate::spec::{Geometry, Spec};
 use crate::superblock::{EMPTY, HOST, Mode, STREAMS, Source, State, Superblock, Victim};
 use lifespans::Lifespans;
 use mapping::Mapping;
 use placement::Placement;
+use plugin::Plugin;
 use slc::SlcBlocks;
 use superblocks::Superblocks;
 use victims::VictimSelection;
@@ -42,10 +47,11 @@ pub struct Ftl {
     idle_victim: Option<Victim>,
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
+    plugin: Option<Box<Plugin>>,
 }
 
-persist!(Ftl: mapping, placement, superblocks, selection, victim, idle_victim, slc, lifespans;
-    given: geometry, gc_stream);
+persist!(Ftl: mapping, placement, superblocks, selection, victim, idle_victim, slc, lifespans,
+    plugin; given: geometry, gc_stream);
 
 impl Ftl {
     /// An erased drive.
@@ -82,6 +88,7 @@ impl Ftl {
             idle_victim: None,
             slc: SlcBlocks::new(spec),
             lifespans: Lifespans::new(spec),
+            plugin: Plugin::new(spec, rng),
         };
         ftl.forget_blocks();
         ftl
@@ -91,6 +98,7 @@ impl Ftl {
     /// stays.
     pub fn forget_all(&mut self, erase: bool) {
         let used = self.superblocks.all().to_vec();
+        self.plugin.iter_mut().for_each(|plugin| plugin.start());
         self.mapping.clear();
         self.forget_blocks();
         if !erase {
@@ -129,14 +137,46 @@ impl Ftl {
 
     /// The stream to which the host's `pages` pages from `lpn` on belong. Cost: 1 map entry.
     #[inline(always)]
-    pub fn stream_of(&mut self, lpn: Lpn, pages: u32) -> usize {
-        if self.lifespans.is_some() { self.stream_by_lifespan(lpn, pages) } else { HOST }
+    ///
+    /// # Errors
+    /// [`DeviceError::Policy`].
+    pub fn stream_of(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
+        if self.lifespans.is_some() { self.stream_by_lifespan(lpn, pages) } else { Ok(HOST) }
     }
 
     #[inline(never)]
-    fn stream_by_lifespan(&mut self, lpn: Lpn, pages: u32) -> usize {
+    fn stream_by_lifespan(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
         let old = self.look_up(lpn).map(|ppa| *self.superblock(self.locate(ppa).0));
-        self.lifespans.as_mut().map_or(HOST, |lifespans| lifespans.stream_of(pages, old))
+        let Some(lifespans) = &mut self.lifespans else { return Ok(HOST) };
+        let stream = lifespans.stream_of(pages, old);
+        let Some(plugin) = self.plugin.as_mut().filter(|plugin| plugin.decides().frontier) else {
+            return Ok(stream);
+        };
+        plugin.see_free(self.placement.free_pages, self.placement.free.len());
+        plugin.place_write(&lifespans.write(u64::from(lpn.0), pages, old))
+    }
+
+    /// The pace of garbage collection behind a command that took `pages`: `own`, unless a plug-in sets it.
+    #[inline]
+    pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
+        match &mut self.plugin {
+            Some(plugin) if plugin.decides().pace => {
+                plugin.see_free(self.placement.free_pages, self.placement.free.len());
+                plugin.pace(pages, own)
+            }
+            _ => own,
+        }
+    }
+
+    /// What the plug-in was asked so far; none without one.
+    pub fn decisions(&self) -> Option<(Decides, Decisions)> {
+        self.plugin.as_ref().map(|plugin| (plugin.decides(), plugin.decisions()))
+    }
+
+    /// [`DeviceError::Policy`], once a plug-in has given an answer that is not allowed.
+    #[inline]
+    pub fn check_plugin(&self) -> Result<(), DeviceError> {
+        self.plugin.as_ref().map_or(Ok(()), |plugin| plugin.check())
     }
 
     /// The address of a page, if it is mapped. Cost: 1 map miss.
@@ -350,7 +390,11 @@ impl Ftl {
         let index = if self.placement.free.is_empty() {
             self.choose_what_fits()
         } else {
-            self.selection.choose(&self.superblocks, self.mapping.valid())
+            if let Some(plugin) = &mut self.plugin {
+                plugin.see_free(self.placement.free_pages, self.placement.free.len());
+            }
+            let plugin = self.plugin.as_deref_mut();
+            self.selection.choose(&self.superblocks, self.mapping.valid(), plugin)
         }?;
         self.make_victim(index);
         Some(())

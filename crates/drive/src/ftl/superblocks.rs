@@ -26,21 +26,15 @@ impl Superblocks {
         Superblocks {
             all: Vec::new(),
             sealed: 0,
-            ordinary: Self::ordinary_of(spec),
+            ordinary: spec.geometry.ordinary_superblocks() as usize,
             pages: [spec.geometry.superblock_pages, slc.map_or(0, |slc| slc.superblock_pages)],
             cycle_weight_256: slc.map_or(0, |slc| slc.cycle_weight_256),
         }
     }
 
-    fn ordinary_of(spec: &Spec) -> usize {
-        let g = &spec.geometry;
-        let others = if g.slc_superblocks > 0 { g.bad_superblocks + g.slc_superblocks } else { 0 };
-        (g.superblocks - others) as usize
-    }
-
     /// Whether a drive of this profile has the same static superblocks.
     pub fn fits(&self, spec: &Spec) -> bool {
-        self.ordinary == Self::ordinary_of(spec)
+        self.ordinary == spec.geometry.ordinary_superblocks() as usize
     }
 
     /// All are free and erased; those that were given up stay so, and wear stays.

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use drivebay_units::Rng;
 
+use super::plugin::Plugin;
 use super::superblocks::Superblocks;
 use crate::persist::persist;
 use crate::spec::{Policy, Spec, WearLeveling};
@@ -100,7 +101,12 @@ impl VictimSelection {
     /// A victim among the sealed superblocks: for FIFO the oldest, full or not, as a circular log has it; else
     /// among those that have something to gain. Those of the static SLC cache are emptied by folding; that
     /// gains nothing here.
-    pub fn choose(&mut self, superblocks: &Superblocks, valid: &[u32]) -> Option<u32> {
+    pub fn choose(
+        &mut self,
+        superblocks: &Superblocks,
+        valid: &[u32],
+        plugin: Option<&mut Plugin>,
+    ) -> Option<u32> {
         if let Some(&index) = self.suggested.front() {
             return Some(index);
         }
@@ -125,6 +131,9 @@ impl VictimSelection {
                     (worth(a) * cost(b)).cmp(&(worth(b) * cost(a))).then(b.cmp(&a))
                 })
             }
+            Policy::Plugin => plugin
+                .expect("a profile with this policy has a plug-in")
+                .choose_victim(blocks, valid, sealed),
             Policy::Custom(policy) => {
                 let choice = Choice { rng: &mut self.rng, pages, blocks, valid, sealed };
                 let chosen = policy.choose(choice).map(|index| index as usize);

@@ -56,11 +56,21 @@ impl Gc {
     }
 
     /// Runs behind a host command that wrote `pages`, if free space is low enough.
+    ///
+    /// # Errors
+    /// [`DeviceError::Policy`].
     #[inline(always)]
-    pub fn follow_write(&mut self, pages: u64, flash: &mut Flash, controller: &mut Controller) {
+    pub fn follow_write(
+        &mut self,
+        pages: u64,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Result<(), DeviceError> {
         if self.pacing.starts_at(flash.ftl().free_pages()) {
             self.run(pages, flash, controller);
+            return flash.ftl().check_plugin();
         }
+        Ok(())
     }
 
     /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
@@ -78,7 +88,8 @@ impl Gc {
         let free = flash.ftl().free_pages();
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
-        let mut budget = self.pacing.budget(free, pages, controller.costs().gc_duty);
+        let pace = flash.ftl_mut().pace(pages, self.pacing.own(free));
+        let mut budget = self.pacing.budget(pages, controller.costs().gc_duty, pace);
         let begin = controller.flash_core().free_at();
         let mut at = begin;
         while budget.is_left() {
@@ -160,7 +171,7 @@ impl Gc {
                 }
                 None if flash.ftl().victim_is_done() => {
                     flash.retire_victim();
-                    return Ok(());
+                    return flash.ftl().check_plugin();
                 }
                 None => return Err(DeviceError::NoSpace),
             }

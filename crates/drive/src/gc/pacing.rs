@@ -16,6 +16,7 @@
 use drivebay_units::Nanos;
 
 use crate::persist::persist;
+use crate::policy_plugin::Pace;
 use crate::spec::{PAGES_MAX, PacingSpec};
 
 /// What may be spent behind one command.
@@ -65,15 +66,20 @@ impl Pacing {
         free < self.spec.start_free
     }
 
+    /// The control loop's pace at this much free space.
+    #[inline(always)]
+    pub fn own(&self, free: u64) -> Pace {
+        Pace { gain_256: self.spec.gain_256(free), duty_256: self.spec.duty_256(free) }
+    }
+
     /// What may be spent behind a command that took `pages`; `duty`: the duty limit at the present clock.
     #[inline(always)]
-    pub fn budget(&self, free: u64, pages: u64, duty: Nanos) -> Budget {
+    pub fn budget(&self, pages: u64, duty: Nanos, pace: Pace) -> Budget {
         let pages = pages.min(PAGES_MAX);
         Budget {
             time: self.time
-                + ((duty.0 * pages.min(self.spec.duty_pages) * self.spec.duty_256(free)) >> 8)
-                    as i64,
-            owed: self.owed + ((pages * self.spec.gain_256(free)) << 8) as i64,
+                + ((duty.0 * pages.min(self.spec.duty_pages) * pace.duty_256) >> 8) as i64,
+            owed: self.owed + ((pages * pace.gain_256) << 8) as i64,
         }
     }
 
@@ -92,9 +98,9 @@ mod tests {
     fn the_duty_limit_counts_the_first_pages_of_a_command_and_all_are_owed() {
         let limited = |most| Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, most));
         let (first, all) = (limited(7), limited(PAGES_MAX));
-        let [short, long] = [2, 32].map(|pages| first.budget(200, pages, Nanos(100)));
+        let [short, long] = [2, 32].map(|pages| first.budget(pages, Nanos(100), first.own(200)));
         assert_eq!((short.time, long.time), (200, 700));
-        assert_eq!(all.budget(200, 32, Nanos(100)).time, 3200);
+        assert_eq!(all.budget(32, Nanos(100), all.own(200)).time, 3200);
         assert_eq!((short.owed, long.owed), (2 << 16, 32 << 16));
     }
 }

@@ -43,6 +43,13 @@ impl Geometry {
             * u64::from(self.superblock_pages)
     }
 
+    /// Superblocks but those of the static SLC cache, which come last; bad ones come before the cache's or last.
+    #[must_use]
+    pub fn ordinary_superblocks(&self) -> u32 {
+        let others = self.bad_superblocks + self.slc_superblocks;
+        self.superblocks - if self.slc_superblocks > 0 { others } else { 0 }
+    }
+
     /// Flash pages of a superblock on one die.
     #[must_use]
     pub fn pages_per_die(&self) -> u32 {

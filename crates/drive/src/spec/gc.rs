@@ -8,6 +8,7 @@ use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
 use super::key::SpecError;
 use super::schema::RawSpec;
+use crate::policy_plugin::{DriveView, PluginSpec, PolicyPlugin, STATE_WORDS_MAX};
 use crate::victim_policy::VictimPolicy;
 
 /// How garbage collection chooses its victim.
@@ -23,6 +24,8 @@ pub enum Policy {
     CostBenefit,
     /// A rule from outside: [`Spec::with_policy`](super::Spec::with_policy).
     Custom(Arc<dyn VictimPolicy>),
+    /// The plug-in's choice: [`Spec::plugin`](super::Spec::plugin).
+    Plugin,
 }
 
 /// The control loop's numbers; space in mapped pages, gains in 1/256.
@@ -131,24 +134,38 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     }))
 }
 
-/// Whether what the host writes is split by the lifespan of what it takes the place of.
-pub(super) fn check_host_frontiers(raw: &RawSpec, shared: bool) -> Result<bool, SpecError> {
-    let Some(word) = &raw.gc.host_frontiers else {
-        return Ok(false);
-    };
+/// Whether what the host writes is split by the lifespan of what it takes the place of, or by a plug-in.
+pub(super) fn check_host_frontiers(
+    raw: &RawSpec,
+    shared: bool,
+    by_plugin: bool,
+) -> Result<bool, SpecError> {
     let field = "gc.host_frontiers";
-    let split = word.one_of(field, &[("one", false), ("by-lifespan", true)])?;
-    if split && (shared || raw.slc_cache.is_some()) {
+    let words = [("one", false), ("by-lifespan", true)];
+    let word = raw.gc.host_frontiers.as_ref();
+    let split = word.map(|word| word.one_of(field, &words)).transpose()?.unwrap_or(false);
+    let cannot = shared || raw.slc_cache.is_some();
+    if by_plugin && cannot {
+        let hint = "leave out [slc_cache], set gc.frontiers to separate, or use a policy without place_write";
+        let allowed = "a policy without place_write beside a shared frontier or an SLC cache, which do not keep data apart";
+        let given = raw.gc.plugin.as_ref().map_or("", |plugin| &plugin.value);
+        return Err(SpecError::out("gc.plugin", format!("\"{given}\""), allowed, hint));
+    }
+    if split && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or leave this out";
         let allowed =
             "\"one\" beside a shared frontier or an SLC cache, which do not keep data apart";
         return Err(SpecError::out(field, "\"by-lifespan\"", allowed, hint));
     }
-    Ok(split)
+    Ok(split || by_plugin)
 }
 
-/// The policies behind writes and, if it has one of its own, in idle time, and whether both share a frontier.
-pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, Option<Policy>, bool), SpecError> {
+/// The policies behind writes and, if it has one of its own, in idle time, and whether host and garbage
+/// collection share a frontier. A plug-in's choice holds for both.
+pub(super) fn check_policy(
+    raw: &RawSpec,
+    by_plugin: bool,
+) -> Result<(Policy, Option<Policy>, bool), SpecError> {
     let choices = [
         ("greedy", Policy::Greedy),
         ("fifo", Policy::Fifo),
@@ -159,7 +176,39 @@ pub(super) fn check_policy(raw: &RawSpec) -> Result<(Policy, Option<Policy>, boo
     let idle = raw.gc.idle.as_ref().and_then(|idle| idle.policy.as_ref());
     let idle = idle.map(|word| word.one_of("gc.idle.policy", &choices)).transpose()?;
     let frontiers = [("separate", false), ("shared", true)];
-    Ok((policy, idle, raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?))
+    let shared = raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?;
+    Ok(if by_plugin { (Policy::Plugin, None, shared) } else { (policy, idle, shared) })
+}
+
+/// The plug-in that the profile names, which must be the one at hand, and what it needs on this drive.
+pub(super) fn check_plugin(
+    raw: &RawSpec,
+    geometry: &Geometry,
+    pacing: &PacingSpec,
+    code: Option<Arc<dyn PolicyPlugin>>,
+) -> Result<Option<PluginSpec>, SpecError> {
+    let Some(named) = &raw.gc.plugin else { return Ok(None) };
+    let Some(code) = code.filter(|code| code.name() == named.value) else {
+        let hint = "load it: --policy FILE, or drivebay.load_policy(\"FILE\")";
+        let allowed = "a policy plug-in that is loaded";
+        return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
+    };
+    let drive = DriveView {
+        user_pages: u64::from(geometry.user_pages),
+        start_free_pages: pacing.start_free,
+        target_free_pages: pacing.target_free,
+        superblock_pages: geometry.superblock_pages,
+        superblocks: geometry.ordinary_superblocks(),
+        reserve_superblocks: raw.gc.reserve_superblocks.value as u32,
+        ..DriveView::default()
+    };
+    let words = code.state_bytes(&drive).div_ceil(8);
+    if words > STATE_WORDS_MAX {
+        let given = format!("\"{}\" with {} MiB of state", named.value, words >> 17);
+        let hint = "keep less per page, or test a smaller drive";
+        return Err(SpecError::out("gc.plugin", given, "one with at most 512 MiB", hint));
+    }
+    Ok(Some(PluginSpec { code, drive, state_words: words as usize }))
 }
 
 pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use drivebay_units::Nanos;
 
+use crate::policy_plugin::{PluginSpec, PolicyPlugin};
 use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
@@ -86,12 +87,14 @@ pub struct Spec {
     pub idle_policy: Option<Policy>,
     /// One frontier for the host and garbage collection.
     pub shared_frontier: bool,
-    /// Two frontiers for the host, by the lifespan of what is overwritten.
+    /// Two frontiers for the host, by the lifespan of what is overwritten, or as the plug-in says.
     pub by_lifespan: bool,
     /// Free superblocks kept for garbage collection in the foreground.
     pub reserve_superblocks: u32,
     /// Pacing of garbage collection.
     pub pacing: PacingSpec,
+    /// Code from outside that takes decisions of the controller.
+    pub plugin: Option<PluginSpec>,
     /// How wear is spread.
     pub wear_leveling: WearLeveling,
     /// Garbage collection in idle time.
@@ -134,7 +137,7 @@ impl Spec {
         let value: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
         })?;
-        Self::from_value(value)
+        Self::from_value(value, None)
     }
 
     /// Reads and checks a profile of the family of `base`: see [`whole_profile`].
@@ -142,7 +145,7 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] naming the field.
     pub fn from_family(base: &str, text: &str) -> Result<Spec, SpecError> {
-        Self::from_value(whole_profile(base, text)?)
+        Self::from_value(whole_profile(base, text)?, None)
     }
 
     /// Reads and checks a profile in JSON.
@@ -150,25 +153,36 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] naming the field.
     pub fn from_json(text: &str) -> Result<Spec, SpecError> {
+        Self::with_plugin(text, None)
+    }
+
+    /// Reads and checks a profile in JSON; `plugin`: the one that it names.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn with_plugin(
+        text: &str,
+        plugin: Option<Arc<dyn PolicyPlugin>>,
+    ) -> Result<Spec, SpecError> {
         let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
             SpecError::Malformed { field: "profile".to_owned(), problem: e.to_string() }
         })?;
-        Self::from_value(value)
+        Self::from_value(value, plugin)
     }
 
-    fn from_value<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Spec, SpecError> {
+    fn from_value<'de, D: serde::Deserializer<'de>>(
+        value: D,
+        plugin: Option<Arc<dyn PolicyPlugin>>,
+    ) -> Result<Spec, SpecError> {
         let raw = serde_path_to_error::deserialize(value).map_err(|e| SpecError::Malformed {
             field: e.path().to_string(),
             problem: e.inner().to_string().lines().next().unwrap_or_default().to_owned(),
         })?;
-        Self::check(raw)
+        Self::check(raw, plugin)
     }
 
-    /// Checks a profile and derives the model's numbers.
-    ///
-    /// # Errors
-    /// [`SpecError`] naming the first field that is not allowed.
-    pub fn check(raw: RawSpec) -> Result<Spec, SpecError> {
+    /// Derives the model's numbers from a profile that is checked; `plugin`: the one that it names.
+    fn check(raw: RawSpec, plugin: Option<Arc<dyn PolicyPlugin>>) -> Result<Spec, SpecError> {
         raw.check("", ())?;
         check_name(&raw.drive.name)?;
         let mut geometry = flash::check_geometry(&raw)?;
@@ -179,9 +193,14 @@ impl Spec {
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
-        let (policy, idle_policy, shared_frontier) = gc::check_policy(&raw)?;
+        let pacing = gc::pacing(&raw, &geometry);
+        let plugin = gc::check_plugin(&raw, &geometry, &pacing, plugin)?;
+        let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
+        let (policy, idle_policy, shared_frontier) =
+            gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
         let reserve = raw.gc.reserve_superblocks.value;
-        let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier)?;
+        let by_plugin = decides.is_some_and(|decides| decides.frontier);
+        let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
         flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
         let host = host::check_host(&raw, protocol)?;
@@ -196,7 +215,8 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
-            pacing: gc::pacing(&raw, &geometry),
+            pacing,
+            plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
             wear_leveling: gc::wear_leveling(&raw),

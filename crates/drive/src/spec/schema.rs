@@ -317,6 +317,9 @@ sections! {
         frontiers: Word,
         /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
         host_frontiers: Option<Word>,
+        /// A policy plug-in, `name@digest`, whose decisions go before the profile's; none if left out. It must
+        /// be loaded: `--policy`, never by a profile.
+        plugin: Option<Word>,
         /// Flash core, per run of consecutive pages copied.
         copy_extent_us: Number = MICROS,
         /// Flash core, per page copied.

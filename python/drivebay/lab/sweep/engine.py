@@ -334,6 +334,8 @@ class _Dispatcher:
             state.done += 1
             if attempt.index in self._failed_before:
                 self._store.forget_failure(attempt.index, self._plan.fingerprint)
+            for sentence in answer.get("warnings", ()):
+                self._warn_once(sentence, when=True)
             self._sink.ended(attempt.index, None)
         elif answer.get("again") and attempt.number < self._retries:
             self._sink.warn(f"run {attempt.index}: {error}; it is started again")

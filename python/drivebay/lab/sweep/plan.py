@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from drivebay.common import provenance
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.definitions import policies
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.suites import Suite, Test, Workload
@@ -46,13 +47,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """A resolved sweep; `profiles` are whole, `tests` as they are run by `build`."""
+    """A resolved sweep; `profiles` are whole, `tests` as they are run by `build`; `policies` are
+    the plug-ins that changes name, "name@digest" by name."""
 
     spec: Spec
     suite: str
     tests: tuple[Test, ...]
     profiles: tuple[catalog.Profile, ...]
     build: Mapping[str, Any]
+    policies: Mapping[str, str]
 
     @property
     def runs(self) -> int:
@@ -81,6 +84,7 @@ class Plan:
             "tests": [test.model_dump(mode="json") for test in self.tests],
             "profiles": [profile.resolved() for profile in self.profiles],
             "build": dict(self.build),
+            **({"policies": dict(self.policies)} if self.policies else {}),
         }
 
     def point(self, index: int) -> Point:
@@ -234,7 +238,7 @@ def make(spec: Spec, *, where: str) -> Plan:
         titles = [profile.name for profile in profiles]
         if len(set(titles)) < len(titles):
             raise UserError("drives: two have the same name", "give each drive once")
-        plan = Plan(spec, suite, tests, profiles, provenance.build())
+        plan = Plan(spec, suite, tests, profiles, provenance.build(), _policies(spec, tests))
         if spec.fleet is None:
             plan.check()
         return plan
@@ -243,8 +247,17 @@ def make(spec: Spec, *, where: str) -> Plan:
         raise UserError(f"{where}: {message}", hint) from None
 
 
+def _policies(spec: Spec, tests: tuple[Test, ...]) -> dict[str, str]:
+    """The plug-ins that the sweep's changes name."""
+    values = {one: one.values or () for one in spec.parameters}
+    varied = [one.word(value) for one, several in values.items() for value in several]
+    words = [*spec.changes, *varied, *(word for test in tests for word in test.what_if)]
+    named = {word.removeprefix("policy=") for word in words if word and word.startswith("policy=")}
+    return {name: policies.find(name).reference for name in sorted(named - {"none"})}
+
+
 class OtherBuild(EnvironmentProblem):
-    """A worker is not the build that the sweep was planned by."""
+    """A worker is not the build that the sweep was planned by, or has not the same plug-ins."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -263,10 +276,18 @@ def from_json(text: str) -> Plan:
             f"sweep's is {provenance.build_line(raw.get('build', {}))}",
             "install the same build there, start the worker again, and go on with --resume",
         )
+    for name, reference in raw.get("policies", {}).items():
+        here = policies.find(name).reference
+        if here != reference:
+            raise OtherBuild(
+                f"the worker {platform.node()} has policy {here}; the sweep's is {reference}",
+                f"put the same file where {policies.VARIABLE} of the worker looks for it",
+            )
     return Plan(
         spec=Spec.model_validate_json(json.dumps(raw["spec"])),
         suite=raw["suite"],
         tests=tuple(Test.model_validate(test) for test in raw["tests"]),
         profiles=tuple(catalog.from_resolved(profile) for profile in raw["profiles"]),
         build=raw["build"],
+        policies=raw.get("policies", {}),
     )

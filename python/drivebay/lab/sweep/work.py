@@ -12,7 +12,7 @@ import contextlib
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,26 +31,30 @@ from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
 Outcome = dict[str, Any]
-"""What a worker answers: "index", "wall_s", and of a run that failed "error" and "again": whether
-trying once more may help; "hint" where the worker is another build, with which nothing is run."""
+"""What a worker answers: "index", "wall_s", validity "warnings", and of a run that failed "error"
+and "again": whether trying once more may help; "hint" where the worker is another build, with which
+nothing is run."""
 
 
 def run(plan_json: str, url: str, index: int) -> Outcome:
     """One run of the plan, kept at `url`."""
 
-    def work() -> None:
+    def work() -> list[str]:
         plan = plans.from_json(plan_json)
-        Store(url).write_part(index, plan.fingerprint, row(plan, plan.point(index)))
+        part = row(plan, plan.point(index))
+        Store(url).write_part(index, plan.fingerprint, part)
+        return list(json.loads(part.schema.metadata[b"drivebay"]).get("warnings", ()))
 
     return answer(index, work)
 
 
-def answer(index: int, work: Callable[[], None]) -> Outcome:
-    """What the worker answers after `work`; never raises, as not every error can be pickled."""
+def answer(index: int, work: Callable[[], list[str] | None]) -> Outcome:
+    """What the worker answers after `work`, which returns validity warnings; never raises, as not
+    every error can be pickled."""
     begun = time.monotonic()
     found: Outcome = {"index": index}
     try:
-        work()
+        found["warnings"] = work() or []
     except plans.OtherBuild as problem:
         found |= {"error": problem.message, "hint": problem.hint}
     except DrivebayError as problem:
@@ -82,18 +86,20 @@ def row(plan: Plan, point: Point) -> pa.Table:
         **point.values,
     }
     cost = {"wall_s": time.monotonic() - begun, "cpu_s": time.process_time() - cpu}
-    return as_table(plan, [(known, found)], cost)
+    warnings = [one for phase in phases for one in phase.conditions.get("warnings", ())]
+    return as_table(plan, [(known, found)], cost, warnings)
 
 
 def as_table(
     plan: Plan,
     rows: list[tuple[dict[str, Any], Measured]],
     seconds: Mapping[str, float | None],
+    warnings: Sequence[str] = (),
 ) -> pa.Table:
     """Rows of a part: what was run, its figures, what it cost (`seconds`: wall_s, cpu_s).
 
     Figures' labels, units and whether they are main ones stand in the schema's metadata, under
-    "drivebay", by test and column.
+    "drivebay", by test and column; beside them validity warnings, if there are any.
     """
     names = {one.name for one in plan.spec.parameters}
     labels: dict[str, dict[str, Any]] = {}
@@ -126,7 +132,8 @@ def as_table(
         "build": build,
     }
     listed = [{**known, **_values(figures), **cost} for known, figures in made]
-    metadata = {"drivebay": json.dumps({"labels": labels}, sort_keys=True)}
+    kept = {"labels": labels} | ({"warnings": list(warnings)} if warnings else {})
+    metadata = {"drivebay": json.dumps(kept, sort_keys=True)}
     return pa.Table.from_pylist(listed, schema=pa.schema(fields, metadata=metadata))
 
 

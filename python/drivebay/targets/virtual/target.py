@@ -21,6 +21,7 @@ from drivebay import _core
 from drivebay.common.errors import TraceOrderError, UserError
 from drivebay.common.seeds import derived_seed
 from drivebay.common.threads import repeated
+from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Content, Phase, Prepare, Test
@@ -216,6 +217,8 @@ class VirtualTarget:
             results = [run(phase, 0) for phase in test.phases]
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
+        if idle := self._policy_warnings():
+            self._conditions["warnings"] = idle
         said = {"smart": smart.compared(health, self._health()), **self._conditions}
         results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
@@ -231,6 +234,11 @@ class VirtualTarget:
         log = {name: getattr(health, name) for name in dir(health) if not name.startswith("_")}
         log["node_temperatures_c"] = dict(health.node_temperatures_c)
         return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(log).encode())
+
+    def _policy_warnings(self) -> list[str]:
+        """Which decisions of the policy plug-in cannot have mattered since the drive was made."""
+        policy, asked = policies.of_profile(self._running.raw), self._held.decisions()
+        return [] if policy is None or asked is None else [*policies.without_effect(policy, asked)]
 
     def _phase(self, phase: Phase, seed: int) -> PhaseResult:
         drive = self._held

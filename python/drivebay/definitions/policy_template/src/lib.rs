@@ -1,0 +1,68 @@
+//! A policy of drivebay: the victim of garbage collection is the emptiest among the oldest superblocks.
+//!
+//! `WINDOW` says how many of the oldest it looks at: 1 is FIFO, `usize::MAX` is greedy. Source: windowed greedy as in
+//! Hu et al. (SYSTOR 2009).
+
+mod abi;
+
+use std::ffi::c_void;
+use std::slice;
+
+use abi::{ABI, Drive, Superblock, Table};
+
+/// How many of the oldest candidates are looked at.
+const WINDOW: usize = usize::MAX;
+
+/// What this policy keeps from one decision to the next: plain numbers, as the drive copies and saves them.
+#[repr(C)]
+struct State {
+    /// Victims chosen so far.
+    victims: u64,
+}
+
+/// The rule itself: a candidate's index.
+fn choose(state: &mut State, superblocks: &[Superblock]) -> usize {
+    state.victims += 1;
+    let mut oldest: Vec<usize> =
+        (0..superblocks.len()).filter(|&i| superblocks[i].candidate != 0).collect();
+    if WINDOW < oldest.len() {
+        oldest.sort_unstable_by_key(|&i| u64::MAX - superblocks[i].age);
+        oldest.truncate(WINDOW);
+    }
+    let emptiest = |&i: &usize| (superblocks[i].valid, u64::MAX - superblocks[i].age);
+    oldest.into_iter().min_by_key(emptiest).expect("there is at least one candidate")
+}
+
+unsafe extern "C" fn state_bytes(_drive: *const Drive) -> u64 {
+    size_of::<State>() as u64
+}
+
+unsafe extern "C" fn choose_victim(
+    state: *mut c_void,
+    drive: *const Drive,
+    superblocks: *const Superblock,
+) -> u32 {
+    // SAFETY: drivebay gives the state that `state_bytes` asked for, to nobody else at the same time, and a list of
+    // so many superblocks; both are valid for this call.
+    let (state, superblocks) = unsafe {
+        let count = (*drive).superblocks as usize;
+        (&mut *state.cast::<State>(), slice::from_raw_parts(superblocks, count))
+    };
+    choose(state, superblocks) as u32
+}
+
+static TABLE: Table = Table {
+    abi: ABI,
+    size: size_of::<Table>() as u32,
+    state_bytes: Some(state_bytes),
+    start: None,
+    choose_victim: Some(choose_victim),
+    place_write: None,
+    set_pace: None,
+};
+
+/// What drivebay asks for when it loads the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn drivebay_policy() -> *const Table {
+    &TABLE
+}
