@@ -96,7 +96,7 @@ def _phase(phase: Phase) -> tuple[str, str, str]:
     elif phase.trim is not None:
         load = phase.trim.words()
     else:
-        load = text.load(phase.workload)
+        load = text.load(phase.workload) + text.tenancy(phase)
     before = [text.step_words(step) for step in phase.before]
     if phase.rest_s:
         before.append(f"rested {duration(phase.rest_s)}")

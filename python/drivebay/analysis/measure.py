@@ -12,7 +12,7 @@ from dataclasses import replace
 from drivebay.analysis import cache as caches
 from drivebay.analysis import consistency as consistencies
 from drivebay.analysis import ladder as ladders
-from drivebay.analysis import loads, steady_state
+from drivebay.analysis import loads, service, steady_state
 from drivebay.analysis import thermal as thermals
 from drivebay.analysis import trim as trims
 from drivebay.analysis.figures import (
@@ -232,11 +232,13 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "ladders": loads.ladders,
     "loads": loads.loads,
     "mixed": loads.mixes,
+    "qos": service.qos,
     "rounds": steady_state.rounds,
     "saturation": steady_state.saturation,
     "sizes": loads.sizes,
     "thermal": _thermal,
     "trace": _trace,
     "trim-write": loads.trim_write,
+    "waf": service.waf,
 }
 """What computes each kind of test; a new kind is one function and one line here."""

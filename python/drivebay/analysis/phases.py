@@ -82,7 +82,7 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
     peak = timeline.highest(phase.timeline.temperature_c)
     return [
         per_io("latency_mean", "Mean latency", step.latency_mean_us, "µs", n),
-        *(_percentile(q, us, n) for q, us in step.percentiles_us.items()),
+        *(percentile(q, us, n) for q, us in step.percentiles_us.items()),
         *slow_shares(phase),
         per_io("waf", "Write amplification", step.waf, "", n, absent(step.waf)),
         *of_power([phase]),
@@ -91,10 +91,11 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
     ]
 
 
-def _percentile(q: float, us: float | None, n: int) -> Figure:
+def percentile(q: float, us: float | None, n: int, key: str = "", of: str = "") -> Figure:
+    """A latency percentile with the width of its bin; `key` and `of` name the phase."""
     note = "" if us is not None else "too few I/Os for this percentile"
     width = None if us is None else us * latency.BIN_ERROR_PERCENT / 100
-    one = per_io(f"latency_p{q:g}", f"Latency p{q:g}", us, "µs", n, note)
+    one = per_io(f"latency_p{q:g}{key}", f"Latency p{q:g}{of}", us, "µs", n, note)
     return replace(one, spread=width, spread_kind="width of the histogram's bin")
 
 

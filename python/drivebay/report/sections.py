@@ -20,7 +20,7 @@ from drivebay.report.kinds.generic import BarOf
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
-from drivebay.report.text import GAP, load, number, preparation, step_words
+from drivebay.report.text import GAP, load, number, preparation, step_words, tenancy
 from drivebay.report.text import kind as _kind
 
 PAGES = {
@@ -46,6 +46,10 @@ PAGES = {
     "snia-iops": "SNIA IOPS",
     "snia-throughput": "SNIA throughput",
     "snia-latency": "SNIA latency",
+    "latency-by-load": "Latency by load",
+    "tenants": "Readers beside writers",
+    "service": "Quality of service",
+    "write-amplification": "Write amplification",
     "cache": "SLC cache",
     "rated": "Data sheet",
     "power": "Power at rest",
@@ -316,7 +320,10 @@ def method(test: Test) -> Html:
 def _loads(test: Test) -> list[str]:
     """The phases' loads; what alone differs between them is listed within one line."""
     first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
-    plain = not any(phase.replay or phase.trim or phase.before for phase in test.phases)
+    plain = not any(
+        phase.replay or phase.trim or phase.before or phase.together or phase.rate_of
+        for phase in test.phases
+    )
     varied = {
         name
         for phase in test.phases
@@ -345,6 +352,7 @@ def _load(phase: Phase) -> str:
     before = [step_words(step) for step in phase.before]
     special = phase.replay or phase.trim
     words = load(phase.workload) if special is None else special.words()
+    words += tenancy(phase)
     return f"{words} (before it {', '.join(before)})" if before else words
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from drivebay.common import units
-from drivebay.definitions.suites import Prepare, Test, Workload, shares_of
+from drivebay.definitions.suites import Phase, Prepare, Test, Workload, shares_of
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
@@ -106,6 +106,14 @@ def load(workload: Workload) -> str:
         f"{size} {_order(workload)} {kind(workload)}, "
         f"{_depth(workload)}, {span(workload)}{content}, {length}"
     )
+
+
+def tenancy(phase: Phase) -> str:
+    """What goes behind a phase's load in words: whose rate holds it back, and what it runs with."""
+    held = ""
+    if phase.rate_of is not None:
+        held = f", {phase.rate_percent:g} % of the IOPS of {phase.rate_of}, Poisson arrivals"
+    return held + (", at the same time as the one before" if phase.together else "")
 
 
 def kind(workload: Workload) -> str:

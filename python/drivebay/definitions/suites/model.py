@@ -7,6 +7,7 @@ Leaves out: how a target carries a workload out (targets), and what is computed 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -18,6 +19,8 @@ from drivebay.definitions.suites.parts import Content, Data, Rounds, Score, Stea
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
 DURATION_S_MAX = 30 * 24 * 3600.0
+RATE_MIN = 1.0
+"""Requests a second that a share of a measured rate comes to at least; fio's rates are whole."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -45,6 +48,7 @@ TestKind = Literal[
     "ladders",
     "loads",
     "mixed",
+    "qos",
     "rounds",
     "saturation",
     "sizes",
@@ -52,6 +56,7 @@ TestKind = Literal[
     "trace",
     "trim-check",
     "trim-write",
+    "waf",
 ]
 """What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
@@ -256,10 +261,18 @@ class Phase(Data):
     Before it come the steps of `before`, of which none is measured. With a `replay` the load is a
     trace, with `trim` a half of a TRIM validation, and `workload` only a stand-in of the same
     length for those who look at every phase: 4 KiB, queue depth 1.
+
+    With `together` its load runs at the same time as that of the phase before it, as a job of its
+    own (fio): both have a queue depth, a rate and a result of their own, over the same time. With
+    `rate_of` the load is an open loop, requests one by one at random (Poisson), as many a second as
+    `rate_percent` of the I/Os a second that an earlier phase of the test reached.
     """
 
     label: Id
     workload: Workload
+    together: bool = False
+    rate_of: Id | None = None
+    rate_percent: Annotated[float, Field(gt=0, le=1000)] | None = None
     replay: Replay | None = None
     trim: Trim | None = None
     before: Annotated[tuple[Prepare, ...], BeforeValidator(_a_tuple)] = ()
@@ -271,6 +284,27 @@ class Phase(Data):
         if any(step.kind == "steady" for step in self.before):
             raise ValueError("'before' takes no \"steady\": make it a phase, or a 'prepare'")
         return self
+
+    @model_validator(mode="after")
+    def _rate_is_whole(self) -> Phase:
+        if (self.rate_of is None) != (self.rate_percent is None):
+            raise ValueError("'rate_of' and 'rate_percent' need each other")
+        if self.rate_of is not None and (self.workload.rate_iops or self.workload.queues > 1):
+            raise ValueError("'rate_of' takes the place of 'rate_iops', and needs one queue")
+        return self
+
+    @property
+    def own_s(self) -> float:
+        """Seconds that its load adds to its test, at the longest."""
+        return 0.0 if self.together else self.workload.duration_s
+
+    def at_rate(self, iops: Mapping[str, float]) -> Phase:
+        """The phase with its rate in numbers, from what the earlier phases reached."""
+        if self.rate_of is None or self.rate_percent is None:
+            return self
+        rate = max(iops[self.rate_of] * self.rate_percent / 100, RATE_MIN)
+        workload = self.workload.model_copy(update={"rate_iops": rate, "rate_process": "poisson"})
+        return self.model_copy(update={"workload": workload})
 
     @model_validator(mode="before")
     @classmethod
@@ -354,6 +388,7 @@ class Test(Data):
         ):
             raise ValueError("a thermal test needs one phase with 'until_stable'")
         self._phases_fit_the_kind()
+        self._phases_fit_together()
         replays = sum(phase.replay is not None for phase in self.phases)
         if self.kind == "trace" and replays < len(labels):
             raise ValueError("a trace test needs a 'replay' in every phase")
@@ -394,6 +429,44 @@ class Test(Data):
                     '"discard" before the last one only'
                 )
 
+    @property
+    def groups(self) -> tuple[tuple[Phase, ...], ...]:
+        """The phases, those together that run at the same time."""
+        found: list[list[Phase]] = []
+        for phase in self.phases:
+            if phase.together and found:
+                found[-1].append(phase)
+            else:
+                found.append([phase])
+        return tuple(map(tuple, found))
+
+    def _phases_fit_together(self) -> None:
+        known: set[str] = set()
+        if self.phases[0].together:
+            raise ValueError("the first phase has nothing to run 'together' with")
+        for group in self.groups:
+            for phase in group:
+                if phase.rate_of is not None and (phase.rate_of not in known or self.rounds):
+                    raise ValueError(
+                        f"rate_of: '{phase.rate_of}' is not allowed; must be a phase that ends "
+                        "before, in a test without rounds"
+                    )
+            known |= {phase.label for phase in group}
+            loads = [phase.workload for phase in group]
+            if len(group) > 1 and (
+                self.rounds
+                or any(phase.replay or phase.trim for phase in group)
+                or any(phase.before or phase.rest_s for phase in group[1:])
+                or any(load.until_stable or load.until_written_percent for load in loads)
+                or any(load.queues > 1 for load in loads)
+                or len({(load.duration_s, load.content) for load in loads}) > 1
+            ):
+                raise ValueError(
+                    "phases that run 'together' need loads of one queue, the same duration_s and "
+                    "the same content, without 'until_stable', 'until_written_percent' and "
+                    "rounds; what comes before them stands at the first"
+                )
+
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:
         if (self.kind == "rounds") != (self.rounds is not None):
             raise ValueError("a rounds test needs 'rounds', and no other kind may have it")
@@ -419,10 +492,7 @@ class Test(Data):
     def drive_seconds(self) -> float:
         """Rests, rounds and phases at their longest, in seconds; fills are not in it."""
         before = sum(step.longest_s() for step in self.prepare)
-        once = sum(
-            phase.workload.duration_s + sum(s.longest_s() for s in phase.before)
-            for phase in self.phases
-        )
+        once = sum(phase.own_s + sum(s.longest_s() for s in phase.before) for phase in self.phases)
         return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
@@ -472,12 +542,10 @@ class Test(Data):
                 if quick.until_stable is None:
                     raise ValueError("quick needs 'until_stable', as the phase has one")
                 load["until_stable"] = quick.until_stable.model_dump()
+            before = tuple(map(shorter, phase.before))
+            changed_load = {"workload": Workload(**load), "before": before}
             phases.append(
-                Phase(
-                    label=phase.label,
-                    workload=Workload(**load),
-                    before=tuple(map(shorter, phase.before)),
-                )
+                phase.model_copy(update={**changed_load, "rest_s": 0.0, "waiting_s": None})
             )
         window = self.metric_window_s
         if window is not None:

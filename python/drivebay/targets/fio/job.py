@@ -11,6 +11,7 @@ Leaves out: everything that does I/O. Nothing here lets fio create, extend or sh
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from drivebay.common.seeds import derived_seed
 from drivebay.definitions.suites import Content, Workload
@@ -88,12 +89,19 @@ def phase_job(
     workload: Workload, *, label: str, start: int, length: int, engine: str, seed: int
 ) -> str:
     """The job file of a phase on the `length` bytes from `start` on, for its whole duration."""
+    return jobs_together([(label, workload, start, length)], engine=engine, seed=seed)
+
+
+def jobs_together(jobs: Sequence[tuple[str, Workload, int, int]], *, engine: str, seed: int) -> str:
+    """The job file of phases that run at the same time: label, load, and span of each in bytes."""
+    return _COMMON + f"ioengine={engine}\n" + "".join(_section(*job, seed) for job in jobs)
+
+
+def _section(label: str, workload: Workload, start: int, length: int, seed: int) -> str:
     milliseconds = max(1, round(workload.duration_s * 1000))
     return (
-        _COMMON
-        + f"ioengine={engine}\n"
+        f"\n[{label}]\n"
         + f"randseed={phase_seed(seed, label)}\n"
-        + f"\n[{label}]\n"
         + _direction(workload)
         + _offsets(workload)
         + _sizes(workload)

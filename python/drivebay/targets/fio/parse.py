@@ -116,8 +116,8 @@ class Side:
     bins: Mapping[int, int]
 
 
-def side(document: Document, direction: Direction) -> Side:
-    """One direction of the document's only job.
+def side(document: Document, direction: Direction, job: int = 0) -> Side:
+    """One direction of one of the document's jobs, by its place in the job file.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def side(document: Document, direction: Direction) -> Side:
         If a figure is missing, as in the output of an unknown version.
     """
     try:
-        part = document["jobs"][0][direction]
+        part = document["jobs"][job][direction]
         latency = part["lat_ns"]
         ios = int(latency["N"])
         bins = {int(key): int(count) for key, count in latency.get("bins", {}).items() if count}
@@ -135,39 +135,40 @@ def side(document: Document, direction: Direction) -> Side:
         raise _unreadable(document, f"{direction}: {problem}") from None
 
 
-def runtime_ms(document: Document) -> int:
-    """Milliseconds since the job began; fio adds up those of threads that it reports as one."""
+def runtime_ms(document: Document, job: int = 0) -> int:
+    """Milliseconds since a job began; fio adds up those of threads that it reports as one."""
     try:
-        job = document["jobs"][0]
-        threads = int(job.get("job options", {}).get("numjobs", 1))
-        return int(job["job_runtime"]) // threads
+        of = document["jobs"][job]
+        threads = int(of.get("job options", {}).get("numjobs", 1))
+        return int(of["job_runtime"]) // threads
     except (KeyError, IndexError, TypeError, ValueError) as problem:
         raise _unreadable(document, f"job_runtime: {problem}") from None
 
 
-def has_begun(document: Document) -> bool:
-    """Whether an I/O has completed. Before, fio's clock of the job is not to be trusted: it is set
-    anew when the job's thread begins."""
-    return any(side(document, direction).ios for direction in DIRECTIONS)
+def has_begun(document: Document, jobs: int = 1) -> bool:
+    """Whether each of the jobs has completed an I/O. Before, fio's clock of a job is not to be
+    trusted: it is set anew when the job's thread begins."""
+    return all(
+        any(side(document, direction, job).ios for direction in DIRECTIONS) for job in range(jobs)
+    )
 
 
 def job_error(document: Document) -> int:
-    """The errno of what made the job fail; 0 if nothing did."""
-    jobs = document.get("jobs")
-    return int(jobs[0].get("error", 0)) if jobs else 0
+    """The errno of what made a job fail; 0 if nothing did."""
+    return next((int(job["error"]) for job in document.get("jobs", ()) if job.get("error")), 0)
 
 
-def checked_total(document: Document) -> dict[Direction, Side]:
-    """Both directions of the last document, after making sure that they add up.
+def checked_total(document: Document, job: int = 0) -> dict[Direction, Side]:
+    """Both directions of a job in the last document, after making sure that they add up.
 
     Raises
     ------
     EnvironmentProblem
         If the bins do not sum to the I/Os, or fio's two counts of them differ.
     """
-    total = {direction: side(document, direction) for direction in DIRECTIONS}
+    total = {direction: side(document, direction, job) for direction in DIRECTIONS}
     for direction, figures in total.items():
-        issued = int(document["jobs"][0][direction]["total_ios"])
+        issued = int(document["jobs"][job][direction]["total_ios"])
         in_bins = sum(figures.bins.values())
         if not issued == figures.ios == in_bins:
             raise _unreadable(
@@ -205,9 +206,11 @@ class Point:
 class Recorder:
     """Collects fio's documents of one job and keeps little of each.
 
-    `zero_s` is when the job's clock began, on this process's monotonic clock.
+    `job` is its place in the job file. `zero_s` is when the job's clock began, on this process's
+    monotonic clock.
     """
 
+    job: int = 0
     points: list[Point] = field(default_factory=lambda: [Point(0, 0, 0, 0.0, 0)])
     total: dict[Direction, Side] = field(default_factory=dict)
     latest_bytes: int = 0
@@ -220,8 +223,8 @@ class Recorder:
 
         An answer that comes late tells of a stall: nothing completed since it was asked for.
         """
-        now = {direction: side(document, direction) for direction in DIRECTIONS}
-        ms = runtime_ms(document)
+        now = {direction: side(document, direction, self.job) for direction in DIRECTIONS}
+        ms = runtime_ms(document, self.job)
         done = now["read"].bytes + now["write"].bytes
         seconds = max(1, ms - self.duration_ms) / 1000
         self.latest_bytes_per_s = (done - self.latest_bytes) / seconds
@@ -232,8 +235,8 @@ class Recorder:
 
     def finish(self, document: Document) -> None:
         """Take the last document in: from now on `total` holds the exact figures."""
-        self.total = checked_total(document)
-        self._append(max(1, runtime_ms(document)), self.total)
+        self.total = checked_total(document, self.job)
+        self._append(max(1, runtime_ms(document, self.job)), self.total)
 
     @property
     def duration_ms(self) -> int:

@@ -240,8 +240,9 @@ def run(
     each_second: Callable[[Recorder], bool],
     asks_until_ms: Callable[[Recorder], float],
     on_start: Callable[[int], None] | None = None,
-) -> tuple[Recorder, dict[str, bytes]]:
-    """Run a job to its end, or until `each_second` says that it is enough.
+    jobs: int = 1,
+) -> tuple[list[Recorder], dict[str, bytes]]:
+    """Run a job file to its end, or until `each_second` says that it is enough.
 
     Parameters
     ----------
@@ -252,6 +253,8 @@ def run(
     asks_until_ms : from this point of the job on no more answers are asked for, as a fio that is
         asked while it ends may crash (seen in all versions). Called with what is known so far.
     on_start : called with fio's process number.
+    jobs : how many jobs the file has, which run at the same time; each has a recorder, in their
+        order, and the callbacks are given the first.
 
     Raises
     ------
@@ -260,7 +263,8 @@ def run(
     EnvironmentProblem
         If fio fails, with its first line of complaint.
     """
-    recorder = Recorder()
+    recorders = [Recorder(number) for number in range(jobs)]
+    recorder = recorders[0]
     last: Document | None = None
     asked_ms, answer_s = 0, ANSWER_S
     waiting = False
@@ -290,11 +294,12 @@ def run(
             last, waiting = document, False
             if running.stopped:
                 continue
-            if not answers_ms and not has_begun(document):
+            if not answers_ms and not has_begun(document, jobs):
                 next_ask = came + FIRST_ASK_S
                 continue
             ms = runtime_ms(document)
-            recorder.add(document, asked_ms=answers_ms)
+            for one in recorders:
+                one.add(document, asked_ms=answers_ms)
             if answers_ms:
                 answer_s += (ms - answers_ms) / 2000
                 answer_s = min(max(answer_s, 0.0), ANSWER_MAX_S)
@@ -311,9 +316,10 @@ def run(
     allowed = (0, STOPPED_EXIT_CODE) if stopped else (0,)
     if exit_code not in allowed or last is None or job_error(last) != 0:
         raise _failure(artefacts[f"{name}.stderr.txt"], exit_code, last)
-    recorder.finish(last)
-    recorder.zero_s = zero
-    return recorder, artefacts
+    for one in recorders:
+        one.finish(last)
+        one.zero_s = zero
+    return recorders, artefacts
 
 
 def _artefacts(

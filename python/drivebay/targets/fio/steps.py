@@ -93,7 +93,8 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
     once: list[float] = []
     for phase in test.phases:
         once += [of_step(step) for step in phase.before]
-        once.append(START_S + phase.workload.duration_s)
+        if not phase.together:
+            once.append(START_S + phase.own_s)
     return [of_step(step) for step in test.prepare] + once * test.rounds_max
 
 
@@ -136,6 +137,29 @@ def _not_purged(record: dict[str, Any]) -> str:
     )
 
 
+def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
+    """What fio said of a phase, once it is known to have run to its end."""
+    load, seconds = phase.workload, recorder.duration_ms / 1000
+    to_the_end = load.until_stable is None and load.until_written_percent is None
+    if to_the_end and seconds < load.duration_s * ENOUGH:
+        raise EnvironmentProblem(
+            f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",
+            "see whether something else stopped it: dmesg | tail",
+        )
+    read, write = recorder.total["read"], recorder.total["write"]
+    return PhaseResult(
+        label=phase.label,
+        workload=load,
+        duration_s=seconds,
+        reads=read.ios,
+        writes=write.ios,
+        read_bytes=read.bytes,
+        write_bytes=write.bytes,
+        series=recorder.series(),
+        histogram=recorder.histogram(),
+    )
+
+
 @dataclass
 class Steps:
     """One test, being run; `run` is the whole of it."""
@@ -169,12 +193,22 @@ class Steps:
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
         if test.rounds is not None:
             return self.environment.finish(self._rounds(test))
-        results = [self._begin(phase) for phase in test.phases]
+        results: list[PhaseResult] = []
+        for group in test.groups:
+            reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}
+            now = tuple(phase.at_rate(reached) for phase in group)
+            results += self._together(now) if len(now) > 1 else [self._begin(now[0])]
         results[0].metrics.update(self.metrics)
         return self.environment.finish(results)
 
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
+        self._before(phase)
+        result = self._phase(phase, number)
+        self.artefacts = {}
+        return result
+
+    def _before(self, phase: Phase) -> None:
         for place, step in enumerate(phase.before, start=1):
             self.parts.begin(step.kind)
             name = f"before-{phase.label}-{place}-{step.kind}"
@@ -182,9 +216,33 @@ class Steps:
             kept = {**step.model_dump(exclude_defaults=True), **record}
             self.artefacts[f"{name}.json"] = json.dumps(kept, indent=1).encode()
         self.parts.begin(phase.label)
-        result = self._phase(phase, number)
+
+    def _together(self, group: tuple[Phase, ...]) -> list[PhaseResult]:
+        """Phases that run at the same time, as jobs of one fio."""
+        first = group[0]
+        self._before(first)
+        capacity, seconds = self.handle.target.capacity_bytes, first.workload.duration_s
+        jobs = [(one.label, one.workload, *one.workload.span(capacity)) for one in group]
+        job = fio_job.jobs_together(jobs, engine=self.tool.engine, seed=self.seed)
+
+        def each_second(so_far: Recorder) -> bool:
+            self.parts.at(so_far.duration_ms / 1000, data_bytes_per_s=so_far.latest_bytes_per_s)
+            return False
+
+        self.environment.begin_phase()
+        recorders = self._fio(
+            job,
+            first.label,
+            each_second,
+            lambda _: seconds * 1000 - 250,
+            writes=any(one.workload.read_percent < 100 for one in group),
+            jobs=len(group),
+        )
+        results = [_result(*pair) for pair in zip(group, recorders, strict=True)]
+        whole = self.environment.end_phase(results[0], recorders[0].zero_s, beside=results[1:])
+        results[0] = replace(whole, artefacts=self.artefacts)
         self.artefacts = {}
-        return result
+        return results
 
     def _rounds(self, test: Test) -> list[PhaseResult]:
         results = rounds.run(test, self._begin)
@@ -263,7 +321,7 @@ class Steps:
 
         asks_until_ms = load.duration_s * 1000 - 250
         writes = load.read_percent < 100
-        return self._fio(job, name, each_second, lambda _: asks_until_ms, writes=writes)
+        return self._fio(job, name, each_second, lambda _: asks_until_ms, writes=writes)[0]
 
     def _steady(self, step: Prepare, name: str) -> dict[str, Any]:
         """One long run, looked at after every round of it."""
@@ -357,7 +415,7 @@ class Steps:
             left_ms = (length - so_far.latest_bytes) / rate * 1000
             return so_far.duration_ms + left_ms - 3000
 
-        total = self._fio(job, name, each_second, asks_until_ms, writes=True).total
+        total = self._fio(job, name, each_second, asks_until_ms, writes=True)[0].total
         if total["write"].bytes != length:
             raise EnvironmentProblem(
                 f"{name}: {total['write'].bytes} of {length} bytes were written",
@@ -380,26 +438,7 @@ class Steps:
 
         self.environment.begin_phase()
         recorder = self._until(is_over, load, phase.label, seed)
-        seconds = recorder.duration_ms / 1000
-        to_the_end = load.until_stable is None and most is None
-        if to_the_end and seconds < load.duration_s * ENOUGH:
-            raise EnvironmentProblem(
-                f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",
-                "see whether something else stopped it: dmesg | tail",
-            )
-        read, write = recorder.total["read"], recorder.total["write"]
-        result = PhaseResult(
-            label=phase.label,
-            workload=load,
-            duration_s=seconds,
-            reads=read.ios,
-            writes=write.ios,
-            read_bytes=read.bytes,
-            write_bytes=write.bytes,
-            series=recorder.series(),
-            histogram=recorder.histogram(),
-            artefacts=self.artefacts,
-        )
+        result = replace(_result(phase, recorder), artefacts=self.artefacts)
         return self.environment.end_phase(result, recorder.zero_s)
 
     def _replay(self, phase: Phase, load: Replay) -> PhaseResult:
@@ -447,9 +486,10 @@ class Steps:
         asks_until_ms: Callable[[Recorder], float],
         *,
         writes: bool,
-    ) -> Recorder:
+        jobs: int = 1,
+    ) -> list[Recorder]:
         try:
-            recorder, artefacts = fio_run.run(
+            recorders, artefacts = fio_run.run(
                 self.tool,
                 job,
                 self.handle.fd(to_write=writes),
@@ -459,9 +499,10 @@ class Steps:
                 each_second=each_second,
                 asks_until_ms=asks_until_ms,
                 on_start=self.environment.watch,
+                jobs=jobs,
             )
         except DrivebayError as problem:
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
         self.artefacts |= artefacts
         self.handle.fd(to_write=False)  # fio must have left the file's size alone
-        return recorder
+        return recorders

@@ -6,12 +6,11 @@ for the test's conditions. Without root, or on a file, it finds less and says wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from drivebay.results.records import PhaseResult
 from drivebay.targets.safety.in_use import drive_below
@@ -71,19 +70,21 @@ class Environment:
         """A phase is about to run."""
         self._counted = sensors.io_bytes(self._number)
 
-    def end_phase(self, result: PhaseResult, zero: float) -> PhaseResult:
-        """The phase, with its readings in the series and beside it; `zero` is when it began."""
+    def end_phase(
+        self, result: PhaseResult, zero: float, beside: Sequence[PhaseResult] = ()
+    ) -> PhaseResult:
+        """The phase, with its readings in the series and beside it; `zero` is when it began,
+        `beside` what ran at the same time."""
         before, after = self._counted, sensors.io_bytes(self._number)
         read = after[0] - before[0] if before and after else None
         written = after[1] - before[1] if before and after else None
-        rates = pc.add(result.series["read_bytes"], result.series["write_bytes"])
-        whole = rates[:-1] if len(rates) > 1 else rates[:0]  # the last second may be longer
-        highest = float(pc.max(whole).as_py() or 0)
-        self._ran.append(
-            warnings.Ran(
-                result.label, result.read_bytes, result.write_bytes, highest, read, written
-            )
-        )
+        own = [result, *beside]
+        rows = min(len(one.series) for one in own) - 1  # the last second may be longer
+        sides = ("read_bytes", "write_bytes")
+        rates = sum(one.series[side].to_numpy()[:rows] for one in own for side in sides)
+        highest = float(max(rates, default=0))
+        own_read, own_written = (sum(getattr(one, side) for one in own) for side in sides)
+        self._ran.append(warnings.Ran(result.label, own_read, own_written, highest, read, written))
         phase = self._telemetry.of_phase(zero, len(result.series))
         series = result.series
         for name, readings in MEASURED.items():

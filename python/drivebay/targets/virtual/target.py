@@ -24,7 +24,7 @@ from drivebay.common.threads import repeated
 from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
-from drivebay.definitions.suites import Content, Phase, Prepare, Test
+from drivebay.definitions.suites import Content, Phase, Prepare, Test, Workload
 from drivebay.results.records import (
     SENSORS,
     STAGES_SCHEMA,
@@ -155,13 +155,22 @@ class VirtualTarget:
                         f"phase {phase.label} on {self.name}",
                         hint,
                     )
-                try:
-                    core.check(load.core(self.capacity_bytes))
-                except UserError as problem:
-                    where = f"test {test.id}, phase {phase.label}"
-                    raise UserError(
-                        f"{where}: workload.{problem.message} on {self.name}", hint
-                    ) from None
+                self._check_load(core, load, f"test {test.id}, phase {phase.label}", hint)
+            for group in test.groups:
+                if len(group) > 1:
+                    # As many requests outstanding as all have together, which a rate makes the
+                    # core compare with what the interface carries.
+                    depth = sum(phase.workload.queue_depth for phase in group)
+                    whole = {"queue_depth": depth, "rate_iops": 1.0}
+                    load = group[0].workload.model_copy(update=whole)
+                    where = f"test {test.id}, phase {group[0].label} and those together with it"
+                    self._check_load(core, load, where, f"leave the test out: --skip {test.id}")
+
+    def _check_load(self, core: _core.Profile, load: Workload, where: str, hint: str) -> None:
+        try:
+            core.check(load.core(self.capacity_bytes))
+        except UserError as problem:
+            raise UserError(f"{where}: workload.{problem.message} on {self.name}", hint) from None
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
@@ -174,7 +183,7 @@ class VirtualTarget:
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
-        loads_s = test.rounds_max * sum(phase.workload.duration_s for phase in test.phases)
+        loads_s = test.rounds_max * sum(phase.own_s for phase in test.phases)
         prepared_s = _prepare_loads_s(test)
         loads_s += prepared_s
         fill_s = loads_s * self._fill_wall_s / max(0.01, _load_wall_s(test))
@@ -211,10 +220,29 @@ class VirtualTarget:
             clock.done_s += phase.workload.duration_s
             return result
 
+        def run_together(group: tuple[Phase, ...]) -> list[PhaseResult]:
+            progress.check()
+            for step in group[0].before:
+                self._prepare(step, seed)
+            jobs = [
+                (phase.workload.core(self.capacity_bytes), _masked(seed + indices[phase.label]))
+                for phase in group
+            ]
+            drive = self._held
+            ran = self._watched(group[0].label, lambda control: drive.run_jobs(jobs, control))
+            clock.done_s += group[0].own_s
+            return [
+                self._phase_result(phase, one, {}) for phase, one in zip(group, ran, strict=True)
+            ]
+
         if test.rounds is not None:
             results = rounds.run(test, run)
         else:
-            results = [run(phase, 0) for phase in test.phases]
+            results = []
+            for group in test.groups:
+                reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}
+                now = tuple(phase.at_rate(reached) for phase in group)
+                results += run_together(now) if len(now) > 1 else [run(now[0], 0)]
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
         if idle := self._policy_warnings():
@@ -280,7 +308,7 @@ class VirtualTarget:
         seed: int,
         elapsed_s: Callable[[float], float] = float,
     ) -> _core.RunResult:
-        drive, masked = self._held, seed & (2**64 - 1)
+        drive, masked = self._held, _masked(seed)
         return self._watched(what, lambda control: drive.run(workload, masked, control), elapsed_s)
 
     def _watched(
@@ -357,6 +385,10 @@ class VirtualTarget:
     def close(self) -> None:
         """Gives the drive's memory back."""
         self._drive = None
+
+
+def _masked(seed: int) -> int:
+    return seed & (2**64 - 1)
 
 
 def _prepare_loads_s(test: Test) -> float:
