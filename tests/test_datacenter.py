@@ -157,4 +157,4 @@ def test_the_suite_says_what_runs_together_and_at_which_rate() -> None:
     assert text.tenancy(writer) == ", 10 % of the IOPS of writes-alone, Poisson arrivals"
     assert text.tenancy(reader) == ", at the same time as the one before"
     assert test.shortened().groups[1][1].together
-    assert test.drive_seconds() == 7 * 180 + 86400  # six pairs and the writer alone, and the load
+    assert test.drive_seconds() == 7 * 180 + 86400  # six pairs, the writer alone, the load

@@ -32,7 +32,21 @@ class Run:
     @property
     def variants(self) -> tuple[str, ...]:
         """The drive's variants."""
-        return tuple(self.drive.partition("@")[0].split("+")[1:])
+        return tuple(part for part in self._parts if not part.startswith(SCALED))
+
+    @property
+    def smaller(self) -> int:
+        """How many times less flash than the drive's the run has.
+
+        >>> Run.of("970-evo-plus-1tb+scaled-16@laptop/full-write").smaller
+        16
+        """
+        shares = [part.removeprefix(SCALED) for part in self._parts if part.startswith(SCALED)]
+        return int(shares[0]) if shares else 1
+
+    @property
+    def _parts(self) -> list[str]:
+        return self.drive.partition("@")[0].split("+")[1:]
 
     @property
     def profile(self) -> str:
@@ -59,6 +73,7 @@ class Run:
         return cls(drive, test)
 
 
+SCALED = "scaled-"
 WITHIN_PERCENT = {"eq": 5.0, "approx": 10.0, "ratio_to": 10.0}
 """How far a figure may be off, by what the publication's words promise."""
 ROUNDED = 0.05
@@ -199,6 +214,7 @@ def load_plan() -> Plan:
             entry["range"] = tuple(entry["range"])
         row = Row(figure, scored=figure.drive not in table["unscored"], **entry)
         own = [differs[run.test] for run in row.needs]
+        own += [f"on 1/{run.smaller} of the flash" for run in row.needs if run.smaller > 1]
         said = dict.fromkeys(text for text in (row.differs, *own) if text)
         rows.append(replace(row, differs="; ".join(said), same_as=same.get(name, ())))
     full_size = frozenset(name for name, entry in table["tests"].items() if "full_size" in entry)

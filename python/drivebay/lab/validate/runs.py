@@ -11,6 +11,7 @@ from drivebay.definitions import hosts
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
+from drivebay.definitions.scaling import scaled
 from drivebay.lab.pool import Pool, Worker
 from drivebay.lab.validate.plan import Plan, Run
 from drivebay.targets.virtual.states import key_of, workers_with_states
@@ -84,5 +85,6 @@ def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
 
 
 def profile_of(run: Run) -> Profile:
-    """The run's drive, with its variants and in its host."""
-    return changed(run.in_its_host(catalog.load(run.profile)), run.variants)
+    """The run's drive, with its variants, in its host, and scaled if the run says so."""
+    whole = changed(run.in_its_host(catalog.load(run.profile)), run.variants)
+    return whole if run.smaller == 1 else scaled(whole, 1 / run.smaller)
