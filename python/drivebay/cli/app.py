@@ -23,7 +23,7 @@ PANELS = {
         "check-trim",
     ),
     "Traces and servers": ("trace", "replay", "serve", "ctl"),
-    "Model accuracy and experiments": ("validate", "calibrate", "sweep", "worker"),
+    "Model accuracy and experiments": ("validate", "calibrate", "sweep", "prepare", "worker"),
     "Data": ("query", "import"),
     "This machine": ("doctor", "bench"),
 }

@@ -1,0 +1,239 @@
+"""How far each way of preparing a drive leaves it from the steady state of random writes.
+
+A virtual drive counts what it programs, so it can say what a real one hides: its write
+amplification just after a preparation, and after writes that go on until preparation no longer
+matters. Ways: two sequential passes (SNIA PTS 2.0.1's workload-independent preconditioning); a
+sequential pass and random writes of twice the capacity; and the single pass of fio 3.41's
+`sprandom`, which lays addresses down with as many of them written again, region by region, as
+a drive in steady state would have invalid pages (fio's HOWTO; the distribution of valid pages is
+that of Desnoyers, ACM TOS 8 (2), 2012, with fio's write amplification 0.5 / spare + 0.7).
+Leaves out: other loads than uniform random 4 KiB; rates, which depend on heat as well.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as csv
+
+from drivebay import _core
+from drivebay.common.errors import UserError
+from drivebay.common.seeds import derived_seed
+from drivebay.definitions.profiles import Profile
+
+Method = Literal["two-fills", "random", "sprandom"]
+METHODS: tuple[Method, ...] = get_args(Method)
+PAGE_BYTES = 4096
+FILL_BYTES = 128 * 1024
+QUEUE_DEPTH = 32
+RANDOM_TIMES = 2
+"""Capacities of random writes of the way "random"; after SNIA's and makers' twice."""
+REGIONS = 100
+"""fio's default of `spr_num_regions`."""
+SLICE = 0.1
+"""Of the capacity: so much is written for one reading of the write amplification."""
+LONG_TIMES = 6
+"""Capacities of random writes after which a drive counts as steady; readings of the last of them
+are averaged."""
+NEAR_PERCENT = 5.0
+HEADER = b"at_ns,op,offset_bytes,bytes,device,response_ns\n"
+Pages = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a way of preparing did.
+
+    `drive_s`: seconds of the drive's time; `written`: capacities that the host wrote; `waf`: write
+    amplification of the random writes just after; `steady_waf`: that after a long run; `more`:
+    capacities of random writes until it stays within 5 % of that, None if it never did.
+    """
+
+    method: Method
+    drive_s: float
+    written: float
+    waf: float
+    steady_waf: float
+    more: float | None
+
+    @property
+    def error_percent(self) -> float:
+        """How far the write amplification is off."""
+        return 100 * (self.waf / self.steady_waf - 1)
+
+
+def prepare(
+    profile: Profile,
+    methods: Sequence[Method] = METHODS,
+    *,
+    seed: int = 1,
+    spare: float | None = None,
+    say: Callable[[str], None] = lambda words: None,
+) -> list[Prepared]:
+    """Prepares the drive anew by each method, and compares it with the same drive after a long run.
+
+    Parameters
+    ----------
+    spare : what sprandom takes for the spare flash, over the capacity (fio's `spr_op`); by default
+        the drive's own, which of a real drive nobody knows.
+    say : called with a line of progress.
+
+    Raises
+    ------
+    UserError
+        If `spare` is not above 0, up to 1.
+    """
+    own = profile.flash_bytes / profile.capacity_bytes - 1
+    spare = own if spare is None else spare
+    if not 0 < spare <= 1:
+        raise UserError(
+            f"--spare-percent: {100 * spare:g} is not allowed; must be above 0, up to 100",
+            f"this drive's own is --spare-percent {100 * own:.1f}",
+        )
+    drive = _core.VirtualDrive(profile.core, seed)
+    say("steady: a long run")
+    _fill(drive, 1)
+    readings = _readings(drive, LONG_TIMES, seed)
+    steady = float(np.mean(readings[-round(1 / SLICE) :]))
+    found = []
+    for method in methods:
+        say(method)
+        drive.reset(profile.core, seed)
+        before = drive.counters().host_pages
+        seconds = _WAYS[method](drive, seed, spare)
+        written = (drive.counters().host_pages - before) * PAGE_BYTES / drive.capacity_bytes
+        after = np.array(_readings(drive, LONG_TIMES / 2, seed + 1))
+        far = np.flatnonzero(np.abs(after / steady - 1) > NEAR_PERCENT / 100)
+        slices = int(far[-1]) + 1 if len(far) else 0
+        more = slices * SLICE if slices < len(after) else None
+        found.append(Prepared(method, seconds, written, float(after[0]), steady, more))
+    return found
+
+
+def method_of(text: str) -> Method:
+    """A method by its name.
+
+    Raises
+    ------
+    UserError
+        If there is none of that name.
+    """
+    for method in METHODS:
+        if text == method:
+            return method
+    raise UserError(
+        f"--method: {text!r} is not allowed; must be one of {', '.join(METHODS)}",
+        "leave it out for all of them",
+    )
+
+
+def validity(regions: int, spare: float) -> npt.NDArray[np.float64]:
+    """The share of valid pages in each of equally large regions of a drive in steady state, the
+    one to be collected next first.
+
+    Of pages that are valid with probability v a drive has an amount in proportion to 1 / v, from
+    the victim's v = 1 - 1 / WAF up to 1.
+    """
+    waf = 0.5 / spare + 0.7
+    shares = np.linspace(1.0, max(0.0, 1 - 1 / waf), regions)
+    amounts = np.cumsum(1 / np.maximum(shares, 1e-9))
+    return np.interp(np.linspace(amounts[0], amounts[-1], regions), amounts, shares)[::-1]
+
+
+def sprandom_pages(pages: int, spare: float, seed: int, regions: int = REGIONS) -> Iterator[Pages]:
+    """The page numbers that sprandom writes, by region: those of the region before that are to be
+    invalid there, then new ones, until each page has come."""
+    rng = np.random.default_rng(seed)
+    order, writes = rng.permutation(pages), int(pages * (1 + spare)) // regions
+    again, at = order[:0], 0
+    for valid in validity(regions, spare):
+        new = order[at : at + max(0, writes - len(again))]
+        region = np.concatenate([again, new])
+        at += len(new)
+        yield region
+        again = region[rng.random(len(region)) >= valid]
+    if at < pages:
+        yield order[at:]
+
+
+def _random(drive: _core.VirtualDrive, capacities: float, seed: int) -> float:
+    pages = drive.capacity_bytes // PAGE_BYTES
+    amount = max(1, round(pages * capacities)) * PAGE_BYTES
+    return _run(drive, "random", PAGE_BYTES, pages * PAGE_BYTES, amount, seed)
+
+
+def _fill(drive: _core.VirtualDrive, passes: int) -> float:
+    """Writes all addresses in order; what is no multiple of 128 KiB at the end is left out."""
+    span = drive.capacity_bytes // FILL_BYTES * FILL_BYTES
+    return _run(drive, "sequential", FILL_BYTES, span, passes * span, 0)
+
+
+def _run(
+    drive: _core.VirtualDrive,
+    pattern: Literal["random", "sequential"],
+    block: int,
+    span: int,
+    amount: int,
+    seed: int,
+) -> float:
+    """Writes so many bytes; the drive's seconds."""
+    workload = _core.Workload(
+        pattern=pattern,
+        read_percent=0,
+        block_bytes=block,
+        queue_depth=QUEUE_DEPTH,
+        span_start_bytes=0,
+        span_bytes=span,
+        bytes=amount,
+    )
+    run = drive.run(workload, seed)
+    return (run.end_ns - run.start_ns) / 1e9
+
+
+def _readings(drive: _core.VirtualDrive, capacities: float, seed: int) -> list[float]:
+    """The write amplification of each slice of random writes."""
+    found = []
+    for number in range(round(capacities / SLICE)):
+        before = drive.counters()
+        _random(drive, SLICE, derived_seed(seed, "slice", str(number)))
+        after = drive.counters()
+        programmed = after.placed_pages - before.placed_pages
+        found.append(programmed / (after.host_pages - before.host_pages))
+    return found
+
+
+def _sprandom(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
+    """As a trace whose requests are all due at once, so that the queue is always full."""
+    pages = np.concatenate(list(sprandom_pages(drive.capacity_bytes // PAGE_BYTES, spare, seed)))
+    same = [[one] * len(pages) for one in (0, "write", PAGE_BYTES, 0, "")]
+    columns = [*same[:2], pages * PAGE_BYTES, *same[2:]]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sprandom.csv"
+        with path.open("wb") as file:
+            file.write(HEADER)
+            plain = csv.WriteOptions(include_header=False, quoting_style="none")
+            csv.write_csv(pa.table(columns, names=list("abcdef")), file, plain)
+        run = drive.replay(_core.TraceSource.file(path), _core.ReplayOptions()).run
+    return (run.end_ns - run.start_ns) / 1e9
+
+
+def _twice(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
+    return _fill(drive, 2)
+
+
+def _at_random(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
+    return _fill(drive, 1) + _random(drive, RANDOM_TIMES, seed)
+
+
+_WAYS: dict[Method, Callable[[_core.VirtualDrive, int, float], float]] = {
+    "two-fills": _twice,
+    "random": _at_random,
+    "sprandom": _sprandom,
+}

@@ -1,0 +1,57 @@
+"""Writes the table of docs/concepts/preparation.md: how far ways of preparing leave the catalog's
+drives from steady state, scaled to 1 GB or the least that they can be.
+
+    .venv/bin/python scripts/prepare_table.py [--drive NAME ...]
+
+Some ten seconds a drive. Without --drive all are computed; with it these drives' rows are replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from drivebay.definitions import profiles
+from drivebay.definitions.scaling import with_capacity
+from drivebay.lab.prepare import METHODS, Prepared, prepare
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "concepts" / "preparation.md"
+BEGIN, END = "<!-- prepare_table: begin -->", "<!-- prepare_table: end -->"
+CAPACITY = 10**9
+HEAD = ("drive", "spare", "steady WAF", *METHODS)
+
+
+def cell(one: Prepared) -> str:
+    """What a method comes to, in a cell."""
+    more = "over 3" if one.more is None else f"{one.more:.1f}"
+    return f"{one.waf:.2f} ({one.error_percent:+.0f} %), {more}"
+
+
+def row(name: str) -> str:
+    """A drive's line."""
+    profile = with_capacity(profiles.load(name), CAPACITY)
+    found = prepare(profile)
+    spare = 100 * (profile.flash_bytes / profile.capacity_bytes - 1)
+    cells = (name, f"{spare:.1f} %", f"{found[0].steady_waf:.2f}", *map(cell, found))
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--drive", action="append", default=[])
+    asked = parser.parse_args()
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    old, _, after = rest.partition(END)
+    rows = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
+    for name in asked.drive or profiles.names():
+        rows[name] = row(name)
+        print(rows[name], flush=True)
+        lines = [rows[one] for one in profiles.names() if one in rows]
+        heads = f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}"
+        text = "\n".join([BEGIN, heads, *lines, END])
+        PAGE.write_text(before + text + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
