@@ -40,14 +40,16 @@ def drive() -> Profile:
 
 @pytest.fixture(scope="module")
 def found(drive: Profile) -> dict[lab.Method, lab.Prepared]:
-    return {one.method: one for one in lab.prepare(drive)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab, "LONG_TIMES", 3)  # long enough for the bounds here
+        return {one.method: one for one in lab.prepare(drive)}
 
 
 def test_two_fills_leave_a_drive_below_steady_state_and_random_writes_bring_it_there(
     found: dict[lab.Method, lab.Prepared],
 ) -> None:
     fills, random = found["two-fills"], found["random"]
-    assert fills.error_percent < -10 and fills.more and fills.more >= 0.2
+    assert fills.error_percent < -10 and fills.more and random.more == 0
     assert abs(random.error_percent) < 10
     assert fills.written == pytest.approx(2, rel=0.01)
     assert random.written == pytest.approx(3, rel=0.01)

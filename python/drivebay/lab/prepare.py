@@ -210,17 +210,21 @@ def _readings(drive: _core.VirtualDrive, capacities: float, seed: int) -> list[f
 
 
 def _sprandom(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
-    """As a trace whose requests are all due at once, so that the queue is always full."""
+    """As a trace in which each request waited for the one QUEUE_DEPTH before it: its replay is a
+    closed loop."""
     pages = np.concatenate(list(sprandom_pages(drive.capacity_bytes // PAGE_BYTES, spare, seed)))
-    same = [[one] * len(pages) for one in (0, "write", PAGE_BYTES, 0, "")]
-    columns = [*same[:2], pages * PAGE_BYTES, *same[2:]]
+    at_ns = np.arange(len(pages)) * 2
+    same = [[one] * len(pages) for one in ("write", PAGE_BYTES, 0, 2 * QUEUE_DEPTH - 1)]
+    columns = [at_ns, same[0], pages * PAGE_BYTES, *same[1:]]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sprandom.csv"
         with path.open("wb") as file:
             file.write(HEADER)
             plain = csv.WriteOptions(include_header=False, quoting_style="none")
             csv.write_csv(pa.table(columns, names=list("abcdef")), file, plain)
-        run = drive.replay(_core.TraceSource.file(path), _core.ReplayOptions()).run
+        run = drive.replay(
+            _core.TraceSource.file(path), _core.ReplayOptions(mode="dependencies")
+        ).run
     return (run.end_ns - run.start_ns) / 1e9
 
 
