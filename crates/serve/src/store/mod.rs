@@ -247,6 +247,15 @@ impl Store {
         }
     }
 
+    /// Makes sectors read as zeros, which no power cut takes back.
+    pub(crate) fn discard(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
+        self.zero(number, lba, sectors, false)?;
+        if let Some(undo) = &mut self.undo {
+            undo.flush_range(number, lba..lba + sectors);
+        }
+        Ok(())
+    }
+
     /// The result of a sync that [`Store::apply`] requested, if it has completed.
     pub(crate) fn sync_result(&self, id: SyncId) -> Option<Result<(), ()>> {
         match &self.medium {
