@@ -191,7 +191,10 @@ impl ServeError {
             ServeError::Store(error) => {
                 matches!(
                     error,
-                    StoreError::Machine { .. } | StoreError::Locked(_) | StoreError::InUse(_)
+                    StoreError::Machine { .. }
+                        | StoreError::Search(_)
+                        | StoreError::Locked(_)
+                        | StoreError::InUse(_)
                 )
             }
             ServeError::Address(error) => {

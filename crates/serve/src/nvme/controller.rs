@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use drivebay_wire::nvme::Feature;
 
-use super::events::{Event, Events};
+use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
 use crate::namespace::Namespaces;
@@ -25,8 +25,6 @@ const CSTS_READY: u32 = 1;
 const CSTS_SHUTDOWN_DONE: u32 = 2 << 2;
 /// CSTS: shutdown going on.
 const CSTS_SHUTDOWN_BUSY: u32 = 1 << 2;
-/// Asynchronous Event Configuration, and what a controller can tell: namespace attribute notices.
-pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 /// CAP: time to become ready, in 500 ms.
 const CAP_TIMEOUT: u64 = 20;
 

@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 
 use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
 
+/// Asynchronous Event Configuration, and what a controller can tell: namespace attribute notices.
+pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
+
 /// An asynchronous event that hosts may ask to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {

@@ -12,7 +12,7 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::controller::NAMESPACE_NOTICES;
+use super::events::NAMESPACE_NOTICES;
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
 use crate::namespace::Namespace;

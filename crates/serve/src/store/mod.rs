@@ -77,10 +77,7 @@ impl Store {
         sectors: u64,
         limit: &MemoryLimit,
     ) -> Result<Store, StoreError> {
-        let memory = Memory::over(image, sectors, limit.clone()).map_err(|why| {
-            let what = "the image cannot be searched for data".to_owned();
-            StoreError::Machine { what, why, hint: "see the disk: dmesg" }
-        })?;
+        let memory = Memory::over(image, sectors, limit.clone())?;
         Ok(Store::of(Medium::Memory(memory), sectors, HostDurability::None, limit))
     }
 
