@@ -125,9 +125,7 @@ impl Nbd {
         self.ask_at(0, kind, data, into)
     }
 
-    /// As [`Nbd::ask`], from a byte of the drive on.
-    pub fn ask_at(&mut self, offset: u64, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
-        let length = 4096_u32;
+    fn send(&mut self, kind: u16, offset: u64, length: u32, data: &[u8]) -> Option<()> {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
         bytes.extend([0, 0]);
         bytes.extend(kind.to_be_bytes());
@@ -135,7 +133,12 @@ impl Nbd {
         bytes.extend(offset.to_be_bytes());
         bytes.extend(length.to_be_bytes());
         bytes.extend(data);
-        self.0.write_all(&bytes).ok()?;
+        self.0.write_all(&bytes).ok()
+    }
+
+    /// As [`Nbd::ask`], from a byte of the drive on.
+    pub fn ask_at(&mut self, offset: u64, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
+        self.send(kind, offset, 4096, data)?;
         let mut head = [0; 16];
         self.0.read_exact(&mut head).ok()?;
         let error = u32::from_be_bytes(head[4..8].try_into().expect("4"));
@@ -265,6 +268,33 @@ fn nbd_clients_reach_a_drive_by_its_name_and_the_first_without_one() {
     let names: Vec<&str> = reports.iter().map(|report| report.drive.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
     assert_eq!([reports[0].requests, reports[1].requests], [41, 21]);
+}
+
+#[test]
+fn a_long_read_that_its_client_takes_slowly_holds_no_later_write() {
+    let served = Served::new(vec![drive("one")]);
+    let length = SECTORS as usize * 512;
+    // One after the other, so that they lie side by side in memory, and in part never written.
+    let data: Vec<u8> = (0..length / 2).map(|at| (at / 512) as u8).collect();
+    let mut writer = served.nbd("one").expect("an export");
+    let mut head = [0; 16];
+    let mut write = |data: &[u8]| {
+        writer.send(1, 0, data.len() as u32, data).expect("room");
+        writer.0.read_exact(&mut head).expect("an answer");
+        assert_eq!(head[4..8], [0; 4]);
+    };
+    write(&data);
+    let mut reader = served.nbd("one").expect("an export");
+    reader.send(0, 0, length as u32, &[]).expect("room");
+    let mut head = [0; 16];
+    reader.0.read_exact(&mut head).expect("an answer");
+    assert_eq!(head[4..8], [0; 4]);
+    // More than the kernel keeps for the reader is not sent yet.
+    write(&vec![0xff; length]);
+    let mut found = vec![1; length];
+    reader.0.read_exact(&mut found).expect("the data");
+    assert!(found[..length / 2] == data && found[length / 2..].iter().all(|&byte| byte == 0));
+    served.end();
 }
 
 #[test]

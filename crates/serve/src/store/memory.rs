@@ -9,7 +9,7 @@
 //! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them, and count as
 //! data; 8 bytes per group of the drive do not.
 
-use std::io;
+use std::io::{self, IoSlice};
 
 use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
@@ -28,6 +28,8 @@ const BLOCK: usize = 1 << 14;
 const GROUP: usize = 1024;
 /// Bytes of a group.
 const GROUP_BYTES: u64 = (GROUP * size_of::<u32>()) as u64;
+/// What a page without a frame reads as.
+static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 /// A page that holds nothing.
 const NONE: u32 = u32::MAX;
 /// A page that is as in the image below; not the number of a frame.
@@ -396,6 +398,39 @@ impl Memory {
         Ok(())
     }
 
+    /// Where `bytes` lie in memory, in order, as far as there are places for the pieces and until a page of the
+    /// image; returns the number of pieces. Frames that lie side by side are one.
+    pub fn pieces<'a>(&'a self, lba: u64, bytes: usize, into: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        let mut last = None;
+        for part in parts(lba, bytes) {
+            let here = match self.table.frame(part.page) {
+                Some(IMAGE) => break,
+                frame => frame.map(|frame| frame as usize),
+            };
+            let at = here.map(|frame| (frame / BLOCK, frame % BLOCK * PAGE_BYTES));
+            let piece = match (last, at) {
+                // The first part alone begins within its page, so that this one goes on where that ended.
+                (Some((block, from, to)), Some((of, first))) if block == of && to == first => {
+                    Some((block, from, first + part.within.end))
+                }
+                _ if count == into.len() => break,
+                (_, at) => {
+                    count += 1;
+                    at.map(|(block, first)| {
+                        (block, first + part.within.start, first + part.within.end)
+                    })
+                }
+            };
+            into[count - 1] = IoSlice::new(match piece {
+                Some((block, from, to)) => &self.frames.blocks[block][from..to],
+                None => &ZEROS[part.within],
+            });
+            last = piece;
+        }
+        count
+    }
+
     /// # Errors
     /// No space, when the bytes allowed are used up or the system has no more; what lies before the
     /// page that found none is written.
@@ -582,6 +617,16 @@ mod tests {
                 }
             }
             flat[here].fill(0);
+        }
+        for lba in 0..SECTORS.min(400) {
+            let bytes = (SECTORS - lba).min(1 + lba % 90) as usize * SECTOR_BYTES as usize;
+            let mut places = [IoSlice::new(&[]); 4];
+            let count = memory.pieces(lba, bytes, &mut places);
+            let from = (lba * SECTOR_BYTES) as usize;
+            let found: Vec<u8> = places[..count].iter().flat_map(|piece| piece.to_vec()).collect();
+            assert!(found[..] == flat[from..from + found.len()] && found.len() <= bytes);
+            let is_of_image = memory.table.frame(lba as usize / 8) == Some(IMAGE);
+            assert!(is_of_image == found.is_empty(), "{lba}");
         }
         let mut whole = vec![1; flat.len()];
         memory.read(0, &mut whole).unwrap();

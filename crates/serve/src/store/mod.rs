@@ -14,7 +14,7 @@ mod sync;
 mod undo_log;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -144,6 +144,12 @@ impl Store {
             Medium::Memory(memory) => memory.append(lba, bytes, out),
         };
         appended.inspect_err(|_| out.truncate(before))
+    }
+
+    /// Where sectors lie in memory, as [`Memory::pieces`]; none of what is in a file.
+    pub(crate) fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize {
+        let bytes = (u64::from(sectors) * SECTOR_BYTES) as usize;
+        self.memory_of().map_or(0, |memory| memory.pieces(lba, bytes, into))
     }
 
     /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.
