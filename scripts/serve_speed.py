@@ -69,12 +69,14 @@ def serve(socket: Path, *options: str) -> list[str]:
     return [*PROGRAM, "serve", DRIVE, "--json", "--nbd", f"unix:{socket}", *options]
 
 
-def fio(socket: Path, seconds: float, depth: int, pattern: str, *more: str) -> dict[str, float]:
-    """Rate and latencies of 4 KiB at a queue depth."""
+def fio(
+    socket: Path, seconds: float, depth: int, pattern: str, *more: str, block: str = "4k"
+) -> dict[str, float]:
+    """Rate and latencies at a queue depth."""
     done = subprocess.run(
         [
             *("fio", "--name=x", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}"),
-            *("--bs=4k", f"--rw={pattern}", f"--iodepth={depth}", "--time_based"),
+            *(f"--bs={block}", f"--rw={pattern}", f"--iodepth={depth}", "--time_based"),
             *(f"--runtime={seconds}", "--norandommap", "--randrepeat=0", "--output-format=json"),
             *(more or ("--size=1g",)),
         ],
@@ -103,19 +105,21 @@ def spent_us(process: subprocess.Popen[str]) -> float:
 
 
 def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
-    """Reads and writes in memory, without the model's time."""
+    """Reads and writes in memory that holds data, without the model's time."""
     ours, theirs = folder / "ours.sock", folder / "nbdkit.sock"
     nbdkit = ["nbdkit", "-f", "-U", str(theirs), "memory", "1G"]
     with running(serve(ours, "--pace", "none"), ours) as our, running(nbdkit, theirs) as their:
+        for socket in (ours, theirs):
+            fio(socket, START_S, 8, "write", "--size=1g", "--time_based=0", block="1m")
         for pattern in ("randread", "randwrite"):
-            for depth in (1, 32):
+            for block, depth in (("4k", 1), ("4k", 32), ("128k", 8)):
                 found: dict[Path, list[dict[str, float]]] = {ours: [], theirs: []}
                 for turn in range(rounds):
                     # Who begins alternates too.
                     both = ((ours, our), (theirs, their))
                     for socket, server in both if turn % 2 else both[::-1]:
                         before = spent_us(server)
-                        one = fio(socket, seconds, depth, pattern)
+                        one = fio(socket, seconds, depth, pattern, block=block)
                         one["us_cpu"] = (spent_us(server) - before) / one["ios"]
                         found[socket].append(one)
                 mid = {
@@ -127,8 +131,8 @@ def beside_nbdkit(folder: Path, seconds: float, rounds: int) -> None:
                     a["iops"] / b["iops"] for a, b in zip(found[ours], found[theirs], strict=True)
                 )
                 print(
-                    f"{pattern} QD{depth}: drivebay {mid[ours, 'iops'] / 1e3:.1f} K/s, p99.9 "
-                    f"{mid[ours, 'us_p999']:.0f} us, {mid[ours, 'us_cpu']:.1f} us CPU each; "
+                    f"{pattern} {block} QD{depth}: drivebay {mid[ours, 'iops'] / 1e3:.1f} K/s, "
+                    f"p99.9 {mid[ours, 'us_p999']:.0f} us, {mid[ours, 'us_cpu']:.1f} us CPU each; "
                     f"nbdkit {mid[theirs, 'iops'] / 1e3:.1f} K/s, {mid[theirs, 'us_p999']:.0f} us, "
                     f"{mid[theirs, 'us_cpu']:.1f} us; ratio {ratio:.2f}",
                     flush=True,

@@ -32,6 +32,7 @@ __all__ = [
     "Samples",
     "ServeReport",
     "ServedDrive",
+    "ServedNamespace",
     "Server",
     "Survey",
     "TraceBatches",
@@ -696,6 +697,9 @@ class ServeReport:
     def memory_waits(self, /) -> int:
         """How often a request had to wait until there was memory for it."""
     @property
+    def namespaces(self, /) -> list[ServedNamespace]:
+        """Its parts, as hosts see them."""
+    @property
     def outstanding(self, /) -> int:
         """Commands in flight."""
     @property
@@ -729,6 +733,7 @@ class ServedDrive:
     A drive to be served.
 
     `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
+    `namespaces`: bytes, start in bytes or None for behind the one before, and whether it is read-only;
     `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
     `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
     `image`: what new data begins with, a raw file or a block device;
@@ -744,6 +749,7 @@ class ServedDrive:
         name: str,
         seed: int = 1,
         read_only: bool = False,
+        namespaces: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex | None, bool]] = ...,
         vfio_user: str | PathLike[str] | None = None,
         data: str | PathLike[str] | None = None,
         host_durability: Literal["flush", "none"] = "flush",
@@ -760,6 +766,22 @@ class ServedDrive:
         nqn: str | None = None,
         eui64: str | None = None,
     ) -> ServedDrive: ...
+
+@final
+class ServedNamespace:
+    """A namespace of a served drive."""
+    @property
+    def bytes(self, /) -> int:
+        """Its size."""
+    @property
+    def is_read_only(self, /) -> bool:
+        """Whether it refuses all that changes its data."""
+    @property
+    def nsid(self, /) -> int:
+        """Its number, from 1."""
+    @property
+    def start_bytes(self, /) -> int:
+        """Where it begins on the drive."""
 
 @final
 class Server:

@@ -32,7 +32,9 @@ mod _core {
     #[pymodule_export]
     use crate::run::{PyCounters, ReplayResult, RunResult, Samples, TrimCheckResult};
     #[pymodule_export]
-    use crate::serve::{Lateness, PowerCut, PyFault, PyServer, ServeReport, ServedDrive};
+    use crate::serve::{
+        Lateness, PowerCut, PyFault, PyServer, ServeReport, ServedDrive, ServedNamespace,
+    };
     #[pymodule_export]
     use crate::trace::{
         PySource, TraceBatches, TraceColumns, TraceInfo, TraceSummary, synth_names, synth_profile,

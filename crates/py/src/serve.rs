@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use drivebay_run::Control;
 use drivebay_serve::{
-    DriveOptions, Engine, Fault, Handle, IdentityOptions, LatenessFigures, Options, Report,
-    ServeError, Server, TimeScaleError,
+    DriveOptions, Engine, Fault, Handle, IdentityOptions, LatenessFigures, NamespaceFigures,
+    NamespaceOptions, Options, Report, ServeError, Server, TimeScaleError,
 };
 use pyo3::prelude::*;
 
@@ -118,6 +118,20 @@ figures! {
 }
 
 figures! {
+    /// A namespace of a served drive.
+    ServedNamespace(NamespaceFigures) {
+        /// Its number, from 1.
+        nsid: u32,
+        /// Where it begins on the drive.
+        start_bytes: u64,
+        /// Its size.
+        bytes: u64,
+        /// Whether it refuses all that changes its data.
+        is_read_only: bool,
+    }
+}
+
+figures! {
     /// Figures of a served drive since the server started.
     ServeReport(Report) {
         /// Bytes of the drive.
@@ -172,6 +186,12 @@ figures! {
         &self.0.title
     }
 
+    /// Its parts, as hosts see them.
+    #[getter]
+    fn namespaces(&self) -> Vec<ServedNamespace> {
+        self.0.namespaces.iter().copied().map(ServedNamespace).collect()
+    }
+
     /// The last of them.
     #[getter]
     fn last_power_cut(&self) -> Option<PowerCut> {
@@ -198,9 +218,14 @@ figures! {
     }
 }
 
+fn namespace((bytes, start_bytes, is_read_only): (u64, Option<u64>, bool)) -> NamespaceOptions {
+    NamespaceOptions { bytes, start_bytes, is_read_only }
+}
+
 /// A drive to be served.
 ///
 /// `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
+/// `namespaces`: bytes, start in bytes or None for behind the one before, and whether it is read-only;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
 /// `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
 /// `image`: what new data begins with, a raw file or a block device;
@@ -219,6 +244,7 @@ impl ServedDrive {
         name: "str",
         seed: "int" = 1,
         read_only: "bool" = false,
+        namespaces = Vec::new(),
         vfio_user = None,
         data = None,
         host_durability: "typing.Literal['flush', 'none']" = "flush",
@@ -241,6 +267,7 @@ impl ServedDrive {
         name: String,
         seed: u64,
         read_only: bool,
+        namespaces: Vec<(u64, Option<u64>, bool)>,
         vfio_user: Option<PathBuf>,
         data: Option<PathBuf>,
         host_durability: &str,
@@ -262,6 +289,7 @@ impl ServedDrive {
             spec: profile.spec.clone(),
             seed,
             is_read_only: read_only,
+            namespaces: namespaces.into_iter().map(namespace).collect(),
             vfio_user,
             data,
             host_durability: named("host_durability", host_durability)?,

@@ -25,7 +25,7 @@ const OUTPUT_MAX: usize = 1 << 20;
 const EVENTS_AT_A_TIME: usize = 64;
 
 const COMMANDS: &str = "drives, status, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
-    snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
+    resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.
@@ -102,6 +102,14 @@ fn parse(line: &str) -> Result<ControlCommand, (String, &'static str)> {
             Err(why) => Err((why.to_string(), FAULT_EXAMPLE)),
         },
         ("no-faults", "") => Ok(ControlCommand::ClearFaults),
+        ("resize", rest) => {
+            let (nsid, bytes) = rest.split_once(' ').map_or((None, rest), |(n, b)| (Some(n), b));
+            let nsid = nsid.map(str::parse).transpose().ok();
+            match (nsid, bytes.trim_start().parse()) {
+                (Some(nsid), Ok(bytes)) => Ok(ControlCommand::Resize(nsid, bytes)),
+                _ => Err(("resize takes a size in bytes".to_owned(), "resize 1 107374182400")),
+            }
+        }
         ("clone", rest) if rest.contains(' ') => {
             let (name, folder) = rest.split_once(' ').expect("a blank");
             Ok(ControlCommand::Clone(name.to_owned(), folder.trim().into()))

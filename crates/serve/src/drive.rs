@@ -1,13 +1,15 @@
 //! The drive as protocols see it: the one seam between a session and the engine.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use drivebay_drive::Health;
+use drivebay_drive::{DeviceError, Health};
 use serde::Serialize;
 
 use crate::events::Event;
 use crate::faults::{Fault, FaultError};
+use crate::namespace::{NamespaceError, NamespaceFigures, Namespaces};
 use crate::power_cut::PowerCut;
 use crate::report::Report;
 use crate::request::Request;
@@ -29,14 +31,14 @@ pub trait Drive {
     /// Whether it refuses to be written, as it has worn out.
     fn is_read_only(&mut self) -> bool;
 
-    /// Whether its user wants it not to be written.
-    fn is_write_protected(&self) -> bool;
+    /// Its parts, as hosts see them.
+    fn namespaces(&self) -> &Namespaces;
 
     /// Sectors that hold data: written and not deallocated since, in whole pages of the drive's map.
     fn used_sectors(&self) -> u64;
 
-    /// Format or secure erase: all data is gone. Commands in flight are served first.
-    fn erase(&mut self) -> io::Result<()>;
+    /// Format or secure erase: the data of these sectors is gone. Commands in flight are served first.
+    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()>;
 
     /// What has happened since event `from`, as far as it is kept: at most `most` events, oldest first.
     fn events(&self, from: u64, most: usize) -> Vec<Event>;
@@ -60,6 +62,8 @@ pub enum ControlCommand {
     AddFault(Fault),
     /// Ends all faults.
     ClearFaults,
+    /// Gives a namespace, the only one if none is named, another size, bytes.
+    Resize(Option<u32>, u64),
     /// Takes a snapshot of this name.
     Snapshot(String),
     /// Makes the drive what it was at a snapshot.
@@ -83,6 +87,8 @@ pub enum ControlReply {
         /// For how long the drive stood still, seconds of the host's clock.
         held_s: f64,
     },
+    /// A namespace as it is now.
+    Resized(NamespaceFigures),
     /// It is being prepared: to be asked again.
     #[serde(skip)]
     Later,
@@ -102,4 +108,13 @@ pub enum ControlError {
     /// A snapshot is not possible.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// A namespace cannot have this size.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The drive does not take the TRIM of what a namespace loses.
+    #[error("the drive refuses: {0}\nhint: drivebay ctl SOCKET status")]
+    Drive(#[from] DeviceError),
+    /// Nobody said which namespace.
+    #[error("which namespace? There are {0}\nhint: resize NSID SIZE")]
+    WhichNamespace(usize),
 }

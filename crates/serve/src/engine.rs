@@ -12,6 +12,7 @@
 //! begins with the submission, when all writes that it must cover have changed the file.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::faults::{Fault, FaultError, Faults};
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
 use crate::lateness::Lateness;
 use crate::memory_limit::Use;
+use crate::namespace::{NamespaceError, NamespaceFigures, Namespaces};
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan, PowerCuts};
 use crate::report::Report;
 use crate::request::{Completion, Op, Request, SessionId, Status};
@@ -42,6 +44,9 @@ const UNSERVED_MAX: u64 = 128 << 20;
 /// A host that keeps up by less than this in a second, percent, is told of. guess: below it a latency is the host's
 /// as much as the drive's.
 const KEPT_UP_MIN: f64 = 90.0;
+
+/// Sectors of a TRIM that the server makes itself, at most: 1 TiB.
+const DISCARD_MAX: u64 = 1 << 31;
 
 /// Sectors of a page of the model's map.
 const PAGE_SECTORS: u64 = 8;
@@ -73,6 +78,9 @@ pub struct Engine {
     name: String,
     /// Whether it refuses all that changes data.
     is_write_protected: bool,
+    namespaces: Namespaces,
+    /// Whether their sizes cannot change.
+    is_of_one_size: bool,
     device: Device,
     store: Store,
     clock: Clock,
@@ -110,6 +118,8 @@ impl Engine {
         Engine {
             name: "drive".to_owned(),
             is_write_protected: false,
+            namespaces: Namespaces::whole(store.sectors(), false),
+            is_of_one_size: false,
             store,
             clock: Clock::new(pace, scale, device.now()),
             inflight: InflightCommands::new(on_drive_max),
@@ -129,6 +139,16 @@ impl Engine {
     /// Gives the drive its name.
     pub fn set_name(&mut self, name: &str) {
         name.clone_into(&mut self.name);
+    }
+
+    /// Its parts, as hosts see them: the whole drive if nobody says otherwise.
+    pub fn set_namespaces(&mut self, namespaces: Namespaces) {
+        self.namespaces = namespaces;
+    }
+
+    /// Hosts cannot be told of another size.
+    pub(crate) fn fix_size(&mut self) {
+        self.is_of_one_size = true;
     }
 
     /// From now on all that changes data is refused.
@@ -168,6 +188,7 @@ impl Engine {
             drive: self.name.clone(),
             title: self.device.spec().raw.drive.title.clone(),
             capacity_bytes: self.store.sectors() * SECTOR_BYTES,
+            namespaces: self.namespaces.figures(),
             memory_bytes: memory.used(Use::Data) + buffers,
             buffer_bytes: buffers,
             memory_max_bytes: memory.max(),
@@ -361,14 +382,55 @@ impl Engine {
         completion
     }
 
-    /// Format or secure erase: all data is gone. Commands in flight are served first.
-    fn erase(&mut self) -> io::Result<()> {
+    /// Format or secure erase: the data of these sectors is gone. Commands in flight are served first.
+    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {
+        self.note(What::Erased);
+        if sectors != (0..self.store.sectors()) {
+            return self.discard(sectors).map_err(io::Error::other);
+        }
         self.serve_until(NEVER);
         self.device.secure_erase();
         let now = self.clock.since_start(self.clock.now());
         self.faults.heal(now, 0, self.store.sectors());
-        self.note(What::Erased);
         self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)
+    }
+
+    // --- namespaces -------------------------------------------------------------------------------
+
+    /// Gives a namespace, the only one if none is named, another size, bytes. What it loses is trimmed, for good.
+    pub fn resize(
+        &mut self,
+        nsid: Option<u32>,
+        bytes: u64,
+    ) -> Result<NamespaceFigures, ControlError> {
+        if self.is_of_one_size {
+            return Err(NamespaceError::Ahci.into());
+        }
+        let nsid = match (nsid, self.namespaces.count()) {
+            (Some(nsid), _) => nsid,
+            (None, 1) => 1,
+            (None, count) => return Err(ControlError::WhichNamespace(count)),
+        };
+        let lost = self.namespaces.resize(nsid, bytes)?;
+        self.discard(lost)?;
+        let figures = self.namespaces.figures()[nsid as usize - 1];
+        self.note(What::Resized { nsid, bytes: figures.bytes });
+        Ok(figures)
+    }
+
+    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are served first.
+    fn discard(&mut self, sectors: Range<u64>) -> Result<(), ControlError> {
+        let number = self.traffic.requests;
+        self.serve_until(NEVER);
+        let mut lba = sectors.start;
+        while lba < sectors.end {
+            let count = (sectors.end - lba).min(DISCARD_MAX);
+            let io = Io { op: drivebay_drive::Op::Trim, lba, sectors: count as u32 };
+            self.device.submit(self.device.now().max(self.clock.now()), io)?;
+            self.store.discard(number, lba, count)?;
+            lba += count;
+        }
+        Ok(())
     }
 
     // --- faults and power cuts --------------------------------------------------------------------
@@ -642,8 +704,8 @@ impl Drive for SessionDrive<'_> {
         self.engine.events.since(from).take(most).cloned().collect()
     }
 
-    fn is_write_protected(&self) -> bool {
-        self.engine.is_write_protected
+    fn namespaces(&self) -> &Namespaces {
+        &self.engine.namespaces
     }
 
     fn used_sectors(&self) -> u64 {
@@ -651,8 +713,8 @@ impl Drive for SessionDrive<'_> {
         mapped.min(self.engine.store.sectors())
     }
 
-    fn erase(&mut self) -> io::Result<()> {
-        self.engine.erase()
+    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {
+        self.engine.erase(sectors)
     }
 
     fn control(&mut self, command: ControlCommand) -> Result<ControlReply, ControlError> {
@@ -672,6 +734,9 @@ impl Drive for SessionDrive<'_> {
                 for kind in engine.faults.clear() {
                     engine.note(What::FaultEnds { kind });
                 }
+            }
+            ControlCommand::Resize(nsid, bytes) => {
+                return Ok(ControlReply::Resized(engine.resize(nsid, bytes)?));
             }
             ControlCommand::Snapshot(name) => {
                 let Some(held_s) = engine.snapshot(&name)? else { return Ok(ControlReply::Later) };

@@ -103,7 +103,14 @@ pub enum What {
         /// The folder.
         folder: PathBuf,
     },
-    /// Format or Sanitize: all data is gone.
+    /// A namespace has another size.
+    Resized {
+        /// Which.
+        nsid: u32,
+        /// Its size, bytes.
+        bytes: u64,
+    },
+    /// Format or Sanitize: all data is gone, or that of a namespace.
     Erased,
 }
 

@@ -22,7 +22,7 @@ pub struct DriveIdentity {
     pub serial: String,
     /// NVMe Qualified Name of the subsystem.
     pub nqn: String,
-    /// EUI-64 of the namespace, 16 hexadecimal digits.
+    /// EUI-64 of the first namespace, 16 hexadecimal digits.
     pub eui64: String,
 }
 
@@ -131,15 +131,16 @@ impl DriveIdentity {
             return Err(IdentityError::Nqn(nqn.clone()));
         }
         let is_hex = eui64.len() == 16 && eui64.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_hex || self.eui64_bytes() == [0; 8] {
+        if !is_hex || self.eui64_bytes(1) == [0; 8] {
             return Err(IdentityError::Eui64(eui64.clone()));
         }
         Ok(())
     }
 
-    /// The EUI-64 as bytes; zeros, which mean none, if it is not one.
-    pub(crate) fn eui64_bytes(&self) -> [u8; 8] {
-        u64::from_str_radix(&self.eui64, 16).unwrap_or(0).to_be_bytes()
+    /// The EUI-64 of a namespace as bytes, counted up from the first one's; zeros, which mean none, if that is not one.
+    pub(crate) fn eui64_bytes(&self, nsid: u32) -> [u8; 8] {
+        let of_first = u64::from_str_radix(&self.eui64, 16).unwrap_or(0);
+        of_first.wrapping_add(u64::from(nsid.saturating_sub(1))).to_be_bytes()
     }
 }
 

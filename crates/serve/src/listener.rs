@@ -13,6 +13,10 @@ use socket2::{Socket, TcpKeepalive};
 
 use crate::session::{Listen, Session};
 
+/// Bytes of answers that the kernel takes from us for a client of a Unix socket, as far as it allows (net.core.wmem_max): eight reads of
+/// 128 KiB. The default, 208 KiB, holds one, and the second is sent in parts.
+const SEND_BUFFER: usize = 1 << 20;
+
 /// A peer that says nothing for so long over TCP is asked by the kernel whether it is there; one that answers
 /// nothing, or takes nothing, for twice as long is gone. guess: short enough for tests, long enough for
 /// a host that is busy.
@@ -174,6 +178,9 @@ impl Listen for Listener {
                 let probes = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 3);
                 socket.set_tcp_keepalive(&probes.with_retries(3))?;
                 socket.set_tcp_user_timeout(Some(2 * SILENCE))?;
+            } else {
+                // The kernel sizes those of TCP itself.
+                socket.set_send_buffer_size(SEND_BUFFER)?;
             }
             Ok(socket)
         });

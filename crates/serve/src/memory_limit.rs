@@ -47,9 +47,19 @@ impl MemoryLimit {
 
     /// A limit of so many bytes in all; none if they are too few for the buffers.
     pub(crate) fn of_all(bytes: u64) -> Option<MemoryLimit> {
-        let buffers = (bytes / 8).clamp(BUFFERS_MIN, BUFFERS_MAX);
+        let buffers = buffers_of(bytes);
         let is_enough = bytes >= MemoryLimit::LEAST;
         is_enough.then(|| MemoryLimit::new(bytes - buffers, buffers / 2, buffers / 2))
+    }
+
+    /// The smallest limit in all, bytes, with which `more` bytes of data fit beside those that are used.
+    pub(crate) fn total_for_data(&self, more: u64) -> u64 {
+        let data = self.used(Use::Data) + more;
+        // Buffers are the least, an eighth of all, or the most.
+        let candidates = [data + BUFFERS_MIN, (data * 8).div_ceil(7), data + BUFFERS_MAX];
+        let candidates = candidates.into_iter().map(|total| total.max(MemoryLimit::LEAST));
+        let fits = |&total: &u64| total - buffers_of(total) >= data;
+        candidates.filter(fits).min().expect("buffers are no more than the most")
     }
 
     /// The smallest limit, bytes.
@@ -101,6 +111,11 @@ impl MemoryLimit {
     }
 }
 
+/// What of all memory is for sessions and requests.
+fn buffers_of(bytes: u64) -> u64 {
+    (bytes / 8).clamp(BUFFERS_MIN, BUFFERS_MAX)
+}
+
 /// Bytes of a limit, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
@@ -118,6 +133,17 @@ impl Share {
         self.limit.give_back(self.kind, self.bytes.saturating_sub(bytes));
         self.bytes = bytes;
         true
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Makes it larger, also if there is no memory for that.
+    pub fn exceed(&mut self, bytes: u64) {
+        self.limit.exceed(self.kind, bytes - self.bytes);
+        self.bytes = bytes;
     }
 
     /// As [`Share::resize`], for what waits until there is memory.
@@ -150,6 +176,16 @@ mod tests {
         drop((one, two));
         assert_eq!(limit.used(Use::Requests), 0);
         assert!(!limit.take(Use::Data, u64::MAX) && limit.take(Use::Data, 100));
+    }
+
+    #[test]
+    fn the_total_that_data_needs_is_the_least_with_which_it_fits() {
+        for data in [1, 200 << 20, 900 << 20, 3 << 30, 7 << 30, 500 << 30] {
+            let total = MemoryLimit::new(0, 0, 0).total_for_data(data);
+            let fits =
+                |total| MemoryLimit::of_all(total).is_some_and(|limit| limit.take(Use::Data, data));
+            assert!(fits(total) && (total == MemoryLimit::LEAST || !fits(total - 8)), "{data}");
+        }
     }
 
     #[test]

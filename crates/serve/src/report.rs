@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lateness::LatenessFigures;
+use crate::namespace::NamespaceFigures;
 use crate::power_cut::PowerCut;
 
 /// Figures since the server started.
@@ -14,6 +15,8 @@ pub struct Report {
     pub title: String,
     /// Its capacity, bytes.
     pub capacity_bytes: u64,
+    /// Its parts, as hosts see them.
+    pub namespaces: Vec<NamespaceFigures>,
     /// Wall time, seconds.
     pub elapsed_s: f64,
     /// The drive's time, seconds.

@@ -20,6 +20,7 @@ use crate::faults::{Fault, FaultError};
 use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
 use crate::listener::{Address, AddressError, Listener, OpenSession};
 use crate::memory_limit::MemoryLimit;
+use crate::namespace::{NamespaceError, NamespaceOptions, Namespaces};
 use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Export, Exports, Stream};
 use crate::nvme::{self, Shared, Subsystem, Subsystems};
@@ -55,6 +56,8 @@ pub struct DriveOptions {
     pub seed: u64,
     /// Whether it refuses all that changes data.
     pub is_read_only: bool,
+    /// Its parts, as hosts see them; without any it is one.
+    pub namespaces: Vec<NamespaceOptions>,
     /// Where a virtual machine connects for a PCIe device: the path of a socket.
     pub vfio_user: Option<PathBuf>,
     /// The file with the data; without it the data is in memory.
@@ -91,6 +94,7 @@ impl DriveOptions {
             spec,
             seed: 1,
             is_read_only: false,
+            namespaces: Vec::new(),
             vfio_user: None,
             data: None,
             host_durability: HostDurability::default(),
@@ -144,6 +148,9 @@ pub enum ServeError {
         "--memory {} MiB is too little: it must be {} MiB at least\nhint: --memory 1GiB", .0 >> 20, MemoryLimit::LEAST >> 20
     )]
     Memory(u64),
+    /// The drive cannot be divided so.
+    #[error("--namespace: {0}")]
+    Namespace(#[from] NamespaceError),
     /// Names tell the drives of a server apart.
     #[error("two drives are called {0}\nhint: name them: NAME=DRIVE")]
     SameName(String),
@@ -184,7 +191,10 @@ impl ServeError {
             ServeError::Store(error) => {
                 matches!(
                     error,
-                    StoreError::Machine { .. } | StoreError::Locked(_) | StoreError::InUse(_)
+                    StoreError::Machine { .. }
+                        | StoreError::Search(_)
+                        | StoreError::Locked(_)
+                        | StoreError::InUse(_)
                 )
             }
             ServeError::Address(error) => {
@@ -202,6 +212,7 @@ impl ServeError {
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
             | ServeError::SameName(_)
+            | ServeError::Namespace(_)
             | ServeError::Memory(_)
             | ServeError::SameNqn(_)
             | ServeError::Control(_) => false,
@@ -214,7 +225,8 @@ struct ServedDrive {
     event_loop: EventLoop,
     handle: Handle,
     nvme: Shared,
-    export: Export,
+    name: String,
+    namespaces: Namespaces,
     state: Option<PathBuf>,
 }
 
@@ -235,8 +247,20 @@ impl ServedDrive {
         let DriveOptions { spec, seed, .. } = options;
         let channel = Channel::new()?;
         let handle = channel.handle();
-        let bytes = spec.capacity_bytes();
-        let sectors = bytes / SECTOR_BYTES;
+        let sectors = spec.capacity_bytes() / SECTOR_BYTES;
+        let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
+        let namespaces = match &options.namespaces[..] {
+            [] => Namespaces::whole(sectors, options.is_read_only),
+            _ if is_ahci => return Err(NamespaceError::Ahci.into()),
+            some => {
+                let is_read_only =
+                    |one: &NamespaceOptions| one.is_read_only || options.is_read_only;
+                let some = some
+                    .iter()
+                    .map(|one| NamespaceOptions { is_read_only: is_read_only(one), ..*one });
+                Namespaces::new(&some.collect::<Vec<_>>(), sectors)?
+            }
+        };
         // What is no file holds something, too: that it is no file is then told, and it stays as it is.
         let is_there =
             |path: &PathBuf| path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0);
@@ -256,7 +280,6 @@ impl ServedDrive {
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
         let nvme_identity = nvme::Identity::new(&spec, identity);
-        let is_nvme = spec.protocol == Protocol::Nvme;
         let known = options.state.as_ref().filter(|path| path.exists());
         let device = match known {
             Some(path) => snapshot::restore(spec, None, path)?,
@@ -271,6 +294,10 @@ impl ServedDrive {
         let mut engine =
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         engine.set_name(&options.name);
+        engine.set_namespaces(namespaces.clone());
+        if is_ahci {
+            engine.fix_size();
+        }
         if power_cuts.is_some() || may_be_cut {
             engine.allow_power_cuts(power_cuts, options.loss);
         }
@@ -284,15 +311,14 @@ impl ServedDrive {
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity);
         if let Some(path) = &options.vfio_user {
-            if is_nvme {
-                nvme::pci::registers::serve(&mut event_loop, &handle, &nvme, path)?;
-            } else {
+            if is_ahci {
                 ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
+            } else {
+                nvme::pci::registers::serve(&mut event_loop, &handle, &nvme, path)?;
             }
         }
-        let (name, is_read_only) = (options.name, options.is_read_only);
-        let export = Export { name, bytes, is_read_only };
-        Ok(ServedDrive { event_loop, handle, nvme, export, state: options.state })
+        let (name, state) = (options.name, options.state);
+        Ok(ServedDrive { event_loop, handle, nvme, name, namespaces, state })
     }
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
@@ -339,8 +365,10 @@ impl Server {
             .map(|drive| ServedDrive::new(drive, &memory, may_be_cut, control))
             .collect::<Result<Vec<_>, _>>()?;
         let mut server = Server { drives, addresses: Vec::new() };
-        let exports = server.drives.iter().map(|drive| drive.export.clone()).collect();
-        let exports = Arc::new(Exports { tls, memory: memory.clone(), drives: exports });
+        let drives = server.drives.iter().enumerate();
+        let exports = drives.flat_map(|(n, drive)| Export::of(&drive.name, n, &drive.namespaces));
+        let all = exports.collect();
+        let exports = Arc::new(Exports { tls, memory: memory.clone(), all });
         for text in &options.nbd {
             let listener = server.listen(&text.parse()?, |drive| {
                 let exports = Arc::clone(&exports);
@@ -360,7 +388,7 @@ impl Server {
                 return Err(ServeError::Control(text.clone()));
             }
             let names: Arc<[String]> =
-                server.drives.iter().map(|drive| drive.export.name.clone()).collect();
+                server.drives.iter().map(|drive| drive.name.clone()).collect();
             server.listen(&address, |drive| {
                 let names = Arc::clone(&names);
                 Box::new(move |s| Ok(Box::new(Control::new(s, Arc::clone(&names), drive))))
@@ -401,7 +429,7 @@ impl Server {
             })?;
             for (nqn, drive) in names.iter().zip(&self.drives) {
                 // Where there are several, whose it is.
-                let name = if names.len() > 1 { &drive.export.name } else { "" };
+                let name = if names.len() > 1 { &drive.name } else { "" };
                 self.addresses
                     .push(format!("nvme-tcp:{listener} {nqn} {name}").trim_end().to_owned());
             }

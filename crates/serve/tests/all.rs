@@ -1,6 +1,7 @@
 //! The protocols and the engine, tested from outside, as one binary.
 
 mod ahci_pci;
+mod namespaces;
 mod nbd;
 mod nvme_host;
 mod nvme_pci;

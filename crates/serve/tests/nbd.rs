@@ -11,7 +11,7 @@ use drivebay_drive::Device;
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
     Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, MemoryLimit,
-    Pace, PowerCutLoss, Session, Store,
+    Namespaces, Pace, PowerCutLoss, Session, Store,
 };
 use tempfile::TempDir;
 
@@ -38,11 +38,10 @@ impl TestServer {
         let channel = Channel::new().expect("an eventfd");
         let handle = channel.handle();
         let address = Address::Unix(path);
-        let bytes = SECTORS * 512;
         let export = Arc::new(Exports {
             tls: None,
             memory: limit.clone(),
-            drives: vec![Export { name: "drive".into(), bytes, is_read_only: false }],
+            all: Export::of("drive", 0, &Namespaces::whole(SECTORS, false)),
         });
         let open = move |socket| -> std::io::Result<Box<dyn Session>> {
             Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export), 0)))

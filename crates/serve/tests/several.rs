@@ -18,16 +18,16 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::support::{PATIENCE, spec};
 
-const SECTORS: u64 = 8192;
+pub const SECTORS: u64 = 8192;
 
-struct Served {
+pub struct Served {
     folder: TempDir,
     addresses: Vec<String>,
     handles: Vec<Handle>,
     running: Option<JoinHandle<Vec<Report>>>,
 }
 
-fn drive(name: &str) -> DriveOptions {
+pub fn drive(name: &str) -> DriveOptions {
     DriveOptions {
         pace: Pace::None,
         identity: IdentityOptions { nqn: Some(nqn(name)), ..IdentityOptions::default() },
@@ -35,7 +35,7 @@ fn drive(name: &str) -> DriveOptions {
     }
 }
 
-fn nqn(name: &str) -> String {
+pub fn nqn(name: &str) -> String {
     format!("nqn.2026-11.test:{name}")
 }
 
@@ -44,7 +44,7 @@ fn socket(folder: &Path, name: &str) -> PathBuf {
 }
 
 impl Served {
-    fn new(drives: Vec<DriveOptions>) -> Served {
+    pub fn new(drives: Vec<DriveOptions>) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let unix = |name: &str| format!("unix:{}", socket(folder.path(), name).display());
         let options = Options {
@@ -74,11 +74,16 @@ impl Served {
         client
     }
 
-    fn nbd(&self, name: &str) -> Option<Nbd> {
-        Nbd::connect(self.connect("nbd"), name)
+    pub fn nbd(&self, name: &str) -> Option<Nbd> {
+        self.sized(name, SECTORS * 512)
     }
 
-    fn ask(&self, line: &str) -> Value {
+    /// A client of an export of so many bytes.
+    pub fn sized(&self, name: &str, bytes: u64) -> Option<Nbd> {
+        Nbd::connect(self.connect("nbd"), name, bytes)
+    }
+
+    pub fn ask(&self, line: &str) -> Value {
         let mut client = self.connect("control");
         client.write_all(format!("{line}\n").as_bytes()).expect("room");
         let mut answer = String::new();
@@ -86,24 +91,24 @@ impl Served {
         serde_json::from_str(&answer).expect("JSON")
     }
 
-    fn nvme(&self) -> Nvme {
+    pub fn nvme(&self) -> Nvme {
         let address = self.addresses.iter().find_map(|one| one.strip_prefix("nvme-tcp:"));
         let address = address.and_then(|one| one.split(' ').next()).expect("it listens");
         Nvme::new(TcpStream::connect(address).expect("it listens"))
     }
 
-    fn end(mut self) -> Vec<Report> {
+    pub fn end(mut self) -> Vec<Report> {
         self.handles.iter().for_each(Handle::stop);
         self.running.take().expect("once").join().expect("no panic")
     }
 }
 
 /// A client of an export, and the flags that this has.
-struct Nbd(UnixStream, u16);
+pub struct Nbd(UnixStream, pub u16);
 
 impl Nbd {
     /// None if there is no such export.
-    fn connect(mut client: UnixStream, name: &str) -> Option<Nbd> {
+    fn connect(mut client: UnixStream, name: &str, size: u64) -> Option<Nbd> {
         let mut bytes = 3_u32.to_be_bytes().to_vec();
         bytes.extend(b"IHAVEOPT\0\0\0\x01");
         bytes.extend((name.len() as u32).to_be_bytes());
@@ -111,20 +116,29 @@ impl Nbd {
         client.write_all(&bytes).expect("room");
         let mut answer = [0; 18 + 10];
         client.read_exact(&mut answer).ok()?;
-        assert_eq!(answer[18..26], (SECTORS * 512).to_be_bytes());
+        assert_eq!(answer[18..26], size.to_be_bytes());
         Some(Nbd(client, u16::from_be_bytes([answer[26], answer[27]])))
     }
 
     /// The error of a command of 4 KiB, 0 for success; none if the connection has ended.
-    fn ask(&mut self, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
-        let length = 4096_u32;
+    pub fn ask(&mut self, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
+        self.ask_at(0, kind, data, into)
+    }
+
+    fn send(&mut self, kind: u16, offset: u64, length: u32, data: &[u8]) -> Option<()> {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
         bytes.extend([0, 0]);
         bytes.extend(kind.to_be_bytes());
-        bytes.extend([0; 16]);
+        bytes.extend([0; 8]);
+        bytes.extend(offset.to_be_bytes());
         bytes.extend(length.to_be_bytes());
         bytes.extend(data);
-        self.0.write_all(&bytes).ok()?;
+        self.0.write_all(&bytes).ok()
+    }
+
+    /// As [`Nbd::ask`], from a byte of the drive on.
+    pub fn ask_at(&mut self, offset: u64, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
+        self.send(kind, offset, 4096, data)?;
         let mut head = [0; 16];
         self.0.read_exact(&mut head).ok()?;
         let error = u32::from_be_bytes(head[4..8].try_into().expect("4"));
@@ -134,19 +148,19 @@ impl Nbd {
         Some(error)
     }
 
-    fn write(&mut self, byte: u8) -> Option<u32> {
+    pub fn write(&mut self, byte: u8) -> Option<u32> {
         self.ask(1, &[byte; 4096], &mut [])
     }
 
     /// The first byte of the drive.
-    fn read(&mut self) -> Option<u8> {
+    pub fn read(&mut self) -> Option<u8> {
         let mut data = [0; 4096];
         (self.ask(0, &[], &mut data)? == 0).then_some(data[0])
     }
 }
 
 /// A host's connection to one queue.
-struct Nvme {
+pub struct Nvme {
     stream: TcpStream,
     input: Vec<u8>,
     decoder: Decoder,
@@ -191,7 +205,7 @@ impl Nvme {
         }
     }
 
-    fn ask(&mut self, mut sqe: Sqe, bytes: u32, data: &[u8]) -> (Status, u64, Vec<u8>) {
+    pub fn ask(&mut self, mut sqe: Sqe, bytes: u32, data: &[u8]) -> (Status, u64, Vec<u8>) {
         self.cid += 1;
         sqe.cid = self.cid.into();
         sqe.flags = 0x40;
@@ -209,7 +223,7 @@ impl Nvme {
     }
 
     /// Connects this queue; the controller's identifier.
-    fn connect(&mut self, nqn: &str, queue: u16, controller: u16) -> Result<u16, Status> {
+    pub fn connect(&mut self, nqn: &str, queue: u16, controller: u16) -> Result<u16, Status> {
         let command = FabricsType::Connect {
             format: 0,
             queue,
@@ -229,7 +243,7 @@ impl Nvme {
         }
     }
 
-    fn enable(&mut self) {
+    pub fn enable(&mut self) {
         let set = FabricsType::PropertySet { offset: 0x14, is_wide: false, value: 0x46_0001 };
         assert_eq!(self.ask(set.to_sqe(0), 0, &[]).0, Status::SUCCESS);
     }
@@ -254,6 +268,33 @@ fn nbd_clients_reach_a_drive_by_its_name_and_the_first_without_one() {
     let names: Vec<&str> = reports.iter().map(|report| report.drive.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
     assert_eq!([reports[0].requests, reports[1].requests], [41, 21]);
+}
+
+#[test]
+fn a_long_read_that_its_client_takes_slowly_holds_no_later_write() {
+    let served = Served::new(vec![drive("one")]);
+    let length = SECTORS as usize * 512;
+    // One after the other, so that they lie side by side in memory, and in part never written.
+    let data: Vec<u8> = (0..length / 2).map(|at| (at / 512) as u8).collect();
+    let mut writer = served.nbd("one").expect("an export");
+    let mut head = [0; 16];
+    let mut write = |data: &[u8]| {
+        writer.send(1, 0, data.len() as u32, data).expect("room");
+        writer.0.read_exact(&mut head).expect("an answer");
+        assert_eq!(head[4..8], [0; 4]);
+    };
+    write(&data);
+    let mut reader = served.nbd("one").expect("an export");
+    reader.send(0, 0, length as u32, &[]).expect("room");
+    let mut head = [0; 16];
+    reader.0.read_exact(&mut head).expect("an answer");
+    assert_eq!(head[4..8], [0; 4]);
+    // More than the kernel keeps for the reader is not sent yet.
+    write(&vec![0xff; length]);
+    let mut found = vec![1; length];
+    reader.0.read_exact(&mut found).expect("the data");
+    assert!(found[..length / 2] == data && found[length / 2..].iter().all(|&byte| byte == 0));
+    served.end();
 }
 
 #[test]

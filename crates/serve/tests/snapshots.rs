@@ -25,12 +25,12 @@ fn in_memory() -> Engine {
     drive(Store::memory(SECTORS, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30)))
 }
 
-/// Memory for so many pages and the model of a snapshot.
+/// Memory for so many pages and the model of a snapshot, with the page tables of both, a group of 4 KiB each.
 fn limit_of(pages: u64) -> MemoryLimit {
     let mut probe = in_memory();
     let before = probe.report().memory_bytes;
     snapshot(&mut probe, "probe");
-    MemoryLimit::new(pages * 4096 + probe.report().memory_bytes - before, 0, 0)
+    MemoryLimit::new((pages + 2) * 4096 + probe.report().memory_bytes - before, 0, 0)
 }
 
 fn snapshot(engine: &mut Engine, name: &str) {

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json
+from drivebay.common import units
 
 app = options.Verb()
 
@@ -29,6 +30,8 @@ Examples:
   drivebay ctl /tmp/ctl ambient 45
   drivebay ctl /tmp/ctl fault '{"kind": "hang", "for_s": 5}'
   drivebay ctl /tmp/ctl no-faults
+  drivebay ctl /tmp/ctl resize 200G            hosts are told over NVMe
+  drivebay ctl /tmp/ctl resize 2 64G           where it has several namespaces
   drivebay ctl /tmp/ctl snapshot aged          data, map, wear and heat
   drivebay ctl /tmp/ctl restore aged           connections drop
   drivebay ctl /tmp/ctl forget aged
@@ -67,6 +70,8 @@ def ctl(
         raise UserError("--metrics goes with status alone", f"drivebay ctl {socket} status")
     if command[0] == "clone" and len(command) == 3:
         command[2] = str(Path(command[2]).absolute())
+    if command[0] == "resize" and len(command) in (2, 3):
+        command[-1] = str(units.parse_bytes(command[-1], option="resize"))
     if command == ["status"]:
         figures = control.status(socket, drive)
         if metrics:

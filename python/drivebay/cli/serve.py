@@ -39,6 +39,7 @@ Examples:
   drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
   drivebay serve db=sm951-nvme-256 log=xp941-512 --nbd unix:/tmp/d.sock
+  drivebay serve sm951-nvme-256 --nvme-tcp :4420 --namespace 64G
   drivebay serve --config serve.toml
   fio --name=r --ioengine=nbd --rw=randread --size=1g \\
       --uri='nbd+unix:///?socket=/tmp/d.sock'
@@ -50,9 +51,10 @@ NVMe subsystems, each with a thread and a clock of its own.
 
 \b
 The control socket takes a line, drives, status, events, power-cut, power-on,
-ambient CELSIUS, fault JSON, no-faults, snapshot NAME, restore NAME, forget
-NAME or clone NAME FOLDER, with "drive NAME" before it where there are
-several, and answers with a line of JSON; follow, with one for each event:
+ambient CELSIUS, fault JSON, no-faults, resize [NSID] BYTES, snapshot NAME,
+restore NAME, forget NAME or clone NAME FOLDER, with "drive NAME" before it
+where there are several, and answers with a line of JSON; follow, with one for
+each event:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",
@@ -209,6 +211,14 @@ def serve(
     read_only: Annotated[
         bool, flag("--read-only", "Refuse all that changes data, and say so to hosts.")
     ] = False,
+    namespace: Annotated[
+        list[str] | None,
+        option(
+            "SIZE[@START][,read-only]",
+            "A part of the drive as a namespace, and an NBD export, of its own: behind the one "
+            "before it, or from START on; repeatable. [default: one of the drive's size]",
+        ),
+    ] = None,
     changes: options.Set = None,
     policy: options.Policy = None,
     host: options.Host = None,
@@ -277,6 +287,7 @@ def serve(
     # Of each drive, where the file does not say otherwise.
     common = {
         "read_only": read_only,
+        "namespace": namespace,
         "vfio_user": vfio_user,
         "data": data,
         "host_durability": host_durability,
@@ -452,6 +463,7 @@ def _drive(given: Mapping[str, Any]) -> serving.Drive:
     profile = modified_profile(own.pop("profile"), in_host(own.pop("host"), own.pop("set")))
     if (capacity := own.pop("capacity")) is not None:
         profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
+    own["namespaces"] = tuple(map(serving.Namespace.parse, own.pop("namespace") or ()))
     own["host_durability"] = own["host_durability"] or "flush"
     drive = serving.Drive(profile=profile, image=own.pop("from"), **own)
     say(f"drive   {drive.name}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")

@@ -27,6 +27,14 @@ def _rows(report: Report) -> list[tuple[str, str]]:
     lines = [
         ("drive", report.title),
         ("capacity", units.si_bytes(report.capacity_bytes)),
+        *(
+            (
+                f"namespace {one.nsid}" + ", read-only" * one.is_read_only,
+                f"{units.si_bytes(one.bytes)} from {units.si_bytes(one.start_bytes)} on",
+            )
+            for one in report.namespaces
+            if one.bytes < report.capacity_bytes
+        ),
         ("served for", f"{report.elapsed_s:.1f} s"),
         ("drive's clock", f"{report.drive_s:.1f} s, {report.time_scale:g} times the host's"),
         ("requests", f"{report.requests:,}"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from drivebay import _core
+from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.definitions.profiles import Profile
@@ -26,6 +27,47 @@ Report = _core.ServeReport
 
 
 @dataclass(frozen=True, kw_only=True)
+class Namespace:
+    """A part of a drive that hosts see as a drive of its own.
+
+    Parameters
+    ----------
+    size_bytes : its size, of which whole pages of 4 KiB count.
+    start_bytes : where it begins on the drive; None is behind the one before it.
+    read_only : it refuses all that changes its data.
+    """
+
+    size_bytes: int
+    start_bytes: int | None = None
+    read_only: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Namespace:
+        """What `--namespace` says: SIZE[@START][,read-only].
+
+        >>> Namespace.parse("10G@4G,read-only")
+        Namespace(size_bytes=10737418240, start_bytes=4294967296, read_only=True)
+
+        Raises
+        ------
+        UserError
+            If it says something else.
+        """
+        place, comma, access = text.partition(",")
+        if comma and access != "read-only":
+            raise UserError(
+                f"--namespace {text}: {access or 'nothing'} behind the comma",
+                "--namespace 100GiB,read-only",
+            )
+        size, at, start = place.partition("@")
+        start_bytes = None
+        if at:
+            start_bytes = 0 if start == "0" else units.parse_bytes(start, option="--namespace @")
+        size_bytes = units.parse_bytes(size, option="--namespace")
+        return cls(size_bytes=size_bytes, start_bytes=start_bytes, read_only=bool(comma))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Drive:
     """A drive to be served; what is allowed is checked by the core.
 
@@ -35,6 +77,8 @@ class Drive:
     name : of its NBD export, and for the control socket; None is the profile's.
     seed : of all that is drawn at random.
     read_only : it refuses all that changes data.
+    namespaces : its parts, as hosts see them; none is one of its size. Each is an NBD export, and
+        a namespace over NVMe.
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
     data : file that holds the data; None keeps it in memory.
     host_durability : what a flush makes of that file: fdatasync ("flush"), or nothing.
@@ -56,6 +100,7 @@ class Drive:
     name: str | None = None
     seed: int = 1
     read_only: bool = False
+    namespaces: tuple[Namespace, ...] = ()
     vfio_user: Path | None = None
     data: Path | None = None
     host_durability: HostDurability = "flush"
@@ -88,6 +133,9 @@ class Drive:
     def _core(self, resources: ExitStack) -> _core.ServedDrive:
         given = dict(vars(self))
         profile, name = given.pop("profile"), given.pop("name") or self.profile.name
+        given["namespaces"] = [
+            (one.size_bytes, one.start_bytes, one.read_only) for one in self.namespaces
+        ]
         given["faults"] = () if self.faults is None else _script(self.faults)
         if self.image is not None and not self.has_data:
             folder = None if self.data is None else self.data.parent

@@ -15,7 +15,7 @@ from drivebay.common.errors import UserError, did_you_mean
 
 EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
 
-TEXTS = {"nbd", "nvme-tcp", "set"}
+TEXTS = {"nbd", "nvme-tcp", "set", "namespace"}
 PATHS = {"tls-cert", "tls-key", "data", "from", "state", "vfio-user", "faults"}
 SERVER = ("nbd", "nvme-tcp", "control", "metrics", "tls-cert", "tls-key", "memory", "drive")
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -25,7 +25,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "loss": ("all", "random", "unflushed"),
 }
 DRIVE = (
-    *("profile", "set", "host", "capacity", "seed", "read-only", "vfio-user"),
+    *("profile", "set", "host", "capacity", "seed", "read-only", "namespace", "vfio-user"),
     *("data", "host-durability", "from", "state", "precondition", "pace", "time-scale"),
     *("power-cut", "after-cut", "loss", "faults", "serial", "nqn", "eui64"),
 )

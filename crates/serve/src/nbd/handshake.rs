@@ -5,21 +5,38 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 
 use crate::memory_limit::MemoryLimit;
+use crate::namespace::{Namespace, Namespaces};
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// Sectors of 512 B are the drive's; the map has pages of 4 KiB.
 const BLOCK_SIZES: BlockSizes =
     BlockSizes { minimum: 512, preferred: 4096, maximum: wire::MAX_PAYLOAD };
 
-/// A drive as NBD clients see it.
+/// A namespace of a drive as NBD clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The drive's name.
+    /// The drive's name; with the namespace's number behind it where there are several, `NAME/2`.
     pub name: String,
-    /// Its capacity, bytes.
-    pub bytes: u64,
-    /// Whether it refuses to be written.
-    pub is_read_only: bool,
+    /// The number of the drive.
+    pub drive: usize,
+    /// Its size, which may change, and whether it can be written.
+    pub namespace: Arc<Namespace>,
+}
+
+impl Export {
+    /// The exports of a drive.
+    pub fn of(name: &str, drive: usize, namespaces: &Namespaces) -> Vec<Export> {
+        let of_one = |(nsid, namespace): (usize, &Arc<Namespace>)| Export {
+            name: if namespaces.count() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
+            drive,
+            namespace: Arc::clone(namespace),
+        };
+        (1..).zip(namespaces.iter()).map(of_one).collect()
+    }
+
+    fn flags(&self) -> u16 {
+        wire::export_flags(self.namespace.is_read_only())
+    }
 }
 
 /// All that a server offers to NBD clients.
@@ -29,14 +46,23 @@ pub struct Exports {
     pub tls: Option<Arc<ServerConfig>>,
     /// What memory they may take.
     pub memory: MemoryLimit,
-    /// By the number of the drive; a client that names none gets the first.
-    pub drives: Vec<Export>,
+    /// In the order of the drives; a client that names none gets the first.
+    pub all: Vec<Export>,
 }
 
 impl Exports {
-    /// The number of the drive of this name.
+    /// The number of the export of this name; a drive's own name is that of its first.
     fn find(&self, name: &str) -> Option<usize> {
-        if name.is_empty() { Some(0) } else { self.drives.iter().position(|one| one.name == name) }
+        let of_drive = |one: &Export| one.name.split('/').next() == Some(name);
+        match name {
+            "" => Some(0),
+            _ => self.all.iter().position(|one| one.name == name || of_drive(one)),
+        }
+    }
+
+    /// Whether a client may have to move to another drive's event loop.
+    pub(super) fn are_of_several_drives(&self) -> bool {
+        self.all.iter().any(|one| one.drive != 0)
     }
 
     fn known(&self, name: &str) -> Answer<usize> {
@@ -55,7 +81,7 @@ pub const ALLOCATION_ID: u32 = 1;
 pub struct Agreed {
     /// Replies are structured.
     pub structured: bool,
-    /// The drive of which `base:allocation` may be asked for.
+    /// The export of which `base:allocation` may be asked for.
     pub allocation_of: Option<usize>,
 }
 
@@ -64,7 +90,7 @@ pub struct Agreed {
 pub enum After {
     /// Another option.
     Option,
-    /// Requests to the drive of this number.
+    /// Requests to the export of this number.
     Transmission(usize),
     /// TLS begins.
     Tls,
@@ -125,9 +151,8 @@ impl Handshake {
         let Some(number) = str::from_utf8(data).ok().and_then(|name| exports.find(name)) else {
             return After::End;
         };
-        let export = &exports.drives[number];
-        let flags = wire::export_flags(export.is_read_only);
-        wire::export_reply(out, export.bytes, flags, self.client);
+        let export = &exports.all[number];
+        wire::export_reply(out, export.namespace.bytes(), export.flags(), self.client);
         After::Transmission(number)
     }
 
@@ -193,19 +218,19 @@ fn list(data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer {
     if !data.is_empty() {
         return Err((OptionError::Invalid, "carries no data"));
     }
-    for export in &exports.drives {
+    for export in &exports.all {
         wire::reply_server(out, &export.name);
     }
     wire::reply_ack(out, wire::LIST);
     Ok(())
 }
 
-/// Answers INFO or GO; returns the drive's number.
+/// Answers INFO or GO; returns the export's number.
 fn go(option: u32, data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer<usize> {
     let go = Go::parse(data).map_err(invalid)?;
     let number = exports.known(go.name)?;
-    let export = &exports.drives[number];
-    wire::reply_export(out, option, export.bytes, wire::export_flags(export.is_read_only));
+    let export = &exports.all[number];
+    wire::reply_export(out, option, export.namespace.bytes(), export.flags());
     if go.wants_name {
         wire::reply_name(out, option, &export.name);
     }

@@ -1,6 +1,6 @@
 //! The bytes of a connection, plain or inside TLS. Never blocks.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -55,6 +55,17 @@ impl Stream {
         match self {
             Stream::Plain(socket) => socket.write(bytes),
             Stream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    /// As [`Stream::write`], of pieces; inside TLS nothing.
+    ///
+    /// # Errors
+    /// As [`Stream::write`].
+    pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.write_vectored(pieces),
+            Stream::Tls(_) => Ok(0),
         }
     }
 

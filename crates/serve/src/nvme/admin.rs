@@ -3,12 +3,14 @@
 //! Source: NVM Express base specification 1.4, section 5. A command that fails is entered into the
 //! error log by [`Subsystem::admin`]'s caller; queues of PCIe are made in `pci/`.
 
+use std::ops::Range;
+
 use drivebay_wire::nvme::{
     AdminOpcode, Cns, Feature, LogPage, OPCODE_FABRICS, Select, Sqe, Status,
 };
 
 use super::events::Event;
-use super::identity::{Kind, NSID, NSID_ALL};
+use super::identity::{Kind, NSID_ALL};
 use super::io::Need;
 use super::logs;
 use super::subsystem::Subsystem;
@@ -63,7 +65,11 @@ pub(super) fn need(sqe: &Sqe) -> Need {
 impl Subsystem {
     /// Carries out an admin command of controller `id`.
     pub(super) fn admin(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
-        let kind = self.get(id).ok_or(Status::INTERNAL_ERROR)?.kind;
+        let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
+        let kind = controller.kind;
+        if kind != Kind::Discovery {
+            controller.look_at(drive.namespaces());
+        }
         let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
             let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
             return if fabrics { Ok(Outcome::Transport) } else { invalid_opcode() };
@@ -101,12 +107,13 @@ impl Subsystem {
         }
     }
 
-    /// Raises the events that the drive's health gives rise to.
+    /// Raises the events that the drive's health and its namespaces give rise to.
     pub(super) fn poll_events(&mut self, id: u16, drive: &mut dyn Drive) {
         let Some(controller) = self.get_mut(id) else { return };
         if controller.kind == Kind::Discovery {
             return;
         }
+        controller.look_at(drive.namespaces());
         let warning = logs::warning(drive, &controller.features);
         let enabled = controller.features[Feature::AsyncEvents] as u8;
         controller.events.warn(warning, enabled);
@@ -116,20 +123,22 @@ impl Subsystem {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
         let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
-            Cns::Controller => self.identity.controller(id, kind),
+            Cns::Controller => self.identity.controller(id, kind, drive.namespaces().count()),
             _ if kind == Kind::Discovery => return Err(invalid_field),
-            Cns::Namespace if nsid == NSID => self.identity.namespace(drive),
-            Cns::NamespaceNames if nsid == NSID => self.identity.namespace_names(),
-            Cns::Namespace | Cns::NamespaceNames => return Err(Status::INVALID_NAMESPACE.dnr()),
+            cns @ (Cns::Namespace | Cns::NamespaceNames) => {
+                let namespace = drive.namespaces().get(nsid);
+                let namespace = namespace.ok_or(Status::INVALID_NAMESPACE.dnr())?;
+                match cns {
+                    Cns::Namespace => self.identity.namespace(drive, nsid, namespace),
+                    _ => self.identity.namespace_names(nsid),
+                }
+            }
             Cns::ActiveNamespaces if nsid >= 0xffff_fffe => {
                 return Err(Status::INVALID_NAMESPACE.dnr());
             }
             Cns::ActiveNamespaces => {
-                let mut list = vec![0; 4096];
-                if nsid < NSID {
-                    list[..4].copy_from_slice(&NSID.to_le_bytes());
-                }
-                list
+                let all = 1..=drive.namespaces().count() as u32;
+                list(all.filter(|&one| one > nsid))
             }
         };
         Ok(Outcome::Success(0, page))
@@ -145,7 +154,8 @@ impl Subsystem {
         let invalid_page = Status::INVALID_LOG_PAGE.dnr();
         let page = match LogPage::of(sqe.cdw10.get() as u8).ok_or(invalid_page)? {
             LogPage::Smart if on_drive => {
-                if ![0, NSID, NSID_ALL].contains(&sqe.nsid.get()) {
+                let nsid = sqe.nsid.get();
+                if ![0, NSID_ALL].contains(&nsid) && drive.namespaces().get(nsid).is_none() {
                     return Err(Status::INVALID_NAMESPACE.dnr());
                 }
                 let warning = logs::warning(drive, &controller.features);
@@ -153,7 +163,7 @@ impl Subsystem {
             }
             LogPage::Errors => logs::errors(self),
             LogPage::FirmwareSlots if on_drive => logs::firmware(&self.identity.own.firmware),
-            LogPage::ChangedNamespaces if on_drive => vec![0; 4096],
+            LogPage::ChangedNamespaces if on_drive => list(controller.changed.iter().copied()),
             LogPage::Commands if on_drive => logs::commands(kind),
             LogPage::Sanitize if on_drive => logs::sanitize(self.sanitized),
             LogPage::Discovery if !on_drive => return Ok(Outcome::Transport),
@@ -161,7 +171,11 @@ impl Subsystem {
         };
         let retain = sqe.cdw10.get() & 1 << 15 != 0;
         if !retain && let Some(controller) = self.get_mut(id) {
-            controller.events.page_read(sqe.cdw10.get() as u8);
+            let page = sqe.cdw10.get() as u8;
+            if LogPage::of(page) == Some(LogPage::ChangedNamespaces) {
+                controller.changed.clear();
+            }
+            controller.events.page_read(page);
         }
         part_of_page(page, offset, bytes)
     }
@@ -177,9 +191,14 @@ impl Subsystem {
     }
 
     fn format(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
-        if ![NSID, NSID_ALL].contains(&sqe.nsid.get()) {
-            return Err(Status::INVALID_NAMESPACE.dnr());
-        }
+        let namespaces = drive.namespaces();
+        let (sectors, is_read_only) = match sqe.nsid.get() {
+            NSID_ALL => (0..drive.data().sectors(), namespaces.any_is_read_only()),
+            nsid => {
+                let namespace = namespaces.get(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
+                (namespace.range(), namespace.is_read_only())
+            }
+        };
         let cdw10 = sqe.cdw10.get();
         let (format, protection, erase) = (cdw10 & 0xf, cdw10 >> 5 & 7, cdw10 >> 9 & 7);
         if format != 0 {
@@ -189,7 +208,7 @@ impl Subsystem {
         if protection != 0 || erase > 1 {
             return Err(Status::INVALID_FIELD.dnr());
         }
-        erase_all(drive)?;
+        erase_part(drive, sectors, is_read_only)?;
         done()
     }
 
@@ -199,7 +218,9 @@ impl Subsystem {
         match sqe.cdw10.get() & 7 {
             EXIT_FAILURE => done(),
             BLOCK_ERASE => {
-                erase_all(drive)?;
+                let (all, protected) =
+                    (0..drive.data().sectors(), drive.namespaces().any_is_read_only());
+                erase_part(drive, all, protected)?;
                 self.sanitized = Some(sqe.cdw10.get());
                 if let Some(controller) = self.get_mut(id) {
                     controller.events.raise(Event::Sanitized);
@@ -211,11 +232,22 @@ impl Subsystem {
     }
 }
 
-fn erase_all(drive: &mut dyn Drive) -> Result<(), Status> {
-    if drive.is_read_only() || drive.is_write_protected() {
+fn erase_part(
+    drive: &mut dyn Drive,
+    sectors: Range<u64>,
+    is_protected: bool,
+) -> Result<(), Status> {
+    if drive.is_read_only() || is_protected {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    drive.erase().map_err(|_| Status::INTERNAL_ERROR)
+    drive.erase(sectors).map_err(|_| Status::INTERNAL_ERROR)
+}
+
+/// Namespaces, in order, as Identify and a log list them.
+fn list(namespaces: impl Iterator<Item = u32>) -> Vec<u8> {
+    let mut page: Vec<u8> = namespaces.take(1024).flat_map(u32::to_le_bytes).collect();
+    page.resize(4096, 0);
+    page
 }
 
 /// What is asked for of a page, with zeros behind its end.

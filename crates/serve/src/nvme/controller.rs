@@ -3,15 +3,17 @@
 //! Source: NVM Express base specification 1.4, sections 3.1 (registers), 7.6 (start and shutdown),
 //! 7.12 (keep-alive). The properties of fabrics are these registers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use drivebay_wire::nvme::Feature;
 
-use super::events::Events;
+use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
+use crate::namespace::Namespaces;
 
 /// CC: enabled.
 const CC_ENABLE: u32 = 1;
@@ -82,6 +84,10 @@ pub(super) struct Controller {
     pub host_nqn: String,
     pub features: Features,
     pub events: Events,
+    /// Namespaces that have changed since the host read of it.
+    pub changed: BTreeSet<u32>,
+    /// How often each namespace had changed when it was last looked at.
+    seen: Option<Vec<u64>>,
     /// Abort commands that wait for a connection to look for the command.
     pub aborts: Vec<Abort>,
     /// I/O queues that are connected, by identifier less one.
@@ -103,6 +109,8 @@ impl Controller {
             host_nqn: String::new(),
             features: Features::new(identity),
             events: Events::new(identity.own.events_max),
+            changed: BTreeSet::new(),
+            seen: None,
             aborts: Vec::new(),
             queues: 0,
             flags: Arc::new(Flags {
@@ -136,6 +144,7 @@ impl Controller {
             self.features = features;
             self.publish_features();
             self.events = Events::new(identity.own.events_max);
+            self.changed.clear();
             self.aborts.clear();
             return Effect::Reset;
         }
@@ -147,6 +156,22 @@ impl Controller {
             return Effect::Shutdown;
         }
         Effect::None
+    }
+
+    /// Notes which namespaces have changed since, and tells a host that wants to know.
+    pub fn look_at(&mut self, namespaces: &Namespaces) {
+        let now: Vec<u64> = namespaces.iter().map(|one| one.changes()).collect();
+        let seen = self.seen.get_or_insert_with(|| now.clone());
+        let changed = (1..).zip(now.iter().zip(&*seen)).filter(|(_, (now, seen))| now != seen);
+        let changed: Vec<u32> = changed.map(|(nsid, _)| nsid).collect();
+        if changed.is_empty() {
+            return;
+        }
+        self.seen = Some(now);
+        self.changed.extend(changed);
+        if self.features[Feature::AsyncEvents] & NAMESPACE_NOTICES != 0 {
+            self.events.raise(Event::Namespaces);
+        }
     }
 
     /// The drive has flushed; it may be switched off.

@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 
 use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
 
+/// Asynchronous Event Configuration, and what a controller can tell: namespace attribute notices.
+pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
+
 /// An asynchronous event that hosts may ask to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -18,11 +21,13 @@ pub(super) enum Event {
     Spare,
     /// A sanitize operation is done.
     Sanitized,
+    /// A namespace has changed.
+    Namespaces,
 }
 
 impl Event {
-    const ALL: [Event; 4] =
-        [Event::Reliability, Event::Temperature, Event::Spare, Event::Sanitized];
+    const ALL: [Event; 5] =
+        [Event::Reliability, Event::Temperature, Event::Spare, Event::Sanitized, Event::Namespaces];
     /// What a bit of the critical warning, once it is set, tells hosts that want to know.
     const OF_WARNINGS: [(u8, Event); 3] = [
         (CriticalWarning::READ_ONLY, Event::Reliability),
@@ -37,6 +42,7 @@ impl Event {
             Event::Temperature => (1, 1, 0x02),
             Event::Spare => (1, 2, 0x02),
             Event::Sanitized => (6, 1, 0x81),
+            Event::Namespaces => (2, 0, 0x04),
         };
         kind | information << 8 | page << 16
     }
@@ -52,7 +58,7 @@ impl Event {
 pub(super) struct Events {
     requests: VecDeque<u16>,
     requests_max: usize,
-    waiting: [bool; 4],
+    waiting: [bool; 5],
     /// Log pages that the host must read first; each belongs to one type of event.
     unread: Vec<u8>,
     /// The critical warning, when it was last looked at.

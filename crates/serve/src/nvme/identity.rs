@@ -12,13 +12,13 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
+use super::events::NAMESPACE_NOTICES;
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
+use crate::namespace::Namespace;
 
 /// Version of the specification that controllers report: 1.4.
 pub(super) const VERSION: u32 = 0x0001_0400;
-/// Identifier of the drive's only namespace.
-pub(super) const NSID: u32 = 1;
 /// Stands for all namespaces.
 pub(super) const NSID_ALL: u32 = 0xffff_ffff;
 /// Bytes of a block.
@@ -84,7 +84,7 @@ impl Identity {
     }
 
     /// Identify Controller.
-    pub(super) fn controller(&self, cntlid: u16, kind: Kind) -> Vec<u8> {
+    pub(super) fn controller(&self, cntlid: u16, kind: Kind, namespaces: usize) -> Vec<u8> {
         let mut id = IdentifyController {
             vid: self.own.pci[0].into(),
             ssvid: self.own.pci[0].into(),
@@ -110,7 +110,10 @@ impl Identity {
                 id.cntrltype = 2;
                 id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
             }
-            Kind::Tcp | Kind::Pci => self.drive_fields(&mut id, kind),
+            Kind::Tcp | Kind::Pci => {
+                self.drive_fields(&mut id, kind);
+                id.nn = (namespaces as u32).into();
+            }
         }
         id.as_bytes().to_vec()
     }
@@ -120,8 +123,7 @@ impl Identity {
         id.cntrltype = 1;
         id.rab = own.arbitration_burst_log2;
         id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
-        // Namespace attribute notices: none is ever sent, but Linux listens to events only with it.
-        id.oaes = (1 << 8).into();
+        id.oaes = NAMESPACE_NOTICES.into();
         id.oacs = OACS.into();
         id.acl = own.aborts_max;
         // One firmware slot, which cannot be written.
@@ -132,7 +134,6 @@ impl Identity {
         id.cctemp = self.critical_c.map_or(0, kelvin).into();
         id.sanicap = SANICAP.into();
         (id.sqes, id.cqes) = (0x66, 0x44);
-        id.nn = 1.into();
         id.oncs = ONCS.into();
         // A cache that a flush of all namespaces reaches.
         id.vwc = 7;
@@ -155,31 +156,34 @@ impl Identity {
         }
     }
 
-    /// Identify Namespace.
-    pub(super) fn namespace(&self, drive: &dyn Drive) -> Vec<u8> {
-        let blocks = drive.data().sectors();
+    /// Identify Namespace. How much is in use is known of a drive, not of its parts: one among several says all, as
+    /// the specification allows.
+    pub(super) fn namespace(&self, drive: &dyn Drive, nsid: u32, namespace: &Namespace) -> Vec<u8> {
+        let blocks = namespace.sectors();
+        let is_alone = drive.namespaces().count() == 1;
+        let used = if is_alone { drive.used_sectors().min(blocks) } else { blocks };
         let mut id = IdentifyNamespace {
             nsze: blocks.into(),
             ncap: blocks.into(),
-            nuse: drive.used_sectors().into(),
+            nuse: used.into(),
             nmic: 1,
             // Deallocated blocks read as zeros; Write Zeroes may deallocate.
             dlfeat: 1 | 1 << 3,
             // Write protected.
-            nsattr: drive.is_write_protected().into(),
-            eui64: self.drive.eui64_bytes(),
+            nsattr: namespace.is_read_only().into(),
+            eui64: self.drive.eui64_bytes(nsid),
             ..IdentifyNamespace::default()
         };
         id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
         id.as_bytes().to_vec()
     }
 
-    /// The namespace's names.
-    pub(super) fn namespace_names(&self) -> Vec<u8> {
+    /// A namespace's names.
+    pub(super) fn namespace_names(&self, nsid: u32) -> Vec<u8> {
         let mut list = vec![0; 4096];
         list[0] = NID_EUI64;
         list[1] = 8;
-        list[4..12].copy_from_slice(&self.drive.eui64_bytes());
+        list[4..12].copy_from_slice(&self.drive.eui64_bytes(nsid));
         list
     }
 }

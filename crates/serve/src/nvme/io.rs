@@ -7,8 +7,9 @@ use drivebay_wire::nvme::{DsmRange, NvmOpcode, Sqe, Status};
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
-use super::identity::{BLOCK_BYTES, NSID, NSID_ALL};
+use super::identity::{BLOCK_BYTES, NSID_ALL};
 use crate::drive::Drive;
+use crate::namespace::{Namespace, Namespaces};
 use crate::request::{self, Completion, Op, Request};
 
 /// The data that a command transfers.
@@ -41,6 +42,8 @@ pub(super) struct Finished {
     /// The transport's own number.
     pub tag: u32,
     pub sqe: Sqe,
+    /// Its first sector on the drive.
+    pub lba: u64,
     pub status: Status,
 }
 
@@ -69,6 +72,8 @@ enum Inflight {
 struct InflightCommand {
     tag: u32,
     sqe: Sqe,
+    /// Its first sector on the drive.
+    lba: u64,
     /// Requests that have not completed.
     left: u32,
     status: Status,
@@ -103,7 +108,7 @@ impl InflightCommands {
         data: &[u8],
         write_cache: bool,
     ) -> Option<Status> {
-        let plan = match plan(&sqe, data, drive.data().sectors(), write_cache) {
+        let plan = match plan(&sqe, data, drive.namespaces(), write_cache) {
             Ok(Plan::Many(ranges)) if ranges.is_empty() => return Some(Status::SUCCESS),
             Ok(plan) => plan,
             Err(status) => return Some(status),
@@ -111,7 +116,8 @@ impl InflightCommands {
         let data = data.get(..(sqe.blocks() * BLOCK_BYTES) as usize).unwrap_or_default();
         let expected = (sqe.opcode == NvmOpcode::Compare as u8).then(|| data.into());
         let left = if let Plan::Many(ranges) = &plan { ranges.len() as u32 } else { 1 };
-        let command = InflightCommand { tag, sqe, left, status: Status::SUCCESS, expected };
+        let lba = if let Plan::One(_, lba, _) = plan { lba } else { 0 };
+        let command = InflightCommand { tag, sqe, lba, left, status: Status::SUCCESS, expected };
         let token = self.commands.insert(Inflight::Command(command)).data().as_ffi();
         match plan {
             Plan::One(op, lba, sectors) => {
@@ -160,16 +166,16 @@ impl InflightCommands {
         let Some(Inflight::Command(command)) = self.commands.remove(key) else {
             return Progress::ShutDown;
         };
-        let InflightCommand { tag, sqe, mut status, expected, .. } = command;
+        let InflightCommand { tag, sqe, lba, mut status, expected, .. } = command;
         if let (Some(expected), Status::SUCCESS) = (&expected, status) {
             let mut found = vec![0; expected.len()];
-            status = match drive.data().read(sqe.lba(), &mut found) {
+            status = match drive.data().read(lba, &mut found) {
                 Ok(()) if found[..] == expected[..] => Status::SUCCESS,
                 Ok(()) => Status::COMPARE_FAILURE,
                 Err(_) => Status::INTERNAL_ERROR,
             };
         }
-        Progress::Finished(Finished { tag, sqe, status })
+        Progress::Finished(Finished { tag, sqe, lba, status })
     }
 }
 
@@ -180,27 +186,36 @@ enum Plan {
 }
 
 /// Checks a command and turns it into requests.
-fn plan(sqe: &Sqe, data: &[u8], blocks: u64, write_cache: bool) -> Result<Plan, Status> {
+fn plan(
+    sqe: &Sqe,
+    data: &[u8],
+    namespaces: &Namespaces,
+    write_cache: bool,
+) -> Result<Plan, Status> {
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
-    if nsid != NSID && !(nsid == NSID_ALL && opcode == NvmOpcode::Flush) {
-        return Err(Status::INVALID_NAMESPACE.dnr());
+    if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
+        return Ok(Plan::One(Op::Flush, 0, 0));
     }
+    let namespace = namespaces.get(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
     match opcode {
         NvmOpcode::Flush => return Ok(Plan::One(Op::Flush, 0, 0)),
-        NvmOpcode::DatasetManagement => return ranges(sqe, data, blocks).map(Plan::Many),
+        NvmOpcode::DatasetManagement => return ranges(sqe, data, namespace).map(Plan::Many),
         _ => {}
     }
     if sqe.asks_protection() {
         return Err(Status::INVALID_FIELD.dnr());
     }
     let (lba, count) = (sqe.lba(), sqe.blocks());
-    if lba.checked_add(u64::from(count)).is_none_or(|end| end > blocks) {
+    if lba.checked_add(u64::from(count)).is_none_or(|end| end > namespace.sectors()) {
         return Err(Status::LBA_OUT_OF_RANGE.dnr());
     }
     let carried = matches!(opcode, NvmOpcode::Write | NvmOpcode::Compare);
     if carried && data.len() < (count * BLOCK_BYTES) as usize {
         return Err(Status::SGL_LENGTH_INVALID.dnr());
+    }
+    if namespace.is_read_only() && matches!(opcode, NvmOpcode::Write | NvmOpcode::WriteZeroes) {
+        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
     let fua = sqe.is_fua() || !write_cache;
     let op = match opcode {
@@ -211,11 +226,11 @@ fn plan(sqe: &Sqe, data: &[u8], blocks: u64, write_cache: bool) -> Result<Plan, 
         }
         _ => Op::Read,
     };
-    Ok(Plan::One(op, lba, count))
+    Ok(Plan::One(op, namespace.first() + lba, count))
 }
 
 /// Ranges of a Dataset Management command; only Deallocate does anything.
-fn ranges(sqe: &Sqe, data: &[u8], blocks: u64) -> Result<Vec<(u64, u32)>, Status> {
+fn ranges(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Vec<(u64, u32)>, Status> {
     let count = (sqe.cdw10.get() & 0xff) as usize + 1;
     let mut rest = data;
     let mut found = Vec::new();
@@ -225,14 +240,17 @@ fn ranges(sqe: &Sqe, data: &[u8], blocks: u64) -> Result<Vec<(u64, u32)>, Status
         };
         rest = after;
         let (lba, length) = (range.lba.get(), range.blocks.get());
-        if lba.checked_add(u64::from(length)).is_none_or(|end| end > blocks) {
+        if lba.checked_add(u64::from(length)).is_none_or(|end| end > namespace.sectors()) {
             return Err(Status::LBA_OUT_OF_RANGE.dnr());
         }
         if length > 0 {
-            found.push((lba, length));
+            found.push((namespace.first() + lba, length));
         }
     }
     let deallocates = sqe.cdw11.get() & 1 << 2 != 0;
+    if deallocates && namespace.is_read_only() {
+        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    }
     Ok(if deallocates { found } else { Vec::new() })
 }
 

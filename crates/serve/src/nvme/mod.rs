@@ -6,7 +6,7 @@
 //! `tcp/queue.rs` -> `nvme/io.rs` -> `engine.rs` -> the model; the PDU is parsed by `wire`'s `pdu.rs`.
 //!
 //! Source: NVM Express base specification 1.4. Left out: metadata and protection information, fused
-//! commands, namespace management, firmware download, self-test, security, reservations, autonomous
+//! commands, namespace management and attachment, firmware download, self-test, security, reservations, autonomous
 //! power state transitions (the model sleeps by the profile), the time that Format and Sanitize take.
 
 mod admin;

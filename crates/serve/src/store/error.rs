@@ -41,6 +41,21 @@ pub enum StoreError {
         /// The drive's capacity, bytes.
         wanted: u64,
     },
+    /// What says which pages are the image's does not fit.
+    #[error(
+        "the table of what {path} holds takes {} MiB, more than --memory leaves for data\nhint: --memory {}MiB at least, and what is written comes to that; or a copy: --data FILE", .table.div_ceil(1 << 20), .memory.div_ceil(1 << 20)
+    )]
+    ImageTable {
+        /// The image.
+        path: PathBuf,
+        /// Bytes of the table.
+        table: u64,
+        /// Least `--memory` with which it fits, bytes.
+        memory: u64,
+    },
+    /// The image cannot be searched.
+    #[error("the image cannot be searched for data: {0}\nhint: see the disk: dmesg")]
+    Search(#[from] io::Error),
     /// An image on a device that may change at any time.
     #[error(
         "{0} is mounted, part of another device, or held by a program\nhint: lsblk shows by what; free it, or name a copy"

@@ -68,6 +68,11 @@ impl Image {
         self.file.read_exact_at(held, at)
     }
 
+    /// Its file or device.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Data and holes of all of it.
     pub fn extents(&self) -> io::Result<Vec<Extent>> {
         extents(&self.file, 0, self.bytes.div_ceil(SECTOR_BYTES), usize::MAX)

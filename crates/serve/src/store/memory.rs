@@ -6,16 +6,18 @@
 //! The frame of a deallocated page is used again; memory is not returned to the system. Snapshots have frames of the
 //! same store, so that a page which the drive no longer has goes to a snapshot, and back, without a copy.
 //! Over an image, pages that hold data there are marked as such and read from it, until they are written or trimmed.
-//! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them.
+//! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them, and count as
+//! data; 8 bytes per group of the drive do not.
 
-use std::io;
+use std::io::{self, IoSlice};
 
 use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
 
+use super::error::StoreError;
 use super::extent::Extent;
 use super::image::Image;
-use crate::memory_limit::{MemoryLimit, Use};
+use crate::memory_limit::{MemoryLimit, Share, Use};
 
 const PAGE_BYTES: usize = 4096;
 /// Sectors of a page.
@@ -24,6 +26,10 @@ const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
 const BLOCK: usize = 1 << 14;
 /// Pages of a group.
 const GROUP: usize = 1024;
+/// Bytes of a group.
+const GROUP_BYTES: u64 = (GROUP * size_of::<u32>()) as u64;
+/// What a page without a frame reads as.
+static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 /// A page that holds nothing.
 const NONE: u32 = u32::MAX;
 /// A page that is as in the image below; not the number of a frame.
@@ -40,6 +46,8 @@ pub(super) enum Limit {
 pub(super) struct PageTable {
     /// By group and page: the frame, or that it is in the image.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
+    /// For the groups.
+    memory: Share,
 }
 
 impl PageTable {
@@ -49,15 +57,41 @@ impl PageTable {
         Some(group[page % GROUP]).filter(|&frame| frame != NONE)
     }
 
-    /// For a drive of `sectors`.
-    fn empty(sectors: u64) -> PageTable {
-        let pages = sectors.div_ceil(PAGE_SECTORS) as usize;
-        PageTable { groups: vec![None; pages.div_ceil(GROUP)] }
+    fn empty(groups: usize, limit: &MemoryLimit) -> PageTable {
+        PageTable { groups: vec![None; groups], memory: limit.share(Use::Data) }
     }
 
+    /// Makes the group of a page.
+    ///
+    /// # Errors
+    /// No space, when the bytes allowed are used up.
+    fn reserve(&mut self, page: usize, limit: Limit) -> io::Result<()> {
+        let group = &mut self.groups[page / GROUP];
+        if group.is_none() {
+            let bytes = self.memory.bytes() + GROUP_BYTES;
+            match limit {
+                Limit::Holds if !self.memory.resize(bytes) => {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                Limit::Holds => {}
+                Limit::MayBeExceeded => self.memory.exceed(bytes),
+            }
+            *group = Some(Box::new([NONE; GROUP]));
+        }
+        Ok(())
+    }
+
+    /// # Panics
+    /// Without the page's group.
     fn set(&mut self, page: usize, frame: u32) {
-        let group = self.groups[page / GROUP].get_or_insert_with(|| Box::new([NONE; GROUP]));
+        let group = self.groups[page / GROUP].as_mut().expect("the group was made");
         group[page % GROUP] = frame;
+    }
+
+    /// As [`PageTable::set`], with its group if need be: what moves takes no more memory than that.
+    fn put(&mut self, page: usize, frame: u32) {
+        self.reserve(page, Limit::MayBeExceeded).expect("it may take more than is allowed");
+        self.set(page, frame);
     }
 
     fn take(&mut self, page: usize) -> Option<u32> {
@@ -158,24 +192,54 @@ fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
 impl Memory {
     /// For a drive of `sectors`.
     pub fn new(sectors: u64, limit: MemoryLimit) -> Memory {
+        let groups = sectors.div_ceil(PAGE_SECTORS * GROUP as u64) as usize;
+        let table = PageTable::empty(groups, &limit);
         let frames = Frames { blocks: Vec::new(), free: Vec::new(), taken: 0, limit };
-        Memory { frames, table: PageTable::empty(sectors), image: None }
+        Memory { frames, table, image: None }
     }
 
     /// For a drive that begins with an image.
-    pub fn over(image: Image, sectors: u64, limit: MemoryLimit) -> io::Result<Memory> {
+    ///
+    /// # Errors
+    /// The image cannot be searched for data, or its table takes more memory than is allowed.
+    pub fn over(image: Image, sectors: u64, limit: MemoryLimit) -> Result<Memory, StoreError> {
         let mut memory = Memory::new(sectors, limit);
         let mut at = 0;
+        let mut pages = Vec::new();
         for Extent { sectors, data } in image.extents()? {
-            let end = at + sectors;
             if data {
-                let pages = at / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS);
-                pages.for_each(|page| memory.table.set(page as usize, IMAGE));
+                let (first, end) = (at / PAGE_SECTORS, (at + sectors).div_ceil(PAGE_SECTORS));
+                pages.push(first as usize..end as usize);
             }
-            at = end;
+            at += sectors;
+        }
+        memory.make_groups(&pages).map_err(|needed| StoreError::ImageTable {
+            path: image.path().to_owned(),
+            table: needed,
+            memory: memory.frames.limit.total_for_data(needed),
+        })?;
+        for page in pages.into_iter().flatten() {
+            memory.table.set(page, IMAGE);
         }
         memory.image = Some(image);
         Ok(memory)
+    }
+
+    /// Makes the first groups, those of these pages, which are in order; or tells how many bytes they would take.
+    fn make_groups(&mut self, pages: &[std::ops::Range<usize>]) -> Result<(), u64> {
+        let groups =
+            |pages: &std::ops::Range<usize>| pages.start / GROUP..pages.end.div_ceil(GROUP);
+        let mut last = None;
+        let new = pages.iter().flat_map(groups).filter(|&one| last.replace(one) != Some(one));
+        let new: Vec<usize> = new.collect();
+        let bytes = new.len() as u64 * GROUP_BYTES;
+        if !self.table.memory.resize(bytes) {
+            return Err(bytes);
+        }
+        for group in new {
+            self.table.groups[group] = Some(Box::new([NONE; GROUP]));
+        }
+        Ok(())
     }
 
     fn deallocate(&mut self, page: usize) {
@@ -198,6 +262,7 @@ impl Memory {
         if let Some(frame) = before.filter(|&frame| frame != IMAGE) {
             return Ok(frame);
         }
+        self.table.reserve(page, limit)?;
         let (frame, is_used) = self.frames.take(limit)?;
         if keeps {
             let held = self.frames.held_mut(frame);
@@ -220,7 +285,7 @@ impl Memory {
 
     /// A table for a snapshot of this drive.
     pub fn empty_table(&self) -> PageTable {
-        PageTable { groups: vec![None; self.table.groups.len()] }
+        PageTable::empty(self.table.groups.len(), &self.frames.limit)
     }
 
     /// Copies a page into a table that has none there; one of zeros takes no space.
@@ -230,8 +295,10 @@ impl Memory {
     pub fn copy_page(&mut self, page: u64, to: &mut PageTable, limit: Limit) -> io::Result<()> {
         let Some(from) = self.table.frame(page as usize) else { return Ok(()) };
         if from == IMAGE {
+            to.reserve(page as usize, limit)?;
             to.set(page as usize, IMAGE);
         } else if self.frames.held(from).iter().any(|&byte| byte != 0) {
+            to.reserve(page as usize, limit)?;
             let (frame, _) = self.frames.take(limit)?;
             let (from_block, from) = (from as usize / BLOCK, from as usize % BLOCK * PAGE_BYTES);
             let (to_block, at) = (frame as usize / BLOCK, frame as usize % BLOCK * PAGE_BYTES);
@@ -261,7 +328,7 @@ impl Memory {
     /// Gives a page away, without copying it: the drive reads zeros there.
     pub fn move_page(&mut self, page: u64, to: &mut PageTable) {
         if let Some(frame) = self.table.take(page as usize) {
-            to.set(page as usize, frame);
+            to.put(page as usize, frame);
         }
     }
 
@@ -269,14 +336,14 @@ impl Memory {
     pub fn take_back(&mut self, page: u64, from: &mut PageTable) {
         self.deallocate(page as usize);
         if let Some(frame) = from.take(page as usize) {
-            self.table.set(page as usize, frame);
+            self.table.put(page as usize, frame);
         }
     }
 
     /// Moves a page from one table to another that has none there.
     pub fn hand_on(page: u64, from: &mut PageTable, to: &mut PageTable) {
         if let Some(frame) = from.take(page as usize) {
-            to.set(page as usize, frame);
+            to.put(page as usize, frame);
         }
     }
 
@@ -329,6 +396,39 @@ impl Memory {
             }
         }
         Ok(())
+    }
+
+    /// Where `bytes` lie in memory, in order, as far as there are places for the pieces and until a page of the
+    /// image; returns the number of pieces. Frames that lie side by side are one.
+    pub fn pieces<'a>(&'a self, lba: u64, bytes: usize, into: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        let mut last = None;
+        for part in parts(lba, bytes) {
+            let here = match self.table.frame(part.page) {
+                Some(IMAGE) => break,
+                frame => frame.map(|frame| frame as usize),
+            };
+            let at = here.map(|frame| (frame / BLOCK, frame % BLOCK * PAGE_BYTES));
+            let piece = match (last, at) {
+                // The first part alone begins within its page, so that this one goes on where that ended.
+                (Some((block, from, to)), Some((of, first))) if block == of && to == first => {
+                    Some((block, from, first + part.within.end))
+                }
+                _ if count == into.len() => break,
+                (_, at) => {
+                    count += 1;
+                    at.map(|(block, first)| {
+                        (block, first + part.within.start, first + part.within.end)
+                    })
+                }
+            };
+            into[count - 1] = IoSlice::new(match piece {
+                Some((block, from, to)) => &self.frames.blocks[block][from..to],
+                None => &ZEROS[part.within],
+            });
+            last = piece;
+        }
+        count
     }
 
     /// # Errors
@@ -430,12 +530,38 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_an_image_counts_and_one_too_large_says_what_it_needs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("image");
+        let file = std::fs::File::create(&path).expect("room");
+        // Data in the first and the third group of pages, twice in the first.
+        for page in [0, 5, 2 * GROUP] {
+            std::os::unix::fs::FileExt::write_all_at(
+                &file,
+                &[5; PAGE_BYTES],
+                (page * PAGE_BYTES) as u64,
+            )
+            .expect("room");
+        }
+        let over = |limit: &MemoryLimit| {
+            Memory::over(Image::open(&path, SECTORS).expect("an image"), SECTORS, limit.clone())
+        };
+        let limit = MemoryLimit::new(3 * GROUP_BYTES, 1 << 30, 1 << 30);
+        let memory = over(&limit).expect("room");
+        assert_eq!(limit.used(Use::Data), 2 * GROUP_BYTES);
+        let Err(StoreError::ImageTable { table, .. }) = over(&limit) else { panic!("no room") };
+        assert_eq!(table, 2 * GROUP_BYTES);
+        drop(memory);
+        assert_eq!(limit.used(Use::Data), 0);
+    }
+
+    #[test]
     fn over_an_image_only_what_is_written_takes_memory() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("image");
         std::fs::write(&path, vec![5; 100 * PAGE_BYTES]).expect("room");
         let image = Image::open(&path, SECTORS).expect("an image");
-        let limit = MemoryLimit::new(2 * PAGE_BYTES as u64, 1 << 30, 1 << 30);
+        let limit = MemoryLimit::new(2 * PAGE_BYTES as u64 + GROUP_BYTES, 1 << 30, 1 << 30);
         let mut memory = Memory::over(image, SECTORS, limit).expect("extents");
         memory.write(3, &[1; 512], Limit::Holds).unwrap();
         memory.zero(8, 9 * PAGE_SECTORS, false).unwrap();
@@ -448,9 +574,10 @@ mod tests {
         for (range, byte) in parts {
             assert!(found[range.clone()].iter().all(|&found| found == byte), "{range:?}");
         }
-        // What a snapshot keeps of the image takes none either.
+        // What a snapshot keeps of the image takes none but for its table.
         let mut table = memory.empty_table();
-        memory.copy_page(50, &mut table, Limit::Holds).unwrap();
+        assert!(memory.copy_page(50, &mut table, Limit::Holds).is_err());
+        memory.copy_page(50, &mut table, Limit::MayBeExceeded).unwrap();
         memory.zero(50 * PAGE_SECTORS, PAGE_SECTORS, false).unwrap();
         memory.read_table(&table, 50 * PAGE_SECTORS, &mut found[..PAGE_BYTES]).unwrap();
         assert!(found[..PAGE_BYTES].iter().all(|&byte| byte == 5));
@@ -491,6 +618,16 @@ mod tests {
             }
             flat[here].fill(0);
         }
+        for lba in 0..SECTORS.min(400) {
+            let bytes = (SECTORS - lba).min(1 + lba % 90) as usize * SECTOR_BYTES as usize;
+            let mut places = [IoSlice::new(&[]); 4];
+            let count = memory.pieces(lba, bytes, &mut places);
+            let from = (lba * SECTOR_BYTES) as usize;
+            let found: Vec<u8> = places[..count].iter().flat_map(|piece| piece.to_vec()).collect();
+            assert!(found[..] == flat[from..from + found.len()] && found.len() <= bytes);
+            let is_of_image = memory.table.frame(lba as usize / 8) == Some(IMAGE);
+            assert!(is_of_image == found.is_empty(), "{lba}");
+        }
         let mut whole = vec![1; flat.len()];
         memory.read(0, &mut whole).unwrap();
         assert!(whole == flat);
@@ -507,7 +644,7 @@ mod tests {
     #[test]
     fn frames_of_deallocated_pages_are_used_again() {
         let mut memory =
-            Memory::new(SECTORS, MemoryLimit::new(2 * PAGE_BYTES as u64, 1 << 30, 1 << 30));
+            Memory::new(SECTORS, MemoryLimit::new(2 * PAGE_BYTES as u64 + GROUP_BYTES, 1 << 30, 0));
         memory.write(0, &[1; 2 * PAGE_BYTES], Limit::Holds).unwrap();
         let full = memory.write(80, &[1; 512], Limit::Holds).expect_err("two pages at most");
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);

@@ -14,7 +14,7 @@ mod sync;
 mod undo_log;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -77,10 +77,7 @@ impl Store {
         sectors: u64,
         limit: &MemoryLimit,
     ) -> Result<Store, StoreError> {
-        let memory = Memory::over(image, sectors, limit.clone()).map_err(|why| {
-            let what = "the image cannot be searched for data".to_owned();
-            StoreError::Machine { what, why, hint: "see the disk: dmesg" }
-        })?;
+        let memory = Memory::over(image, sectors, limit.clone())?;
         Ok(Store::of(Medium::Memory(memory), sectors, HostDurability::None, limit))
     }
 
@@ -147,6 +144,12 @@ impl Store {
             Medium::Memory(memory) => memory.append(lba, bytes, out),
         };
         appended.inspect_err(|_| out.truncate(before))
+    }
+
+    /// Where sectors lie in memory, as [`Memory::pieces`]; none of what is in a file.
+    pub(crate) fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize {
+        let bytes = (u64::from(sectors) * SECTOR_BYTES) as usize;
+        self.memory_of().map_or(0, |memory| memory.pieces(lba, bytes, into))
     }
 
     /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.
@@ -245,6 +248,15 @@ impl Store {
             Medium::File(file) => file.zero(lba, sectors, allocated),
             Medium::Memory(memory) => memory.zero(lba, sectors, allocated),
         }
+    }
+
+    /// Makes sectors read as zeros, which no power cut takes back.
+    pub(crate) fn discard(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
+        self.zero(number, lba, sectors, false)?;
+        if let Some(undo) = &mut self.undo {
+            undo.flush_range(number, lba..lba + sectors);
+        }
+        Ok(())
     }
 
     /// The result of a sync that [`Store::apply`] requested, if it has completed.

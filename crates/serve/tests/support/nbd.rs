@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
-use drivebay_serve::{Engine, MemoryLimit, Next, Pace, Session, SessionId, Store};
+use drivebay_serve::{Engine, MemoryLimit, Namespaces, Next, Pace, Session, SessionId, Store};
 
 /// A connection and its other side.
 pub struct NbdClient {
@@ -28,7 +28,7 @@ impl NbdClient {
         let export = Arc::new(Exports {
             tls: None,
             memory: MemoryLimit::new(0, 0, 1 << 30),
-            drives: vec![Export { name: "drive".into(), bytes, is_read_only: false }],
+            all: Export::of("drive", 0, &Namespaces::whole(bytes / 512, false)),
         });
         let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);
         let engine = Engine::new(device, store, Pace::None, 1);

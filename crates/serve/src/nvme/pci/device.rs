@@ -366,11 +366,11 @@ impl PciDevice {
         }
     }
 
-    fn deliver_read(&mut self, drive: &dyn Drive, sqe: &Sqe) -> Status {
+    fn deliver_read(&mut self, drive: &dyn Drive, sqe: &Sqe, lba: u64) -> Status {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.resize((sqe.blocks() * BLOCK_BYTES) as usize, 0);
-        let status = match drive.data().read(sqe.lba(), &mut buffer) {
+        let status = match drive.data().read(lba, &mut buffer) {
             Ok(()) => self.deliver(sqe, &buffer).err().unwrap_or(Status::SUCCESS),
             Err(_) => Status::INTERNAL_ERROR,
         };
@@ -404,9 +404,9 @@ impl Session for PciDevice {
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         match self.commands.complete(drive, completion) {
             Progress::Finished(finished) => {
-                let Finished { tag, sqe, mut status } = finished;
+                let Finished { tag, sqe, lba, mut status } = finished;
                 if finished.reads() {
-                    status = self.deliver_read(drive, &sqe);
+                    status = self.deliver_read(drive, &sqe, lba);
                 }
                 self.finish(tag as u16, &sqe, status, 0);
             }

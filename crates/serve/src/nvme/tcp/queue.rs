@@ -380,11 +380,11 @@ impl Queue {
 
     /// Sends the data of a read, and the completion.
     fn send(&mut self, drive: &dyn Drive, out: &mut Output, finished: Finished) {
-        let Finished { sqe, mut status, .. } = finished;
+        let Finished { sqe, lba, mut status, .. } = finished;
         if finished.reads() {
             let bytes = sqe.blocks() * BLOCK_BYTES;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
-            let read = |out: &mut Vec<u8>| drive.data().append(sqe.lba(), sqe.blocks(), out);
+            let read = |out: &mut Vec<u8>| drive.data().append(lba, sqe.blocks(), out);
             // Without flow control a completion would say nothing that the data does not.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };

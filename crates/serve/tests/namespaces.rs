@@ -1,0 +1,250 @@
+//! Namespaces of a drive: each is a drive of its own to hosts, read-only or not, and can change its size while it is
+//! served.
+
+use drivebay_run::Control;
+use drivebay_serve::{DriveOptions, NamespaceOptions, Options, Server};
+use drivebay_wire::nvme::{IdentifyController, IdentifyNamespace, Sqe, Status};
+use serde_json::{Value, json};
+use zerocopy::FromBytes;
+
+use crate::several::{Nbd, Nvme, SECTORS, Served, drive, nqn};
+
+const BYTES: u64 = SECTORS * 512;
+const MIB: u64 = 1 << 20;
+const NAMESPACE_NOTICES: u32 = 1 << 8;
+
+fn of(bytes: u64) -> NamespaceOptions {
+    NamespaceOptions { bytes, start_bytes: None, is_read_only: false }
+}
+
+/// A drive of 4 MiB: 1 MiB, 1 MiB that is read-only, and 1 MiB, with 1 MiB free behind them.
+fn divided() -> DriveOptions {
+    let read_only = NamespaceOptions { is_read_only: true, ..of(MIB) };
+    DriveOptions { namespaces: vec![of(MIB), read_only, of(MIB)], ..drive("one") }
+}
+
+fn identify(structure: u32, nsid: u32) -> Sqe {
+    Sqe { opcode: 0x06, nsid: nsid.into(), cdw10: structure.into(), ..Sqe::default() }
+}
+
+fn io(opcode: u8, nsid: u32, lba: u32) -> Sqe {
+    let (nsid, cdw12) = (nsid.into(), 7.into());
+    Sqe { opcode, nsid, cdw10: lba.into(), cdw12, ..Sqe::default() }
+}
+
+const READ: u8 = 2;
+const WRITE: u8 = 1;
+const WRITE_ZEROES: u8 = 8;
+
+/// A controller's admin queue and an I/O queue.
+fn host(served: &Served) -> (Nvme, Nvme) {
+    let mut admin = served.nvme();
+    let id = admin.connect(&nqn("one"), 0, 0xffff).expect("a controller");
+    admin.enable();
+    let mut queue = served.nvme();
+    queue.connect(&nqn("one"), 1, id).expect("a queue");
+    (admin, queue)
+}
+
+fn namespace(admin: &mut Nvme, nsid: u32) -> IdentifyNamespace {
+    let (status, _, page) = admin.ask(identify(0, nsid), 4096, &[]);
+    assert_eq!(status, Status::SUCCESS);
+    IdentifyNamespace::read_from_bytes(&page).expect("a page")
+}
+
+fn list(page: &[u8]) -> Vec<u32> {
+    let numbers = page.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("4")));
+    numbers.take_while(|&nsid| nsid != 0).collect()
+}
+
+#[test]
+fn nvme_hosts_see_each_namespace_with_its_size_name_and_data() {
+    let served = Served::new(vec![divided()]);
+    let (mut admin, mut queue) = host(&served);
+    let (_, _, page) = admin.ask(identify(1, 0), 4096, &[]);
+    assert_eq!(IdentifyController::read_from_bytes(&page).expect("a page").nn.get(), 3);
+    for (above, found) in [(0, vec![1, 2, 3]), (1, vec![2, 3]), (3, vec![])] {
+        assert_eq!(list(&admin.ask(identify(2, above), 4096, &[]).2), found);
+    }
+    let first = u64::from_be_bytes(namespace(&mut admin, 1).eui64);
+    for nsid in 1..=3 {
+        let id = namespace(&mut admin, nsid);
+        assert_eq!((id.nsze.get(), id.nuse.get()), (2048, 2048));
+        assert_eq!(u64::from_be_bytes(id.eui64), first + u64::from(nsid) - 1);
+        assert_eq!(id.nsattr, u8::from(nsid == 2), "write protected");
+    }
+    for nsid in [0, 4, 0xffff_ffff] {
+        assert_eq!(admin.ask(identify(0, nsid), 4096, &[]).0, Status::INVALID_NAMESPACE.dnr());
+        let asked = queue.ask(io(READ, nsid, 0), 4096, &[]);
+        assert_eq!(asked.0, Status::INVALID_NAMESPACE.dnr());
+    }
+    for nsid in [1, 3] {
+        assert_eq!(queue.ask(io(WRITE, nsid, 8), 4096, &[nsid as u8; 4096]).0, Status::SUCCESS);
+    }
+    for (nsid, byte) in [(1, 1), (2, 0), (3, 3)] {
+        let read = queue.ask(io(READ, nsid, 8), 4096, &[]);
+        assert_eq!(read, (Status::SUCCESS, 0, vec![byte; 4096]));
+        let behind = queue.ask(io(READ, nsid, 2041), 4096, &[]);
+        assert_eq!(behind.0, Status::LBA_OUT_OF_RANGE.dnr());
+    }
+    for (opcode, data) in [(WRITE, &[2; 4096][..]), (WRITE_ZEROES, &[])] {
+        let refused = queue.ask(io(opcode, 2, 0), data.len() as u32, data);
+        assert_eq!(refused.0, Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    }
+    served.end();
+}
+
+#[test]
+fn format_empties_one_namespace_and_no_other() {
+    let served = Served::new(vec![divided()]);
+    let (mut admin, mut queue) = host(&served);
+    for nsid in [1, 3] {
+        assert_eq!(queue.ask(io(WRITE, nsid, 0), 4096, &[7; 4096]).0, Status::SUCCESS);
+    }
+    let format = |nsid: u32| Sqe { opcode: 0x80, nsid: nsid.into(), ..Sqe::default() };
+    // Where one must not change, so must not all of them.
+    for nsid in [2, 0xffff_ffff] {
+        assert_eq!(admin.ask(format(nsid), 0, &[]).0, Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    }
+    assert_eq!(admin.ask(format(3), 0, &[]).0, Status::SUCCESS);
+    for (nsid, byte) in [(1, 7), (3, 0)] {
+        assert_eq!(queue.ask(io(READ, nsid, 0), 4096, &[]).2, [byte; 4096]);
+    }
+    served.end();
+}
+
+#[test]
+fn nbd_clients_find_each_namespace_as_an_export() {
+    let served = Served::new(vec![divided(), drive("two")]);
+    for (name, byte) in [("one/1", 1), ("one/3", 3), ("two", 2)] {
+        let bytes = if name == "two" { BYTES } else { MIB };
+        let mut client = served.sized(name, bytes).expect("an export");
+        assert_eq!(client.write(byte), Some(0));
+    }
+    for (name, byte) in [("one", 1), ("", 1), ("one/3", 3), ("one/2", 0)] {
+        let mut client = served.sized(name, MIB).expect("an export");
+        assert_eq!(client.read(), Some(byte), "{name}");
+    }
+    let mut read_only: Nbd = served.sized("one/2", MIB).expect("an export");
+    assert_eq!(read_only.1 & 2, 2, "it says so");
+    for kind in [1, 4, 6] {
+        let data: &[u8] = if kind == 1 { &[1; 4096] } else { &[] };
+        assert_eq!(read_only.ask(kind, data, &mut []), Some(1), "not permitted");
+    }
+    for unknown in ["one/4", "one/", "two/1"] {
+        assert!(served.sized(unknown, MIB).is_none(), "{unknown}");
+    }
+    served.end();
+}
+
+#[test]
+fn a_host_is_told_of_a_new_size_and_reads_which_namespace_has_it() {
+    let served = Served::new(vec![divided()]);
+    let (mut admin, mut queue) = host(&served);
+    let set = |feature: u32, value: u32| Sqe {
+        opcode: 0x09,
+        cdw10: feature.into(),
+        cdw11: value.into(),
+        ..Sqe::default()
+    };
+    assert_eq!(admin.ask(set(0x0b, NAMESPACE_NOTICES), 0, &[]).0, Status::SUCCESS);
+    for lba in [0, 2040] {
+        assert_eq!(queue.ask(io(WRITE, 3, lba), 4096, &[9; 4096]).0, Status::SUCCESS);
+    }
+    let smaller = served.ask(&format!("resize 3 {}", MIB / 2 + 511));
+    let wanted = json!({
+        "nsid": 3, "start_bytes": 2 * MIB, "bytes": MIB / 2, "is_read_only": false
+    });
+    assert_eq!(smaller, wanted);
+    // Notice, namespace attribute changed, log page 4.
+    let (status, event, _) = admin.ask(Sqe { opcode: 0x0c, ..Sqe::default() }, 0, &[]);
+    assert_eq!((status, event), (Status::SUCCESS, 0x04_0002));
+    let log = Sqe { opcode: 0x02, cdw10: (0x04 | 1023 << 16).into(), ..Sqe::default() };
+    assert_eq!(list(&admin.ask(log, 4096, &[]).2), [3]);
+    assert_eq!(list(&admin.ask(log, 4096, &[]).2), [0; 0], "read once");
+    assert_eq!(namespace(&mut admin, 3).nsze.get(), 1024);
+    assert_eq!(queue.ask(io(READ, 3, 1024), 4096, &[]).0, Status::LBA_OUT_OF_RANGE.dnr());
+    // What it has lost is gone also when it grows again.
+    assert_eq!(served.ask(&format!("resize 3 {}", 2 * MIB))["bytes"], 2 * MIB);
+    for (lba, byte) in [(0, 9), (2040, 0), (4088, 0)] {
+        let read = queue.ask(io(READ, 3, lba), 4096, &[]);
+        assert_eq!(read, (Status::SUCCESS, 0, vec![byte; 4096]));
+    }
+    served.end();
+}
+
+#[test]
+fn an_nbd_client_that_connects_sees_the_new_size_and_one_that_is_there_is_kept_inside() {
+    let served = Served::new(vec![drive("one")]);
+    let mut before = served.nbd("one").expect("an export");
+    assert_eq!(served.ask("resize 2048")["error"], "namespace 1 has less than 4 KiB");
+    assert_eq!(served.ask("resize 1048576")["bytes"], MIB);
+    let mut after = served.sized("", MIB).expect("an export");
+    assert_eq!((after.write(1), before.read()), (Some(0), Some(1)));
+    const INVALID: u32 = 22;
+    const NO_SPACE: u32 = 28;
+    assert_eq!(before.ask_at(MIB, 0, &[], &mut []), Some(INVALID));
+    assert_eq!(before.ask_at(MIB, 1, &[1; 4096], &mut []), Some(NO_SPACE));
+    assert_eq!(before.read(), Some(1), "it goes on");
+    let figures = &served.ask("status")["namespaces"];
+    assert_eq!(figures[0]["bytes"], MIB);
+    let events = served.ask("events");
+    let events = events["events"].as_array().expect("a list");
+    assert!(events.iter().any(|one| one["event"] == "resized" && one["bytes"] == MIB));
+    served.end();
+}
+
+#[test]
+fn a_resize_that_is_not_possible_changes_nothing() {
+    let served = Served::new(vec![divided()]);
+    for (line, error) in [
+        ("resize 1 2097152", "namespace 1 cannot have 2097152 bytes"),
+        ("resize 3 2101248", "namespace 3 cannot have 2101248 bytes"),
+        ("resize 2 4096", "namespace 2 is read-only and cannot become smaller"),
+        ("resize 4 4096", "there is no namespace 4"),
+        ("resize 4096", "which namespace? There are 3"),
+        ("resize", "resize takes a size in bytes"),
+        ("resize 1 1G", "resize takes a size in bytes"),
+    ] {
+        let answer: Value = served.ask(line);
+        assert_eq!(answer["error"], error, "{line}");
+        assert!(answer["hint"].is_string());
+    }
+    let figures = served.ask("status");
+    let sizes = figures["namespaces"].as_array().expect("a list").iter();
+    assert!(sizes.map(|one| one["bytes"].as_u64()).all(|bytes| bytes == Some(MIB)));
+    served.end();
+}
+
+#[test]
+fn no_power_cut_brings_back_what_a_namespace_has_lost() {
+    let served = Served::new(vec![drive("one")]);
+    let mut client = served.nbd("one").expect("an export");
+    assert_eq!(client.ask_at(MIB, 1, &[5; 4096], &mut []), Some(0));
+    served.ask(&format!("resize {MIB}"));
+    served.ask(&format!("resize {BYTES}"));
+    served.ask("power-cut");
+    let mut found = [1; 4096];
+    let mut client = served.nbd("one").expect("an export");
+    assert_eq!(client.ask_at(MIB, 0, &[], &mut found), Some(0));
+    assert_eq!(found, [0; 4096]);
+    served.end();
+}
+
+#[test]
+fn namespaces_that_do_not_fit_and_those_of_an_ahci_drive_are_refused() {
+    let refused = |namespaces: Vec<NamespaceOptions>, vfio: bool| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let vfio_user = vfio.then(|| folder.path().join("vfio"));
+        let mut one = DriveOptions { namespaces, vfio_user, ..drive("one") };
+        one.spec.protocol = drivebay_drive::Protocol::Ahci;
+        let options = Options { memory_max_bytes: 1 << 30, ..Options::default() };
+        let server = Server::new(vec![one], &options, &Control::default());
+        server.err().expect("refused").to_string()
+    };
+    let error = refused(vec![of(MIB), of(4 * MIB)], false);
+    assert_eq!(error.lines().count(), 2);
+    assert!(error.contains("namespace 2 cannot have 4194304 bytes"), "{error}");
+    assert!(error.contains("hint: from where it begins 3145728 are free"), "{error}");
+    assert!(refused(vec![of(MIB)], true).contains("an AHCI drive has one size"));
+}
