@@ -97,6 +97,7 @@ def phase_job(
         + _direction(workload)
         + _offsets(workload)
         + _sizes(workload)
+        + (f"fsync={workload.fsync}\n" if workload.fsync else "")
         + _rate(workload)
         + f"iodepth={workload.queue_depth}\n"
         + _queues(workload)

@@ -19,7 +19,7 @@ from typing import Any
 from drivebay.common.errors import DrivebayError, EnvironmentProblem
 from drivebay.common.units import duration
 from drivebay.definitions.suites import Content, Phase, Prepare, Replay, Test, Trim, Workload
-from drivebay.results.records import PhaseResult
+from drivebay.results.records import PhaseResult, flushed
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import job as fio_job
@@ -399,6 +399,7 @@ class Steps:
             series=recorder.series(),
             histogram=recorder.histogram(),
             artefacts=self.artefacts,
+            metrics=flushed(recorder.flushes, recorder.flush_ns_sum) if recorder.flushes else {},
         )
         return self.environment.end_phase(result, recorder.zero_s)
 
