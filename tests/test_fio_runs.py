@@ -84,7 +84,6 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         ("zipf", load(offsets="zipf:1.1", bssplit="4k/50:8k/50", **small)),
         ("zoned", load(offsets="zoned:80/20:20/80", rate_iops=100, **small)),
         ("thinks", load(thinktime_us=20_000, thinktime_blocks=10, **small)),
-        ("flushes", load(fsync=4, **small)),
     )
     for result in results(file, test):
         assert result.duration_s > 0.9, result.label
@@ -96,11 +95,20 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         assert job.get("norandommap") == ("0" if permuted else "1")
         if result.workload.rate_iops is not None:
             assert result.reads + result.writes <= 1.2 * 100 * result.duration_s
-        flushes = result.metrics.get("flushes", 0)
-        assert flushes == pytest.approx((result.writes / 4) if result.workload.fsync else 0, abs=1)
         if result.workload.thinktime_us is not None:
             # Ten requests in a pause of 20 ms and the time that they take.
             assert result.reads + result.writes <= 10 * (result.duration_s / 0.02 + 1)
+
+
+def test_a_flush_follows_so_many_writes(file: Path) -> None:
+    phases = (("plain", load()), ("flushes", load(fsync=4, queue_depth=1)))
+    plain, flushed = results(file, a_test(*phases))
+    assert "flushes" not in plain.metrics
+    assert flushed.metrics["flushes"] == pytest.approx(flushed.writes / 4, abs=1)
+    assert flushed.metrics["flush_latency_us_mean"] > 0
+    for more in ({"read_percent": 50, "queue_depth": 1}, {"queue_depth": 2}):
+        refused = refusal(file, a_test(("run", load(fsync=4, **more))))
+        assert "workload.fsync: 4 is not allowed" in refused.message
 
 
 def test_a_phase_ends_when_it_is_stable(file: Path) -> None:

@@ -202,7 +202,7 @@ impl Nand {
     }
 
     /// [`Nand::read`] with an array part that takes `len`, as retries do.
-    #[inline]
+    #[inline(always)]
     pub fn read_in(
         &mut self,
         floor: Nanos,
