@@ -33,7 +33,7 @@ fn load(device: &mut Device, count: u64) {
     let ios: Vec<Io> = (0..count)
         .map(|i| page(if i % 4 == 0 { Op::Read } else { Op::Write }, rng.below(USER_PAGES)))
         .collect();
-    let end = at_depth(device, 4, ios.into_iter());
+    let end = at_depth(device, 4, ios);
     device.idle_until(end);
 }
 

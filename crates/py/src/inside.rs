@@ -7,6 +7,9 @@ use pyo3::prelude::*;
 
 use crate::columns::{Column, Columns};
 
+/// A count of the drive, by name.
+type Counted = (&'static str, fn(&Look) -> u64);
+
 /// What a run kept of the drive's inside.
 ///
 /// Events have columns of shape (events,), in the order in which they began; intervals those of shape
@@ -88,7 +91,7 @@ impl Inside {
             let columns = &columns;
             Column::new(py, rows.flat_map(|row| (0..count).map(move |i| columns[i][row])))
         };
-        let counted: [(&str, fn(&Look) -> u64); 12] = [
+        let counted: [Counted; 12] = [
             ("host_pages", |look| look.counters.host_pages),
             ("placed_pages", |look| look.counters.placed_pages),
             ("copied_pages", |look| look.counters.copied_pages),
