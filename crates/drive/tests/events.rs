@@ -134,7 +134,7 @@ fn events_beyond_the_limit_are_counted() {
 
 /// Folding at rest, of what was written into the cache; it takes time of the drive, not of the host.
 #[test]
-fn folds_are_told_with_their_pace() {
+fn folds_are_told_with_their_trigger() {
     let cache = [0.0, 10.0, 2.0];
     let three_bits = profile()
         .set("nand.program_us", vec![300.0, 500.0, 1000.0])
