@@ -305,11 +305,13 @@ class Device:
         KeyboardInterrupt
             On Ctrl-C, after at most a second of the drive's time more.
         """
-        result = self._run(load, seed, sample_every)
+        result = self._run(load, seed, sample_every, events)
         self._warn_of_policy()
         return result
 
-    def _run(self, load: Workload | Trace, seed: int | None, sample_every: int) -> Result:
+    def _run(
+        self, load: Workload | Trace, seed: int | None, sample_every: int, events: bool | int
+    ) -> Result:
         if not isinstance(load, Workload | Trace):
             raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
         if sample_every < 0:
@@ -405,7 +407,7 @@ class Device:
         filled = FILL.model_copy(
             update={"bytes": whole, "content": Content.model_validate(content)}
         )
-        return self._run(filled, self.seed, 0)
+        return self._run(filled, self.seed, 0, False)
 
     def rest(self, seconds: float) -> None:
         """Nothing is asked of it for so long; it cools, and garbage collection may run."""
