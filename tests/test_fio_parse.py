@@ -133,6 +133,18 @@ def test_a_latency_over_fios_last_bin_is_within_its_bounds() -> None:
     assert last["low_ns"] <= 17_112_760_320 < 40_000_000_000 < last["high_ns"]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_flushes_are_counted_apart(version: str) -> None:
+    found = recorded(version, "status")
+    assert recorder_of(found).flushes == 0
+    found[-1]["jobs"][0]["sync"] = {"total_ios": 3, "lat_ns": {"mean": 2000.5, "N": 3}}
+    recorder = recorder_of(found)
+    assert (recorder.flushes, recorder.flush_ns_sum) == (3, 6001.5)
+    del found[-1]["jobs"][0]["sync"]
+    with pytest.raises(EnvironmentProblem, match="sync"):
+        recorder_of(found)
+
+
 def test_text_between_the_documents_is_skipped() -> None:
     text = (DATA / "3.33-stopped.json").read_text()
     assert "fio: terminating on signal 15" in text
@@ -154,7 +166,8 @@ def made(ms: int, writes: int, *, latency_ns: int = 1000) -> Document:
         latency = {"N": ios, "mean": float(latency_ns), "max": latency_ns if ios else 0}
         return {"io_bytes": ios * 4096, "total_ios": ios, "lat_ns": {**latency, "bins": bins}}
 
-    job = {"job_runtime": ms, "error": 0, "read": part(0), "write": part(writes)}
+    sides = {"read": part(0), "write": part(writes), "sync": part(0)}
+    job = {"job_runtime": ms, "error": 0, **sides}
     return {"fio version": "fio-3.33", "jobs": [job]}
 
 

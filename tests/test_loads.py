@@ -1,8 +1,9 @@
-"""Loads as papers have them: skewed, weighted sizes, rates, think time, trims, several jobs;
+"""Loads as papers have them: skewed, weighted sizes, rates, think time, trims, flushes, jobs;
 virtual and by fio."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -119,6 +120,11 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"trim_percent": 60, "read_percent": 50}, "100 at most with read_percent"),
         ({"trim_percent": 100}, "must be below 100"),
         ({"trim_percent": 10, "pattern": "sequential"}, "needs pattern 'random'"),
+        ({"fsync": 0}, "greater than or equal to 1"),
+        ({"fsync": 1, "read_percent": 100}, "needs writes"),
+        ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "needs writes"),
+        ({"fsync": 1, "rate_iops": 10.0}, "exclude each other"),
+        ({"fsync": 1, "queues": 2}, "needs one queue"),
         ({"read_percent": 100.5}, "less than or equal to 100"),
         ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),
     ],
@@ -135,6 +141,24 @@ def test_whole_shares_are_whole_however_they_are_written() -> None:
     assert both[0] == both[1] and '"read_percent":70,' in both[0], "seeds are drawn from such words"
     assert Workload(read_percent=66.7, trim_percent=2.5, thinktime_us=1500).words() == (
         "66.7 % random reads with 2.5 % trims, 4 KiB, 1,500 us think time, QD 32, 60 s"
+    )
+
+
+def test_flushes_of_a_mix_count_apart_and_cost_the_writes_behind_them() -> None:
+    device = drivebay.drive("sm951-ahci-512").scaled(1 / 128).device()
+    device.fill()
+    load: dict[str, Any] = {"pattern": "sequential", "queue_depth": 1, "ios": 2000}
+    plain = device.copy().run(Workload(**load))
+    assert plain.flushes == 0 and math.isnan(plain.flush_latency_us)
+    often, seldom = (device.copy().run(Workload(**load, fsync=fsync)) for fsync in (1, 10))
+    assert (often.flushes, seldom.flushes) == (1999, 199), "the last write ends the run"
+    assert often.ios == seldom.ios == plain.ios == 2000
+    assert often.iops < seldom.iops < plain.iops
+    program_us = min(device.drive.value("nand.program_us"))
+    assert often.flush_latency_us > program_us, "what was written is on flash"
+    assert often.latency.mean_us < often.flush_latency_us
+    assert Workload(fsync=8, duration_s=1).words() == (
+        "random writes, a flush after every 8 writes, 4 KiB, QD 32, 1 s"
     )
 
 
@@ -197,3 +221,7 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         "thinktime_blocks_type=issue",
     ):
         assert f"\n{line}\n" in job
+    assert "fsync" not in job
+    flushes = load.model_copy(update={"rate_iops": None, "rate_process": "linear", "fsync": 8})
+    job = phase_job(flushes, label="x", start=0, length=2**24, engine="psync", seed=1)
+    assert "\nfsync=8\n" in job

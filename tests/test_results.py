@@ -96,7 +96,7 @@ def test_manifest_has_no_time_of_day_and_a_stable_form(made: Path) -> None:
     assert raw == files.json_bytes(table), "keys sorted, a newline at the end"
     assert set(table) == {"schema", "tool", "suite", "quick", "seed", "target", "host", "steps"}
     assert table["schema"] == SCHEMA_VERSION and table["target"]["drive"] == "fake-drive"
-    assert set(table["tool"]) == {"version", "git_commit"}
+    assert set(table["tool"]) == {"version", "git_commit", "core", "python"}
     assert b"time" not in raw.replace(b"thinktime", b"") and b"pid" not in raw
     events = [json.loads(line) for line in (made / "log.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events][:2] == ["created", "step_started"]

@@ -335,6 +335,16 @@ def test_resume_refuses_another_tool(tmp_path: Path, monkeypatch: pytest.MonkeyP
         )
 
     assert compare("virtual") == () == compare("file")
+    core, python = provenance._digests()
+    for digests, what in (((16 * "0", python), "core"), ((core, 16 * "0"), "Python sources")):
+        monkeypatch.setattr(provenance, "_digests", lambda digests=digests: digests)
+        with pytest.raises(UserError, match=f"{what} [0-9a-f]{{16}}; this is 0000000000000000"):
+            compare("virtual")
+        (warning,) = compare("file")
+        assert what in warning
+    older = manifests["virtual"].tool.model_copy(update={"core": None, "python": None})
+    manifests["virtual"] = manifests["virtual"].model_copy(update={"tool": older})
+    assert compare("virtual") == (), "what an older drivebay did not note is not compared"
     monkeypatch.setattr(provenance, "git_commit", lambda: "another")
     with pytest.raises(UserError, match="commit"):
         compare("virtual")

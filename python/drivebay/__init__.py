@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from drivebay.library import (
         Device,
         Drive,
+        Inside,
         Latencies,
         Replicates,
         Result,
@@ -38,6 +39,7 @@ __all__ = [
     "Drive",
     "DrivebayError",
     "EnvironmentProblem",
+    "Inside",
     "Latencies",
     "Replicates",
     "Result",
@@ -60,7 +62,17 @@ __all__ = [
 ]
 
 _LIBRARY = {
-    *("Device", "Drive", "Latencies", "Replicates", "Result", "Samples", "Series", "Trace"),
+    *(
+        "Device",
+        "Drive",
+        "Inside",
+        "Latencies",
+        "Replicates",
+        "Result",
+        "Samples",
+        "Series",
+        "Trace",
+    ),
     *("Workload", "drive", "replicates", "run"),
 }
 _ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")

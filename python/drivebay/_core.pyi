@@ -17,6 +17,7 @@ __all__ = [
     "Fault",
     "Health",
     "Histogram",
+    "Inside",
     "Lateness",
     "OpLatency",
     "Policy",
@@ -210,6 +211,103 @@ class Histogram:
     @property
     def low_ns(self, /) -> NDArray[uint64]:
         """Least latency of each bin, in nanoseconds."""
+
+@final
+class Inside:
+    """
+    What a run kept of the drive's inside.
+
+    Events have columns of shape (events,), in the order in which they began; intervals those of shape
+    (intervals,); superblocks those of shape (superblocks,).
+    """
+    @property
+    def begin_ns(self, /) -> NDArray[int64]:
+        """Begin, from the start of the run; before it if the drive worked in the idle time before."""
+    @property
+    def cache_held_pages(self, /) -> NDArray[uint64]:
+        """4 KiB pages of data that it held."""
+    @property
+    def cache_room_pages(self, /) -> NDArray[uint64]:
+        """4 KiB pages of data that the SLC cache could hold just then."""
+    @property
+    def channel_ns(self, /) -> NDArray[uint64]:
+        """Time that each channel moved data, shape (intervals * channels,)."""
+    @property
+    def channels(self, /) -> int:
+        """Channels, likewise."""
+    @property
+    def copied_pages(self, /) -> NDArray[uint32]:
+        """4 KiB pages that were copied out of it."""
+    @property
+    def counted(self, /) -> dict[str, NDArray[uint64]]:
+        """
+        What the drive had counted since it was made, by name; shape (intervals + 1,), as the others below: at the
+        start and at the end of each interval.
+        """
+    @property
+    def die_erase_ns(self, /) -> NDArray[uint64]:
+        """Time that each die erased."""
+    @property
+    def die_program_ns(self, /) -> NDArray[uint64]:
+        """Time that each die programmed."""
+    @property
+    def die_read_ns(self, /) -> NDArray[uint64]:
+        """Time that each die read, shape (intervals * dies,)."""
+    @property
+    def dies(self, /) -> int:
+        """Dies, of which `die_read_ns` and others have as many columns."""
+    @property
+    def dropped(self, /) -> int:
+        """Events beyond the limit."""
+    @property
+    def end_ns(self, /) -> NDArray[int64]:
+        """End, likewise; the largest value where the run ended before."""
+    @property
+    def erases(self, /) -> NDArray[uint32]:
+        """How often it had been erased."""
+    @property
+    def free_pages(self, /) -> NDArray[uint64]:
+        """4 KiB pages that were free."""
+    @property
+    def interval_ns(self, /) -> int:
+        """Length of an interval; the last one ends with the run."""
+    @property
+    def kind(self, /) -> NDArray[uint8]:
+        """What happened."""
+    @property
+    def kinds(self, /) -> list[str]:
+        """Names of the codes in `kind`, `trigger` and `superblock_state`."""
+    @property
+    def outstanding_ns(self, /) -> NDArray[uint64]:
+        """Time of requests that were outstanding at once, added up."""
+    @property
+    def slc(self, /) -> NDArray[bool_]:
+        """It has one bit per cell."""
+    @property
+    def states(self, /) -> list[str]: ...
+    @property
+    def superblock(self, /) -> NDArray[uint32]:
+        """Number of the superblock."""
+    @property
+    def superblock_erases(self, /) -> NDArray[uint32]:
+        """Times that it had been erased."""
+    @property
+    def superblock_slc_erases(self, /) -> NDArray[uint32]:
+        """How many of them followed use with one bit per cell."""
+    @property
+    def superblock_state(self, /) -> NDArray[uint8]:
+        """What each superblock was doing at the end."""
+    @property
+    def superblock_valid_pages(self, /) -> NDArray[uint32]:
+        """4 KiB pages of data in it."""
+    @property
+    def trigger(self, /) -> NDArray[uint8]:
+        """What a victim was begun by; 255 of other events."""
+    @property
+    def triggers(self, /) -> list[str]: ...
+    @property
+    def valid_pages(self, /) -> NDArray[uint32]:
+        """4 KiB pages that it held."""
 
 @final
 class Lateness:
@@ -558,8 +656,17 @@ class RunResult:
     def end_ns(self, /) -> int:
         """When the run ended, on the drive's clock."""
     @property
+    def flush_latency_ns_sum(self, /) -> int:
+        """Sum of their latencies."""
+    @property
+    def flushes(self, /) -> int:
+        """Flushes of a mix, which count nowhere else."""
+    @property
     def host_pages(self, /) -> NDArray[uint64]:
         """4 KiB pages that the host had written by the end of each whole second, since the drive was made."""
+    @property
+    def inside(self, /) -> Inside | None:
+        """What happened inside the drive, if the run was asked to keep it."""
     @property
     def latency_ns_max(self, /) -> NDArray[uint64]:
         """Longest latency."""
@@ -1026,8 +1133,12 @@ class VirtualDrive:
         seed: SupportsIndex,
         control: Control | None = None,
         sample_every: SupportsIndex = 0,
+        events: SupportsIndex = 0,
     ) -> RunResult:
-        """Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O."""
+        """
+        Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O, and
+        with `events` what happens inside the drive: that many events at most.
+        """
     def run_jobs(
         self,
         /,
@@ -1063,7 +1174,7 @@ class Workload:
 
     `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:..." (per cent
     of the accesses and of the span), as fio's `random_distribution`. `bssplit`: sizes in bytes with their shares in
-    per cent. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
+    per cent. `fsync`: a flush follows so many writes. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
 
     It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
     a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
@@ -1092,6 +1203,7 @@ class Workload:
         trim_percent: float = 0.0,
         thinktime_us: int | None = None,
         thinktime_blocks: int = 1,
+        fsync: int | None = None,
     ) -> Workload: ...
 
 def replay_real(

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use drivebay_units::{Lpn, Nanos, Ppa, Rng};
 
+use crate::events::{Event, EventKind, EventLog, Events, SuperblockState, Trigger};
 use crate::ftl::Ftl;
 use crate::io::DeviceError;
 use crate::map_access::MapAccess;
@@ -78,11 +79,13 @@ pub struct Flash {
     parity: Option<Box<Parity>>,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
+    /// What happens to superblocks, while that is kept.
+    events: Option<Box<EventLog>>,
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
     padded_pages, padding, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks,
-    protected);
+    protected, events);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -116,6 +119,7 @@ impl Flash {
             merged: Nanos::ZERO,
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             protected: spec.power_loss_protection,
+            events: None,
             ftl,
         })
     }
@@ -227,6 +231,9 @@ impl Flash {
         let (at, index) = self.deferred.pop_erase();
         self.ftl.erased(index);
         self.nand.erase_superblock(at, index);
+        if self.events.is_some() {
+            self.note(EventKind::Erase, index, at, self.nand.idle_at());
+        }
         self.promise(index, self.now);
     }
 
@@ -371,6 +378,9 @@ impl Flash {
         }
         let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
         self.nand.set_slc(next, mode != Mode::Native);
+        if self.events.is_some() {
+            self.note(EventKind::Open, next, at, at);
+        }
         self.map.note_sealed();
         if let Some(errors) = &mut self.errors {
             errors.open(next, self.ftl.cycles(next), self.now);
@@ -484,7 +494,10 @@ impl Flash {
     ///
     /// Cost: 1 die and 1 calendar.
     #[inline(always)]
-    pub fn read_source(&mut self, source: &Source, at: Nanos) -> Nanos {
+    pub fn read_source(&mut self, source: &Source, at: Nanos, trigger: Trigger) -> Nanos {
+        if self.events.is_some() {
+            self.note_copy(source, at, trigger);
+        }
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
         let mut done = self.nand.read(at, at, page, u64::from(source.pages) * PAGE_BYTES).done;
@@ -515,11 +528,75 @@ impl Flash {
     }
 
     /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
-    pub fn retire_victim(&mut self) {
+    pub fn retire_victim(&mut self, at: Nanos, trigger: Trigger) {
+        if self.events.is_some() {
+            self.note_retired(at, trigger);
+        }
         if self.errors.is_some() && !self.victim_survives_erase() {
             self.ftl.discard_victim();
         } else {
             self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        }
+    }
+
+    // ---- Events, while they are kept.
+
+    /// From now on the first `limit` events are kept, and how busy dies and channels are.
+    pub fn keep_events(&mut self, limit: usize) {
+        self.events = Some(Box::new(EventLog::new(limit)));
+        self.nand.keep_activity(self.now);
+    }
+
+    /// What was kept, which ends with this.
+    pub fn take_events(&mut self) -> Option<Events> {
+        let (events, dropped) = self.events.take()?.finish();
+        let flash = *self.nand.take_activity()?;
+        let superblocks = self.ftl.superblock_states().collect();
+        Some(Events { events, dropped, flash, superblocks })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, kind: EventKind, superblock: u32, begin: Nanos, end: Nanos) {
+        let event = Event { kind, begin, end: Some(end), ..self.event_of(superblock) };
+        self.events.iter_mut().for_each(|log| log.add(event));
+    }
+
+    /// Pages of the victim are about to be copied.
+    #[cold]
+    #[inline(never)]
+    fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
+        let event = self.victim_event(self.ftl.locate(source.first).0, at, trigger);
+        self.events.iter_mut().for_each(|log| log.note_copy(source.pages, event));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_retired(&mut self, at: Nanos, trigger: Trigger) {
+        let event = self.victim_event(self.ftl.victim_cycles().0, at, trigger);
+        let event = Event { end: Some(at), ..event };
+        self.events.iter_mut().for_each(|log| log.note_retired(event));
+    }
+
+    fn victim_event(&self, superblock: u32, begin: Nanos, trigger: Trigger) -> Event {
+        let slc = self.ftl.superblock(superblock).slc;
+        let kind = if slc { EventKind::Fold } else { EventKind::Collection };
+        Event { kind, begin, trigger: Some(trigger), ..self.event_of(superblock) }
+    }
+
+    fn event_of(&self, superblock: u32) -> Event {
+        let SuperblockState { valid_pages, erases, slc, .. } =
+            self.ftl.superblock_state(superblock);
+        Event {
+            kind: EventKind::Open,
+            begin: Nanos::ZERO,
+            end: None,
+            superblock,
+            valid_pages,
+            copied_pages: 0,
+            erases,
+            slc,
+            trigger: None,
         }
     }
 

@@ -13,6 +13,7 @@ mod command_queue;
 mod compression;
 mod controller;
 mod device;
+mod events;
 mod flash;
 mod flash_core;
 mod ftl;
@@ -47,6 +48,7 @@ pub use device::power_cut::Recovery;
 pub use device::sanitize::Sanitize;
 pub use device::state::STATE_VERSION;
 pub use device::{Counters, Device};
+pub use events::{Activity, Event, EventKind, Events, FlashActivity, SuperblockState, Trigger};
 pub use flash::StreamPage;
 pub use ftl::Ftl;
 pub use health::Health;
@@ -62,5 +64,6 @@ pub use spec::{
     Identify, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, whole_profile,
 };
 pub use stage::{STAGE_COUNT, Stage, Stages};
+pub use superblock::State;
 pub use timeline::{Calendar, Fifo};
 pub use victim_policy::{Candidate, Choice, VictimPolicy};

@@ -13,6 +13,7 @@
 use drivebay_units::Nanos;
 
 use crate::controller::Controller;
+use crate::events::Trigger;
 use crate::flash::Flash;
 use crate::gc::Gc;
 use crate::io::DeviceError;
@@ -58,7 +59,7 @@ impl SlcCache {
         let mut mode = flash.ftl().next_of_cache(flash.reserve());
         while mode.is_none() && flash.ftl().can_fold() {
             let may_fold = waits || flash.ftl().fold_is_empty();
-            if !may_fold || self.fold_once(gc, flash, controller)?.is_none() {
+            if !may_fold || self.fold_once(Trigger::Foreground, gc, flash, controller)?.is_none() {
                 break;
             }
             mode = flash.ftl().next_of_cache(flash.reserve());
@@ -91,7 +92,7 @@ impl SlcCache {
         }
         self.owed_256 += pages as i64 * ratio_256;
         while self.owed_256 > 0 && flash.ftl().can_fold() {
-            match self.fold_once(gc, flash, controller)? {
+            match self.fold_once(Trigger::Behind, gc, flash, controller)? {
                 Some(folded) => self.owed_256 -= i64::from(folded) * 256,
                 None => break,
             }
@@ -105,6 +106,7 @@ impl SlcCache {
     /// pages were copied, or none if there is nothing left to do.
     fn fold_once(
         &mut self,
+        trigger: Trigger,
         gc: &mut Gc,
         flash: &mut Flash,
         controller: &mut Controller,
@@ -115,7 +117,7 @@ impl SlcCache {
         let begin = controller.flash_core().free_at();
         let stream = flash.ftl().gc_stream();
         let wait = flash.buffer_free_at(stream).since_or_zero(begin);
-        let folded = fold_page(begin.after(wait), gc, flash, controller);
+        let folded = fold_page(begin.after(wait), trigger, gc, flash, controller);
         Ok(folded.map(|(pages, cost)| {
             if pages > 0 {
                 controller.flash_core().gc(wait.after(cost));
@@ -147,15 +149,16 @@ impl SlcCache {
 /// core. No pages: a superblock was given back instead. None: there is nothing to fold.
 fn fold_page(
     at: Nanos,
+    trigger: Trigger,
     gc: &mut Gc,
     flash: &mut Flash,
     controller: &Controller,
 ) -> Option<(u32, Nanos)> {
     flash.ftl_mut().swap_victims();
     let done = match flash.ftl_mut().next_fold() {
-        Some(source) => Some((source.pages, gc.copy(source, at, flash, controller))),
+        Some(source) => Some((source.pages, gc.copy(source, at, trigger, flash, controller))),
         None if flash.ftl().victim_is_done() => {
-            flash.retire_victim();
+            flash.retire_victim(at, trigger);
             Some((0, Nanos::ZERO))
         }
         None => None,
@@ -179,7 +182,7 @@ fn fold_until(
         if at >= until {
             return;
         }
-        let Some((pages, cost)) = fold_page(at, gc, flash, controller) else {
+        let Some((pages, cost)) = fold_page(at, Trigger::Idle, gc, flash, controller) else {
             return;
         };
         if pages > 0 {

@@ -26,6 +26,24 @@ pub enum State {
     Bad,
 }
 
+impl State {
+    /// All, in the order of their codes in results.
+    pub const ALL: [State; 5] =
+        [State::Free, State::Open, State::Sealed, State::Victim, State::Bad];
+
+    /// As results name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Free => "free",
+            State::Open => "open",
+            State::Sealed => "sealed",
+            State::Victim => "victim",
+            State::Bad => "bad",
+        }
+    }
+}
+
 persist_words!(State: Free, Open, Sealed, Victim, Bad);
 
 /// A superblock's record, apart from its count of valid pages.

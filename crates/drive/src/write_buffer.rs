@@ -179,8 +179,8 @@ mod tests {
         assert!(!buffer.holds(0, ends[0], &nand));
         assert_eq!(buffer.next_free_at(&nand), ends[0]);
         // A read that suspends the program keeps its place longer.
-        let (begin, end) = nand.read_array(Nanos(ends[0].0 - 200_000), 0);
-        let later = ends[0].after(end.since(begin));
+        let read = nand.read(Nanos::ZERO, Nanos(ends[0].0 - 200_000), 0, 4096);
+        let later = ends[0].after(read.sensed.since(read.begin));
         assert_eq!(buffer.next_free_at(&nand), later);
         buffer.take(buffer.next_free_at(&nand));
         assert_eq!(buffer.ready(), later);

@@ -3,6 +3,7 @@
 mod coalescing;
 mod commands;
 mod compression;
+mod events;
 mod formula;
 mod fuzz_profile;
 mod host_interface;

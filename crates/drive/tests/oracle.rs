@@ -222,7 +222,7 @@ fn parity(profile: Profile, draw: &mut Draw) -> Profile {
 fn add_slc_cache(profile: Profile, draw: &mut Draw) -> Profile {
     let (nand, geometry) = (profile.spec().raw.nand, profile.spec().geometry);
     let types = nand.program_us.value.len() as u64;
-    let rows = nand.pages_per_block.value as u64;
+    let rows = nand.pages_per_block.value;
     let mb = |pages: u64| pages as f64 * 4096.0 / 1e6;
     let native = u64::from(geometry.superblock_pages);
     let own = draw.between("static_superblocks", 0, 3);
@@ -232,7 +232,7 @@ fn add_slc_cache(profile: Profile, draw: &mut Draw) -> Profile {
     let when_full = ["direct", "fold"][draw.between("waits_when_full", 0, 1) as usize];
     let ratio = draw.one_of("fold_percent", [0, 25, 100]) as f64 / 100.0;
     profile
-        .set("nand.blocks_per_plane", (nand.blocks_per_plane.value as u64 + own) as i64)
+        .set("nand.blocks_per_plane", (nand.blocks_per_plane.value + own) as i64)
         .slc_cache([sizes[0], sizes[1], mb(kept * native)], when_full, ratio)
         .with("slc_cache.program_us", draw.between("slc_program", 50, 100) as f64)
         .with("slc_cache.read_us", draw.between("slc_read", 15, 40) as f64)

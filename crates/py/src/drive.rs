@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Device, Health, Sanitize, Spec};
-use drivebay_run::{Control, TrimPlan, snapshot};
+use drivebay_run::{Control, Keep, TrimPlan, snapshot};
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
@@ -170,8 +170,10 @@ impl VirtualDrive {
         })
     }
 
-    /// Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O.
-    #[pyo3(signature = (workload, seed, control = None, sample_every = 0))]
+    /// Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O, and
+    /// with `events` what happens inside the drive: that many events at most.
+    #[pyo3(signature = (workload, seed, control = None, sample_every = 0, events = 0))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn run(
         &self,
         py: Python<'_>,
@@ -179,13 +181,14 @@ impl VirtualDrive {
         seed: u64,
         control: Option<&PyControl>,
         sample_every: u64,
+        events: usize,
     ) -> PyResult<Py<RunResult>> {
         let workload = &workload.0;
-        let (outcome, samples) = self.run_with(py, control, |device, control| {
-            drivebay_run::run_sampled(device, workload, seed, control, sample_every)
-                .map_err(run_error)
+        let keep = Keep { sample_every, events };
+        let (outcome, kept) = self.run_with(py, control, |device, control| {
+            drivebay_run::run_keeping(device, workload, seed, control, keep).map_err(run_error)
         })?;
-        RunResult::new(py, &outcome, (sample_every > 0).then_some(&samples))
+        RunResult::new(py, &outcome, Some((keep, kept)))
     }
 
     /// Run several workloads at once, each with its seed; their results in the same order.

@@ -7,6 +7,7 @@
 mod columns;
 mod drive;
 mod errors;
+mod inside;
 mod policy;
 mod replay;
 mod run;
@@ -22,6 +23,8 @@ mod _core {
     use crate::columns::PyHistogram;
     #[pymodule_export]
     use crate::drive::{PyControl, PyHealth, PyProfile, PyProgress, VirtualDrive};
+    #[pymodule_export]
+    use crate::inside::Inside;
     #[pymodule_export]
     use crate::policy::{PyDecisions, PyPolicy};
     #[pymodule_export]

@@ -1,11 +1,14 @@
 //! What a run gives: columns by second, histograms, counters.
 
 use drivebay_drive::{Counters, Stage};
-use drivebay_run::{Outcome, ReplayOutcome, Row, Sample, Sensor, Totals, TrimCheckOutcome};
+use drivebay_run::{
+    Keep, Kept, Outcome, ReplayOutcome, Row, Sample, Sensor, Totals, TrimCheckOutcome,
+};
 use drivebay_units::SECTOR_BYTES;
 use pyo3::prelude::*;
 
 use crate::columns::{Column, Columns, PyHistogram};
+use crate::inside::Inside;
 
 /// What a drive has counted since it was made.
 #[pyclass(module = "drivebay._core", frozen, get_all, eq, name = "Counters")]
@@ -89,6 +92,10 @@ pub(crate) struct RunResult {
     trims: u64,
     /// Sum of their latencies.
     trim_latency_ns_sum: u64,
+    /// Flushes of a mix, which count nowhere else.
+    flushes: u64,
+    /// Sum of their latencies.
+    flush_latency_ns_sum: u64,
     /// The drive's counters before the run.
     before: Py<PyCounters>,
     /// The drive's counters after it.
@@ -129,13 +136,15 @@ pub(crate) struct RunResult {
     write_latency: Py<PyHistogram>,
     /// Every n-th I/O, if the run was asked to keep them.
     samples: Option<Py<Samples>>,
+    /// What happened inside the drive, if the run was asked to keep it.
+    inside: Option<Py<Inside>>,
 }
 
 impl RunResult {
     pub(crate) fn new(
         py: Python<'_>,
         outcome: &Outcome,
-        samples: Option<&[Sample]>,
+        kept: Option<(Keep, Kept)>,
     ) -> PyResult<Py<RunResult>> {
         let recorder = &outcome.recorder;
         let by_second = |of: fn(&Row) -> u64| Column::new(py, recorder.rows.iter().map(of));
@@ -147,7 +156,9 @@ impl RunResult {
             (stage.name(), Column::new(py, ns))
         });
         let [reads, writes] = &recorder.histograms;
-        let samples = samples.map(|kept| {
+        let (keep, kept) = kept.unwrap_or_default();
+        let samples = (keep.sample_every > 0).then(|| {
+            let kept = &kept.samples;
             let column = |of: &dyn Fn(&Sample) -> u64| Column::new(py, kept.iter().map(of));
             let samples = Samples {
                 at_ns: column(&|s| s.requested.since(outcome.start).0),
@@ -165,6 +176,8 @@ impl RunResult {
             media_errors: recorder.media_errors,
             trims: recorder.trims.ios,
             trim_latency_ns_sum: recorder.trims.latency_ns_sum,
+            flushes: recorder.flushes.ios,
+            flush_latency_ns_sum: recorder.flushes.latency_ns_sum,
             before: Py::new(py, PyCounters::from(&outcome.before))?,
             after: Py::new(py, PyCounters::from(&outcome.after))?,
             reads: by_second(|row| row.reads),
@@ -188,6 +201,10 @@ impl RunResult {
             read_latency: PyHistogram::new(py, reads)?,
             write_latency: PyHistogram::new(py, writes)?,
             samples: samples.transpose()?,
+            inside: kept
+                .inside
+                .map(|inside| Py::new(py, Inside::new(py, outcome.start, &inside)?))
+                .transpose()?,
         };
         Py::new(py, result)
     }

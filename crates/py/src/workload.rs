@@ -18,7 +18,7 @@ pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T>
 ///
 /// `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:..." (per cent
 /// of the accesses and of the span), as fio's `random_distribution`. `bssplit`: sizes in bytes with their shares in
-/// per cent. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
+/// per cent. `fsync`: a flush follows so many writes. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
 ///
 /// It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
 /// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
@@ -50,6 +50,7 @@ impl PyWorkload {
         trim_percent: "float" = 0.0,
         thinktime_us: "int | None" = None,
         thinktime_blocks: "int" = 1,
+        fsync: "int | None" = None,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
@@ -73,6 +74,7 @@ impl PyWorkload {
         trim_percent: f64,
         thinktime_us: Option<u64>,
         thinktime_blocks: u32,
+        fsync: Option<u32>,
     ) -> PyResult<PyWorkload> {
         let stable = until_stable.map(|(window_s, within_percent, min_s)| Stable {
             window_s,
@@ -87,6 +89,7 @@ impl PyWorkload {
             streams: named("streams", streams)?,
             read_percent,
             trim_percent,
+            fsync,
             block_bytes,
             block_bytes_max,
             bssplit,

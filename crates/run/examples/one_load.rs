@@ -1,18 +1,19 @@
 //! One load on one filled drive, as `drivebay.run` does it from Python: `scripts/library_cost.py`
 //! compares the two.
 //!
-//! Usage: one_load PROFILE.json READ_PERCENT IOS: random 4 KiB at queue depth 32. Prints the I/Os and the
-//! nanoseconds of processor time that they took (Linux: /proc/self/schedstat), so that other programs on
+//! Usage: one_load PROFILE.json READ_PERCENT IOS [EVENTS]: random 4 KiB at queue depth 32; keeps so many events.
+//! Prints the I/Os and the nanoseconds of processor time that they took (Linux: /proc/self/schedstat), so that other programs on
 //! the machine matter little.
 
 use drivebay_drive::{Device, Spec};
-use drivebay_run::{Control, Pattern, Stop, Workload, run};
+use drivebay_run::{Control, Keep, Pattern, Stop, Workload, run, run_keeping};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [profile, read_percent, ios] = &arguments[..] else {
-        panic!("PROFILE.json READ_PERCENT IOS")
+    let [profile, read_percent, ios, more @ ..] = &arguments[..] else {
+        panic!("PROFILE.json READ_PERCENT IOS [EVENTS]")
     };
+    let events = more.first().map_or(0, |events| events.parse().expect("a number"));
     let text = std::fs::read_to_string(profile).unwrap_or_else(|error| panic!("{error}"));
     let spec = Spec::from_json(&text).unwrap_or_else(|error| panic!("{error}"));
     let capacity = spec.capacity_bytes();
@@ -28,7 +29,9 @@ fn main() {
     let mut device = Device::new(spec, 1).expect("memory");
     run(&mut device, &fill, 1, &Control::default()).expect("a possible load");
     let begin = on_processor();
-    let outcome = run(&mut device, &load, 1, &Control::default()).expect("a possible load");
+    let keep = Keep { events, ..Keep::default() };
+    let kept = run_keeping(&mut device, &load, 1, &Control::default(), keep);
+    let outcome = kept.expect("a possible load").0;
     let ns = on_processor() - begin;
     println!("{} {ns}", outcome.after.commands - outcome.before.commands);
 }

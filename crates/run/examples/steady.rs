@@ -26,6 +26,10 @@ fn main() {
         .replace("program_us = { value = [420, 1244]", "program_us = { value = [13]")
         .replace("read_us = { value = 61.7, range = [40, 90]", "read_us = { value = 1")
         .replace(
+            "read_by_type_us = { value = [52.9, 70.5], range = [35, 100]",
+            "read_by_type_us = { value = [1]",
+        )
+        .replace(
             "channel_mb_per_s = { value = 360, range = [281, 400]",
             "channel_mb_per_s = { value = 9000",
         )

@@ -13,6 +13,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
 use crate::error::RunError;
+use crate::inside::{Keep, Kept, Sample, Watch, next_look};
 use crate::pacing::Pacing;
 use crate::queue_slots::{NEVER, QueueSlots};
 use crate::queues::{QueuedCommand, SubmissionQueues};
@@ -21,17 +22,6 @@ use crate::workload::{Generator, Stable, Workload};
 
 /// Requests drawn ahead.
 const BATCH: usize = 32;
-
-/// One I/O of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// The request.
-    pub io: Io,
-    /// When the host made it.
-    pub requested: Nanos,
-    /// When it was completed.
-    pub completed: Nanos,
-}
 
 /// The host's side: outstanding commands, and requests that wait for a command slot.
 pub(crate) struct HostQueue {
@@ -84,9 +74,12 @@ pub(crate) struct Sampling {
     taken: Vec<Sample>,
 }
 
-/// A run; the plain one and the one that keeps samples are compiled apart.
-pub(crate) struct ClosedLoop<'a, const SAMPLED: bool> {
+/// A run; the plain one and the one that keeps samples or events are compiled apart.
+pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
     samples: Sampling,
+    watch: Option<Box<Watch>>,
+    /// When to look into the drive next.
+    pub(crate) next_look: Nanos,
     pub(crate) generator: Generator,
     pub(crate) host: HostQueue,
     pub(crate) recorder: Recorder,
@@ -102,21 +95,25 @@ pub(crate) struct ClosedLoop<'a, const SAMPLED: bool> {
     pub(crate) end: Nanos,
 }
 
-impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
-    /// At the drive's present time; `sample_every` keeps every so many-th I/O.
+impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
+    /// At the drive's present time.
     pub(crate) fn new(
         device: &mut Device,
         workload: &Workload,
         seed: u64,
         control: &'a Control,
-        sample_every: u64,
-    ) -> ClosedLoop<'a, SAMPLED> {
+        keep: Keep,
+    ) -> ClosedLoop<'a, KEEPS> {
         device.set_compressible(workload.compressible_percent);
         device.take_peak_power_w();
         let start = device.now();
+        let watch = (keep.events > 0).then(|| Box::new(Watch::new(device, keep.events)));
+        let every = keep.sample_every;
         let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
         ClosedLoop {
-            samples: Sampling { every: sample_every, left: sample_every, taken: Vec::new() },
+            samples: Sampling { every, left: every, taken: Vec::new() },
+            next_look: next_look(watch.as_deref()),
+            watch,
             generator: Generator::new(workload, seed),
             host: HostQueue::new(workload, device.spec(), start),
             recorder: Recorder::new(start, end, device.counters()),
@@ -132,13 +129,14 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
         }
     }
 
-    /// What was recorded, and the samples. A run by time ends with its time, one by amount with its last
+    /// What was recorded, and what was kept. A run by time ends with its time, one by amount with its last
     /// completion.
-    pub(crate) fn finish(self, device: &mut Device) -> (Outcome, Vec<Sample>) {
+    pub(crate) fn finish(self, device: &mut Device) -> (Outcome, Kept) {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
         let outcome = self.recorder.finish(device, end, end.max(self.host.now));
-        (Outcome { stable: self.stable, ..outcome }, self.samples.taken)
+        let inside = self.watch.and_then(|watch| watch.finish(device, end));
+        (Outcome { stable: self.stable, ..outcome }, Kept { samples: self.samples.taken, inside })
     }
 
     /// Runs on one submission queue, each request in one command.
@@ -154,13 +152,16 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
                 if now >= self.end || self.bytes_left == 0 {
                     return self.drain(device);
                 }
+                if KEEPS && now >= self.next_look {
+                    self.look(device, now);
+                }
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
                 }
                 let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 let slot = self.host.submit(now);
-                self.request_made();
+                self.request_made(io.op);
                 // With its own slot taken, the first one is that of the next submission.
                 self.host.slots.set(slot as usize, NEVER);
                 let (_, until) = self.host.slots.first();
@@ -189,10 +190,12 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
         }
     }
 
-    /// A request was made: from when on the next one may be.
+    /// A request was made: from when on the next one may be. A flush belongs to the write before it.
     #[inline(always)]
-    pub(crate) fn request_made(&mut self) {
-        if let Some(pacing) = &mut self.pacing {
+    pub(crate) fn request_made(&mut self, op: Op) {
+        if let Some(pacing) = &mut self.pacing
+            && op != Op::Flush
+        {
             self.due = pacing.next(self.start);
         }
     }
@@ -218,8 +221,9 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
         let done = completion.done;
         self.host.slots.set(tag as usize, done);
         self.latest = self.latest.max(done);
-        if io.op == Op::Trim {
-            self.recorder.count_trim(done.since(requested), done);
+        self.note_outstanding(requested, done);
+        if matches!(io.op, Op::Trim | Op::Flush) {
+            self.recorder.count_apart(io.op, done.since(requested), done);
             return (tag as usize, done);
         }
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
@@ -234,13 +238,30 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
     /// Keeps an I/O that was counted, if it is its turn.
     #[inline(always)]
     pub(crate) fn sample(&mut self, io: Io, requested: Nanos, done: Nanos) {
-        if !SAMPLED || done > self.end {
+        if !KEEPS || self.samples.every == 0 || done > self.end {
             return;
         }
         self.samples.left -= 1;
         if self.samples.left == 0 {
             self.samples.left = self.samples.every;
             self.samples.taken.push(Sample { io, requested, completed: done });
+        }
+    }
+
+    /// A request was outstanding from `requested` to `done`.
+    #[inline(always)]
+    pub(crate) fn note_outstanding(&mut self, requested: Nanos, done: Nanos) {
+        if KEEPS && let Some(watch) = &mut self.watch {
+            watch.outstanding.add(0, requested, done.min(self.end));
+        }
+    }
+
+    /// An interval of the watch has ended.
+    #[cold]
+    pub(crate) fn look(&mut self, device: &Device, now: Nanos) {
+        if let Some(watch) = &mut self.watch {
+            watch.look(device, now);
+            self.next_look = watch.next();
         }
     }
 
@@ -267,6 +288,9 @@ impl<'a, const SAMPLED: bool> ClosedLoop<'a, SAMPLED> {
                     queue.latency_ns_sum += done.since(self.host.requested[slot]).0;
                 }
             } else if requested < taken {
+                if KEEPS && requested >= self.next_look {
+                    self.look(device, requested);
+                }
                 if requested >= self.recorder.next_second() {
                     self.on_second(device, requested)?;
                 }

@@ -6,9 +6,10 @@
 use drivebay_drive::Device;
 use drivebay_units::SECTOR_BYTES;
 
-use crate::closed_loop::{ClosedLoop, Sample};
+use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
+use crate::inside::{Keep, Kept};
 use crate::queues::SubmissionQueues;
 use crate::recorder::{Outcome, Totals};
 use crate::workload::Workload;
@@ -23,44 +24,47 @@ pub fn run(
     seed: u64,
     control: &Control,
 ) -> Result<Outcome, RunError> {
-    run_sampled(device, workload, seed, control, 0).map(|(outcome, _)| outcome)
+    run_keeping(device, workload, seed, control, Keep::default()).map(|(outcome, _)| outcome)
 }
 
-/// As [`run`], and keeps every `every`-th completed I/O, in the order in which they were served; 0 for none.
+/// As [`run`], and keeps I/Os, and what happens inside the drive.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_sampled(
+pub fn run_keeping(
     device: &mut Device,
     workload: &Workload,
     seed: u64,
     control: &Control,
-    every: u64,
-) -> Result<(Outcome, Vec<Sample>), RunError> {
-    // The plain run and the one that keeps samples are compiled apart.
-    if every == 0 {
-        run_loop::<false>(device, workload, seed, control, 0)
-    } else {
-        run_loop::<true>(device, workload, seed, control, every)
+    keep: Keep,
+) -> Result<(Outcome, Kept), RunError> {
+    // The plain run and the one that keeps something are compiled apart.
+    if keep == Keep::default() {
+        return run_loop::<false>(device, workload, seed, control, keep);
     }
+    let done = run_loop::<true>(device, workload, seed, control, keep);
+    if done.is_err() {
+        device.take_events();
+    }
+    done
 }
 
-fn run_loop<const SAMPLED: bool>(
+fn run_loop<const KEEPS: bool>(
     device: &mut Device,
     workload: &Workload,
     seed: u64,
     control: &Control,
-    every: u64,
-) -> Result<(Outcome, Vec<Sample>), RunError> {
+    keep: Keep,
+) -> Result<(Outcome, Kept), RunError> {
     workload.check(device.spec())?;
-    let mut run = ClosedLoop::<SAMPLED>::new(device, workload, seed, control, every);
+    let mut run = ClosedLoop::<KEEPS>::new(device, workload, seed, control, keep);
     let transfer_max = device.spec().host.transfer_max;
     if workload.queues > 1 {
         let mut queues = vec![Totals::default(); workload.queues as usize];
         let submission = SubmissionQueues::new(workload.queues);
         run.run_queues(device, submission, &mut queues)?;
-        let (outcome, samples) = run.finish(device);
-        return Ok((Outcome { queues, ..outcome }, samples));
+        let (outcome, kept) = run.finish(device);
+        return Ok((Outcome { queues, ..outcome }, kept));
     }
     if workload.largest_bytes() > u64::from(transfer_max) * SECTOR_BYTES {
         run.run_split(device, workload.queue_depth, transfer_max)?;

@@ -11,6 +11,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
+use crate::inside::Keep;
 use crate::queue_slots::{DEPTH_MAX, NEVER};
 use crate::recorder::Outcome;
 use crate::workload::{Workload, WorkloadError};
@@ -41,7 +42,7 @@ impl Job<'_> {
         run.bytes_left = run.bytes_left.saturating_sub(bytes);
         let slot = run.host.submit(at);
         run.host.slots.set(slot as usize, NEVER);
-        run.request_made();
+        run.request_made(self.next.op);
         device.accept(at, self.next, self.first_tag + slot)?;
         self.outstanding += 1;
         self.next = run.generator.next_io();
@@ -63,7 +64,7 @@ pub fn run_jobs(
     let mut tags = 0;
     let mut running: Vec<Job<'_>> = Vec::with_capacity(jobs.len());
     for (workload, seed) in jobs {
-        let mut run = ClosedLoop::new(device, workload, *seed, control, 0);
+        let mut run = ClosedLoop::new(device, workload, *seed, control, Keep::default());
         let next = run.generator.next_io();
         running.push(Job { run, next, outstanding: 0, first_tag: tags });
         tags += workload.queue_depth;

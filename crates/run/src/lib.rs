@@ -1,7 +1,7 @@
 //! The run: a workload on a virtual drive in virtual time, and what was recorded of it.
 //!
 //! `driver.rs` chooses the loop, `jobs.rs` runs several at once; `closed_loop.rs` is the loop: next request, earliest free queue slot, the
-//! drive, `recorder.rs`. `replay.rs` is the open loop for traces. `trim_check.rs` validates TRIM.
+//! drive, `recorder.rs`; `inside.rs` is what it keeps on request. `replay.rs` is the open loop for traces. `trim_check.rs` validates TRIM.
 //! `snapshot.rs` keeps a drive's state in a file.
 //! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
 
@@ -11,6 +11,7 @@ mod discard;
 mod distribution;
 mod driver;
 mod error;
+mod inside;
 mod jobs;
 mod pacing;
 mod permutation;
@@ -24,13 +25,13 @@ mod split;
 mod trim_check;
 mod workload;
 
-pub use closed_loop::Sample;
 pub use control::{Control, Progress};
 pub use discard::discard;
 pub use distribution::{Offsets, Zone};
 pub use drivebay_units::{Bin, Histogram};
-pub use driver::{run, run_sampled};
+pub use driver::{run, run_keeping};
 pub use error::RunError;
+pub use inside::{Inside, Keep, Kept, Look, Sample};
 pub use jobs::run_jobs;
 pub use queue_depth::{DepthTracker, QueueDepths};
 pub use recorder::{Outcome, Recorder, Row, Sensor, Totals};

@@ -86,6 +86,8 @@ pub struct Recorder {
     pub media_errors: u64,
     /// Trims of a mix.
     pub trims: Totals,
+    /// Flushes of a mix.
+    pub flushes: Totals,
     next_second: Nanos,
     energy_nj: u64,
     before: Counters,
@@ -102,6 +104,7 @@ impl Recorder {
             histograms: [Histogram::default(), Histogram::default()],
             media_errors: 0,
             trims: Totals::default(),
+            flushes: Totals::default(),
             next_second: start.after(Nanos::secs(1)),
             energy_nj: before.energy_nj,
             before,
@@ -146,12 +149,13 @@ impl Recorder {
         self.media_errors += u64::from(done <= self.end);
     }
 
-    /// Counts a completed trim, which is in no row and no histogram.
+    /// Counts a completed trim or flush, which is in no row and no histogram.
     #[cold]
-    pub fn count_trim(&mut self, latency: Nanos, done: Nanos) {
+    pub fn count_apart(&mut self, op: Op, latency: Nanos, done: Nanos) {
+        let totals = if op == Op::Flush { &mut self.flushes } else { &mut self.trims };
         if done <= self.end {
-            self.trims.ios += 1;
-            self.trims.latency_ns_sum += latency.0;
+            totals.ios += 1;
+            totals.latency_ns_sum += latency.0;
         }
     }
 

@@ -39,7 +39,7 @@ struct Split {
     sectors_max: u32,
 }
 
-impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
+impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
     /// As `run_single`, for requests of which some take several commands.
     #[inline(never)]
     pub(crate) fn run_split(
@@ -71,6 +71,9 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
                 let served = device.serve()?;
                 self.count_part(&mut split, served);
             } else if next_request <= hand_over && next_request < NEVER {
+                if KEEPS && next_request >= self.next_look {
+                    self.look(device, next_request);
+                }
                 if next_request >= self.recorder.next_second() {
                     self.on_second(device, next_request)?;
                 }
@@ -79,7 +82,7 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
                 let bytes = u64::from(io.sectors) * SECTOR_BYTES;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 split.next_request(request_slot as u32, io, next_request);
-                self.request_made();
+                self.request_made(io.op);
             } else if let Some((request, io)) = split.waiting.pop_front() {
                 let now = hand_over.max(self.host.now);
                 self.host.now = now;
@@ -111,9 +114,10 @@ impl<const SAMPLED: bool> ClosedLoop<'_, SAMPLED> {
         completion.stages.add(Stage::Host, submitted.since(request.requested).after(late));
         let (done, latency) = (request.done, request.done.since(request.requested));
         self.latest = self.latest.max(done);
+        self.note_outstanding(request.requested, done);
         split.request_slots.set(request_slot, done);
-        if io.op == Op::Trim {
-            self.recorder.count_trim(latency, done);
+        if matches!(io.op, Op::Trim | Op::Flush) {
+            self.recorder.count_apart(io.op, latency, done);
             return;
         }
         let (requested, whole) =
@@ -130,7 +134,7 @@ impl Split {
     /// A request is made, and cut into commands.
     fn next_request(&mut self, request_slot: u32, io: Io, at: Nanos) {
         let sectors_max = if io.op == Op::Trim { io.sectors } else { self.sectors_max };
-        let commands = io.sectors.div_ceil(sectors_max);
+        let commands = io.sectors.div_ceil(sectors_max).max(1);
         self.requests[request_slot as usize] = SplitRequest {
             requested: at,
             lba: io.lba,

@@ -4,8 +4,9 @@
 //! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
 //! offsets run through the span and begin again; skewed ones are in `distribution.rs`. Requests may differ
 //! in size: uniform between two bounds, as fio's `bsrange`, or each with its share, as `bssplit`. A rate
-//! holds requests back, as `rate_iops`, and so does think time (`pacing.rs`). Some requests may be trims,
-//! which count in no figure of reads and writes.
+//! holds requests back, as `rate_iops`, and so does think time (`pacing.rs`). Some requests may be trims, and
+//! after every so many writes one may be a flush, as fio's `fsync`: it takes a queue slot like any other, and
+//! what was submitted before it need not be completed. Neither counts in a figure of reads and writes.
 //! Left out: skew that moves in time.
 
 use drivebay_drive::{Io, Op, Spec};
@@ -102,6 +103,8 @@ pub struct Workload {
     pub read_percent: f64,
     /// Share of trims, for random offsets; what is neither is a write.
     pub trim_percent: f64,
+    /// If any: a flush follows so many writes.
+    pub fsync: Option<u32>,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
     /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
@@ -140,6 +143,7 @@ impl Default for Workload {
             streams: Streams::Each,
             read_percent: 0.0,
             trim_percent: 0.0,
+            fsync: None,
             block_bytes: 4096,
             block_bytes_max: None,
             bssplit: Vec::new(),
@@ -197,6 +201,15 @@ impl Workload {
             let allowed =
                 "0 to below 100, at most 100 with read_percent, for random offsets and one queue";
             return refuse("trim_percent", trims.to_string(), allowed);
+        }
+        if let Some(writes) = self.fsync
+            && (writes == 0
+                || trims + self.read_percent >= 100.0
+                || self.queues > 1
+                || self.rate_iops.is_some())
+        {
+            let allowed = "at least 1, with writes, one queue and no rate_iops";
+            return refuse("fsync", writes.to_string(), allowed);
         }
         let block = self.block_bytes;
         if block == 0 || !block.is_multiple_of(SECTOR_BYTES) || block > 1 << 26 {
@@ -442,6 +455,9 @@ pub struct Generator {
     read_share: u64,
     unwritten_share: u64,
     pure: Option<Op>,
+    /// Writes from one flush to the next, and until it.
+    fsync: u64,
+    until_flush: u64,
 }
 
 impl Generator {
@@ -459,6 +475,8 @@ impl Generator {
             sizes: Sizes::new(workload),
             read_share: of_2_32(workload.read_percent),
             unwritten_share: of_2_32(workload.read_percent + workload.trim_percent),
+            fsync: workload.fsync.map_or(u64::MAX, u64::from),
+            until_flush: workload.fsync.map_or(u64::MAX, u64::from),
             pure: if workload.read_percent == 100.0 {
                 Some(Op::Read)
             } else {
@@ -471,6 +489,10 @@ impl Generator {
     /// (sizes differ). The order of the draws is part of every result.
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
+        if self.until_flush == 0 {
+            self.until_flush = self.fsync;
+            return Io { op: Op::Flush, lba: self.start_lba, sectors: 0 };
+        }
         let count = self.sizes.draw(&mut self.rng);
         let drawn = match self.order {
             Order::Uniform => self.rng.below(self.blocks - count + 1),
@@ -504,6 +526,7 @@ impl Generator {
                 block
             }
         };
+        self.until_flush -= u64::from(op == Op::Write);
         let lba = self.start_lba + block * u64::from(self.block_sectors);
         Io { op, lba, sectors: self.block_sectors * count as u32 }
     }
@@ -559,6 +582,24 @@ mod tests {
         assert_eq!(drawn.iter().map(|io| io.1).collect::<Vec<_>>(), round(5_000));
         let reads = of(&drawn, Op::Read).len() as f64;
         assert!((reads / 5_000.0 - 0.6).abs() < 0.03, "{reads}");
+    }
+
+    #[test]
+    fn a_flush_follows_so_many_writes_and_changes_no_other_request() {
+        let plain = Workload { trim_percent: 10.0, ..load(Pattern::Random) };
+        let mut with_flushes = Generator::new(&Workload { fsync: Some(3), ..plain.clone() }, 1);
+        let drawn: Vec<Io> = (0..5_000).map(|_| with_flushes.next_io()).collect();
+        let of = |part: &[Io], op| part.iter().filter(|io| io.op == op).count();
+        let mut parts: Vec<_> = drawn.split_inclusive(|io| io.op == Op::Flush).collect();
+        let last = parts.pop().expect("not empty");
+        assert!(parts.len() > 400 && of(last, Op::Write) <= 3);
+        for part in parts {
+            assert_eq!(of(part, Op::Write), 3);
+            assert_eq!(part[part.len() - 2].op, Op::Write, "right behind the third");
+        }
+        let mut without = Generator::new(&plain, 1);
+        let others = drawn.into_iter().filter(|io| io.op != Op::Flush);
+        others.for_each(|io| assert_eq!(io, without.next_io()));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use drivebay_drive::{Device, Spec, Stage, whole_profile};
 use drivebay_run::{
-    Control, Offsets, Outcome, Pattern, RunError, Stable, Stop, TrimPlan, Workload, discard, run,
-    run_jobs, run_sampled, trim_check,
+    Control, Keep, Offsets, Outcome, Pattern, RunError, Stable, Stop, TrimPlan, Workload, discard,
+    run, run_jobs, run_keeping, trim_check,
 };
 use drivebay_units::Nanos;
 
@@ -269,6 +269,9 @@ fn impossible_workloads_are_refused_by_name() {
     assert_eq!(change(|w| w.read_percent = f64::NAN), "read_percent");
     assert_eq!(change(|w| w.trim_percent = 50.5), "trim_percent");
     assert_eq!(change(|w| (w.read_percent, w.trim_percent) = (0.0, 100.0)), "trim_percent");
+    assert_eq!(change(|w| w.fsync = Some(0)), "fsync");
+    assert_eq!(change(|w| (w.fsync, w.read_percent) = (Some(1), 100.0)), "fsync");
+    assert_eq!(change(|w| (w.fsync, w.rate_iops) = (Some(1), Some(10.0))), "fsync");
     assert_eq!(change(|w| w.thinktime_us = Some(0)), "thinktime_us");
     assert_eq!(change(|w| w.thinktime_blocks = 0), "thinktime_blocks");
     assert_eq!(change(|w| (w.thinktime_us, w.queue_depth) = (Some(1), 64)), "queue_depth");
@@ -397,8 +400,9 @@ fn a_host_that_thinks_pauses_with_nothing_outstanding() {
             ..workload(Pattern::Random, 50.0, queue_depth, 2.0)
         };
         let control = Control::default();
-        let (_, mut samples) =
-            run_sampled(&mut device(), &load, 3, &control, 1).unwrap_or_else(|e| panic!("{e}"));
+        let keep = Keep { sample_every: 1, ..Keep::default() };
+        let kept = run_keeping(&mut device(), &load, 3, &control, keep);
+        let mut samples = kept.unwrap_or_else(|e| panic!("{e}")).1.samples;
         samples.sort_by_key(|sample| sample.requested);
         let groups: Vec<_> = samples.chunks_exact(thinktime_blocks as usize).collect();
         assert!(groups.len() > 5, "{block_bytes}: {} groups", groups.len());
@@ -443,6 +447,73 @@ fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
     assert!(trims.latency_ns_sum > 0);
     let share = device.ftl().mapped() as f64 / (span_bytes / 4096) as f64;
     assert!((share - 0.75).abs() < 0.02, "{share}");
+}
+
+/// Each write is in the buffer when it is done; a flush waits for its program, and so do all writes at queue
+/// depth 1 behind it.
+#[test]
+fn flushes_of_a_mix_count_apart_and_wait_for_flash() {
+    let load = Workload {
+        fsync: Some(4),
+        stop: Stop::after_bytes(4000 * 4096),
+        ..workload(Pattern::Random, 0.0, 1, 1.0)
+    };
+    let plain = go(&mut device(), &Workload { fsync: None, ..load.clone() }, 1);
+    let flushed = go(&mut device(), &load, 1);
+    assert_eq!(totals(&plain), totals(&flushed));
+    let flushes = flushed.recorder.flushes;
+    assert_eq!(flushes.ios, 999, "the last write ends the run");
+    let program = spec().nand.program[0].0;
+    assert!(flushes.latency_ns_sum > flushes.ios * program / 2, "{flushes:?}");
+    assert!(flushed.end.since(flushed.start) > plain.end.since(plain.start));
+    assert_eq!(flushed.after.commands - flushed.before.commands, 4000 + 999);
+}
+
+/// Requests of several commands, several jobs, and think time, which counts requests and not flushes.
+#[test]
+fn flushes_come_along_in_every_loop() {
+    let load = Workload {
+        fsync: Some(2),
+        stop: Stop::after_bytes(100 * 4096),
+        ..workload(Pattern::Random, 0.0, 4, 1.0)
+    };
+    let large =
+        Workload { block_bytes: 4 << 20, stop: Stop::after_bytes(100 << 22), ..load.clone() };
+    let thinks = Workload { thinktime_us: Some(100), thinktime_blocks: 3, ..load.clone() };
+    for load in [&load, &large, &thinks] {
+        let outcome = go(&mut device(), load, 1);
+        assert_eq!((totals(&outcome).1, outcome.recorder.flushes.ios), (100, 49), "{load:?}");
+    }
+    let jobs = [(load.clone(), 1), (thinks, 2)];
+    let outcomes = run_jobs(&mut device(), &jobs, &Control::default());
+    for outcome in outcomes.unwrap_or_else(|e| panic!("{e}")) {
+        assert_eq!((totals(&outcome).1, outcome.recorder.flushes.ios), (100, 49));
+    }
+}
+
+/// What is kept comes from the drive as it is, and adds up to the run.
+#[test]
+fn keeping_events_changes_no_result() {
+    let large = Workload { block_bytes: 4 << 20, ..workload(Pattern::Random, 50.0, 4, 1.0) };
+    for load in [workload(Pattern::Random, 30.0, 8, 2.5), large] {
+        let plain = go(&mut device(), &load, 5);
+        let keep = Keep { events: 1000, ..Keep::default() };
+        let kept = run_keeping(&mut device(), &load, 5, &Control::default(), keep);
+        let (told, kept) = kept.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plain.recorder.rows, told.recorder.rows);
+        assert_eq!(plain.recorder.sensors, told.recorder.sensors);
+        assert_eq!(plain.after, told.after);
+        let inside = kept.inside.expect("it was asked for");
+        let length = told.end.since(told.start);
+        assert_eq!(inside.intervals as u64, length.0.div_ceil(inside.interval.0));
+        assert_eq!(inside.looks.len(), inside.intervals + 1);
+        assert_eq!(inside.looks[0].counters, told.before);
+        assert_eq!(inside.looks[inside.intervals].counters, told.after);
+        let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
+        let mean = outstanding as f64 / length.0 as f64;
+        let depth = f64::from(load.queue_depth);
+        assert!((mean / depth - 1.0).abs() < 0.01, "{mean} of {depth} outstanding");
+    }
 }
 
 #[test]

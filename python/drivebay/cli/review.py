@@ -72,6 +72,7 @@ class Options:
     host: str | None
     baseline: Path | None
     jobs: int | None
+    events: bool
     size: str | None
     destroy_data: str | None
     overwrite_signature: bool
@@ -87,6 +88,7 @@ class Options:
         return targets.target_factory(
             drive,
             targets.in_host(self.host, self.changes),
+            events=self.events,
             destroy_data=self.destroy_data,
             overwrite_signature=self.overwrite_signature,
             purge=self.purge,
@@ -166,6 +168,15 @@ def review(
             "many as processors and memory allow]",
         ),
     ] = None,
+    events: Annotated[
+        bool,
+        flag(
+            "--events",
+            "Keep what happens inside the drive: garbage collection, folding and erases, and how "
+            "busy dies and channels are, as Parquet files of each test.",
+            panel=options.VIRTUAL,
+        ),
+    ] = False,
     size: Annotated[
         str | None,
         option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=options.REAL),
@@ -270,6 +281,7 @@ def _resume(given: Options, folder: Path) -> Path:
         "--skip": given.skip,
         "--set": given.changes,
         "--host": given.host,
+        "--events": given.events,
     }
     if refusal := next((name for name, value in refused.items() if value), None):
         raise UserError(
@@ -282,9 +294,11 @@ def _resume(given: Options, folder: Path) -> Path:
     if made.target["kind"] != "virtual":  # as it was started, unless something else is given now
         power, purge = made.target.get("power"), made.target.get("purge")
         given = replace(given, power=given.power or power, purge=given.purge or purge)
+    given = replace(given, events=bool(made.target.get("events")))
     factory = given.factory(drive)
     if changes(made.target) and given.drive is None:
-        factory = targets.virtual_factory(profiles.from_resolved(made.target["profile"]))
+        profile = profiles.from_resolved(made.target["profile"])
+        factory = targets.virtual_factory(profile, events=given.events)
     suite = made.suite
     if given.suite is not None:
         suite = suites.load(given.suite)

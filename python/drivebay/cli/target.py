@@ -50,11 +50,11 @@ def modified_profile(drive: str, changes: Sequence[str] | None) -> Profile:
 
 
 def target_factory(
-    drive: str, changes: Sequence[str] | None = None, **real: Any
+    drive: str, changes: Sequence[str] | None = None, *, events: bool = False, **real: Any
 ) -> Callable[[], Target]:
     """A function that makes the target that DRIVE means; `real` is for `FioTarget`."""
     if is_virtual(drive):
-        return virtual_factory(modified_profile(drive, changes))
+        return virtual_factory(modified_profile(drive, changes), events=events)
     path = must_be_testable(drive)
 
     def make() -> Target:
@@ -65,13 +65,14 @@ def target_factory(
     return make
 
 
-def virtual_factory(profile: Profile) -> Callable[[], Target]:
-    """A function that makes virtual drives of this profile; they share prepared states."""
+def virtual_factory(profile: Profile, *, events: bool = False) -> Callable[[], Target]:
+    """A function that makes virtual drives of this profile; they share prepared states. `events`:
+    they keep what happens inside."""
     from drivebay.targets.virtual.states import States
     from drivebay.targets.virtual.target import VirtualTarget
 
     states = States()
-    return lambda: VirtualTarget(profile, states)
+    return lambda: VirtualTarget(profile, states, events=events)
 
 
 def check_options(ctx: Any, drive: str) -> None:

@@ -59,21 +59,18 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def tool() -> dict[str, Any]:
-    """The manifest's `tool` block."""
-    return {"version": tool_version(), "git_commit": git_commit()}
+def build() -> dict[str, Any]:
+    """What computes figures in this process: version, commit, and the first 16 digits of SHA-256 of
+    the compiled core and of all Python sources; two builds that differ anywhere differ here, be it
+    in uncommitted changes or in the compiler. A manifest's `tool` block, and a sweep's `build`."""
+    core, python = _digests()
+    return {"version": tool_version(), "git_commit": git_commit(), "core": core, "python": python}
 
 
 @functools.cache
-def build() -> dict[str, Any]:
-    """What computes figures in this process: version, commit, and the first 16 digits of SHA-256 of
-    the compiled core and of all Python sources; two builds that differ anywhere differ here."""
+def _digests() -> tuple[str, str]:
     package = Path(__file__).resolve().parents[1]
-    return {
-        **tool(),
-        "core": _digest(package.glob("_core*.so")),
-        "python": _digest(package.rglob("*.py")),
-    }
+    return _digest(package.glob("_core*.so")), _digest(package.rglob("*.py"))
 
 
 def _digest(files: Iterable[Path]) -> str:

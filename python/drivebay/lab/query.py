@@ -6,6 +6,8 @@
     histogram  one row per latency bin (HISTOGRAM_SCHEMA)
     stages     where the time went, of virtual drives (STAGES_SCHEMA)
     telemetry  sensors, of real ones (TELEMETRY_SCHEMA)
+    events, activity, superblocks
+               inside of virtual drives, of `review --events` (results.inside.SCHEMAS)
     sweep      one row per run of a sweep: parameters, figures, cost
 
 `ci95(x)` is an aggregate: half of the 95 % interval of the mean of x, by Student's t, over seeds:
@@ -34,9 +36,10 @@ import pyarrow.fs as pa_fs
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.analysis.replicates import t_quantile
-from drivebay.common import documents
+from drivebay.common import documents, provenance
 from drivebay.common.errors import UserError
 from drivebay.results import Result
+from drivebay.results.inside import SCHEMAS as INSIDE
 from drivebay.results.records import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
@@ -49,6 +52,7 @@ SERIES = {
     "histogram": HISTOGRAM_SCHEMA,
     "stages": STAGES_SCHEMA,
     "telemetry": TELEMETRY_SCHEMA,
+    **INSIDE,
 }
 RUNS_SCHEMA = pa.schema(
     [
@@ -58,7 +62,7 @@ RUNS_SCHEMA = pa.schema(
         ("suite", pa.string()),
         ("quick", pa.bool_()),
         ("seed", pa.int64()),
-        *((name, pa.string()) for name in ("test", "state", "tool_version", "git_commit")),
+        *((name, pa.string()) for name in ("test", "state", "tool_version", "git_commit", "build")),
     ]
 )
 FIGURES_SCHEMA = pa.schema(
@@ -198,6 +202,7 @@ def _runs(found: dict[str, Review]) -> pa.Table:
                 "state": step.state,
                 "tool_version": made.tool.version,
                 "git_commit": made.tool.git_commit,
+                "build": provenance.build_line(made.tool.model_dump()) if made.tool.core else None,
             }
             for step in made.steps
         ]

@@ -15,10 +15,12 @@ from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
 from drivebay.library.replication import Replicates, replicates
 from drivebay.library.result import Result, Samples, Series
+from drivebay.targets.virtual.inside import Inside
 
 __all__ = [
     "Device",
     "Drive",
+    "Inside",
     "Latencies",
     "Replicates",
     "Result",

@@ -30,6 +30,7 @@ from drivebay.definitions.suites import Content
 from drivebay.definitions.toml_text import toml_lines
 from drivebay.library.load import Trace, Workload
 from drivebay.library.result import Result
+from drivebay.targets.virtual.inside import EVENTS_MAX
 
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
 """How a drive is filled: once over all addresses."""
@@ -274,7 +275,12 @@ class Device:
         return self.drive.capacity_bytes
 
     def run(
-        self, load: Workload | Trace, *, seed: int | None = None, sample_every: int = 0
+        self,
+        load: Workload | Trace,
+        *,
+        seed: int | None = None,
+        sample_every: int = 0,
+        events: bool | int = False,
     ) -> Result:
         """Runs a load, from the drive's present state and time on.
 
@@ -287,6 +293,10 @@ class Device:
             before: so a load that is run again asks for other addresses, as it should.
         sample_every
             Keep every so many-th I/O in `Result.samples`; 0 for none.
+        events
+            Keep what happens inside in `Result.inside`: garbage collection, folding and erases, at
+            most so many (True: a million), and how busy dies and channels are. It changes no
+            figure, and costs time only where it is asked for.
 
         Raises
         ------
@@ -295,21 +305,27 @@ class Device:
         KeyboardInterrupt
             On Ctrl-C, after at most a second of the drive's time more.
         """
-        result = self._run(load, seed, sample_every)
+        result = self._run(load, seed, sample_every, events)
         self._warn_of_policy()
         return result
 
-    def _run(self, load: Workload | Trace, seed: int | None, sample_every: int) -> Result:
+    def _run(
+        self, load: Workload | Trace, seed: int | None, sample_every: int, events: bool | int
+    ) -> Result:
         if not isinstance(load, Workload | Trace):
             raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
         if sample_every < 0:
             raise UserError(f"sample_every = {sample_every} is below 0", "sample_every=100")
+        if not 0 <= events < 2**63:
+            raise UserError(f"events = {events} is not allowed", "events=True, or how many at most")
         if seed is None:
             seed = self.seed + self.runs if load.seed is None else load.seed
         chosen = seed & SEED_MASK
         if isinstance(load, Trace):
             if sample_every:
                 raise UserError("samples are kept of workloads only", "leave out sample_every")
+            if events:
+                raise UserError("events are kept of workloads only", "leave out events")
             load.check(where="Trace")
             source = load.source((seed if load.seed is None else load.seed) % 2**63)
             for note in load.notes(self.capacity_bytes):
@@ -319,7 +335,8 @@ class Device:
         else:
             workload = load.core(self.capacity_bytes)
             with self._named():
-                core = self._core.run(workload, chosen, sample_every=sample_every)
+                most = EVENTS_MAX if events is True else int(events)
+                core = self._core.run(workload, chosen, sample_every=sample_every, events=most)
         self.runs += 1
         spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
         return Result(self.drive.title, load, seed, core, spreads)
@@ -390,7 +407,7 @@ class Device:
         filled = FILL.model_copy(
             update={"bytes": whole, "content": Content.model_validate(content)}
         )
-        return self._run(filled, self.seed, 0)
+        return self._run(filled, self.seed, 0, False)
 
     def rest(self, seconds: float) -> None:
         """Nothing is asked of it for so long; it cools, and garbage collection may run."""
@@ -527,6 +544,7 @@ def run(
     seed: int = 1,
     fill: bool = True,
     sample_every: int = 0,
+    events: bool | int = False,
 ) -> Result:
     """Runs a load on a new device.
 
@@ -542,6 +560,8 @@ def run(
         All addresses are written once before, in order, as before a test.
     sample_every
         Keep every so many-th I/O in `Result.samples`; 0 for none.
+    events
+        Keep what happens inside in `Result.inside`, as of `Device.run`.
 
     Raises
     ------
@@ -558,7 +578,7 @@ def run(
     if fill:
         device.fill()
     chosen = seed if load.seed is None else load.seed
-    return device.run(load, seed=chosen, sample_every=sample_every)
+    return device.run(load, seed=chosen, sample_every=sample_every, events=events)
 
 
 def _refuse_stranger(path: Path, begins: bytes) -> None:

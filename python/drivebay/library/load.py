@@ -60,6 +60,9 @@ class Workload(_Load, loads.Requests):
     trim_percent
         Share of trims, below 100, of random loads. They take a queue slot and the drive's time, and
         count in `Result.trims` alone. What is neither read nor trim is a write.
+    fsync
+        A flush follows so many writes, as fio's `fsync`: it is done when all that the drive has
+        acknowledged is safe. It takes a queue slot, and counts in `Result.flushes` alone.
     block_bytes
         Size of a request, a multiple of 512.
     block_bytes_max
@@ -132,6 +135,8 @@ class Workload(_Load, loads.Requests):
             what += f" ({self.offsets})"
         if self.trim_percent:
             what += f" with {self.trim_percent} % trims"
+        if self.fsync:
+            what += f", a flush after {loads.writes_of(self.fsync)}"
         ends = []
         if self.ios is not None:
             ends.append(f"{self.ios:,} I/Os")

@@ -16,6 +16,7 @@ from drivebay.analysis.latency import Histogram
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.library.latency import Latencies
 from drivebay.library.load import Trace, Workload
+from drivebay.targets.virtual.inside import Inside, inside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,6 +142,18 @@ class Result:
     def trims(self) -> int:
         """Trims completed, which count nowhere else; `core.trim_latency_ns_sum` is their time."""
         return self.core.trims
+
+    @property
+    def flushes(self) -> int:
+        """Flushes completed, which count nowhere else."""
+        return self.core.flushes
+
+    @property
+    def flush_latency_us(self) -> float:
+        """Mean latency of the flushes, in microseconds; NaN without any."""
+        if not self.flushes:
+            return float("nan")
+        return self.core.flush_latency_ns_sum / self.flushes / 1e3
 
     @property
     def bytes(self) -> int:
@@ -274,6 +287,13 @@ class Result:
             bytes=kept.bytes,
             is_write=kept.is_write,
         )
+
+    @cached_property
+    def inside(self) -> Inside | None:
+        """What happened inside the drive, as Arrow tables, if the run was asked to keep events."""
+        if (kept := self.core.inside) is None:
+            return None
+        return inside(kept, self.duration_s)
 
     def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
         """The series as a DataFrame, one row per second.

@@ -26,6 +26,7 @@ Json = dict[str, Any]
 FORMAT = 1
 LATER = {
     "bssplit": None,
+    "fsync": None,
     "rate_iops": None,
     "rate_process": "linear",
     "thinktime_blocks": 1,

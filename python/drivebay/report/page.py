@@ -19,6 +19,7 @@ from drivebay.report.render_still import tiles
 from drivebay.report.runs import Entry, who_of
 from drivebay.report.sections import SHORT, page_title, power, section
 from drivebay.report.sections import pages as pages_of
+from drivebay.results.manifest import Tool
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'self' file:; style-src 'unsafe-inline'; "
@@ -65,6 +66,13 @@ def render(
     return document(
         page, links, main, title=f"{title} — drivebay review", home=home, library=library
     )
+
+
+def _build(tool: Tool) -> list[list[Child]]:
+    """Digests of what computed the result, where it notes them."""
+    if tool.core is None:
+        return []
+    return [["Build", f"core {tool.core}, Python sources {tool.python}"]]
 
 
 def document(
@@ -150,6 +158,7 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         rows: list[list[Child]] = [
             ["Tool", f"drivebay {result.tool.version}"],
             ["Commit", result.tool.git_commit or "not known"],
+            *_build(result.tool),
             ["Suite", f"{result.suite.name}: {result.suite.source}"],
             ["Seed", str(result.seed)],
         ]

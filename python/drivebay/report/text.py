@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from drivebay.common import units
-from drivebay.definitions.suites import Phase, Prepare, Test, Workload, shares_of
+from drivebay.definitions.suites import Phase, Prepare, Test, Workload, shares_of, writes_of
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
@@ -121,7 +121,8 @@ def kind(workload: Workload) -> str:
     kinds: dict[float, str] = {100: "read", 0: "write"}
     pure = kinds.get(workload.read_percent)
     words = pure or f"mix of {workload.read_percent} % reads"
-    return f"{words} with {workload.trim_percent} % trims" if workload.trim_percent else words
+    words += f" with {workload.trim_percent} % trims" if workload.trim_percent else ""
+    return words + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
 
 
 def _order(workload: Workload) -> str:

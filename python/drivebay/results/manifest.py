@@ -34,10 +34,14 @@ class StepEntry(Data):
 
 
 class Tool(Data):
-    """The drivebay that made the result; `git_commit` is None where it ran outside a checkout."""
+    """The build that made the result, as `provenance.build` has it. `git_commit` is None where it
+    ran outside a checkout; `core` and `python`, digests of the compiled core and of the Python
+    sources, are None where the result is older than they are, or was not made by running here."""
 
     version: str
     git_commit: str | None
+    core: str | None = None
+    python: str | None = None
 
 
 class Manifest(Data):

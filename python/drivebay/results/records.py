@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from drivebay.definitions.suites import Workload
+from drivebay.results.inside import Inside
 
 SERIES_SCHEMA = pa.schema(
     [
@@ -74,6 +75,11 @@ def core_histogram(**directions: Any) -> pa.Table:
     )
 
 
+def flushed(count: int, latency_ns_sum: float) -> dict[str, float]:
+    """Metrics of a phase's flushes, of which there are some."""
+    return {"flushes": float(count), "flush_latency_us_mean": latency_ns_sum / count / 1e3}
+
+
 def histogram(rows: Iterable[tuple[str, int, int, int]]) -> pa.Table:
     """The table of (direction, low_ns, high_ns, count)."""
     columns = list(zip(*rows, strict=True)) or [()] * len(HISTOGRAM_SCHEMA)
@@ -89,7 +95,8 @@ class PhaseResult:
     cannot see inside (real drives). `metrics` holds what only this target knows, for example
     `{"waf": 7.4}`; `artefacts` maps file names to bytes to be kept with the result. `telemetry` has
     what sensors of the drive and the host said, at seconds from the phase's start (negative before
-    it), None where there are none. `conditions`, of a test's first phase, says under which
+    it), None where there are none. `inside` is what happened inside a virtual drive that was asked
+    to keep it. `conditions`, of a test's first phase, says under which
     conditions the whole test ran; JSON values.
     """
 
@@ -106,4 +113,5 @@ class PhaseResult:
     metrics: dict[str, float] = field(default_factory=dict)
     artefacts: dict[str, bytes] = field(default_factory=dict)
     telemetry: pa.Table | None = None
+    inside: Inside | None = None
     conditions: dict[str, Any] = field(default_factory=dict)

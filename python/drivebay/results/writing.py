@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from drivebay.common.errors import UserError
 from drivebay.results import files, history, manifest
+from drivebay.results.inside import SCHEMAS as INSIDE
 from drivebay.results.manifest import Manifest, StepEntry
 from drivebay.results.records import (
     HISTOGRAM_SCHEMA,
@@ -310,6 +311,10 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
     telemetry = [(phase.label, phase.telemetry) for phase in phases if phase.telemetry is not None]
     if telemetry:
         files.write_new(place / "telemetry.parquet", parquet_bytes(telemetry, TELEMETRY_SCHEMA))
+    for name, schema in INSIDE.items():
+        parts = [(one.label, getattr(one.inside, name)) for one in phases if one.inside is not None]
+        if parts:
+            files.write_new(place / f"{name}.parquet", parquet_bytes(parts, schema))
     for name, content in _artefacts(phases).items():
         target = place / "raw" / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -156,7 +156,7 @@ def _open_folder(
             sink.warn(warning)
         return folder
     content = Manifest(
-        tool=Tool(**provenance.tool()),
+        tool=Tool(**provenance.build()),
         suite=suite,
         quick=quick,
         seed=seed,

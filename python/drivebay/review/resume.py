@@ -1,9 +1,10 @@
 """What must be the same for a review to go on: drive, suite, seed and tool.
 
 A result is one drive under one suite by one tool. The version of drivebay must be equal; a virtual
-drive's commit too, as its figures come from the code; a real drive's may differ, with a warning, so
-that a day of measuring is not lost to a commit. Its machine may differ with a warning for the same
-reason. A device's path may differ: Linux renames devices at boot, and the serial number decides.
+drive's commit too, and the digests of core and Python sources, as its figures come from the code; a
+real drive's may differ, with a warning, so that a day of measuring is not lost to a commit. Its
+machine may differ with a warning for the same reason. Results older than the digests have none. A
+device's path may differ: Linux renames devices at boot, and the serial number decides.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from drivebay.common import provenance
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Suite
 from drivebay.results import Manifest
+from drivebay.results.manifest import Tool
 from drivebay.targets.base import Target
 
 GIVEN_KEYS = frozenset({"drive", "path", "overwrite_signature", "power", "purge"})
@@ -70,21 +72,20 @@ def must_be_same(
 
 
 def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
-    tool = provenance.tool()
+    tool = provenance.build()
     if made.tool.version != tool["version"]:
         raise UserError(
             f"the review was started by drivebay {made.tool.version}; this is {tool['version']}",
             f"use drivebay {made.tool.version} to go on, or {anew}",
         )
     warnings = []
-    if made.tool.git_commit != tool["git_commit"]:
-        difference = f"commit {_short(made.tool.git_commit)}; this is {_short(tool['git_commit'])}"
+    if (difference := _difference(made.tool, tool)) is not None:
+        what, how = difference
         if kind == "virtual":
             raise UserError(
-                f"the review was started by drivebay's {difference}",
-                f"check that commit out to go on, or {anew}",
+                f"the review was started by drivebay's {what}", f"{how} to go on, or {anew}"
             )
-        warnings.append(f"the review was started by drivebay's {difference}")
+        warnings.append(f"the review was started by drivebay's {what}")
     host = provenance.host()
     if kind != "virtual":
         warnings += [
@@ -93,6 +94,24 @@ def _compare_tools(made: Manifest, kind: str, anew: str) -> tuple[str, ...]:
             if made.host.get(key) != value
         ]
     return tuple(warnings)
+
+
+def _difference(made: Tool, now: dict[str, Any]) -> tuple[str, str] | None:
+    """How this build differs from the one that made a result, and what to do; None if it does not.
+
+    >>> now = {"git_commit": None, "core": "1f2e3d4c5b6a7988", "python": "8877665544332211"}
+    >>> _difference(Tool(version="0.1.0", git_commit=None), now)
+    >>> made = Tool(version="0.1.0", **{**now, "core": "0123456789abcdef"})
+    >>> _difference(made, now)[0]
+    'compiled core 0123456789abcdef; this is 1f2e3d4c5b6a7988'
+    """
+    if made.git_commit != now["git_commit"]:
+        commits = f"commit {_short(made.git_commit)}; this is {_short(now['git_commit'])}"
+        return commits, "check that commit out"
+    for key, name in (("core", "compiled core"), ("python", "Python sources")):
+        if (before := getattr(made, key)) not in (None, now[key]):
+            return f"{name} {before}; this is {now[key]}", "bring that build back"
+    return None
 
 
 def _short(commit: str | None) -> str:

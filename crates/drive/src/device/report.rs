@@ -3,6 +3,7 @@
 use drivebay_units::Nanos;
 
 use super::Device;
+use crate::events::Events;
 use crate::health::{Health, data_units, named, percentage_used};
 use crate::power::Wake;
 use crate::thermal::STEP;
@@ -51,6 +52,17 @@ impl Device {
             waf,
             ..self.log.report(self.now(), |idle| power.and_then(|power| power.asleep(idle)))
         }
+    }
+
+    /// From now on the first `limit` events are kept, and how busy dies and channels are; what was kept before
+    /// is gone.
+    pub fn keep_events(&mut self, limit: usize) {
+        self.flash.keep_events(limit);
+    }
+
+    /// What was kept since [`Device::keep_events`], which ends with this.
+    pub fn take_events(&mut self) -> Option<Events> {
+        self.flash.take_events()
     }
 
     /// Counts that the drive was switched off and on again; `clean` if the host announced it.

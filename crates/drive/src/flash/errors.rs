@@ -3,6 +3,7 @@
 use drivebay_units::{Nanos, Ppa};
 
 use super::{Flash, NO_WAIT, ReadParts};
+use crate::nand::ReadTimes;
 use crate::reliability::{Erased, Reliability};
 use crate::spec::PAGE_BYTES;
 use crate::superblock::Source;
@@ -33,9 +34,10 @@ impl Flash {
         let bytes = u64::from(which.count_ones()) * PAGE_BYTES;
         let mut clock = from;
         for _ in 0..verdict.retries {
-            let (begin, sensed) = self.nand.read_array_in(clock, page, retry_read);
             // Copies made while idle were read before the command that has come now.
-            let done = self.nand.move_out(self.now.min(from), sensed, page, bytes);
+            let floor = self.now.min(from);
+            let ReadTimes { begin, sensed, done } =
+                self.nand.read_in(floor, clock, page, bytes, retry_read);
             let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
             parts = std::array::from_fn(|i| parts[i].after(waits[i]));
             clock = done;

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 
 use drivebay_units::{Lpn, Ppa, Rng};
 
+use crate::events::SuperblockState;
 use crate::io::DeviceError;
 use crate::persist::persist;
 use crate::policy_plugin::{Decides, Decisions, Pace};
@@ -235,6 +236,18 @@ impl Ftl {
     #[inline(always)]
     pub fn superblock(&self, index: u32) -> &Superblock {
         self.superblocks.get(index)
+    }
+
+    /// A superblock as results show it.
+    pub fn superblock_state(&self, index: u32) -> SuperblockState {
+        let valid_pages = self.mapping.valid()[index as usize];
+        let Superblock { state, erases, slc_erases, slc, .. } = *self.superblock(index);
+        SuperblockState { state, valid_pages, erases, slc_erases, slc }
+    }
+
+    /// All of them.
+    pub fn superblock_states(&self) -> impl Iterator<Item = SuperblockState> {
+        (0..self.superblocks.all().len() as u32).map(|index| self.superblock_state(index))
     }
 
     /// Wear of a superblock, in erases after use with all bits per cell.

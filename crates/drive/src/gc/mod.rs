@@ -10,6 +10,7 @@ mod pacing;
 use drivebay_units::Nanos;
 
 use crate::controller::Controller;
+use crate::events::Trigger;
 use crate::flash::Flash;
 use crate::io::DeviceError;
 use crate::persist::persist;
@@ -120,12 +121,12 @@ impl Gc {
                 Some(source) => {
                     let given = u64::from(source.pages) * flash.ftl().given_per_copy();
                     let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
-                    let cost = self.copy(source, begin, flash, controller);
+                    let cost = self.copy(source, begin, Trigger::Behind, flash, controller);
                     return Some((given, begin.after(cost)));
                 }
                 None if flash.ftl().victim_is_done() => {
                     let given = flash.ftl().given_by_empty();
-                    flash.retire_victim();
+                    flash.retire_victim(at, Trigger::Behind);
                     if given > 0 {
                         return Some((given, at));
                     }
@@ -141,11 +142,12 @@ impl Gc {
         &mut self,
         source: Source,
         at: Nanos,
+        trigger: Trigger,
         flash: &mut Flash,
         controller: &Controller,
     ) -> Nanos {
         // Pages are programmed in order: none before the data of all before it has come.
-        self.data_ready = self.data_ready.max(flash.read_source(&source, at));
+        self.data_ready = self.data_ready.max(flash.read_source(&source, at, trigger));
         flash.relocate(source, at, at.max(self.data_ready));
         self.copied_pages += u64::from(source.pages);
         controller.costs().copy(source.extents, source.pages)
@@ -166,11 +168,13 @@ impl Gc {
                 Some(source) => {
                     let begin = controller.flash_core().free_at();
                     let wait = flash.buffer_free_at(stream).since_or_zero(begin);
-                    let cost = self.copy(source, begin.after(wait), flash, controller);
+                    let begin = begin.after(wait);
+                    let cost = self.copy(source, begin, Trigger::Foreground, flash, controller);
                     controller.flash_core().gc(wait.after(cost));
                 }
                 None if flash.ftl().victim_is_done() => {
-                    flash.retire_victim();
+                    let at = controller.flash_core().free_at();
+                    flash.retire_victim(at, Trigger::Foreground);
                     return flash.ftl().check_plugin();
                 }
                 None => return Err(DeviceError::NoSpace),
@@ -266,12 +270,12 @@ impl Gc {
         }
         match flash.ftl_mut().next_source() {
             Some(source) => {
-                let cost = self.copy(source, at, flash, controller);
+                let cost = self.copy(source, at, Trigger::Idle, flash, controller);
                 controller.flash_core().gc_from(at, cost);
                 Some(cost)
             }
             None if flash.ftl().victim_is_done() => {
-                flash.retire_victim();
+                flash.retire_victim(at, Trigger::Idle);
                 Some(Nanos::ZERO)
             }
             None => None,

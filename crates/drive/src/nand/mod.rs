@@ -17,6 +17,7 @@ mod variation;
 
 use drivebay_units::{Nanos, Rng};
 
+use crate::events::FlashActivity;
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
@@ -115,10 +116,15 @@ pub struct Nand {
     page_reads: u64,
     read_bytes: u64,
     superblock_erases: u64,
+    /// How busy all are, while that is kept.
+    activity: Option<Box<FlashActivity>>,
+    /// A read is more than its die's: planes read by themselves, or the activity is kept.
+    reads_apart: bool,
 }
 
 persist!(Nand: timing, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases;
-    given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load);
+    given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load, activity,
+    reads_apart);
 
 impl Nand {
     /// Whether dies and channels are sound.
@@ -153,7 +159,22 @@ impl Nand {
             page_reads: 0,
             read_bytes: 0,
             superblock_erases: 0,
+            activity: None,
+            reads_apart: spec.independent_planes,
         }
+    }
+
+    /// From `now` on it is kept how busy dies and channels are.
+    pub fn keep_activity(&mut self, now: Nanos) {
+        let activity = FlashActivity::new(now, self.dies.len(), self.channels.len());
+        self.activity = Some(Box::new(activity));
+        self.reads_apart = true;
+    }
+
+    /// How busy they were, and an end of keeping it.
+    pub fn take_activity(&mut self) -> Option<Box<FlashActivity>> {
+        self.reads_apart = !self.planes.is_empty();
+        self.activity.take()
     }
 
     /// Flash pages read so far.
@@ -177,27 +198,63 @@ impl Nand {
     /// Cost: 1 die, 1 calendar.
     #[inline]
     pub fn read(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> ReadTimes {
-        let (begin, sensed) = self.read_array(from, page);
-        let done = self.move_out(floor, sensed, page, bytes);
+        self.read_in(floor, from, page, bytes, self.timing.read(page))
+    }
+
+    /// [`Nand::read`] with an array part that takes `len`, as retries do.
+    #[inline(always)]
+    pub fn read_in(
+        &mut self,
+        floor: Nanos,
+        from: Nanos,
+        page: u32,
+        bytes: u64,
+        len: Nanos,
+    ) -> ReadTimes {
+        self.page_reads += 1;
+        self.read_bytes += bytes;
+        let data = transfer(bytes, self.channel_fs_per_byte);
+        let (begin, sensed) = if self.reads_apart {
+            if self.activity.is_some() {
+                return self.read_watched(floor, from, page, len, data);
+            }
+            self.read_plane(from, page, len)
+        } else {
+            let suspend = self.suspend;
+            let (die, ring) = self.die(page & self.die_mask);
+            die.read(ring, from, len, suspend)
+        };
+        let done = self.channels[(page & self.channel_mask) as usize].reserve(floor, sensed, data);
         ReadTimes { begin, sensed, done }
     }
 
-    /// The array part of a read: (begin, end).
-    #[inline]
-    pub fn read_array(&mut self, from: Nanos, page: u32) -> (Nanos, Nanos) {
-        self.read_array_in(from, page, self.timing.read(page))
-    }
-
-    /// The array part of a read that takes `len`, as retries do: (begin, end).
-    #[inline]
-    pub fn read_array_in(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
-        self.page_reads += 1;
-        if !self.planes.is_empty() {
-            return self.read_plane(from, page, len);
+    /// A read while the activity is kept.
+    #[cold]
+    #[inline(never)]
+    fn read_watched(
+        &mut self,
+        floor: Nanos,
+        from: Nanos,
+        page: u32,
+        len: Nanos,
+        data: Nanos,
+    ) -> ReadTimes {
+        let (index, channel) = (page & self.die_mask, (page & self.channel_mask) as usize);
+        let reads_until = self.dies[index as usize].reads_until;
+        let (begin, sensed) = if self.planes.is_empty() {
+            let suspend = self.suspend;
+            let (die, ring) = self.die(index);
+            die.read(ring, from, len, suspend)
+        } else {
+            self.read_plane(from, page, len)
+        };
+        let done = self.channels[channel].reserve(floor, sensed, data);
+        if let Some(activity) = &mut self.activity {
+            // A die whose planes overlap is busy once.
+            activity.read(index as usize, begin.max(reads_until), sensed);
+            activity.transfer(channel, data, done);
         }
-        let suspend = self.suspend;
-        let (die, ring) = self.die(page & self.die_mask);
-        die.read(ring, from, len, suspend)
+        ReadTimes { begin, sensed, done }
     }
 
     /// The array part of a read on one of a die's planes that read by themselves: (begin, end).
@@ -256,14 +313,6 @@ impl Nand {
         }
     }
 
-    /// The channel part of a read.
-    #[inline]
-    pub fn move_out(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> Nanos {
-        self.read_bytes += bytes;
-        let len = transfer(bytes, self.channel_fs_per_byte);
-        self.channels[(page & self.channel_mask) as usize].reserve(floor, from, len)
-    }
-
     /// Moves a die's pages in and programs all planes; `end_of` says when the data is safe.
     ///
     /// Cost: 1 die, 1 calendar, once per `planes` pages.
@@ -291,7 +340,21 @@ impl Nand {
         let loaded = channel.reserve(floor, from.max(register), len);
         let number = die.occupy(ring, loaded, time, gap);
         let entry = begin + (number as usize & (ring.len() - 1));
+        if self.activity.is_some() {
+            self.note_program(page, entry, loaded, time);
+        }
         Ticket { entry: entry as u32, number }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_program(&mut self, page: u32, entry: usize, loaded: Nanos, time: Nanos) {
+        let until = self.writes[entry].until;
+        if let Some(activity) = &mut self.activity {
+            let die = (page & self.die_mask) as usize;
+            activity.transfer((page & self.channel_mask) as usize, self.load, loaded);
+            activity.program(die, until.since_or_zero(time), until);
+        }
     }
 
     /// Power is gone: whatever dies and channels were doing has ended, or never will.
@@ -328,6 +391,10 @@ impl Nand {
             let time = self.timing.erase(index, superblock);
             let (die, ring) = self.die(index);
             die.occupy(ring, from, time, 0);
+            let until = die.newest(ring).until;
+            if let Some(activity) = &mut self.activity {
+                activity.erase(index as usize, until.since_or_zero(time), until);
+            }
         }
     }
 }
@@ -472,8 +539,8 @@ mod tests {
         let suspended = begin.after(Nanos(1000)).after(nand.suspend);
         assert!(suspended < end);
         let mut ask = |from: u64, plane: usize| {
-            let times = nand.read_array(begin.after(Nanos(from)), pages[plane]);
-            (times.0, nand.end_of(program).since(end))
+            let times = nand.read(Nanos::ZERO, begin.after(Nanos(from)), pages[plane], 4096);
+            (times.begin, nand.end_of(program).since(end))
         };
         assert_eq!(ask(1000, 0), (suspended, read));
         assert_eq!(ask(2000, 1), (suspended, read));

@@ -81,6 +81,15 @@ def shares_of(bssplit: str | None) -> list[tuple[int, int]]:
     ]
 
 
+def writes_of(fsync: int) -> str:
+    """What a flush follows, in words.
+
+    >>> writes_of(1), writes_of(1000)
+    ('every write', 'every 1,000 writes')
+    """
+    return "every write" if fsync == 1 else f"every {fsync:,} writes"
+
+
 def _bssplit(text: str) -> str:
     if not re.fullmatch(r"\d{1,8}[km]?/\d{1,3}(:\d{1,8}[km]?/\d{1,3}){0,63}", text):
         raise ValueError(f"'{text}' is not allowed; must be SIZE/PERCENT:..., as 4k/40:64k/60")
@@ -115,7 +124,8 @@ class Requests(Data):
     With `thinktime_us` the host waits after `thinktime_blocks` requests until all are completed,
     and then so many microseconds, as fio with `thinktime_blocks_type=issue`. `trim_percent` of the
     requests are trims, which take a queue slot and the drive's time and count in no figure of reads
-    and writes; what is neither read nor trim is a write.
+    and writes; what is neither read nor trim is a write. With `fsync` a flush follows so many
+    writes, as fio's; it takes a queue slot, waits for no other request, and counts as trims do.
     """
 
     pattern: Pattern
@@ -123,6 +133,7 @@ class Requests(Data):
     streams: Literal["each", "shared"] = "each"
     read_percent: Percent
     trim_percent: Percent = 0
+    fsync: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     block_bytes: BlockBytes
     queue_depth: QueueDepth
     queues: Annotated[int, Field(ge=1, le=128)] = 1
@@ -153,7 +164,11 @@ class Requests(Data):
             raise ValueError("'rate_process' needs a 'rate_iops'")
         if self.thinktime_blocks != 1 and self.thinktime_us is None:
             raise ValueError("'thinktime_blocks' needs a 'thinktime_us'")
-        for field in ("rate_iops", "thinktime_us", "trim_percent"):
+        if self.fsync and self.trim_percent + self.read_percent >= 100:
+            raise ValueError("'fsync' needs writes, which it follows")
+        if self.fsync and self.rate_iops is not None:
+            raise ValueError("'fsync' and 'rate_iops' exclude each other")
+        for field in ("rate_iops", "thinktime_us", "trim_percent", "fsync"):
             if getattr(self, field) and self.queues > 1:
                 raise ValueError(f"'{field}' needs one queue")
         if self.trim_percent and self.pattern != "random":
@@ -197,6 +212,7 @@ class Requests(Data):
             streams=self.streams,
             read_percent=self.read_percent,
             trim_percent=self.trim_percent,
+            fsync=self.fsync,
             block_bytes=self.block_bytes,
             block_bytes_max=self.block_bytes_max,
             bssplit=shares_of(self.bssplit),

@@ -67,7 +67,7 @@ def import_fio(
         tests=tuple(test for (test, _), *_ in made),
     )
     manifest = Manifest(
-        tool=Tool(**provenance.tool()),
+        tool=Tool(**provenance.build()),
         suite=suite,
         quick=False,
         seed=0,

@@ -209,6 +209,7 @@ def workload_of(job: Job, *, where: str) -> Workload:
         pattern="random" if is_random else "sequential",
         offsets=offsets,
         read_percent=_read_percent(kind, options, read.ios, write.ios),
+        fsync=int(options.get("fsync", 0)) or None if write.ios else None,
         block_bytes=block,
         queue_depth=min(QUEUE_DEPTH_MAX, max(1, depth * max(1, job.threads))),
         duration_s=job.duration_s,

@@ -105,6 +105,7 @@ def _section(label: str, workload: Workload, start: int, length: int, seed: int)
         + _direction(workload)
         + _offsets(workload)
         + _sizes(workload)
+        + (f"fsync={workload.fsync}\n" if workload.fsync else "")
         + _rate(workload)
         + f"iodepth={workload.queue_depth}\n"
         + _queues(workload)

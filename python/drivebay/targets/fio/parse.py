@@ -135,6 +135,16 @@ def side(document: Document, direction: Direction, job: int = 0) -> Side:
         raise _unreadable(document, f"{direction}: {problem}") from None
 
 
+def flushes(document: Document, job: int = 0) -> tuple[int, float]:
+    """Flushes of a job of the document, and the sum of their latencies in nanoseconds."""
+    try:
+        latency = document["jobs"][job]["sync"]["lat_ns"]
+        count = int(latency.get("N", 0))
+        return count, float(latency.get("mean", 0)) * count
+    except (KeyError, IndexError, TypeError, ValueError) as problem:
+        raise _unreadable(document, f"sync: {problem}") from None
+
+
 def runtime_ms(document: Document, job: int = 0) -> int:
     """Milliseconds since a job began; fio adds up those of threads that it reports as one."""
     try:
@@ -213,6 +223,8 @@ class Recorder:
     job: int = 0
     points: list[Point] = field(default_factory=lambda: [Point(0, 0, 0, 0.0, 0)])
     total: dict[Direction, Side] = field(default_factory=dict)
+    flushes: int = 0
+    flush_ns_sum: float = 0.0
     latest_bytes: int = 0
     zero_s: float = 0.0
     latest_bytes_per_s: float = 0.0
@@ -236,6 +248,7 @@ class Recorder:
     def finish(self, document: Document) -> None:
         """Take the last document in: from now on `total` holds the exact figures."""
         self.total = checked_total(document, self.job)
+        self.flushes, self.flush_ns_sum = flushes(document, self.job)
         self._append(max(1, runtime_ms(document, self.job)), self.total)
 
     @property

@@ -19,7 +19,7 @@ from typing import Any
 from drivebay.common.errors import DrivebayError, EnvironmentProblem
 from drivebay.common.units import duration
 from drivebay.definitions.suites import Content, Phase, Prepare, Replay, Test, Trim, Workload
-from drivebay.results.records import PhaseResult
+from drivebay.results.records import PhaseResult, flushed
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress
 from drivebay.targets.fio import job as fio_job
@@ -157,6 +157,7 @@ def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
         write_bytes=write.bytes,
         series=recorder.series(),
         histogram=recorder.histogram(),
+        metrics=flushed(recorder.flushes, recorder.flush_ns_sum) if recorder.flushes else {},
     )
 
 

@@ -191,6 +191,14 @@ class FioTarget:
                     f"{self._target.given}: fio cannot mix trims with other requests",
                     "a trace with trims can be replayed: drivebay replay --trim",
                 )
+            # Measured with 3.33: at more depth through io_uring, and among reads, too many.
+            if load.fsync and (load.read_percent or load.queue_depth > 1):
+                raise UserError(
+                    f"test {test.id}: workload.fsync: {load.fsync} is not allowed on "
+                    f"{self._target.given} with reads or a queue depth above 1: fio flushes more "
+                    "often then",
+                    f"give queue_depth = 1 and read_percent = 0, or --skip {test.id}",
+                )
             if load.read_percent != int(load.read_percent):
                 raise UserError(
                     f"test {test.id}: workload.read_percent: {load.read_percent} is not allowed on "

@@ -30,6 +30,7 @@ from drivebay.results.records import (
     STAGES_SCHEMA,
     PhaseResult,
     core_histogram,
+    flushed,
     one_second_series,
 )
 from drivebay.targets import rounds
@@ -38,6 +39,7 @@ from drivebay.targets.replay import figures as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
 from drivebay.targets.virtual.busy import busy
+from drivebay.targets.virtual.inside import EVENTS_MAX, inside
 from drivebay.targets.virtual.states import Prepared, States, key_of
 
 T = TypeVar("T")
@@ -75,11 +77,15 @@ class VirtualTarget:
     ----------
     profile : the drive.
     states : prepared states, shared with the targets that run beside this one.
+    events : whether phases keep what happens inside the drive, `PhaseResult.inside`.
     """
 
     kind: Literal["virtual", "file", "block"] = "virtual"
 
-    def __init__(self, profile: Profile, states: States | None = None) -> None:
+    def __init__(
+        self, profile: Profile, states: States | None = None, *, events: bool = False
+    ) -> None:
+        self._events = events
         self._profile = self._running = profile
         self._changed: dict[tuple[str, ...], Profile] = {}
         self._states = states or States()
@@ -111,6 +117,7 @@ class VirtualTarget:
             "host": self._profile.raw["host"]["title"],
             "capacity_bytes": self.capacity_bytes,
             "profile": self._profile.resolved(),
+            **({"events": True} if self._events else {}),
         }
 
     @property
@@ -290,7 +297,9 @@ class VirtualTarget:
             if half.discard:
                 self._conditions["trim"] = _trim_found(found).record()
             return self._phase_result(phase, found.run, {})
-        run = self._run(phase.label, phase.workload.core(self.capacity_bytes), seed)
+        kept = EVENTS_MAX if self._events else 0
+        workload = phase.workload.core(self.capacity_bytes)
+        run = self._run(phase.label, workload, seed, events=kept)
         return self._phase_result(phase, run, {})
 
     def _phase_result(
@@ -307,9 +316,12 @@ class VirtualTarget:
         workload: _core.Workload,
         seed: int,
         elapsed_s: Callable[[float], float] = float,
+        events: int = 0,
     ) -> _core.RunResult:
         drive, masked = self._held, _masked(seed)
-        return self._watched(what, lambda control: drive.run(workload, masked, control), elapsed_s)
+        return self._watched(
+            what, lambda control: drive.run(workload, masked, control, events=events), elapsed_s
+        )
 
     def _watched(
         self,
@@ -502,6 +514,11 @@ def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> P
     metrics |= more
     if c.media_errors:
         metrics["media_errors"] = float(c.media_errors)
+    found = None if c.inside is None else inside(c.inside, duration_s)
+    if found is not None and found.dropped:
+        metrics["events_dropped"] = float(found.dropped)
+    if c.flushes:
+        metrics |= flushed(c.flushes, c.flush_latency_ns_sum)
     if host_pages:
         metrics["waf"] = (after.placed_pages - before.placed_pages) / host_pages
     return PhaseResult(
@@ -516,4 +533,5 @@ def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> P
         histogram=core_histogram(read=c.read_latency, write=c.write_latency),
         stages=stages,
         metrics=metrics,
+        inside=found,
     )
