@@ -11,7 +11,8 @@ it to the rows about a drive, to try it out: it then writes nothing. `--runs` on
 anew, some minutes: leverage, errors without the row and intervals stay those kept. Drives that
 published/validation.toml leaves unscored are in none of this: `--unscored` runs their rows anew.
 `--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
-each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint.
+each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint; shipped
+results of the model before are then none of an older model.
 `--pages` only writes the pages. A test asserts that the pages are those of the kept results.
 """
 
@@ -91,7 +92,10 @@ def prove_unchanged(validation: dict[str, Any]) -> None:
             f"{len(moved)} rows reproduce other figures than before: {', '.join(moved[:8])}",
             hint="run `make fidelity`: leverage, errors and intervals must be computed again",
         )
-    kept.write(KEPT, {**fidelity.kept(), "fingerprint": fidelity.fingerprint()})
+    then, now = fidelity.kept(), fidelity.fingerprint()
+    former = [*then.get("same_models", ()), then["fingerprint"]["model"]]
+    models = [one for one in dict.fromkeys(former) if one != now["model"]]
+    kept.write(KEPT, {**then, "fingerprint": now, "same_models": models})
 
 
 def record(validation: dict[str, Any], *, scored: bool) -> None:

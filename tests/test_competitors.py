@@ -12,7 +12,7 @@ import made_result
 import pytest
 
 from drivebay import report, results
-from drivebay.analysis import review
+from drivebay.analysis import fidelity, review
 from drivebay.definitions import profiles
 from drivebay.report import competitors
 from drivebay.report.runs import entries
@@ -137,6 +137,20 @@ def test_a_result_of_another_profile_or_model_is_shown_as_old(
     monkeypatch.setattr(competitors, "model_fingerprint", lambda: "")
     monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": ""})
     assert competitors.load(tmp_path / "old")[0]["old"] == "", "an installed package has no source"
+
+
+def test_a_model_shown_to_give_the_same_figures_makes_no_result_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was = competitors.fingerprint("xp941-512")
+    monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": "former"})
+    shipped_from(tmp_path / "old", tmp_path)
+    monkeypatch.undo()
+    said = {"fingerprint": {"model": was["model"]}, "same_models": ["former"]}
+    monkeypatch.setattr(fidelity, "kept", lambda: said)
+    assert competitors.load(tmp_path / "old")[0]["old"] == ""
+    monkeypatch.setattr(fidelity, "kept", lambda: {**said, "fingerprint": {"model": "later"}})
+    assert competitors.load(tmp_path / "old")[0]["old"] == "model changed since"
 
 
 def test_a_fingerprint_is_of_values_and_not_of_words() -> None:

@@ -95,6 +95,14 @@ def _hash(paths: Iterable[Path], words: Iterable[str] = ()) -> str:
     return found.hexdigest()[:16] if some else ""
 
 
+def same_model(then: str, now: str) -> bool:
+    """Whether two fingerprints are of code that gives the same figures: the same, or an earlier one
+    of which `scripts/fidelity.py --unchanged` has shown it row by row."""
+    found = kept()
+    shown = found.get("fingerprint", {}).get("model") == now
+    return then == now or (shown and then in found.get("same_models", ()))
+
+
 @functools.cache
 def stale() -> str:
     """What has changed since the results were computed, in words; empty if nothing has."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.analysis import Measured
-from drivebay.analysis.fidelity import model_fingerprint
+from drivebay.analysis.fidelity import model_fingerprint, same_model
 from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles
@@ -96,7 +96,11 @@ def _old(drive: str, then: Mapping[str, str]) -> str:
         now = fingerprint(drive)
     except UserError:
         return "the drive is no longer in the catalog"
-    changed = [name for name, one in now.items() if one and one != then.get(name)]
+    same = {
+        "profile": then["profile"] == now["profile"],
+        "model": not now["model"] or same_model(then["model"], now["model"]),
+    }
+    changed = [name for name, is_same in same.items() if not is_same]
     return f"{' and '.join(changed)} changed since" if changed else ""
 
 
