@@ -29,7 +29,6 @@ PHASE_S = 100
 SPAN = 2**30
 SERIAL = "TRUTH1"
 RATE, LATENCY = 0.03, 0.05
-DEPTHS = (1, 4, 32)
 TEST = """
 [[tests]]
 id = "{name}"
@@ -38,7 +37,7 @@ page = "random"
 kind = "ladder"
 method = "over 1 GiB"
 source = "none"
-queue_depths = [1, 4, 32]
+queue_depths = {depths}
 metric_queue_depths = [1]
 [tests.workload]
 pattern = "{pattern}"
@@ -47,12 +46,13 @@ block_bytes = {block}
 span_bytes = {span}
 duration_s = {seconds}
 """
-# Pattern, percent of reads, bytes of a block.
-LOADS: dict[str, tuple[Literal["random", "sequential"], int, int]] = {
-    "random-read": ("random", 100, 4096),
-    "random-write": ("random", 0, 4096),
-    "sequential-read": ("sequential", 100, 131_072),
-    "sequential-write": ("sequential", 0, 131_072),
+# Pattern, percent of reads, bytes of a block, queue depths. At 32, a long write would take 27 s, and
+# the guest's kernel gives one up after 30.
+LOADS: dict[str, tuple[Literal["random", "sequential"], int, int, list[int]]] = {
+    "random-read": ("random", 100, 4096, [1, 4, 32]),
+    "random-write": ("random", 0, 4096, [1, 4, 32]),
+    "sequential-read": ("sequential", 100, 131_072, [1, 4]),
+    "sequential-write": ("sequential", 0, 131_072, [1, 4]),
 }
 # The host's files as they are, with folders in memory where programs write.
 FILES = """\
@@ -89,9 +89,15 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
     )
     tests = [
         TEST.format(
-            name=name, pattern=pattern, reads=reads, block=block, span=SPAN, seconds=PHASE_S
+            name=name,
+            pattern=pattern,
+            reads=reads,
+            block=block,
+            depths=depths,
+            span=SPAN,
+            seconds=PHASE_S,
         )
-        for name, (pattern, reads, block) in LOADS.items()
+        for name, (pattern, reads, block, depths) in LOADS.items()
     ]
     (shared / "truth.toml").write_text(head + "".join(tests))
     options = ("--pace", "hybrid", "--time-scale", f"1/{SCALE}", "--precondition", "filled")
@@ -120,9 +126,9 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
     device.fill()
     device.rest(1800)
     apart = []
-    for name, (pattern, reads, block) in LOADS.items():
+    for name, (pattern, reads, block, depths) in LOADS.items():
         steps = {step.queue_depth: step for step in found.tests[name].steps}
-        assert tuple(steps) == DEPTHS
+        assert list(steps) == depths
         for depth, step in steps.items():
             load = drivebay.Workload(
                 pattern=pattern,
