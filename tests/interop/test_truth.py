@@ -46,7 +46,7 @@ block_bytes = {block}
 span_bytes = {span}
 duration_s = {seconds}
 """
-# Pattern, percent of reads, bytes of a block, queue depths. At 32, a long write would take 27 s, and
+# Pattern, percent of reads, bytes of a block, queue depths. At 32, a long write takes 27 s, and
 # the guest's kernel gives one up after 30.
 LOADS: dict[str, tuple[Literal["random", "sequential"], int, int, list[int]]] = {
     "random-read": ("random", 100, 4096, [1, 4, 32]),
