@@ -182,6 +182,7 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
     assert bins[0] == "load,from_ns,below_ns,ios"
 
 
+@pytest.mark.long
 def test_the_same_chart_has_the_same_bytes(folders: list[Path], tmp_path: Path) -> None:
     quick = folders[3:]
     for path in report.write_pictures(quick, tmp_path / "a"):

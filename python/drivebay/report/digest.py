@@ -28,12 +28,15 @@ LATER = {
     "bssplit": None,
     "fsync": None,
     "rate_iops": None,
+    "rate_of": None,
+    "rate_percent": None,
     "rate_process": "linear",
     "thinktime_blocks": 1,
     "thinktime_us": None,
+    "together": False,
     "trim_percent": 0,
 }
-"""Fields of a workload that came after the first shipped results, with the values without effect:
+"""Fields of a workload or a phase that came after the first shipped results, with the values without effect:
 a field that is added belongs here, so that what was run before stays the same test."""
 STEADINESS = ("sd_iops", "mean_over_sd")
 """Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""

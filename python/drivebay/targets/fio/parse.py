@@ -328,6 +328,14 @@ class Recorder:
             row = min(row, len(highest) - 1)
             highest[row] = max(highest[row], point.latency_ns_max)
         ios = columns["reads"] + columns["writes"]
+        # An interval longer than a second, on a machine that stalled, is in more rows than one.
+        for row in np.flatnonzero((ios > 0) & (highest == 0)):
+            within = [
+                point.latency_ns_max
+                for before, point in pairwise(self.points)
+                if before.ms < ends[row + 1] and point.ms > ends[row]
+            ]
+            highest[row] = max(within, default=0)
         latency = np.diff(self._until(ends, "latency_ns_sum"))
         return one_second_series(
             **columns, latency_ns_mean=latency / np.maximum(ios, 1), latency_ns_max=highest
