@@ -329,7 +329,7 @@ class Recorder:
             highest[row] = max(highest[row], point.latency_ns_max)
         ios = columns["reads"] + columns["writes"]
         # An interval longer than a second, on a machine that stalled, is in more rows than one.
-        for row in np.flatnonzero((ios > 0) & (highest == 0)):
+        for row in np.flatnonzero((ios > 0) & (highest == 0)).tolist():
             within = [
                 point.latency_ns_max
                 for before, point in pairwise(self.points)
