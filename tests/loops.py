@@ -59,6 +59,14 @@ def loop(path: Path, *options: str) -> Iterator[str]:
         run("losetup", "--detach", device)
 
 
+def moved(device: str, path: Path) -> None:
+    """Put a loop device over another file, before another test finds it free."""
+    with CONTROL.open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run("losetup", "--detach", device)
+        run("losetup", device, str(path))
+
+
 READ_ONLY = ("-o", "ro,noload")
 
 

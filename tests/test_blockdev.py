@@ -24,6 +24,7 @@ from loops import (
     digest,
     loop,
     mounted,
+    moved,
     needs_root,
     run,
     sparse,
@@ -340,8 +341,7 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
             found, permission=target_device.OverwritePermission(str(first))
         )
         os.close(handle._fd)  # as a device that vanishes; the kernel keeps a loop while it is open
-        run("losetup", "--detach", old)
-        run("losetup", old, str(other))
+        moved(old, other)
         with pytest.raises(EnvironmentProblem, match="has not come back"):
             handle.after_reset(wait_s=0.3)
         new = run("losetup", "--find", "--show", str(first))
@@ -440,13 +440,11 @@ def test_another_disk_behind_the_same_path(tmp_path: Path) -> None:
     try:
         target = FioTarget(device, destroy_data=str(first))
         target.check((a_test(),))
-        run("losetup", "--detach", device)
-        run("losetup", device, str(other))
+        moved(device, other)
         with pytest.raises(UserError) as caught:
             target.run_test(a_test(), seed=1, progress=Progress())
         assert "no longer the same device" in caught.value.message
-        run("losetup", "--detach", device)
-        run("losetup", device, str(first))
+        moved(device, first)
         with pytest.raises(UserError) as caught:
             target.run_test(a_test(), seed=1, progress=Progress())
         assert "its sequence was" in caught.value.message, "plugged in again: examined anew"

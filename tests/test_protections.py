@@ -239,16 +239,14 @@ def test_a_device_below_a_mounted_loop(tmp_path: Path) -> None:
     """`losetup /dev/loop8 /dev/sda; mount /dev/loop8`: neither a mount nor a holder of /dev/sda."""
     backing = sparse(tmp_path / "disk.img", 64 * MIB)
     run("mkfs.ext4", "-q", str(backing))
-    with loop(backing) as device, loop(Path(device)) as above:
-        with mounted(above, tmp_path / "place") as place:
+    with loop(backing) as device:
+        with loop(Path(device)) as above, mounted(above, tmp_path / "place") as place:
             (place / "file").write_text("precious")
             words = refused(device, name=str(backing), signature=True)
             assert f"is in use by {above}" in words
             assert (place / "file").read_text() == "precious"
-        run("losetup", "--detach", above)
         with loop(Path(device), "--offset", str(MIB)) as other:
             assert f"is in use by {other}" in refused(device, name=str(backing), signature=True)
-        run("losetup", above, device)
 
 
 @needs_root
