@@ -35,8 +35,9 @@ SIZE_OF_FILE = 3 * GIB // 2
 PROGRAM = [sys.executable, "-c", "from drivebay.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 FIRST, LAST = "sequential-read", "trim"
-SKIPPED = () if "DRIVEBAY_LONG" in os.environ else ("random-read", "consistency-short")
-"""23 s of random reads and writes, which show nothing of resuming; `make test-long` runs them."""
+LADDERS = ("random-read", "random-write", "consistency-short")
+SKIPPED = () if "DRIVEBAY_LONG" in os.environ else LADDERS
+"""Random reads and writes, which show nothing of resuming; `make test-long` runs them."""
 
 
 class Review(threading.Thread):

@@ -1,6 +1,6 @@
 """What survives: kills at random moments of virtual drives and files, power cuts, reboots.
 
-`make test` kills a dozen times, `make test-long` as often as DRIVEBAY_KILLS says; by hand:
+`make test` kills some nine times, `make test-long` as often as DRIVEBAY_KILLS says; by hand:
 `python tests/kill_often.py virtual DIR 1 100`, and with `file` (DIR.img of 1 GiB beside DIR).
 """
 
@@ -33,7 +33,7 @@ from drivebay.targets.fio.target import FioTarget
 HERE = Path(__file__).parent
 KILLS = {
     kind: int(os.environ.get("DRIVEBAY_KILLS", kills))
-    for kind, kills in (("virtual", 8), ("file", 4))
+    for kind, kills in (("virtual", 6), ("file", 3))
 }
 
 

@@ -52,16 +52,16 @@ def _messages() -> dict[str, list[tuple[str, str, str]]]:
     """Message, hint and exit code of each raise, by room."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         kinds = KINDS | {
             node.name: KINDS[base.id]
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.ClassDef)
             for base in node.bases
             if isinstance(base, ast.Name) and base.id in KINDS
         }
         room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for node in ast.walk(tree):
+        for node in nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
             if node.func.id in kinds and len(node.args) >= 2:

@@ -71,9 +71,10 @@ fn closed_forms_reproduce_published_values() {
 
 #[test]
 fn greedy_collection_meets_its_closed_form() {
+    let blocks = repeated(8192);
     for &alpha in &[1.3, 1.07351][..repeated(2) as usize] {
         assert_within(
-            simulated(("greedy", 1), alpha, 8192, 128, 4),
+            simulated(("greedy", 1), alpha, blocks, 128, 4),
             greedy_formula(alpha, 128.0),
             1.0,
         );
@@ -82,8 +83,9 @@ fn greedy_collection_meets_its_closed_form() {
 
 #[test]
 fn fifo_collection_meets_its_closed_form() {
+    let blocks = repeated(8192);
     for &alpha in &[1.3, 1.07351][..repeated(2) as usize] {
-        assert_within(simulated(("fifo", 1), alpha, 8192, 128, 4), fifo_formula(alpha), 0.5);
+        assert_within(simulated(("fifo", 1), alpha, blocks, 128, 4), fifo_formula(alpha), 0.5);
     }
 }
 
@@ -91,14 +93,14 @@ fn fifo_collection_meets_its_closed_form() {
 fn two_choices_meet_the_mean_field() {
     // Mean field of Van Houdt's equations for b = 64.
     for &(d, alpha, expected) in &[(2, 1.3, 3.085), (10, 1.1, 5.450)][..repeated(2) as usize] {
-        assert_within(simulated(("d-choices", d), alpha, 16384, 64, 4), expected, 0.7);
+        assert_within(simulated(("d-choices", d), alpha, repeated(16384), 64, 4), expected, 0.7);
     }
 }
 
 #[test]
 fn one_choice_is_random_collection() {
     // A = alpha / (alpha - 1). The oldest blocks are met by chance alone: a long warm-up.
-    assert_within(simulated(("d-choices", 1), 1.3, 4096, 64, 20), 1.3 / 0.3, 1.0);
+    assert_within(simulated(("d-choices", 1), 1.3, repeated(8192), 64, 20), 1.3 / 0.3, 1.0);
 }
 
 /// At queue depth 1 nothing waits: host + fetch + cores + tR + channel + link + completion + interrupt.

@@ -79,8 +79,9 @@ class Catalog:
         return self.whole(copy.deepcopy(_own(self, name)), where=name, members=(*members, name))
 
     def _known(self, name: object, refusal: str) -> None:
-        if name not in self.names():
-            hint = did_you_mean(str(name), self.names())
+        names = self.names()
+        if name not in names:
+            hint = did_you_mean(str(name), names)
             raise UserError(refusal, f"{hint}list the catalog: {self.listed}")
 
     def read(self, path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ is whole; so is what results keep.
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -164,7 +165,15 @@ def load(name_or_path: str | Path) -> Profile:
     512110190592
     """
     where = str(name_or_path)
+    if isinstance(name_or_path, str) and name_or_path in names():
+        return _of_catalog(name_or_path)
     return _checked(_in_its_host(CATALOG.load(name_or_path), where=where), where=where)
+
+
+@functools.cache
+def _of_catalog(name: str) -> Profile:
+    """A drive of the catalog, whose files stay as they are while we run."""
+    return _checked(_in_its_host(CATALOG.load(name), where=name), where=name)
 
 
 def flash_bytes(raw: Mapping[str, Any]) -> int:

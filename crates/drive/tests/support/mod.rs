@@ -12,7 +12,7 @@ pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml")
 /// The host that it names.
 pub const HOST: &str = include_str!("../../../../hosts/windows-8.1-z97.toml");
 
-/// How often a random case is drawn: so often in `make test-long`, a quarter of it otherwise.
+/// How often a random case is drawn, or how large a drive is: so much in `make test-long`, a quarter otherwise.
 pub fn repeated(cases: u32) -> u32 {
     if std::env::var_os("DRIVEBAY_LONG").is_some() { cases } else { cases.div_ceil(4) }
 }
