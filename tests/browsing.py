@@ -22,7 +22,8 @@ FLAGS = [
     "--disable-sync",
 ]
 WITHOUT = "Chromium is not installed: apt-get install chromium"
-WAIT_S = 30
+WAIT_S = 300
+"""However busy the machine is; a test of what never comes ends then."""
 SERIOUS = ("serious", "critical")
 
 
@@ -51,6 +52,7 @@ class Tab:
             **{"offline": True, "viewport": {"width": 1280, "height": 900}, **options}
         )
         self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT_S * 1000)
         self.troubles: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", lambda line: self.troubles.append(f"{line.type}: {line.text}"))

@@ -113,9 +113,9 @@ def drivebay(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_path: Path) -> None:
-    plain = ["review", "sm951-nvme-256", "--suite", "quick", "--quick", "--only", "random-read"]
+    plain = ["review", "sm951-nvme-128", "--suite", "quick", "--quick", "--only", "random-read"]
     alone = drivebay(*plain, "--set", "link=pcie1x1", cwd=tmp_path)
-    assert alone.returncode == 0 and "drivebay review sm951-nvme-256" in alone.stderr
+    assert alone.returncode == 0 and "drivebay review sm951-nvme-128" in alone.stderr
     assert drivebay(*plain, cwd=tmp_path).returncode == 0
     done = drivebay(*plain, "--set", "link=pcie1x1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
