@@ -3,10 +3,10 @@
     python scripts/catalog_results.py [--drive NAME] [--jobs 2] [--quick --out FOLDER]
 
 Reviews every drive of the catalog with the default suite at full length, two at a time, and writes
-figures and thinned series to catalog-results/DRIVE.json.gz, with a fingerprint of profile and
-model. Each review is kept in target/catalog-results/ under its fingerprint: a killed run goes on
-when it is started again, and a drive whose result is not old is left as it is. `--quick` reviews
-shortened, to try it out: it then needs another folder to write to.
+figures and series to catalog-results/DRIVE.json.xz, with a fingerprint of profile and model. Each
+review is kept in target/catalog-results/ under its fingerprint: a killed run goes on when it is
+started again, and a drive whose result is not old is left as it is. `--quick` reviews shortened, to
+try it out: it then needs another folder to write to.
 """
 
 from __future__ import annotations

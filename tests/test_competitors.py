@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import math
 import re
 import runpy
 from pathlib import Path
@@ -14,7 +16,8 @@ import pytest
 from drivebay import report, results
 from drivebay.analysis import fidelity, review
 from drivebay.definitions import profiles
-from drivebay.report import competitors
+from drivebay.report import competitors, thin
+from drivebay.report.digest import digest
 from drivebay.report.runs import entries
 
 TOP = Path(__file__).resolve().parent.parent
@@ -57,17 +60,50 @@ def test_the_same_review_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_shipped_series_are_thinned_and_say_so_and_figures_are_whole(
+def test_shipped_series_keep_every_point_and_only_the_digits_that_a_chart_shows(
+    shipped: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    made = made_result.make(tmp_path / "whole", only=ONLY, target=XP941, speed=2.0)
+    whole = digest(entries([review(results.load(made))])[0])
+    for name, test in whole["tests"].items():
+        kept = shipped[0]["tests"][name]
+        assert kept["bars"] == json.loads(json.dumps(test["bars"]))
+        for before, after in zip(test["data"]["panels"], kept["data"]["panels"], strict=True):
+            assert after["samples"] == before["samples"]
+            for old, new in zip(before["chart"]["traces"], after["chart"]["traces"], strict=True):
+                assert len(new["y"]) == len(old["y"])
+    texts = [json.dumps(one["tests"]["random-read"]["data"]) for one in (whole, shipped[0])]
+    assert len(texts[1]) < len(texts[0])
+
+
+def test_a_number_is_rounded_to_less_than_a_pixel_of_each_view() -> None:
+    views = {
+        "linear": {"layout": {"yaxis.range": [0, 1000], "yaxis.type": "linear"}},
+        "log": {"layout": {"yaxis.range": [0, 3], "yaxis.type": "log"}},
+    }
+    values = [0, 1.23456, 12.3456, 123.456, 987.654, None]
+    trace = {"type": "scatter", "x0": 0, "dx": 1, "y": values}
+    chart = {"traces": [trace], "layout": {"yaxis": {}}, "height": 380, "views": views}
+    (new,) = thin.rounded({"chart": chart})["chart"]["traces"]
+    pixels = 380 - thin.MARGINS_PX
+    assert new["y"][0] == 0 and new["y"][-1] is None and len(str(new["y"][1])) < 7
+    for before, after in zip(values[1:-1], new["y"][1:-1], strict=True):
+        assert before is not None
+        assert abs(after - before) * pixels / 1000 < 0.5
+        assert abs(math.log10(after / before)) * pixels / 3 < 0.5
+    flat = thin.rounded({"chart": {**chart, "views": {}}})["chart"]["traces"][0]["y"]
+    assert abs(flat[3] - 123.456) * pixels / (987.654 - 0) < 0.5 and flat[1] in (0, 1, 2)
+
+
+def test_a_page_draws_one_point_of_so_many_and_says_so(
     shipped: list[dict[str, Any]],
 ) -> None:
-    test = shipped[0]["tests"]["consistency-default"]
-    for panel in test["data"]["panels"]:
-        for trace in panel["chart"]["traces"]:
-            outline = trace["type"] == "bar" or trace.get("fill") == "toself"
-            assert outline or len(trace["y"]) <= competitors.POINTS_MAX
-    assert "1 point of 9 drawn" in test["data"]["panels"][0]["samples"]
-    value = next(bar["row"][0] for bar in test["bars"] if bar["key"] == "mean_iops")
-    assert value == pytest.approx(15_557, rel=0.001)
+    panel = shipped[0]["tests"]["consistency-default"]["data"]["panels"][0]
+    few = thin.thinned(panel, 400)
+    assert len(panel["chart"]["traces"][0]["y"]) == 3600
+    assert few["chart"]["traces"][0]["dx"] == 9 and len(few["chart"]["traces"][0]["y"]) == 400
+    assert few["samples"].endswith("; 1 point of 9 drawn")
+    assert thin.thinned(panel, 3600) == panel
 
 
 def test_a_drive_is_ranked_among_the_shipped_ones(

@@ -1,16 +1,15 @@
 """The shipped results: what every drive of the catalog does in the default suite, at full length.
 
-catalog-results/DRIVE.json.gz is the digest of a review with thinned series, as `make
-catalog-results` writes it, with a fingerprint of the drive's profile and of the model's code. A
-result of another profile or model is shown and marked as old.
+catalog-results/DRIVE.json.xz is the digest of a review with all but the digits that no chart shows,
+as `make catalog-results` writes it, with a fingerprint of the drive's profile and of the model's
+code. A result of another profile or model is shown and marked as old.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import math
+import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,16 +26,14 @@ from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, how, unchan
 from drivebay.report.markup import Bar, Html, Published, el
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry
+from drivebay.report.thin import rounded, thinned
 from drivebay.results import files
 
 FOLDER = "catalog-results"
-ENDING = ".json.gz"
+ENDING = ".json.xz"
 AGAIN = "make catalog-results"
-POINTS_MAX = 400
-"""A shipped series has at most so many points, evenly spaced."""
-PAGE_POINTS_MAX = 150
-"""The same of series that a report offers to lay beside its own."""
-DIGITS = 4
+PAGE_POINTS_MAX = 600
+"""A series that a report offers to lay beside its own has at most so many points."""
 BESIDE = ("-seconds", "-rate", "-latency", "-time")
 """Charts that can be laid over each other in a report."""
 
@@ -47,7 +44,7 @@ def load(folder: Path | None = None) -> list[Json]:
     another version are left out."""
     found = []
     for path in sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}")):
-        one = json.loads(gzip.decompress(path.read_bytes()))
+        one = json.loads(lzma.decompress(path.read_bytes()))
         if one["format"] == FORMAT:
             found.append({**one, "old": _old(one["profile"], one["fingerprint"])})
     return found
@@ -67,12 +64,18 @@ def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
         "format": FORMAT,
         "fingerprint": dict(of),
         "version": entry.review.result.tool.version,
-        **thinned(one, POINTS_MAX),
+        **one,
+        "tests": {test_id: _rounded(test) for test_id, test in one["tests"].items()},
     }
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     path = folder / f"{name}{ENDING}"
-    files.replace(path, gzip.compress(text.encode(), 9, mtime=0))
+    files.replace(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     return path
+
+
+def _rounded(test: Json) -> Json:
+    panels = [rounded(panel) for panel in test["data"]["panels"]]
+    return {**test, "data": {**test["data"], "panels": panels}}
 
 
 def fingerprint(drive: str) -> dict[str, str]:
@@ -191,54 +194,4 @@ def packed(page: Page) -> Html | None:
 def _lines(test: Json) -> list[Json]:
     """The scatter and the lines of a test, thinned for a page."""
     shown = [one for one in test["data"]["panels"] if one["id"] in BESIDE]
-    return [_thinned_panel(panel, PAGE_POINTS_MAX) for panel in shown]
-
-
-# --- thinned series -------------------------------------------------------------------------------
-
-
-def thinned(one: Json, most: int) -> Json:
-    """The digest with at most `most` points in each series."""
-    tests = {}
-    for name, test in one["tests"].items():
-        panels = [_thinned_panel(panel, most) for panel in test["data"]["panels"]]
-        tests[name] = {**test, "data": {**test["data"], "panels": panels}}
-    return {**one, "tests": tests}
-
-
-def _thinned_panel(panel: Json, most: int) -> Json:
-    chart = {name: part for name, part in panel["chart"].items() if name != "data"}
-    steps = [_step(trace, most) for trace in chart["traces"]]
-    chart["traces"] = [
-        _thinned_trace(trace, step) for trace, step in zip(chart["traces"], steps, strict=True)
-    ]
-    every = panel.get("every", 1) * max(steps, default=1)
-    counted = panel.get("counted", panel["samples"])
-    samples = f"{counted}; 1 point of {every} drawn" if every > 1 else counted
-    return {**panel, "samples": samples, "counted": counted, "every": every, "chart": chart}
-
-
-def _step(trace: Json, most: int) -> int:
-    """One point of how many is kept; outlines and bars are whole."""
-    whole = trace["type"] == "bar" or trace.get("fill") == "toself"
-    return 1 if whole else max(1, math.ceil(len(trace["y"]) / most))
-
-
-def _thinned_trace(trace: Json, step: int) -> Json:
-    count = len(trace["y"])
-    out = {}
-    for name, value in trace.items():
-        if isinstance(value, list | tuple) and len(value) == count:
-            out[name] = [_short(one) for one in value[::step]]
-        else:
-            out[name] = value
-    if "dx" in trace:
-        out["dx"] = trace["dx"] * step
-    return out
-
-
-def _short(value: Any) -> Any:
-    if isinstance(value, float):
-        value = float(f"{value:.{DIGITS}g}")
-        return int(value) if value.is_integer() else value
-    return value
+    return [thinned(rounded(panel), PAGE_POINTS_MAX) for panel in shown]
