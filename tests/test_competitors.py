@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import gzip
 import json
 import math
 import re
@@ -95,15 +97,37 @@ def test_a_number_is_rounded_to_less_than_a_pixel_of_each_view() -> None:
     assert abs(flat[3] - 123.456) * pixels / (987.654 - 0) < 0.5 and flat[1] in (0, 1, 2)
 
 
-def test_a_page_draws_one_point_of_so_many_and_says_so(
+def test_a_page_draws_lines_with_one_point_of_so_many_and_says_so_and_every_dot(
     shipped: list[dict[str, Any]],
 ) -> None:
     panel = shipped[0]["tests"]["consistency-default"]["data"]["panels"][0]
-    few = thin.thinned(panel, 400)
-    assert len(panel["chart"]["traces"][0]["y"]) == 3600
-    assert few["chart"]["traces"][0]["dx"] == 9 and len(few["chart"]["traces"][0]["y"]) == 400
-    assert few["samples"].endswith("; 1 point of 9 drawn")
+    dots, line = thin.thinned(panel, 400)["chart"]["traces"][:2]
+    assert dots == panel["chart"]["traces"][0] and len(dots["y"]) == 3600
+    assert line["dx"] == 9 and len(line["y"]) == 400
+    assert thin.thinned(panel, 400)["samples"].endswith("; lines with 1 point of 9 drawn")
     assert thin.thinned(panel, 3600) == panel
+
+
+def test_the_nearest_drives_come_first_and_far_ones_are_folded_away(
+    shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
+) -> None:
+    (own,) = entries([review(results.load(reviewed))])
+    kinds = {"SATA": 14, "PCIe, AHCI": 4}
+    drives = [
+        {**shipped[0], "profile": f"{kind} {place}", "drive": f"{kind} {place}", "class": kind,
+         "released": 2014 + place}
+        for kind, count in kinds.items() for place in range(count)
+    ]  # fmt: skip
+    names = [one["profile"] for one in competitors.others(drives, [own])]
+    assert names[:6] == [*(f"PCIe, AHCI {place}" for place in (1, 2, 0, 3)), "SATA 1", "SATA 2"]
+    page = report.write([reviewed], tmp_path / "r.html", shipped=drives).read_text()
+    shown = ranks(page, "Mean, last 400 s")
+    assert "Show all 19" in page and "12 of 19 drives, the nearest in class and time." in page
+    assert not any("SATA 13" in name for name in shown)
+    packed = re.search(r'<script type="text/plain" id="bars">(.*?)</script>', page)
+    assert packed
+    everything = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    assert all(rows.count("<tr") == 19 for rows in everything) and "SATA 13" in everything[0]
 
 
 def test_a_drive_is_ranked_among_the_shipped_ones(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,19 +35,25 @@ ENDING = ".json.xz"
 AGAIN = "make catalog-results"
 PAGE_POINTS_MAX = 600
 """A series that a report offers to lay beside its own has at most so many points."""
+NEAR = 11
+"""So many of the other drives are shown at once; the rest are a click away."""
+BENCH = "other drives: drivebay report DIR --out bench"
+MIDDLE = 6
+"""The month of a release of which the year alone is known."""
 BESIDE = ("-seconds", "-rate", "-latency", "-time")
 """Charts that can be laid over each other in a report."""
 
 
 def load(folder: Path | None = None) -> list[Json]:
     """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
-    words what has changed since one was computed, empty if nothing has. Those in the format of
-    another version are left out."""
+    words what has changed since one was computed, empty if nothing has; `class` and `released` are
+    what `others` orders them by. Those in the format of another version are left out."""
     found = []
     for path in sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}")):
         one = json.loads(lzma.decompress(path.read_bytes()))
         if one["format"] == FORMAT:
-            found.append({**one, "old": _old(one["profile"], one["fingerprint"])})
+            old = _old(one["profile"], one["fingerprint"])
+            found.append({**one, **_peerage(one["profile"]), "old": old})
     return found
 
 
@@ -111,9 +118,30 @@ def _old(drive: str, then: Mapping[str, str]) -> str:
 
 
 def others(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """The shipped drives that are not under review themselves."""
+    """The shipped drives that are not under review themselves, nearest to the first one that is:
+    its class before others, then by the time between their releases. Beside a drive that is not of
+    the catalog, such as a real one, the newest of its class come first."""
     names = {unchanged(entry.review) for entry in entries}
-    return tuple(one for one in shipped if one["profile"] not in names)
+    target = entries[0].review.result.target if entries else {}
+    own = _peerage(str(target.get("name")))
+    kind = own.get("class") or str(target.get("interface", "")).partition(",")[0]
+    released = own.get("released", math.inf)
+
+    def apart(one: Json) -> tuple[bool, float]:
+        then = one.get("released", -math.inf)
+        return kind != one.get("class", ""), -then if math.isinf(released) else abs(then - released)
+
+    return tuple(sorted((one for one in shipped if one["profile"] not in names), key=apart))
+
+
+def _peerage(drive: str) -> Json:
+    """Class of a catalog drive, and its release in years; empty of another drive."""
+    try:
+        profile = profiles.load(drive)
+    except UserError:
+        return {}
+    year, month = (*map(int, profile.raw["drive"]["released"]["value"].split("-")), MIDDLE)[:2]
+    return {"class": profile.drive_class, "released": year + month / 12}
 
 
 def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -> list[Bar]:
@@ -126,6 +154,7 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
     if key in STEADINESS:
         return []
     found = []
+    near = [one["profile"] for one in shipped[:NEAR]]
     for one, test in running(shipped, measured.test):
         row = next((bar["row"] for bar in test["bars"] if bar["key"] == key), None)
         if row is None:
@@ -139,7 +168,8 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
         name = f"{one['drive']} (simulated)" if real else one["drive"]
         why = detail if value is None else ""
         bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
-        found.append(replace(bar, other=True, old=one["old"]))
+        far = one["profile"] not in near
+        found.append(replace(bar, other=True, far=far, old=one["old"]))
     return found
 
 
@@ -154,15 +184,17 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
 
 
 def chooser(page: Page, test: Test) -> Html | None:
-    """A list of the shipped drives that ran a test, each of which can be laid beside the lone
-    review of the page; None where there is none."""
-    known = running(page.others, test)
+    """A list of the nearest shipped drives that ran a test, each of which can be laid beside the
+    lone review of the page; None where there is none."""
+    known = running(page.others[:NEAR], test)
     if len(page.entries) != 1 or not known:
         return None
     page.beside.append(test.id)
     name = f"beside-{test.id}"
     options = [el("option", "no other drive", value="")]
     options += [el("option", one["drive"], value=one["profile"]) for one, _ in known]
+    if len(page.others) > NEAR:
+        options.append(el("option", BENCH, disabled=True))
     return el(
         "div",
         el("label", f"Lay another drive beside {test.title}: ", for_=name),
@@ -183,8 +215,9 @@ def packed(page: Page) -> Html | None:
     tests = {}
     for name in page.beside:
         measured = page.entries[0].review.tests[name]
+        near = running(page.others[:NEAR], measured.test)
         known = [("", own["tests"][name])]
-        known += [(one["profile"], test) for one, test in running(page.others, measured.test)]
+        known += [(one["profile"], test) for one, test in near]
         tests[name] = {drive: _lines(test) for drive, test in known}
     names = {"": own["drive"], **{one["profile"]: one["drive"] for one in page.others}}
     text = json.dumps({"names": names, "tests": tests}, separators=(",", ":"), allow_nan=False)

@@ -9,11 +9,24 @@ from dataclasses import replace
 from drivebay.analysis import Measured, latency
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
-from drivebay.report.markup import Bar, Child, Html, Published, bars, details, el, facts, table
+from drivebay.report.markup import (
+    Bar,
+    Child,
+    Html,
+    Published,
+    bar_rows,
+    bars,
+    details,
+    el,
+    facts,
+    table,
+)
 from drivebay.report.runs import Run
 from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.text import latency as latency_words
 
+FOLDED_FROM = 3
+"""Fewer rows than these are not worth a click."""
 TOLD_TOGETHER = 3
 """So many drives that have no figure for the same reason share a sentence."""
 
@@ -80,12 +93,15 @@ def ranked_bars(
     better: str = "higher",
     of: tuple[str, str] | None = None,
     most: int = 0,
+    folded: list[Html],
 ) -> Html:
-    """One figure of every run among those of other drives, best first.
+    """One figure of every run among those of other drives, best first; far ones are folded away
+    where there are many.
 
     Parameters
     ----------
-    most : only so many rows with a value: the runs, and the best of the others; short below.
+    most : only so many rows with a value: the runs, and the best of the near others; short below.
+    folded : gets the rows of all, for a page's script to show them.
     """
     own = [
         replace(_own_bar(run, key, run.entry.name), published=published_of(run, key))
@@ -98,7 +114,7 @@ def ranked_bars(
     rows = known + [row for row in (*own, *others) if row.value is None]
     shown, said = rows, own
     if most:
-        best = [row for row in known if row.other][: max(most - len(own), 0)]
+        best = [row for row in known if row.other and not row.far][: max(most - len(own), 0)]
         shown = [row for row in rows if not row.other or row in best]
         said = [replace(row, detail="") for row in own]
     more: list[Child] = [_beneath(row, several=len(own) > 1) for row in said]
@@ -108,13 +124,27 @@ def ranked_bars(
         if most:
             more.append(f"{count} others: {words}.")
         elif count >= TOLD_TOGETHER:
-            more.append(f"{', '.join(row.label for row in alike)}: {words}.")
+            names = [row.label for row in alike if not row.far]
+            names += [f"{count - len(names)} more"] if len(names) < count else []
+            more.append(f"{', '.join(names)}: {words}.")
             shown = [row for row in shown if row not in alike]
     if len(shown) < len(rows) and of is not None:
         more.append(el("a", f"All {len(rows)} drives", href=f"#{of[1]}"))
     shown = [row if row.other else replace(row, detail="") for row in shown]
+    few = [row for row in shown if not row.far]
+    if not most and len(few) + FOLDED_FROM <= len(shown):
+        more += _folds(few, shown, folded)
+        shown = few
     below = el("p", [[one, " "] for one in more if one], class_="beneath")
     return bars(title, unit, shown, better=better, of=of, more=below)
+
+
+def _folds(few: Sequence[Bar], rows: Sequence[Bar], folded: list[Html]) -> list[Child]:
+    """What says that rows are folded away, and shows them."""
+    words = f"{len(few)} of {len(rows)} drives, the nearest in class and time."
+    folded.append(Html("".join(bar_rows(rows))))
+    place = str(len(folded) - 1)
+    return [words, el("button", f"Show all {len(rows)}", type="button", data_rows=place)]
 
 
 def _beneath(row: Bar, *, several: bool) -> list[Child] | None:

@@ -139,6 +139,7 @@ class Bar:
     itself : this bar is a published figure.
     place : its rank; 0 for none.
     other : another drive than the one under review.
+    far : another drive of another class or time, which is folded away where there are many.
     old : why its figure is not this version's, if it is not.
     """
 
@@ -153,6 +154,7 @@ class Bar:
     itself: Published | None = None
     place: int = 0
     other: bool = False
+    far: bool = False
     old: str = ""
 
     @property
@@ -180,7 +182,6 @@ def bars(
 ) -> Html:
     """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
     the title and the anchor that they lead to; `more` stands below."""
-    top = max((row.highest for row in rows), default=0.0) or 1.0
     words = [word for word in (unit, f"{better} is better" if better else "") if word]
     name, heading = title, [el("strong", title)]
     if of is not None:
@@ -188,10 +189,16 @@ def bars(
         heading = [el("strong", el("a", of[0], href=f"#{of[1]}")), el("span", title, class_="of")]
     caption = el("caption", heading, el("span", ", ".join(words), class_="unit"))
     save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {name}")
-    body = el("tbody", [_bar(row, top) for row in rows])
+    body = el("tbody", bar_rows(rows))
     kind = "bars ranked" if any(row.other for row in rows) else "bars"
     table = el("table", caption, body, class_=kind, data_title=name, data_unit=unit)
     return el("div", table, el("p", save, class_="save"), more, class_="bars-box")
+
+
+def bar_rows(rows: Sequence[Bar]) -> list[Html]:
+    """Bars as the rows of a table, on one scale from zero."""
+    top = max((row.highest for row in rows), default=0.0) or 1.0
+    return [_bar(row, top) for row in rows]
 
 
 def unbroken(label: str) -> Child:

@@ -92,6 +92,7 @@ def document(
         ],
         packed_plotly() if library is None else None,
         competitors.packed(page),
+        packed(json.dumps(page.folded), "bars") if page.folded else None,
         el("script", Html(chart_script() + asset("page.js")), data_library=library),
     ]
     who = "; ".join(who_of(entry) for entry in page.entries)

@@ -105,6 +105,8 @@ class Page:
     panels: list[Panel] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
     """Tests in which another drive can be laid beside the one under review."""
+    folded: list[Html] = field(default_factory=list)
+    """Rows of bars that the page shows when all are asked for."""
 
     def show(self, panels: Sequence[Panel]) -> list[Html]:
         """The figures of a section; narrow ones that follow each other stand side by side."""

@@ -215,7 +215,15 @@ def rank(
     if of is None and any(run.name and len(page.entries) == 1 for run in found):
         of = (short_title(test), test.id)
     return ranked_bars(
-        one.title, one.unit, found, one.key, others, better=one.better, of=of, most=most
+        one.title,
+        one.unit,
+        found,
+        one.key,
+        others,
+        better=one.better,
+        of=of,
+        most=most,
+        folded=page.folded,
     )
 
 

@@ -175,11 +175,12 @@ def _verdict(page: Page, entry: Entry) -> list[Child]:
 
 
 def _best_and_worst(page: Page, entry: Entry) -> str:
-    """By rank among the other drives; without them by data rate."""
+    """By rank among the nearest other drives; without them by data rate."""
     places = []
     for measured, bar in _key_figures([entry]):
         value = measured.figures[bar.key].value if bar.key in measured.figures else None
-        others = competitors.bars(page.others, measured, bar.key, real=False)
+        near = page.others[: competitors.NEAR]
+        others = competitors.bars(near, measured, bar.key, real=False)
         values = [one.value for one in others if one.value is not None]
         if value is None or not values or len(values) < len(others) or not bar.better:
             continue
@@ -187,13 +188,13 @@ def _best_and_worst(page: Page, entry: Entry) -> str:
         places.append((before / len(values), before + 1, len(values) + 1, measured.test.title))
     if len(places) > 1:
         best, worst = min(places), max(places)
-        return (
-            "; ".join(
-                f"{name}: no. {place} of {count} in {inside(title)}"
-                for name, (_, place, count, title) in (("Best", best), ("worst", worst))
-            )
-            + "."
-        )
+        named = [
+            f"{name}: no. {place} of {count} in {inside(title)}"
+            for name, (_, place, count, title) in (("best", best), ("worst", worst))
+        ]
+        few = len(page.others) <= competitors.NEAR
+        among = "drives" if few else "drives nearest in class and time"
+        return f"Among {among}, {'; '.join(named)}."
     rates = []
     for measured in entry.review.tests.values():
         bars = kinds.of(measured.test.kind).bars(measured) if measured.phases else ()

@@ -2,8 +2,8 @@
 
 Every number is rounded to a part of a pixel of its axis, in every view that shows it: no point
 moves by half a pixel. A zoom in height would show the steps; charts of drivebay are zoomed in time
-alone. Thinned series keep one point of so many, so that a cloud keeps its density; what lies
-between is not seen then, and the panel says so.
+alone. Thinned lines keep one point of so many; what lies between is not seen then, and the panel
+says so. A cloud of points, whose outliers matter, is always whole.
 """
 
 from __future__ import annotations
@@ -26,18 +26,24 @@ DECADE = 1.0
 
 
 def thinned(panel: Json, most: int) -> Json:
-    """An encoded panel (`render_page.encoded`) with at most `most` points in each series; outlines
-    and bars are whole."""
+    """An encoded panel (`render_page.encoded`) with at most `most` points in each line and area;
+    clouds of points, outlines and bars are whole."""
     chart = dict(panel["chart"])
     steps = [_step(trace, most) for trace in chart["traces"]]
     every = max(steps, default=1)
     chart["traces"] = [_kept(*both) for both in zip(chart["traces"], steps, strict=True)]
-    samples = f"{panel['samples']}; 1 point of {every} drawn" if every > 1 else panel["samples"]
-    return {**panel, "samples": samples, "chart": chart}
+    clouds = any(_cloud(trace) for trace in chart["traces"])
+    what = "1 point of" if not clouds else "lines with 1 point of"
+    words = f"{panel['samples']}; {what} {every} drawn" if every > 1 else panel["samples"]
+    return {**panel, "samples": words, "chart": chart}
+
+
+def _cloud(trace: Json) -> bool:
+    return trace.get("mode") == "markers"
 
 
 def _step(trace: Json, most: int) -> int:
-    whole = trace["type"] == "bar" or trace.get("fill") == "toself"
+    whole = trace["type"] == "bar" or trace.get("fill") == "toself" or _cloud(trace)
     return 1 if whole else max(1, math.ceil(len(trace["y"]) / most))
 
 

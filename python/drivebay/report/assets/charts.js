@@ -83,18 +83,19 @@ const DrivebayCharts = ((themes) => {
     return { traces, layout };
   };
 
-  // Many round points are one path of dots: as an element each they would take as long as all else.
+  // Many points are one path of dots, round for the first drive and square for others (the style
+  // sheet tells them by their rule of filling): an element each would take as long as all else.
   const MANY = 300;
   const dotted = (traces, layout) => traces.map((trace) => {
     const { mode, marker, visible, x, x0, dx, y, xaxis = "x", yaxis = "y" } = trace;
-    if (mode !== "markers" || visible === false || y.length < MANY || (marker.symbol || "circle") !== "circle") return trace;
+    if (mode !== "markers" || visible === false || y.length < MANY) return trace;
     if (x && typeof x[0] !== "number") return trace;
     const dots = y.flatMap((value, i) => {
       const place = `${x ? x[i] : x0 + i * dx},${value}`;
       return Number.isFinite(value) ? [`M${place}L${place}`] : [];
     });
     const line = { color: marker.color, width: marker.size };
-    const path = { type: "path", path: dots.join(""), xref: xaxis, yref: yaxis, layer: "between", opacity: marker.opacity, line };
+    const path = { type: "path", path: dots.join(""), xref: xaxis, yref: yaxis, layer: "between", opacity: marker.opacity, line, fillrule: (marker.symbol || "circle") === "circle" ? "evenodd" : "nonzero" };
     layout.shapes = [...(layout.shapes || []), path];
     return { ...trace, mode: "none" };
   });

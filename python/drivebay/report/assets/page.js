@@ -97,6 +97,8 @@
     if (!button) return;
     const form = button.dataset.save;
     if (form === "bars") {
+      const fold = button.closest(".bars-box").querySelector("[data-rows]");
+      if (fold && !fold.few) await unfold(fold);
       const table = button.closest(".bars-box").querySelector("table");
       save(`${table.dataset.title}.csv`, barsCsv(table), "text/csv");
       return;
@@ -106,6 +108,25 @@
     const title = `${button.closest("figure").querySelector("h4").textContent}: ${document.body.dataset.who}`;
     if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
     else save(`${id}.${form}`, await picture(chart, positions(id), title, form));
+  });
+
+  // Bars of all drives, or again of the few that are shown first.
+  const unfold = async (button) => {
+    const body = button.closest(".bars-box").querySelector("tbody");
+    if (button.few) {
+      body.replaceChildren(...button.few);
+      delete button.few;
+      button.textContent = button.said;
+      return;
+    }
+    const all = JSON.parse(await unpack("bars"));
+    [button.few, button.said] = [[...body.children], button.textContent];
+    body.innerHTML = all[Number(button.dataset.rows)];
+    button.textContent = "Show fewer";
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-rows]");
+    if (button) unfold(button);
   });
 
   // One more drive beside the one under review.
