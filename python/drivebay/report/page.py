@@ -91,9 +91,9 @@ def document(
             for name, chart in page.charts().items()
         ],
         packed_plotly() if library is None else None,
-        competitors.packed(page),
-        packed(json.dumps(page.folded), "bars") if page.folded else None,
         el("script", Html(chart_script() + asset("page.js")), data_library=library),
+        competitors.packed(page),  # what only a click asks for need not be there for the script
+        packed(json.dumps(page.folded), "bars") if page.folded else None,
     ]
     who = "; ".join(who_of(entry) for entry in page.entries)
     body_of = el("body", tiles(page.panels), _bar(links, home), main, scripts, data_who=who)

@@ -18,6 +18,9 @@
     return unpacked.get(id);
   };
 
+  // What is unpacked on a click stands after this script.
+  const whole = new Promise((go) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", go) : go()));
+
   // The library, once a chart is near or the browser has nothing else to do; until then the page
   // shows the still pictures. A chart's data is unpacked when it is drawn.
   const charts = new Map();
@@ -119,6 +122,7 @@
       button.textContent = button.said;
       return;
     }
+    await whole;
     const all = JSON.parse(await unpack("bars"));
     [button.few, button.said] = [[...body.children], button.textContent];
     body.innerHTML = all[Number(button.dataset.rows)];
@@ -135,7 +139,7 @@
     for (const figure of laid) if (place.contains(figure)) laid.delete(figure);
     place.replaceChildren();
     if (!key) return;
-    await begin();
+    await Promise.all([begin(), whole]);
     const { names, tests } = JSON.parse(await unpack("others"));
     if (box.querySelector("select").value !== key) return; // another choice was made meanwhile
     const shown = ["", key];
