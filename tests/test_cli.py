@@ -389,6 +389,7 @@ def test_total_is_weighted_by_the_estimates() -> None:
     total = shown.bars.tasks[0]
     long, short = "consistency-default", "random-read"
     assert total.percentage == 0.0 and total.time_remaining is None
+    assert shown.expected == "about 1 min 40 s in all", "said until something is measured"
     shown.started(long)
     clock[0] = 20.0
     shown.progressed(long, "run", 15, 60, {})

@@ -17,7 +17,7 @@ from drivebay.report import competitors
 from drivebay.report.runs import entries
 
 PAGE_BYTES_MAX = 4_000_000
-OTHERS = 12
+OTHERS = 25
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +253,22 @@ def test_ranked_bars_are_saved_with_the_bare_names_of_drives(browser: Any, ranke
         tab.page.get_by_role("button", name="Save as CSV: Default").first.click()
     names = [line.split(",")[-3] for line in download.value.path().read_text().splitlines()]
     assert "Samsung SM951 512 GB (AHCI)" in names and "xp941-512" in names
+    tab.close()
+
+
+def test_far_drives_are_shown_on_a_click_and_the_tested_one_is_always_marked(
+    browser: Any, ranked: Path
+) -> None:
+    tab = Tab(browser, ranked)
+    box = tab.page.locator(".bars-box:has([data-rows])").first
+    button, rows = box.locator("button[data-rows]"), box.locator("tbody tr")
+    assert rows.count() == competitors.NEAR + 1
+    assert button.inner_text() == f"Show all {OTHERS + 1}"
+    for words, count in (("Show fewer", OTHERS + 1), ("Show all", competitors.NEAR + 1)):
+        button.click()
+        tab.until(f"document.querySelector('[data-rows]').textContent.startsWith('{words}')")
+        assert rows.count() == count and box.locator("tr:not(.other)").count() == 1
+    assert tab.troubles == []
     tab.close()
 
 

@@ -89,6 +89,9 @@ class _Bars(Progress):
 class Display:
     """Tasks under way: as bars, or as a line every few seconds."""
 
+    expected = "time left unknown"
+    """What a line says of the time left before anything is measured."""
+
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         console = Console(stderr=True, highlight=False)
         self.bars = _Bars(
@@ -137,7 +140,7 @@ class Display:
         while not self._over.wait(LINE_EVERY_S):
             total, *running = self.bars.tasks
             left = total.time_remaining
-            how_long = "time left unknown" if left is None else f"{units.duration(left)} left"
+            how_long = self.expected if left is None else f"{units.duration(left)} left"
             now = [f"{task.description} {task.fields['now']}" for task in running]
             words = "; ".join(now or [total.fields["now"]])
             say(f"{total.percentage:.0f}% done, {how_long}: {words}")
@@ -154,6 +157,7 @@ class ReviewProgress(Display):
         self._weights = {step.test.id: step.estimate_s for step in plan.steps}
         self._done_s = 0.0
         about = f"about {units.duration(plan.total_s / jobs)}"
+        self.expected = f"{about} in all"
         self._total = self.bars.add_task("total", total=plan.total_s, now=about)
         self._running: dict[str, tuple[float, TaskID]] = {}
         tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
