@@ -246,6 +246,18 @@ def test_fio_failing_in_a_phase_says_why(file: Path, fake_fio: Callable[[str], N
     assert caught.value.message == "run: fio failed (exit code 1): fio: it broke"
 
 
+def test_a_fio_that_has_locked_itself_out_is_not_waited_for(
+    file: Path, fake_fio: Callable[[str], None]
+) -> None:
+    """Asked in the moment in which its job ends, on a machine that is busy: before 3.42."""
+    stuck = 'echo "fio seems to be stuck grabbing stat_sem, forcibly exiting" >&2'
+    waits = f"trap : USR1; {stuck}; while :; do sleep 0.1; done"
+    fake_fio(f"if [[ $job == *runtime* ]]; then {waits}; fi")
+    with pytest.raises(EnvironmentProblem, match="fio is stuck") as caught:
+        results(file, a_test(("run", load(duration_s=2))))
+    assert caught.value.hint and "--resume" in caught.value.hint
+
+
 def test_libaio_stands_in_where_io_uring_is_refused(
     file: Path, fake_fio: Callable[[str], None]
 ) -> None:

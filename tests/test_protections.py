@@ -543,6 +543,73 @@ def test_a_swap_file_is_refused(tmp_path: Path) -> None:
     assert "swap space" in refused(file)
 
 
+@pytest.mark.parametrize(
+    ("table", "line", "purpose"),
+    [
+        ("FSTAB", "{} none swap sw 0 0", "none"),
+        ("FSTAB", "{}  /mnt/my\\040image ext4 loop,noauto", "/mnt/my image"),
+        ("CRYPTTAB", "secret {} none luks", "secret"),
+    ],
+)
+def test_a_file_that_this_system_will_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, line: str, purpose: str
+) -> None:
+    """Nothing uses it now: swap is off, the image is not mounted. Found under any of its names."""
+    named, other = sparse(tmp_path / "a.img", GIB), tmp_path / "b.img"
+    os.link(named, other)
+    path = tmp_path / table.lower()
+    path.write_text(f"# {other}\n{line.format(named)}\n")
+    monkeypatch.setattr(in_use, table, path)
+    assert f"is named in {path} for {purpose}" in refused(other, name="b.img")
+    path.write_text(f"# {named}\n")
+    FioTarget(other, destroy_data="b.img").check((writing(),))
+
+
+@needs_root
+def test_a_loop_over_a_file_that_this_system_will_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing = sparse(tmp_path / "disk.img", GIB)
+    monkeypatch.setattr(in_use, "FSTAB", tmp_path / "fstab")
+    in_use.FSTAB.write_text(f"{backing} none swap\n")
+    with loop(backing) as device:
+        words = refused(device, name=str(backing))
+    assert f"is a loop over a file that is named in {in_use.FSTAB}" in words
+
+
+@needs_root
+def test_a_device_of_crypttab_is_refused_without_any_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain dm-crypt, or LUKS with its header elsewhere: nothing on the device tells of it."""
+    backing = sparse(tmp_path / "disk.img", GIB)
+    monkeypatch.setattr(in_use, "CRYPTTAB", tmp_path / "crypttab")
+    with loop(backing) as device:
+        in_use.CRYPTTAB.write_text(f"secret {device} /etc/key plain,cipher=aes-xts-plain64\n")
+        words = refused(device, name=str(backing), signature=True)
+    assert f"is named in {in_use.CRYPTTAB} for secret" in words
+
+
+LOCKER = """
+import fcntl, os, struct, sys
+file = open(sys.argv[1], "rb")
+how = getattr(fcntl, sys.argv[2])
+fcntl.fcntl(file, how, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 100, 1, 0))
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("how", ["F_SETLK", "F_OFD_SETLK"])
+def test_what_another_program_has_locked_is_refused(tmp_path: Path, how: str) -> None:
+    """As QEMU with an image that it only reads: a guest's base, of which others are made."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    with another(LOCKER, str(file), how):
+        assert "is locked by another program" in refused(file, name="disk.img")
+    FioTarget(file, destroy_data="disk.img").check((writing(),))
+    with loop(file) as device, another(LOCKER, device, how):
+        assert "is locked by another program" in refused(device, name=str(file))
+
+
 @needs_root
 @pytest.mark.parametrize(("flag", "words"), [("i", "immutable"), ("a", "append-only")])
 def test_an_immutable_file_is_refused(tmp_path: Path, flag: str, words: str) -> None:

@@ -189,6 +189,13 @@ NVME_CLI = {
     "warning_temp_time": 1,
     "thm_temp1_trans_count": 4,
 }
+# As nvme-cli 2.3 writes counts of 128 bits (Debian 12's; recorded).
+NVME_CLI_2_3 = NVME_CLI | {
+    "data_units_read": "1000",
+    "data_units_written": "2000",
+    "host_read_commands": "5",
+    "media_errors": "0",
+}
 SMARTCTL_NVME = {
     "nvme_smart_health_information_log": {
         "temperature": 50,
@@ -212,6 +219,13 @@ def program(folder: Path, name: str, table: object, exit_code: int = 0) -> None:
         folder / name, f"#!/bin/sh\ncat <<'END'\n{json.dumps(table)}\nEND\nexit {exit_code}\n"
     )
     script.chmod(0o755)
+
+
+def test_counts_that_nvme_cli_writes_as_strings_are_read() -> None:
+    figures = smart.nvme_figures(NVME_CLI_2_3)
+    assert figures == smart.nvme_figures(NVME_CLI)
+    assert (figures["written_bytes"], figures["media_errors"]) == (2000 * 512_000, 0)
+    assert "media_errors" not in smart.nvme_figures(NVME_CLI | {"media_errors": "n/a"})
 
 
 def test_smart_by_whichever_program_there_is(

@@ -80,7 +80,7 @@ def boot(folder: Path, job: Job) -> list[dict[str, Any]]:
             *("-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio"),
             *("-no-reboot", "-kernel", str(next(kernel.glob("boot/vmlinuz-*")))),
             *("-initrd", str(initrd), "-append"),
-            "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off",
+            "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off no_timer_check",
             *job.devices,
         ],
         stdin=subprocess.DEVNULL,

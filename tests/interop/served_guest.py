@@ -192,7 +192,7 @@ def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> 
             *("-object", memory, "-nodefaults", "-no-user-config", "-display", "none"),
             *("-serial", "stdio", "-no-reboot"),
             *("-kernel", str(next(kernel.glob("boot/vmlinuz-*"))), "-initrd", str(image)),
-            *("-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off"),
+            *("-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off no_timer_check"),
             *arguments,
         ],
         stdin=subprocess.DEVNULL,

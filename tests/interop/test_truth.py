@@ -29,6 +29,9 @@ PHASE_S = 100
 SPAN = 2**30
 SERIAL = "TRUTH1"
 RATE, LATENCY = 0.03, 0.05
+BETWEEN_S = 0.002
+"""Of the drive's time, from one test to the next: some twenty seconds of the guest's, in which the
+drive writes what is in its buffer."""
 TEST = """
 [[tests]]
 id = "{name}"
@@ -127,6 +130,7 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
     device.rest(1800)
     apart = []
     for name, (pattern, reads, block, depths) in LOADS.items():
+        device.rest(BETWEEN_S)
         steps = {step.queue_depth: step for step in found.tests[name].steps}
         assert list(steps) == depths
         for depth, step in steps.items():

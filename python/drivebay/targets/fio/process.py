@@ -62,6 +62,10 @@ EARLY_MS = 50
 KEPT_LEVEL = 2
 KEPT_BUFFER_BYTES = 2**16
 """An answer's 46 KB packed: 0.4 ms so; 8.8 ms line by line at gzip's own level 9 (measured)."""
+STUCK = b"stuck grabbing stat_sem"
+"""In what fio says (backend.c, thread_main) when a job has waited for its own statistics for five
+seconds; whoever asked for them then waits for ever. Mended in 3.42 (commit 00084f95)."""
+STUCK_LOOKED_AT_BYTES = 4096
 KILL_AFTER_S = 60.0
 """An I/O that hangs holds fio back; only then is it killed, which is safe: it has no children."""
 
@@ -201,6 +205,11 @@ class Fio:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
 
+    def is_stuck(self) -> bool:
+        """Whether fio has said that its statistics are locked for ever: then it neither answers nor
+        ends (before 3.42, where it was asked just when a job ended)."""
+        return STUCK in os.pread(self.stderr.fileno(), STUCK_LOOKED_AT_BYTES, 0)
+
     def answer(self, timeout_s: float) -> tuple[float, Document | None] | None:
         """The next document and when it came; None in its place at the end of the output; None
         alone if nothing came in time."""
@@ -286,6 +295,11 @@ def run(
                     next_ask = now + FIRST_ASK_S
             got = running.answer(POLL_S if waiting else min(POLL_S, next_ask - now))
             if got is None:
+                if waiting and running.is_stuck():
+                    raise EnvironmentProblem(
+                        "fio is stuck, as before 3.42 when it is asked while a job ends",
+                        "go on with --resume; a newer fio does not",
+                    )
                 continue
             came, document = got
             if document is None:

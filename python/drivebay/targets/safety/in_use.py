@@ -1,10 +1,10 @@
 """Who uses a block device or a file now: mounts, swap, kernel holders, loop devices, programs.
 
 Sources: proc(5) for mountinfo, swaps and fdinfo; Linux's sysfs ABI for holders, dm, md and loop;
-fstab(5), the kernel's command line, and systemd's boot loader interface (LoaderDevicePartUUID) for
-what this system starts from without having it mounted; LOOP_GET_STATUS64 of loop(4),
-FS_IOC_GETFLAGS of ioctl_iflags(2), F_SETLEASE of fcntl(2); configfs of nvmet, target and
-usb_gadget. No helper program, nothing written.
+fstab(5), crypttab(5), the kernel's command line, and systemd's boot loader interface
+(LoaderDevicePartUUID) for what this system starts from without having it mounted; LOOP_GET_STATUS64
+of loop(4), FS_IOC_GETFLAGS of ioctl_iflags(2), F_SETLEASE and F_OFD_GETLK of fcntl(2); configfs of
+nvmet, target and usb_gadget. No helper program, nothing written.
 
 Leaves out: other mount namespaces and users' processes that we may not look at. Effect: a mount in
 a container is not named here; opening the device exclusively (blockdev) fails for it all the same.
@@ -31,6 +31,7 @@ from drivebay.targets.safety import libblkid
 SYS_BLOCK = Path("/sys/class/block")
 PROC = Path("/proc")
 FSTAB = Path("/etc/fstab")
+CRYPTTAB = Path("/etc/crypttab")
 CONFIGFS = Path("/sys/kernel/config")
 EFI_LOADER = Path(
     "/sys/firmware/efi/efivars/LoaderDevicePartUUID-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
@@ -93,7 +94,7 @@ def _holder_in_words(name: str) -> str:
 
 def system_devices() -> dict[str, list[str]]:
     """Devices that this system needs, by kernel name: what it runs from and all below that, what
-    it boots from, and what /etc/fstab mounts; each with why, in words."""
+    it boots from, and what /etc/fstab and /etc/crypttab name; each with why, in words."""
     found: dict[str, list[str]] = {}
     for point in SYSTEM_MOUNTS:
         for name in _sources_of_mount(point):
@@ -151,7 +152,7 @@ def drive_below(number: int) -> str | None:
 
 
 def named_for_booting() -> Iterator[tuple[str, str]]:
-    """References (a path, or UUID=...) to devices, and why they are needed."""
+    """References (a path, or UUID=...) to devices and files, and why they are needed."""
     for word in read(PROC / "cmdline").split():
         key, _, value = word.partition("=")
         if key in ("root", "resume", "boot", "usr"):
@@ -160,6 +161,10 @@ def named_for_booting() -> Iterator[tuple[str, str]]:
         fields = line.split()
         if len(fields) >= 2 and not fields[0].startswith("#"):
             yield unescape(fields[0]), f"is named in {FSTAB} for {unescape(fields[1])}"
+    for line in read(CRYPTTAB).splitlines():
+        fields = line.split()
+        if len(fields) >= 2 and not fields[0].startswith("#"):
+            yield fields[1], f"is named in {CRYPTTAB} for {fields[0]}"
     try:
         loader = EFI_LOADER.read_bytes()[4:].decode("utf-16-le").strip("\0").lower()
     except (OSError, UnicodeDecodeError):
@@ -350,6 +355,32 @@ def is_open_for_writing(path: str) -> bool:
             os.close(fd)
         time.sleep(wait_s)
     return True
+
+
+def named_file(status: os.stat_result) -> list[str]:
+    """Why this system needs a file that it does not use now: a swap file, a file system's or an
+    encrypted volume's image."""
+    found = []
+    for reference, why in named_for_booting():
+        if reference.startswith("/") and not reference.startswith("/dev/"):
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.stat(reference), status):
+                    found.append(why)
+    return found
+
+
+def is_locked(path: str) -> bool:
+    """Whether another program has locked a part of this file or device (fcntl(2)), be it to read
+    alone: QEMU does with all its images, and would read what we write."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(fd)
+    return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
 def is_swap_file(status: os.stat_result) -> bool:

@@ -183,7 +183,8 @@ def _loop_file(examined: Examined) -> Iterator[str]:
     backing = read(in_use.SYS_BLOCK / examined.name / "loop/backing_file")
     with contextlib.suppress(OSError):
         over = Examined(backing, os.stat(backing))
-        for words in (*_file_users(over), *_swap_file(over), *_exported(over)):
+        finds = (_file_users, _swap_file, _needed_file, _exported)
+        for words in (words for find in finds for words in find(over)):
             yield f"is a loop over a file that {words}"
 
 
@@ -201,6 +202,12 @@ def _exported(examined: Examined) -> Iterator[str]:
     for status in statuses:
         for what in in_use.exported_as(status):
             yield f"is offered to other hosts as {what}"
+
+
+def _locked(examined: Examined) -> Iterator[str]:
+    with contextlib.suppress(OSError):  # what cannot be opened is refused by others
+        if in_use.is_locked(examined.path):
+            yield "is locked by another program"
 
 
 def _unnamed(examined: Examined) -> Iterator[str]:
@@ -295,6 +302,10 @@ def _swap_file(examined: Examined) -> Iterator[str]:
         yield "is used as swap space"
 
 
+def _needed_file(examined: Examined) -> Iterator[str]:
+    yield from in_use.named_file(examined.status)
+
+
 def _unchangeable(examined: Examined) -> Iterator[str]:
     if flag := in_use.unchangeable(examined.path):
         yield f"is {flag}"
@@ -323,7 +334,7 @@ PROTECTIONS = (
     ),
     Protection(
         "block", "what this system runs or starts from",
-        "fstab(5), /proc/cmdline, LoaderDevicePartUUID; libblkid for names",
+        "fstab(5), crypttab(5), /proc/cmdline, LoaderDevicePartUUID; libblkid for names",
         "test_devices_that_this_system_needs", _system,
     ),
     Protection(
@@ -364,6 +375,10 @@ PROTECTIONS = (
     Protection(
         "block", "a device that a program writes to", "/proc/PID/fdinfo",
         "test_open_for_writing", _written_by_others,
+    ),
+    Protection(
+        "block", "a device that a program has locked, as QEMU does to read it",
+        "fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused", _locked,
     ),
     Protection(
         "block", "any use by the kernel, in any namespace", "open(2) O_EXCL",
@@ -416,7 +431,15 @@ PROTECTIONS = (
         "test_a_file_with_a_second_name_is_not_overwritten_without_its_name", _other_names,
         released_by="--destroy-data",
     ),
+    Protection(
+        "file", "a file that a program has locked, as QEMU does to read it",
+        "fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused", _locked,
+    ),
     Protection("file", "a swap file", "/proc/swaps", "test_a_swap_file_is_refused", _swap_file),
+    Protection(
+        "file", "a swap file or an image that this system will use", "fstab(5), crypttab(5)",
+        "test_a_file_that_this_system_will_use_is_refused", _needed_file,
+    ),
     Protection(
         "file", "an immutable or append-only file", "FS_IOC_GETFLAGS",
         "test_an_immutable_file_is_refused", _unchangeable,

@@ -1,14 +1,15 @@
 """SMART before and after a test: what the drive says of its health, through nvme-cli or smartctl.
 
 Sources: nvme-smart-log(1) and smartctl(8), both as JSON; the names of nvme-cli's fields are those
-of 1.x and 2.x (`data_units_written`, in 1000 units of 512 bytes), smartctl's those of its JSON
-format 1.
+of 1.x and 2.x (`data_units_written`, in 1000 units of 512 bytes; counts of 128 bits are strings in
+2.3), smartctl's those of its JSON format 1.
 
 Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers number them freely.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,7 @@ def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | st
             capture_output=True,
             timeout=TIMEOUT_S,
             check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )
         table = documents.from_json(done.stdout, int_bits=128)
     except (OSError, subprocess.SubprocessError) as problem:
@@ -101,9 +103,9 @@ def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | st
 def nvme_figures(table: dict[str, Any]) -> dict[str, float]:
     """nvme-cli's JSON in our names; {} if it has no SMART log."""
     found = {
-        ours: float(table[theirs])
+        ours: value
         for theirs, ours in _NVME_FIELDS.items()
-        if isinstance(table.get(theirs), int | float)
+        if (value := _number(table.get(theirs))) is not None
     }
     if isinstance(table.get("temperature"), int | float) and found:
         found["temperature_c"] = float(table["temperature"]) - 273
@@ -111,6 +113,17 @@ def nvme_figures(table: dict[str, Any]) -> dict[str, float]:
         if (units := found.pop(f"data_units_{way}", None)) is not None:
             found[f"{way}_bytes"] = units * DATA_UNIT_BYTES
     return found
+
+
+def _number(value: Any) -> float | None:
+    """A JSON number, or one that is written as a string; None for all else.
+
+    >>> _number(3), _number("340282366920938463463374607431768211455") == 2.0**128, _number("n/a")
+    (3.0, True, None)
+    """
+    if isinstance(value, str):
+        return float(value) if value.isascii() and value.isdigit() else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def smartctl_figures(table: dict[str, Any]) -> dict[str, float]:
