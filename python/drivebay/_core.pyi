@@ -260,6 +260,9 @@ class Inside:
     def dropped(self, /) -> int:
         """Events beyond the limit."""
     @property
+    def duration_ns(self, /) -> int:
+        """Length of the run."""
+    @property
     def end_ns(self, /) -> NDArray[int64]:
         """End, likewise; the largest value where the run ended before."""
     @property
@@ -1114,9 +1117,14 @@ class VirtualDrive:
         seconds until the drive answers again.
         """
     def replay(
-        self, /, source: TraceSource, options: ReplayOptions, control: Control | None = None
+        self,
+        /,
+        source: TraceSource,
+        options: ReplayOptions,
+        control: Control | None = None,
+        events: SupportsIndex = 0,
     ) -> ReplayResult:
-        """Replay a trace, from the drive's present state and time on."""
+        """Replay a trace, from the drive's present state and time on; `events`: as of `run`."""
     def reset(self, /, profile: Profile, seed: SupportsIndex) -> None:
         """Make it a new drive of this profile, in its memory where that fits."""
     def rest(self, /, seconds: SupportsFloat | SupportsIndex) -> None:
@@ -1144,8 +1152,12 @@ class VirtualDrive:
         /,
         jobs: SupportsGetItem[int, tuple[Workload, SupportsIndex]],
         control: Control | None = None,
+        events: SupportsIndex = 0,
     ) -> list[RunResult]:
-        """Run several workloads at once, each with its seed; their results in the same order."""
+        """
+        Run several workloads at once, each with its seed; their results in the same order. `events`: as of
+        `run`; what happened inside, of all together, is in the first result.
+        """
     def sanitize(self, /, method: str) -> float:
         """Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds."""
     def save(self, /, path: str | PathLike[str]) -> None:
