@@ -109,8 +109,20 @@ class Counters:
 class Decisions:
     """What a policy plug-in was asked; None where it leaves the decision to the drive."""
     @property
+    def die_reads(self, /) -> tuple[int, int] | None:
+        """Reads that met a program or an erase on their die, and of these those that it had wait."""
+    @property
+    def levelings(self, /) -> tuple[int, int] | None:
+        """Times that it was asked what wear levelling is to move, and of these those where it named a superblock."""
+    @property
+    def opens(self, /) -> tuple[int, int] | None:
+        """Superblocks to be opened, and of these those where the drive would have opened another."""
+    @property
     def paces(self, /) -> tuple[int, int] | None:
         """Commands whose pace was asked for, and of these those where it was changed."""
+    @property
+    def retried(self, /) -> tuple[int, int] | None:
+        """Reads with retries, and of these those whose superblock it had moved."""
     @property
     def victims(self, /) -> tuple[int, int] | None:
         """Victims, and of these those where every candidate held as many valid pages."""
@@ -368,6 +380,10 @@ class Policy:
         choose_victim: SupportsIndex = 0,
         place_write: SupportsIndex = 0,
         set_pace: SupportsIndex = 0,
+        level_wear: SupportsIndex = 0,
+        open_superblock: SupportsIndex = 0,
+        schedule_read: SupportsIndex = 0,
+        read_retried: SupportsIndex = 0,
     ) -> Policy:
         """The plug-in `name`, "name@digest", of the functions at these addresses; 0 for none."""
     @staticmethod

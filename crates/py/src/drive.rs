@@ -139,7 +139,7 @@ impl VirtualDrive {
         let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
         let work = |device: &mut Device| {
             let result = work(device, &control)?;
-            device.ftl().check_plugin().map_err(user_error)?;
+            device.check_plugin().map_err(user_error)?;
             Ok(result)
         };
         let (result, signal) = interruptible(py, || control.cancel(), || self.with(work));
@@ -368,7 +368,7 @@ impl VirtualDrive {
 
     /// What the policy plug-in was asked since the drive was made; None without one.
     fn decisions(&self) -> PyResult<Option<PyDecisions>> {
-        self.with(|device| Ok(device.ftl().decisions().map(PyDecisions::from)))
+        self.with(|device| Ok(device.decisions().map(PyDecisions::from)))
     }
 
     /// The health log at this moment.
