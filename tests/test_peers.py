@@ -59,12 +59,12 @@ def test_simplessds_files_are_the_same_drive_and_load(simplessd: dict[str, Any])
     told.read_string(simplessd["simulation"](load, 2**32, 1000))
     pages = 1
     for key in ("Channel", "Package", "Die", "Plane", "Block", "Page", "PageSize"):
-        pages *= told["pal"].getint(key)
-    user = pages * (1 - told["ftl"].getfloat("OverProvisioningRatio"))
+        pages *= int(told["pal"][key])
+    user = pages * (1 - float(told["ftl"]["OverProvisioningRatio"]))
     assert user == pytest.approx(drive.capacity_bytes, rel=1e-5)
     asked = told["generator"]
-    assert (asked["readwrite"], asked.getint("iodepth")) == ("randread", load.queue_depth)
-    assert asked.getint("io_size") == 1000 * load.block_bytes
+    assert (asked["readwrite"], int(asked["iodepth"])) == ("randread", load.queue_depth)
+    assert int(asked["io_size"]) == 1000 * load.block_bytes
 
 
 def test_the_time_of_a_simplessd_run_is_read_from_what_it_prints(simplessd: dict[str, Any]) -> None:

@@ -149,7 +149,8 @@ def erases(device: drivebay.Device) -> list[int]:
     load = drivebay.Workload(read_percent=100, ios=1)
     inside = device.copy()._run(load, 1, 0, True).inside
     assert inside is not None
-    return inside.superblocks["erases"].to_pylist()
+    found: list[int] = inside.superblocks["erases"].to_pylist()
+    return found
 
 
 def test_what_is_moved_by_the_drives_own_rule_for_wear_gives_what_that_gives(build: Build) -> None:
@@ -174,6 +175,7 @@ def test_opening_the_most_worn_superblock_spreads_wear_less_than_the_least_worn(
     assert spread["LEAST_WORN"] == own < spread["MOST_WORN"]
 
 
+@pytest.mark.filterwarnings("ignore:policy reads0")
 def test_reads_wait_for_programs_as_a_policy_says(build: Build) -> None:
     load = drivebay.Workload(read_percent=70, queue_depth=8, ios=20_000)
     worn = written(DRIVE)
@@ -202,6 +204,7 @@ def test_no_policy_schedules_reads_where_planes_read_by_themselves(build: Build)
         drivebay.drive("t700-2tb").with_(policy=policy.reference)
 
 
+@pytest.mark.filterwarnings("ignore:policy retried0")
 def test_data_that_needed_retries_is_moved_if_a_policy_says_so(build: Build) -> None:
     raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
     raw["reliability"]["fresh_rber"]["value"] = 6e-3
