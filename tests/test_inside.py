@@ -102,11 +102,32 @@ def test_a_limit_keeps_the_first_and_counts_the_others(steady: Device) -> None:
     assert few.activity.equals(whole.activity)
 
 
-def test_what_keeps_no_events_says_so(steady: Device) -> None:
+def test_a_limit_below_zero_is_refused(steady: Device) -> None:
     with pytest.raises(UserError, match="events = -1 is not allowed"):
         run(steady, events=-1)
-    with pytest.raises(UserError, match="kept of workloads only"):
-        steady.copy().run(Trace(trace="light", scale=1e-4), events=True)
+
+
+def test_a_trace_and_jobs_keep_them_as_a_workload_does(steady: Device) -> None:
+    trace = Trace(trace="light", scale=1e-3)
+    plain, watched = steady.copy().run(trace), steady.copy().run(trace, events=True)
+    assert plain.inside is None and plain.core.after == watched.core.after
+    jobs = {
+        "short": Workload(queue_depth=4, duration_s=0.3),
+        "long": Workload(read_percent=100, queue_depth=4, duration_s=0.6),
+    }
+    together = steady.copy().run_jobs(jobs, events=True)
+    assert together["long"].inside is None, "it is the drive's, so once"
+    for result in (watched, together["short"]):
+        inside, core = result.inside, result.core
+        assert inside is not None
+        made = pc.sum(inside.activity["host_pages"]).as_py()
+        assert made == core.after.host_pages - core.before.host_pages > 0
+    inside = together["short"].inside
+    assert inside is not None
+    assert inside.activity["time_s"].to_pylist()[-1] == together["long"].duration_s == 0.6
+    depth = inside.activity["queue_depth"].to_numpy()
+    assert depth[:250].mean() == pytest.approx(8, rel=0.02)
+    assert depth[350:].mean() == pytest.approx(4, rel=0.02)
 
 
 def test_a_review_keeps_them_with_each_test_and_a_query_reads_them(tmp_path: Path) -> None:

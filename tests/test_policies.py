@@ -120,6 +120,106 @@ def test_a_pace_of_twice_as_much_copies_more(build: Build, own: Any) -> None:
     assert eager._core.counters().copied_pages > own[0].copied_pages
 
 
+def test_a_table_that_ends_where_the_first_ones_ended_does_what_it_did(build: Build) -> None:
+    of_today, first = (drivebay.load_policy(build(macro)) for macro in ("EAGER", "FIRST_TABLE"))
+    assert counted(written(with_plugin(of_today))) == counted(written(with_plugin(first)))
+
+
+def leveled(dynamic: bool, spread_max: int) -> drivebay.Drive:
+    """The drive with wear levelling of its own."""
+    raw = DRIVE.resolved()
+    raw["wear_leveling"] = {
+        "dynamic": {"value": dynamic, "source": "guess: a test"},
+        "spread_max": {"value": spread_max, "source": "guess: a test"},
+    }
+    return drivebay.drive(raw)
+
+
+def rewritten(drive: drivebay.Drive) -> drivebay.Device:
+    """The drive after a fill and a sixteenth of it rewritten until that part's flash is worn."""
+    device = drive.device(seed=1)
+    device.fill()
+    part = drive.capacity_bytes // 16
+    device.run(drivebay.Workload(span_bytes=part, bytes=8 * part))
+    return device
+
+
+def erases(device: drivebay.Device) -> list[int]:
+    """Of each superblock."""
+    load = drivebay.Workload(read_percent=100, ios=1)
+    inside = device.copy()._run(load, 1, 0, True).inside
+    assert inside is not None
+    found: list[int] = inside.superblocks["erases"].to_pylist()
+    return found
+
+
+def test_what_is_moved_by_the_drives_own_rule_for_wear_gives_what_that_gives(build: Build) -> None:
+    policy = drivebay.load_policy(build("LEVEL", "", "-DSPREAD_MAX=2"))
+    own, plain = rewritten(leveled(False, 2)), rewritten(leveled(False, 0))
+    outside = rewritten(with_plugin(policy, leveled(False, 0)))
+    assert counted(outside) == counted(own) != counted(plain)
+    asked, moved = decisions(outside).levelings or (0, 0)
+    assert asked > moved > 0
+
+
+def test_opening_the_most_worn_superblock_spreads_wear_less_than_the_least_worn(
+    build: Build,
+) -> None:
+    spread = {}
+    for macro in ("LEAST_WORN", "MOST_WORN"):
+        device = rewritten(with_plugin(drivebay.load_policy(build(macro)), leveled(False, 0)))
+        asked, changed = decisions(device).opens or (0, 0)
+        assert asked >= changed > 0
+        spread[macro] = max(erases(device))
+    own = max(erases(rewritten(leveled(True, 0))))
+    assert spread["LEAST_WORN"] == own < spread["MOST_WORN"]
+
+
+@pytest.mark.filterwarnings("ignore:policy reads0")
+def test_reads_wait_for_programs_as_a_policy_says(build: Build) -> None:
+    load = drivebay.Workload(read_percent=70, queue_depth=8, ios=20_000)
+    worn = written(DRIVE)
+    worn.run(load, seed=9)
+    latency = []
+    for answer in range(3):
+        policy = drivebay.load_policy(build("READS", f"reads{answer}", f"-DANSWER={answer}"))
+        device = written(with_plugin(policy))
+        run = device.run(load, seed=9)
+        asked, delayed = decisions(device).die_reads or (0, 0)
+        assert asked > delayed == 0 if answer == 0 else asked >= delayed > 1000
+        latency.append(run.read_latency.mean_us)
+        if answer == 0:
+            assert counted(device) == counted(worn), "what it suspends, the drive does as well"
+        copy = device.copy()
+        assert counted(copy) == counted(device)
+        for one in (device, copy):
+            one.run(load, seed=10)
+        assert counted(copy) == counted(device)
+    assert latency[0] < latency[1] < latency[2]
+
+
+def test_no_policy_schedules_reads_where_planes_read_by_themselves(build: Build) -> None:
+    policy = drivebay.load_policy(build("READS", "reads0", "-DANSWER=0"))
+    with pytest.raises(UserError, match="planes of a die read by themselves"):
+        drivebay.drive("t700-2tb").with_(policy=policy.reference)
+
+
+@pytest.mark.filterwarnings("ignore:policy retried0")
+def test_data_that_needed_retries_is_moved_if_a_policy_says_so(build: Build) -> None:
+    raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
+    raw["reliability"]["fresh_rber"]["value"] = 6e-3
+    retries = []
+    for answer in range(2):
+        policy = drivebay.load_policy(build("RETRIED", f"retried{answer}", f"-DANSWER={answer}"))
+        device = with_plugin(policy, drivebay.drive(raw)).device()
+        device.fill()
+        device.run(drivebay.Workload(read_percent=100, queue_depth=8, ios=20_000))
+        asked, moved = decisions(device).retried or (0, 0)
+        assert asked > 0 and moved == answer * asked
+        retries.append(device.counters().copied_pages)
+    assert retries[0] < retries[1]
+
+
 def test_the_state_goes_with_the_drive_and_begins_from_its_seed(
     build: Build, tmp_path: Path
 ) -> None:
@@ -230,6 +330,7 @@ def test_candidates_that_are_all_alike_are_told_as_well() -> None:
 
     class Asked:
         victims, writes, paces = (8, 8), (5, 0), None
+        levelings = opens = die_reads = retried = None
 
     told = list(policies.without_effect(policy, Asked()))  # type: ignore[arg-type]
     assert len(told) == 2

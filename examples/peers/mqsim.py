@@ -26,59 +26,16 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 from xml.etree import ElementTree
 
-from scipy.special import lambertw
+from loads import DRIVE, FEW, HEAD, LOADS, PAGE, Load, Outcome, by_drivebay, greedy, row
 
 import drivebay
-from drivebay import Workload
 
-DRIVE = Path(__file__).with_name("drive.toml")
-PAGE = 4096
 KEPT_FREE = 10
 """Blocks of a plane below which MQSim collects; its constant, whatever its threshold says."""
-FEW = 1000
-
-
-@dataclass(frozen=True)
-class Load:
-    """A closed loop: name, share of reads, requests outstanding, random or sequential, size."""
-
-    name: str
-    read_percent: int
-    queue_depth: int
-    pattern: Literal["random", "sequential"] = "random"
-    block_bytes: int = PAGE
-    written: float = 0.9
-    """Share of the drive that holds data."""
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether the state of the flash matters, so that MQSim has to compute a steady one."""
-        return self.written > 0 and self.read_percent < 100
-
-
-LOADS = (
-    Load("4 KiB random reads, QD1", 100, 1),
-    Load("4 KiB random reads, QD32", 100, 32),
-    Load("4 KiB random writes, QD32", 0, 32),
-    Load("128 KiB sequential writes, QD4", 0, 4, "sequential", 32 * PAGE, written=0),
-)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """I/Os per second of the drive's time, mean latency, write amplification, processor seconds."""
-
-    iops: float
-    latency_us: float
-    waf: float
-    cpu_s: float
 
 
 def tree(name: str, parts: Mapping[str, object]) -> ElementTree.Element:
@@ -198,36 +155,6 @@ def by_mqsim(program: Path, drive: drivebay.Drive, load: Load, requests: int) ->
     return Outcome(load.queue_depth * 1e6 / latency_us, latency_us, waf, user)
 
 
-def by_drivebay(drive: drivebay.Drive, load: Load, requests: int) -> Outcome:
-    """Runs the same load here."""
-    device = drive.device(seed=1)
-    span = int(drive.capacity_bytes * (load.written or 1)) // load.block_bytes * load.block_bytes
-    if load.written:
-        device.run(
-            Workload(pattern="sequential", block_bytes=32 * PAGE, span_bytes=span, bytes=span)
-        )
-    if load.read_percent < 100 and load.written:
-        device.run(Workload(bytes=3 * span, span_bytes=span, queue_depth=32))
-    ask = Workload(
-        pattern=load.pattern,
-        read_percent=load.read_percent,
-        queue_depth=load.queue_depth,
-        block_bytes=load.block_bytes,
-        span_bytes=span,
-        bytes=requests * load.block_bytes,
-    )
-    began = time.process_time()
-    result = device.run(ask)
-    used = time.process_time() - began
-    return Outcome(result.iops, result.latency.mean_us, result.waf, used)
-
-
-def greedy(alpha: float, pages: int) -> float:
-    """Write amplification with alpha times as much flash as data, in blocks of so many pages."""
-    k = (1 + 1 / (2 * pages)) * alpha
-    return float(pages / (pages + 0.5 + pages / alpha * lambertw(-k * math.exp(-k)).real))
-
-
 def main() -> int:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -238,8 +165,7 @@ def main() -> int:
         print(f"error: no program {asked.program}\nhint: build it: make -C MQSim", file=sys.stderr)
         return 2
     drive = drivebay.drive(DRIVE)
-    print("| load | | I/Os per CPU-second | IOPS | mean latency, us | write amplification |")
-    print("|---|---|---|---|---|---|")
+    print(HEAD)
     for load in LOADS:
         few = by_mqsim(asked.program, drive, load, FEW)
         theirs = by_mqsim(asked.program, drive, load, asked.requests)
@@ -258,15 +184,6 @@ def main() -> int:
         waf = greedy(pages * PAGE / data, nand["pages_per_block"])
         print(f"write amplification of {name}'s flash, closed form of greedy: {waf:.2f}")
     return 0
-
-
-def row(load: str, name: str, speed: float, found: Outcome) -> None:
-    """Prints a line of the table."""
-    waf = f"{found.waf:.2f}" if found.waf > 0 else ""
-    print(
-        f"| {load} | {name} | {speed:,.0f} | {found.iops:,.0f} | {found.latency_us:.1f} | {waf} |",
-        flush=True,
-    )
 
 
 if __name__ == "__main__":

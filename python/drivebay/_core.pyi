@@ -109,8 +109,20 @@ class Counters:
 class Decisions:
     """What a policy plug-in was asked; None where it leaves the decision to the drive."""
     @property
+    def die_reads(self, /) -> tuple[int, int] | None:
+        """Reads that met a program or an erase on their die, and of these those that it had wait."""
+    @property
+    def levelings(self, /) -> tuple[int, int] | None:
+        """Times that it was asked what wear levelling is to move, and of these those where it named a superblock."""
+    @property
+    def opens(self, /) -> tuple[int, int] | None:
+        """Superblocks to be opened, and of these those where the drive would have opened another."""
+    @property
     def paces(self, /) -> tuple[int, int] | None:
         """Commands whose pace was asked for, and of these those where it was changed."""
+    @property
+    def retried(self, /) -> tuple[int, int] | None:
+        """Reads with retries, and of these those whose superblock it had moved."""
     @property
     def victims(self, /) -> tuple[int, int] | None:
         """Victims, and of these those where every candidate held as many valid pages."""
@@ -260,6 +272,9 @@ class Inside:
     def dropped(self, /) -> int:
         """Events beyond the limit."""
     @property
+    def duration_ns(self, /) -> int:
+        """Length of the run."""
+    @property
     def end_ns(self, /) -> NDArray[int64]:
         """End, likewise; the largest value where the run ended before."""
     @property
@@ -365,6 +380,10 @@ class Policy:
         choose_victim: SupportsIndex = 0,
         place_write: SupportsIndex = 0,
         set_pace: SupportsIndex = 0,
+        level_wear: SupportsIndex = 0,
+        open_superblock: SupportsIndex = 0,
+        schedule_read: SupportsIndex = 0,
+        read_retried: SupportsIndex = 0,
     ) -> Policy:
         """The plug-in `name`, "name@digest", of the functions at these addresses; 0 for none."""
     @staticmethod
@@ -1114,9 +1133,14 @@ class VirtualDrive:
         seconds until the drive answers again.
         """
     def replay(
-        self, /, source: TraceSource, options: ReplayOptions, control: Control | None = None
+        self,
+        /,
+        source: TraceSource,
+        options: ReplayOptions,
+        control: Control | None = None,
+        events: SupportsIndex = 0,
     ) -> ReplayResult:
-        """Replay a trace, from the drive's present state and time on."""
+        """Replay a trace, from the drive's present state and time on; `events`: as of `run`."""
     def reset(self, /, profile: Profile, seed: SupportsIndex) -> None:
         """Make it a new drive of this profile, in its memory where that fits."""
     def rest(self, /, seconds: SupportsFloat | SupportsIndex) -> None:
@@ -1144,8 +1168,12 @@ class VirtualDrive:
         /,
         jobs: SupportsGetItem[int, tuple[Workload, SupportsIndex]],
         control: Control | None = None,
+        events: SupportsIndex = 0,
     ) -> list[RunResult]:
-        """Run several workloads at once, each with its seed; their results in the same order."""
+        """
+        Run several workloads at once, each with its seed; their results in the same order. `events`: as of
+        `run`; what happened inside, of all together, is in the first result.
+        """
     def sanitize(self, /, method: str) -> float:
         """Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds."""
     def save(self, /, path: str | PathLike[str]) -> None:

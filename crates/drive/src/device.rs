@@ -31,6 +31,7 @@ use crate::host_interface::HostInterface;
 use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 use crate::link::Link;
 use crate::map_cache::MapTraffic;
+use crate::policy_plugin::{Decides, Decisions};
 use crate::read_ahead::ReadAhead;
 use crate::reliability::Reliability;
 use crate::slc_cache::SlcCache;
@@ -149,6 +150,18 @@ impl Device {
     #[must_use]
     pub fn ftl(&self) -> &Ftl {
         self.flash.ftl()
+    }
+
+    /// What a policy plug-in takes, and was asked so far; none without one.
+    #[must_use]
+    pub fn decisions(&self) -> Option<(Decides, Decisions)> {
+        self.flash.decisions()
+    }
+
+    /// # Errors
+    /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
+    pub fn check_plugin(&self) -> Result<(), DeviceError> {
+        self.flash.check_plugin()
     }
 
     /// Time of the last submission, or the end of the last idle time.

@@ -22,6 +22,8 @@ use crate::map_cache::MapTraffic;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::parity::Parity;
 use crate::persist::persist;
+use crate::plugin::Plugin;
+use crate::policy_plugin::{Decides, Decisions};
 use crate::reliability::Errors;
 use crate::spec::{Geometry, PAGE_BYTES, Spec};
 use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
@@ -100,12 +102,14 @@ impl Flash {
         };
         // As many programs of a die as the buffers can hold, and some erases.
         let pending = spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8;
+        let mut nand = Nand::new(&spec.nand, g, pending, rng);
+        nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides().die_read));
         Ok(Flash {
             geometry: *g,
             buffer_pages: spec.buffer_pages,
             reserve_superblocks: spec.reserve_superblocks,
             spare_blocks: spec.reliability.map(|r| r.spare_blocks),
-            nand: Nand::new(&spec.nand, g, pending, rng),
+            nand,
             buffers: fresh_buffers(spec.buffer_pages),
             deferred: DeferredQueue::default(),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
@@ -138,6 +142,22 @@ impl Flash {
     #[inline(always)]
     pub fn nand(&self) -> &Nand {
         &self.nand
+    }
+
+    /// What a plug-in was asked so far; none without one.
+    pub fn decisions(&self) -> Option<(Decides, Decisions)> {
+        let plugin = self.ftl.plugin()?;
+        let of_dies = self.nand.scheduler().map_or_else(Decisions::default, Plugin::decisions);
+        let Decisions { die_reads, die_reads_delayed, .. } = of_dies;
+        let decisions = Decisions { die_reads, die_reads_delayed, ..plugin.decisions() };
+        Some((plugin.decides(), decisions))
+    }
+
+    /// [`DeviceError::Policy`], once a plug-in has given an answer that is not allowed.
+    #[inline]
+    pub fn check_plugin(&self) -> Result<(), DeviceError> {
+        let plugins = [self.ftl.plugin(), self.nand.scheduler()];
+        plugins.into_iter().flatten().try_for_each(Plugin::check)
     }
 
     /// Time of the newest submission, or the end of the last idle time.
@@ -655,6 +675,7 @@ impl Flash {
     pub fn forget_all(&mut self, erase: bool) {
         self.settle();
         self.ftl.forget_all(erase);
+        self.nand.forget_all();
         self.map.forget();
         self.replace(0, self.geometry.user_pages);
         self.buffers = fresh_buffers(self.buffer_pages);

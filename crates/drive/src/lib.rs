@@ -31,6 +31,7 @@ mod nand;
 mod network;
 mod parity;
 mod persist;
+mod plugin;
 mod policy_plugin;
 mod power;
 mod read_ahead;
@@ -57,7 +58,8 @@ pub use map_cache::MapTraffic;
 pub use nand::Variation;
 pub use persist::StateError;
 pub use policy_plugin::{
-    Decides, Decisions, DriveView, HostWrite, NONE, Pace, PolicyPlugin, SuperblockView,
+    Decides, Decisions, DieRead, DriveView, HostWrite, NONE, Pace, PolicyPlugin, RetriedRead,
+    SuperblockView,
 };
 pub use reliability::Reliability;
 pub use spec::{

@@ -1,12 +1,15 @@
 //! Policy plug-ins: code from outside that takes decisions of the controller, and what it sees of the drive.
 //!
-//! A plug-in takes one or more of three decisions: the victim of garbage collection, the host's frontier of a
-//! write, the pace of garbage collection. What it does not take is the profile's. The structures are laid out as
+//! A plug-in takes one or more of seven decisions: the victim of garbage collection, the host's frontier of a
+//! write, the pace of garbage collection, what wear levelling moves, which free superblock is opened, whether a
+//! read passes the programs and erases of its die, and whether data that needed read retries is moved. What it
+//! does not take is the profile's. The structures are laid out as
 //! C has them, so that `crates/policy` hands them to compiled code as they are.
 //! A plug-in's state is a table of words that the drive owns: it is copied, saved and read back with the drive,
 //! so a drive with a plug-in is as repeatable as any other. It knows nothing else from one decision to the next.
-//! Left out: where a superblock is opened (the least worn or the one freed first), wear levelling and
-//! folding of the SLC cache stay the drive's own, and so do superblocks that are moved because of errors.
+//! Left out: folding of the SLC cache. With which voltages a retry begins: in the model a later step decodes all
+//! that an earlier one does, so that the last one would always be the best. The order of reads among
+//! themselves, and of programs: a die has them in the order in which they were asked.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -57,7 +60,7 @@ pub struct SuperblockView {
     pub state: u32,
     /// Which stream filled it: 0 the host's first, 2 its second, 1 or 0 garbage collection's.
     pub stream: u32,
-    /// 1 if it may be chosen: sealed, and not all of its pages are valid.
+    /// 1 if the decision at hand may choose it.
     pub candidate: u32,
     /// Always 0.
     pub reserved: u32,
@@ -79,6 +82,47 @@ pub struct HostWrite {
     pub replaced_stream: u32,
 }
 
+/// A read that meets a program or an erase on its die. Times are nanoseconds from the moment at which it could begin
+/// if there was none: it has been asked for, and the reads before it are over.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DieRead {
+    /// The array part of the read.
+    pub read_ns: u64,
+    /// The program or erase that runs has so long to go; 0 if none has begun.
+    pub running_ns: u64,
+    /// All programs and erases asked of the die so far have ended by then.
+    pub all_ns: u64,
+    /// How long it takes to suspend what runs.
+    pub suspend_ns: u64,
+    /// How long the read has waited for reads already.
+    pub waited_ns: u64,
+    /// How many programs and erases have not ended.
+    pub writes: u32,
+    /// Number of the die.
+    pub die: u32,
+}
+
+/// A flash read that needed retries.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RetriedRead {
+    /// How long the superblock's data has been there, at most.
+    pub age_ns: u64,
+    /// Number of the superblock.
+    pub superblock: u32,
+    /// Sensings beyond the first.
+    pub retries: u32,
+    /// Most of them that the drive makes.
+    pub retries_max: u32,
+    /// How many of the read's pages were lost all the same.
+    pub lost: u32,
+    /// Flash page reads of the superblock since it was opened.
+    pub reads: u32,
+    /// Its erases, when it was opened.
+    pub cycles: u32,
+}
+
 /// How much garbage collection runs behind a command, in 1/256; at most [`PACE_MAX`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +134,7 @@ pub struct Pace {
 }
 
 /// Which decisions a plug-in takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decides {
     /// The victim of garbage collection.
     pub victim: bool,
@@ -98,6 +142,14 @@ pub struct Decides {
     pub frontier: bool,
     /// The pace of garbage collection.
     pub pace: bool,
+    /// What static wear levelling moves.
+    pub wear: bool,
+    /// Which free superblock is opened next.
+    pub open: bool,
+    /// Whether a read passes the programs and erases of its die.
+    pub die_read: bool,
+    /// Whether data is moved that needed retries.
+    pub retried: bool,
 }
 
 /// Decisions of the controller, taken outside this crate. The same arguments must give the same answer.
@@ -116,6 +168,14 @@ pub trait PolicyPlugin: Debug + Send + Sync {
     fn place_write(&self, state: &mut [u64], drive: &DriveView, write: &HostWrite) -> u32;
     /// `pace` holds what the drive itself would do behind a command that took `pages`.
     fn set_pace(&self, state: &mut [u64], drive: &DriveView, pages: u64, pace: &mut Pace);
+    /// The number of a candidate in `all` whose data is to be moved for wear, or [`NONE`].
+    fn level_wear(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
+    /// The number of a candidate in `all`, the free ones, of which there is at least one.
+    fn open_superblock(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
+    /// 0: as the drive itself, it suspends what runs; 1: after what runs, before what waits; 2: after all.
+    fn schedule_read(&self, state: &mut [u64], drive: &DriveView, read: &DieRead) -> u32;
+    /// 1 to have the superblock's data moved; 0 to leave it.
+    fn read_retried(&self, state: &mut [u64], drive: &DriveView, read: &RetriedRead) -> u32;
 }
 
 /// A plug-in as a checked profile has it.
@@ -141,6 +201,23 @@ pub struct Decisions {
     pub paces: u64,
     /// Of these, those where it answered otherwise than the drive would have done.
     pub paces_changed: u64,
+    /// Times that it was asked what wear levelling is to move.
+    pub levelings: u64,
+    /// Of these, those where it named a superblock.
+    pub levelings_moved: u64,
+    /// Superblocks to be opened that it was asked for.
+    pub opens: u64,
+    /// Of these, those where the drive itself would have opened another.
+    pub opens_changed: u64,
+    /// Reads that met a program or an erase.
+    pub die_reads: u64,
+    /// Of these, those that it had wait.
+    pub die_reads_delayed: u64,
+    /// Reads with retries.
+    pub retried: u64,
+    /// Of these, those whose superblock it had moved.
+    pub retried_moved: u64,
 }
 
-persist!(Decisions: victims, victims_alike, writes, writes_second, paces, paces_changed);
+persist!(Decisions: victims, victims_alike, writes, writes_second, paces, paces_changed, levelings,
+    levelings_moved, opens, opens_changed, die_reads, die_reads_delayed, retried, retried_moved);

@@ -26,6 +26,7 @@ use drivebay_units::{Nanos, Ppa, Rng};
 use libm::{exp, pow};
 
 use crate::persist::{StateError, ensure, persist};
+use crate::policy_plugin::RetriedRead;
 use crate::spec::{ErrorRate, ReliabilitySpec};
 use curve::Curve;
 
@@ -145,6 +146,20 @@ impl Errors {
     /// Die time of one retry.
     pub fn retry_read(&self) -> Nanos {
         self.spec.retry_read
+    }
+
+    /// A read of a superblock that needed retries, as a policy sees it.
+    pub fn retried(&self, superblock: u32, verdict: Verdict, now: Nanos) -> RetriedRead {
+        let wear = &self.wear[superblock as usize];
+        RetriedRead {
+            age_ns: now.since_or_zero(wear.opened).0,
+            superblock,
+            retries: verdict.retries,
+            retries_max: self.spec.retries_max,
+            lost: verdict.lost.count_ones(),
+            reads: wear.reads,
+            cycles: wear.cycles,
+        }
     }
 
     /// A superblock with so many erases behind it receives data from `now` on.

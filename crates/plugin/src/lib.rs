@@ -10,8 +10,11 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::mem::offset_of;
 
-use drivebay_drive::{Decides, DriveView, HostWrite, Pace, PolicyPlugin, SuperblockView};
+use drivebay_drive::{
+    Decides, DieRead, DriveView, HostWrite, Pace, PolicyPlugin, RetriedRead, SuperblockView,
+};
 
 /// The interface's version.
 pub const ABI: u32 = 1;
@@ -20,8 +23,8 @@ pub const ABI: u32 = 1;
 pub type StateBytes = unsafe extern "C" fn(drive: *const DriveView) -> u64;
 /// Sets the state of a drive as new, which is all zeros and aligned to 8 bytes.
 pub type Start = unsafe extern "C" fn(state: *mut c_void, drive: *const DriveView, seed: u64);
-/// Names a candidate among `drive.superblocks` superblocks.
-pub type ChooseVictim = unsafe extern "C" fn(
+/// Names a candidate among `drive.superblocks` superblocks, for `level_wear` one or none.
+pub type ChooseSuperblock = unsafe extern "C" fn(
     state: *mut c_void,
     drive: *const DriveView,
     all: *const SuperblockView,
@@ -31,6 +34,15 @@ pub type PlaceWrite = unsafe extern "C" fn(
     state: *mut c_void,
     drive: *const DriveView,
     write: *const HostWrite,
+) -> u32;
+/// Says whether a read passes the programs and erases of its die.
+pub type ScheduleRead =
+    unsafe extern "C" fn(state: *mut c_void, drive: *const DriveView, read: *const DieRead) -> u32;
+/// Says whether data that needed read retries is moved.
+pub type ReadRetried = unsafe extern "C" fn(
+    state: *mut c_void,
+    drive: *const DriveView,
+    read: *const RetriedRead,
 ) -> u32;
 /// Changes the pace behind a command that took `pages` pages.
 pub type SetPace =
@@ -44,13 +56,24 @@ pub struct Functions {
     pub state_bytes: Option<StateBytes>,
     /// See [`Start`]; none: the state begins as zeros.
     pub start: Option<Start>,
-    /// See [`ChooseVictim`].
-    pub choose_victim: Option<ChooseVictim>,
+    /// See [`ChooseSuperblock`].
+    pub choose_victim: Option<ChooseSuperblock>,
     /// See [`PlaceWrite`].
     pub place_write: Option<PlaceWrite>,
     /// See [`SetPace`].
     pub set_pace: Option<SetPace>,
+    /// See [`ChooseSuperblock`].
+    pub level_wear: Option<ChooseSuperblock>,
+    /// See [`ChooseSuperblock`].
+    pub open_superblock: Option<ChooseSuperblock>,
+    /// See [`ScheduleRead`].
+    pub schedule_read: Option<ScheduleRead>,
+    /// See [`ReadRetried`].
+    pub read_retried: Option<ReadRetried>,
 }
+
+/// Bytes of the smallest table, which ends with `set_pace`: version 1 began with it.
+const SMALLEST: usize = offset_of!(Table, functions) + offset_of!(Functions, level_wear);
 
 /// What a plug-in's function `drivebay_policy` returns a pointer to.
 #[repr(C)]
@@ -80,7 +103,7 @@ pub enum PluginError {
     NoTable(String),
     /// Another version of the interface.
     #[error(
-        "policy {name}: it is written for version {abi} of the interface with a table of {size} bytes; this is version 1, {expected} bytes\nhint: build it again with the files of: drivebay new-policy NAME"
+        "policy {name}: it is written for version {abi} of the interface with a table of {size} bytes; this is version 1, at least {SMALLEST} bytes\nhint: build it again with the files of: drivebay new-policy NAME"
     )]
     Version {
         /// Name and digest.
@@ -89,11 +112,11 @@ pub enum PluginError {
         abi: u32,
         /// Bytes of its table.
         size: u32,
-        /// Bytes of ours.
-        expected: usize,
     },
     /// Nothing is decided.
-    #[error("policy {0}: it decides nothing\nhint: give it choose_victim, place_write or set_pace")]
+    #[error(
+        "policy {0}: it decides nothing\nhint: give it choose_victim, or another function of policy.h"
+    )]
     Nothing(String),
 }
 
@@ -119,12 +142,18 @@ impl Loaded {
         }
         // SAFETY: every version's table begins with these two words; it is not null.
         let (abi, size) = unsafe { ((*table).abi, (*table).size) };
-        let expected = size_of::<Table>();
-        if abi != ABI || (size as usize) < expected {
-            return Err(PluginError::Version { name, abi, size, expected });
+        let whole = (size as usize).is_multiple_of(size_of::<usize>());
+        if abi != ABI || !whole || (size as usize) < SMALLEST {
+            return Err(PluginError::Version { name, abi, size });
         }
-        // SAFETY: it has at least the size of ours, and version 1's functions stand where ours do.
-        unsafe { Loaded::from_functions(name, (*table).functions) }
+        let mut ours = Table { abi, size, functions: Functions::default() };
+        // SAFETY: both tables have so many bytes, and version 1's functions stand where ours do; those that the
+        // other does not have stay none, and those that we do not know are passed over.
+        unsafe {
+            let bytes = size_of::<Table>().min(size as usize);
+            table.cast::<u8>().copy_to_nonoverlapping((&raw mut ours).cast::<u8>(), bytes);
+            Loaded::from_functions(name, ours.functions)
+        }
     }
 
     /// The plug-in `name`, "name@digest", of these functions.
@@ -144,12 +173,23 @@ impl Loaded {
             return Err(PluginError::Name(name));
         }
         let loaded = Loaded { name, functions };
-        let Decides { victim, frontier, pace } = loaded.decides();
-        if victim || frontier || pace {
-            return Ok(loaded);
+        if loaded.decides() == Decides::default() {
+            return Err(PluginError::Nothing(loaded.name));
         }
-        Err(PluginError::Nothing(loaded.name))
+        Ok(loaded)
     }
+}
+
+fn choose(
+    function: Option<ChooseSuperblock>,
+    state: &mut [u64],
+    drive: &DriveView,
+    all: &[SuperblockView],
+) -> u32 {
+    debug_assert_eq!(all.len(), drive.superblocks as usize);
+    let function = function.expect("asked only if it decides this");
+    // SAFETY: whoever made the plug-in vouches for the function; `all` has the entries that the drive says.
+    unsafe { function(state.as_mut_ptr().cast(), drive, all.as_ptr()) }
 }
 
 impl PolicyPlugin for Loaded {
@@ -162,6 +202,10 @@ impl PolicyPlugin for Loaded {
             victim: self.functions.choose_victim.is_some(),
             frontier: self.functions.place_write.is_some(),
             pace: self.functions.set_pace.is_some(),
+            wear: self.functions.level_wear.is_some(),
+            open: self.functions.open_superblock.is_some(),
+            die_read: self.functions.schedule_read.is_some(),
+            retried: self.functions.read_retried.is_some(),
         }
     }
 
@@ -178,10 +222,27 @@ impl PolicyPlugin for Loaded {
     }
 
     fn choose_victim(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32 {
-        debug_assert_eq!(all.len(), drive.superblocks as usize);
-        let function = self.functions.choose_victim.expect("asked only if it decides this");
-        // SAFETY: as above; `all` has the entries that the drive says.
-        unsafe { function(state.as_mut_ptr().cast(), drive, all.as_ptr()) }
+        choose(self.functions.choose_victim, state, drive, all)
+    }
+
+    fn level_wear(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32 {
+        choose(self.functions.level_wear, state, drive, all)
+    }
+
+    fn open_superblock(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32 {
+        choose(self.functions.open_superblock, state, drive, all)
+    }
+
+    fn schedule_read(&self, state: &mut [u64], drive: &DriveView, read: &DieRead) -> u32 {
+        let function = self.functions.schedule_read.expect("asked only if it decides this");
+        // SAFETY: as above.
+        unsafe { function(state.as_mut_ptr().cast(), drive, read) }
+    }
+
+    fn read_retried(&self, state: &mut [u64], drive: &DriveView, read: &RetriedRead) -> u32 {
+        let function = self.functions.read_retried.expect("asked only if it decides this");
+        // SAFETY: as above.
+        unsafe { function(state.as_mut_ptr().cast(), drive, read) }
     }
 
     fn place_write(&self, state: &mut [u64], drive: &DriveView, write: &HostWrite) -> u32 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Device, Health, Sanitize, Spec};
-use drivebay_run::{Control, Keep, TrimPlan, snapshot};
+use drivebay_run::{Control, Keep, Kept, TrimPlan, snapshot};
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
@@ -139,7 +139,7 @@ impl VirtualDrive {
         let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
         let work = |device: &mut Device| {
             let result = work(device, &control)?;
-            device.ftl().check_plugin().map_err(user_error)?;
+            device.check_plugin().map_err(user_error)?;
             Ok(result)
         };
         let (result, signal) = interruptible(py, || control.cancel(), || self.with(work));
@@ -188,35 +188,45 @@ impl VirtualDrive {
         let (outcome, kept) = self.run_with(py, control, |device, control| {
             drivebay_run::run_keeping(device, workload, seed, control, keep).map_err(run_error)
         })?;
-        RunResult::new(py, &outcome, Some((keep, kept)))
+        RunResult::new(py, &outcome, (keep, kept))
     }
 
-    /// Run several workloads at once, each with its seed; their results in the same order.
-    #[pyo3(signature = (jobs, control = None))]
+    /// Run several workloads at once, each with its seed; their results in the same order. `events`: as of
+    /// `run`; what happened inside, of all together, is in the first result.
+    #[pyo3(signature = (jobs, control = None, events = 0))]
     fn run_jobs(
         &self,
         py: Python<'_>,
         jobs: Vec<(PyRef<'_, PyWorkload>, u64)>,
         control: Option<&PyControl>,
+        events: usize,
     ) -> PyResult<Vec<Py<RunResult>>> {
         let jobs: Vec<_> = jobs.iter().map(|(job, seed)| (job.0.clone(), *seed)).collect();
-        let outcomes = self.run_with(py, control, |device, control| {
-            drivebay_run::run_jobs(device, &jobs, control).map_err(run_error)
+        let (outcomes, mut inside) = self.run_with(py, control, |device, control| {
+            drivebay_run::run_jobs(device, &jobs, control, events).map_err(run_error)
         })?;
-        outcomes.iter().map(|outcome| RunResult::new(py, outcome, None)).collect()
+        let mut result = |outcome| {
+            RunResult::new(
+                py,
+                outcome,
+                (Keep::default(), Kept { inside: inside.take(), ..Kept::default() }),
+            )
+        };
+        outcomes.iter().map(&mut result).collect()
     }
 
-    /// Replay a trace, from the drive's present state and time on.
-    #[pyo3(signature = (source, options, control = None))]
+    /// Replay a trace, from the drive's present state and time on; `events`: as of `run`.
+    #[pyo3(signature = (source, options, control = None, events = 0))]
     fn replay(
         &self,
         py: Python<'_>,
         source: &PySource,
         options: &ReplayOptions,
         control: Option<&PyControl>,
+        events: usize,
     ) -> PyResult<ReplayResult> {
         let source = &source.0;
-        let mut virtual_options = options.for_virtual()?;
+        let mut virtual_options = options.for_virtual(events)?;
         let replayed = self.run_with(py, control, |device, control| {
             virtual_options.recorded_bytes = source
                 .recorded_bytes(virtual_options.rule, &mut || !control.cancelled())
@@ -225,7 +235,7 @@ impl VirtualDrive {
             drivebay_run::replay(device, &mut *requests, &virtual_options, control)
                 .map_err(replay_error)
         })?;
-        ReplayResult::new(py, &replayed)
+        ReplayResult::new(py, replayed)
     }
 
     /// Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
@@ -358,7 +368,7 @@ impl VirtualDrive {
 
     /// What the policy plug-in was asked since the drive was made; None without one.
     fn decisions(&self) -> PyResult<Option<PyDecisions>> {
-        self.with(|device| Ok(device.ftl().decisions().map(PyDecisions::from)))
+        self.with(|device| Ok(device.decisions().map(PyDecisions::from)))
     }
 
     /// The health log at this moment.

@@ -42,6 +42,8 @@ pub(crate) struct Inside {
     dropped: u64,
     /// Length of an interval; the last one ends with the run.
     interval_ns: u64,
+    /// Length of the run.
+    duration_ns: u64,
     /// Dies, of which `die_read_ns` and others have as many columns.
     dies: usize,
     /// Channels, likewise.
@@ -76,10 +78,10 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    pub(crate) fn new(py: Python<'_>, start: Nanos, kept: &Kept) -> PyResult<Inside> {
+    pub(crate) fn new(py: Python<'_>, kept: &Kept) -> PyResult<Inside> {
         let (events, flash) = (&kept.events.events, &kept.events.flash);
         let blocks = &kept.events.superblocks;
-        let since = |at: Nanos| at.0 as i64 - start.0 as i64;
+        let since = |at: Nanos| at.0 as i64 - kept.start.0 as i64;
         let of_event = |of: fn(&Event) -> u32| Column::new(py, events.iter().map(of));
         let of_block = |of: fn(&SuperblockState) -> u32| Column::new(py, blocks.iter().map(of));
         let of_look = |of: fn(&Look) -> u64| Column::new(py, kept.looks.iter().map(of));
@@ -124,6 +126,7 @@ impl Inside {
             slc: Column::new(py, events.iter().map(|event| event.slc)),
             dropped: kept.events.dropped,
             interval_ns: kept.interval.0,
+            duration_ns: kept.end.since(kept.start).0,
             dies,
             channels: flash.channels,
             outstanding_ns: Column::new(py, kept.outstanding.of(0, kept.intervals)),

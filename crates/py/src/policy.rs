@@ -34,7 +34,11 @@ impl PyPolicy {
 
     /// The plug-in `name`, "name@digest", of the functions at these addresses; 0 for none.
     #[staticmethod]
-    #[pyo3(signature = (name, *, state_bytes = 0, start = 0, choose_victim = 0, place_write = 0, set_pace = 0))]
+    #[pyo3(signature = (
+        name, *, state_bytes = 0, start = 0, choose_victim = 0, place_write = 0, set_pace = 0, level_wear = 0,
+        open_superblock = 0, schedule_read = 0, read_retried = 0
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn from_functions(
         name: String,
         state_bytes: usize,
@@ -42,6 +46,10 @@ impl PyPolicy {
         choose_victim: usize,
         place_write: usize,
         set_pace: usize,
+        level_wear: usize,
+        open_superblock: usize,
+        schedule_read: usize,
+        read_retried: usize,
     ) -> PyResult<PyPolicy> {
         // SAFETY: an address is 0, which is no function, or that of a C function with this signature, which the
         // caller keeps.
@@ -52,6 +60,10 @@ impl PyPolicy {
                 choose_victim: std::mem::transmute::<usize, Option<_>>(choose_victim),
                 place_write: std::mem::transmute::<usize, Option<_>>(place_write),
                 set_pace: std::mem::transmute::<usize, Option<_>>(set_pace),
+                level_wear: std::mem::transmute::<usize, Option<_>>(level_wear),
+                open_superblock: std::mem::transmute::<usize, Option<_>>(open_superblock),
+                schedule_read: std::mem::transmute::<usize, Option<_>>(schedule_read),
+                read_retried: std::mem::transmute::<usize, Option<_>>(read_retried),
             };
             Loaded::from_functions(name, functions)
         };
@@ -68,6 +80,14 @@ pub(crate) struct PyDecisions {
     writes: Option<(u64, u64)>,
     /// Commands whose pace was asked for, and of these those where it was changed.
     paces: Option<(u64, u64)>,
+    /// Times that it was asked what wear levelling is to move, and of these those where it named a superblock.
+    levelings: Option<(u64, u64)>,
+    /// Superblocks to be opened, and of these those where the drive would have opened another.
+    opens: Option<(u64, u64)>,
+    /// Reads that met a program or an erase on their die, and of these those that it had wait.
+    die_reads: Option<(u64, u64)>,
+    /// Reads with retries, and of these those whose superblock it had moved.
+    retried: Option<(u64, u64)>,
 }
 
 impl From<(Decides, Decisions)> for PyDecisions {
@@ -76,6 +96,10 @@ impl From<(Decides, Decisions)> for PyDecisions {
             victims: decides.victim.then_some((n.victims, n.victims_alike)),
             writes: decides.frontier.then_some((n.writes, n.writes_second)),
             paces: decides.pace.then_some((n.paces, n.paces_changed)),
+            levelings: decides.wear.then_some((n.levelings, n.levelings_moved)),
+            opens: decides.open.then_some((n.opens, n.opens_changed)),
+            die_reads: decides.die_read.then_some((n.die_reads, n.die_reads_delayed)),
+            retried: decides.retried.then_some((n.retried, n.retried_moved)),
         }
     }
 }

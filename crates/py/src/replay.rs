@@ -111,10 +111,10 @@ impl ReplayOptions {
         named("rule", &self.rule)
     }
 
-    /// For a virtual drive; the recording's size is not known yet.
-    pub(crate) fn for_virtual(&self) -> PyResult<drivebay_run::ReplayOptions> {
+    /// For a virtual drive, with so many events kept; the recording's size is not known yet.
+    pub(crate) fn for_virtual(&self, events: usize) -> PyResult<drivebay_run::ReplayOptions> {
         let (pace, rule) = (self.pace()?, self.rule()?);
-        Ok(drivebay_run::ReplayOptions { pace, rule, recorded_bytes: 0, trim: self.trim })
+        Ok(drivebay_run::ReplayOptions { pace, rule, recorded_bytes: 0, trim: self.trim, events })
     }
 
     fn plan(&self, source: &PySource, only_reads: bool) -> PyResult<Plan> {

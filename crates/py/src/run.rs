@@ -144,7 +144,7 @@ impl RunResult {
     pub(crate) fn new(
         py: Python<'_>,
         outcome: &Outcome,
-        kept: Option<(Keep, Kept)>,
+        (keep, kept): (Keep, Kept),
     ) -> PyResult<Py<RunResult>> {
         let recorder = &outcome.recorder;
         let by_second = |of: fn(&Row) -> u64| Column::new(py, recorder.rows.iter().map(of));
@@ -156,7 +156,6 @@ impl RunResult {
             (stage.name(), Column::new(py, ns))
         });
         let [reads, writes] = &recorder.histograms;
-        let (keep, kept) = kept.unwrap_or_default();
         let samples = (keep.sample_every > 0).then(|| {
             let kept = &kept.samples;
             let column = |of: &dyn Fn(&Sample) -> u64| Column::new(py, kept.iter().map(of));
@@ -201,10 +200,7 @@ impl RunResult {
             read_latency: PyHistogram::new(py, reads)?,
             write_latency: PyHistogram::new(py, writes)?,
             samples: samples.transpose()?,
-            inside: kept
-                .inside
-                .map(|inside| Py::new(py, Inside::new(py, outcome.start, &inside)?))
-                .transpose()?,
+            inside: kept.inside.map(|inside| Py::new(py, Inside::new(py, &inside)?)).transpose()?,
         };
         Py::new(py, result)
     }
@@ -233,10 +229,11 @@ pub(crate) struct ReplayResult {
 }
 
 impl ReplayResult {
-    pub(crate) fn new(py: Python<'_>, replayed: &ReplayOutcome) -> PyResult<ReplayResult> {
+    pub(crate) fn new(py: Python<'_>, replayed: ReplayOutcome) -> PyResult<ReplayResult> {
         let depths = &replayed.depths;
+        let kept = Kept { inside: replayed.inside, ..Kept::default() };
         Ok(ReplayResult {
-            run: RunResult::new(py, &replayed.outcome, None)?,
+            run: RunResult::new(py, &replayed.outcome, (Keep::default(), kept))?,
             busy_ns: depths.busy.0,
             outstanding_mean: depths.mean,
             outstanding_max: depths.max,
@@ -263,7 +260,7 @@ pub(crate) struct TrimCheckResult {
 
 impl TrimCheckResult {
     pub(crate) fn new(py: Python<'_>, checked: &TrimCheckOutcome) -> PyResult<TrimCheckResult> {
-        let run = RunResult::new(py, &checked.outcome, None)?;
+        let run = RunResult::new(py, &checked.outcome, Default::default())?;
         let TrimCheckOutcome { pages, mapped, outer_lost, .. } = *checked;
         Ok(TrimCheckResult { run, pages, mapped, outer_lost })
     }

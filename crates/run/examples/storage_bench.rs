@@ -50,6 +50,7 @@ fn main() {
         rule: Rule::Fold,
         recorded_bytes: source.extent_bytes(),
         trim: false,
+        events: 0,
     };
     let begin = Instant::now();
     let done = replay(&mut device, &mut source, &plan, &Control::default()).expect("a replay");

@@ -40,6 +40,11 @@ impl HostQueue {
         self.requested.len()
     }
 
+    /// When the request of a slot was made.
+    pub(crate) fn requested(&self, slot: u32) -> Nanos {
+        self.requested[slot as usize]
+    }
+
     fn new(workload: &Workload, spec: &Spec, start: Nanos) -> HostQueue {
         let depth = workload.queue_depth * workload.queues;
         let most = spec.queue_depth_max.saturating_mul(workload.queues);

@@ -62,6 +62,10 @@ impl Look {
 pub struct Inside {
     /// Of the drive itself.
     pub events: Events,
+    /// When it began to be kept.
+    pub start: Nanos,
+    /// Until when.
+    pub end: Nanos,
     /// Length of the intervals; the last one ends with the run.
     pub interval: Nanos,
     /// How many there are.
@@ -127,10 +131,10 @@ impl Watch {
         }
         self.outstanding.coarsen_to(interval);
         events.flash.busy.coarsen_to(interval);
-        let Watch { before, outstanding, mut looks, .. } = self;
+        let Watch { start, before, outstanding, mut looks, .. } = self;
         let intervals = looks.len();
         looks.insert(0, before);
-        Some(Inside { events, interval, intervals, outstanding, looks })
+        Some(Inside { events, start, end, interval, intervals, outstanding, looks })
     }
 }
 

@@ -11,7 +11,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
-use crate::inside::Keep;
+use crate::inside::{Inside, Keep, Watch, next_look};
 use crate::queue_slots::{DEPTH_MAX, NEVER};
 use crate::recorder::Outcome;
 use crate::workload::{Workload, WorkloadError};
@@ -52,6 +52,7 @@ impl Job<'_> {
 }
 
 /// Runs jobs at the same time, each with its seed, from the drive's present time on; results in their order.
+/// With `events`, so many at most, also what happens inside the drive, of all jobs together.
 ///
 /// # Errors
 /// As [`crate::run`]; also for jobs that do not fit together.
@@ -59,8 +60,26 @@ pub fn run_jobs(
     device: &mut Device,
     jobs: &[(Workload, u64)],
     control: &Control,
-) -> Result<Vec<Outcome>, RunError> {
+    events: usize,
+) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
     check(device.spec(), jobs)?;
+    // Compiled apart, as in `run_keeping`.
+    if events == 0 {
+        return run_together::<false>(device, jobs, control, events);
+    }
+    let done = run_together::<true>(device, jobs, control, events);
+    if done.is_err() {
+        device.take_events();
+    }
+    done
+}
+
+fn run_together<const KEEPS: bool>(
+    device: &mut Device,
+    jobs: &[(Workload, u64)],
+    control: &Control,
+    events: usize,
+) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
     let mut tags = 0;
     let mut running: Vec<Job<'_>> = Vec::with_capacity(jobs.len());
     for (workload, seed) in jobs {
@@ -69,6 +88,8 @@ pub fn run_jobs(
         running.push(Job { run, next, outstanding: 0, first_tag: tags });
         tags += workload.queue_depth;
     }
+    let mut watch = KEEPS.then(|| Watch::new(device, events));
+    let mut look_at = next_look(watch.as_ref());
     loop {
         let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
         let (at, number) = due.min().expect("there is a job");
@@ -77,12 +98,23 @@ pub fn run_jobs(
             let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
             let job = &mut running[of];
             served.tag -= job.first_tag;
-            job.run.count(served);
+            let requested = job.run.host.requested(served.tag);
+            let (_, done) = job.run.count(served);
+            if KEEPS && let Some(watch) = &mut watch {
+                watch.outstanding.add(0, requested, done.min(job.run.end));
+            }
             job.outstanding -= 1;
             if job.outstanding == 0 && job.run.due == NEVER {
                 job.run.resume();
             }
         } else if at < NEVER {
+            if KEEPS
+                && at >= look_at
+                && let Some(watch) = &mut watch
+            {
+                watch.look(device, at);
+                look_at = watch.next();
+            }
             if at >= running[0].run.recorder.next_second() {
                 for job in &mut running {
                     job.run.on_second(device, at)?;
@@ -94,7 +126,9 @@ pub fn run_jobs(
             break;
         }
     }
-    Ok(running.into_iter().map(|job| job.run.finish(device).0).collect())
+    let outcomes: Vec<_> = running.into_iter().map(|job| job.run.finish(device).0).collect();
+    let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
+    Ok((outcomes, watch.and_then(|watch| watch.finish(device, end))))
 }
 
 fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {

@@ -17,6 +17,7 @@ use drivebay_trace::{
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
+use crate::inside::{Inside, Watch, next_look};
 use crate::queue_depth::{DepthTracker, QueueDepths};
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::recorder::{Outcome, Recorder};
@@ -40,6 +41,8 @@ pub struct ReplayOptions {
     pub recorded_bytes: u64,
     /// Whether trims and flushes are replayed.
     pub trim: bool,
+    /// Events inside the drive that are kept at most; 0: nothing is.
+    pub events: usize,
 }
 
 /// Everything known after a replay.
@@ -52,6 +55,8 @@ pub struct ReplayOutcome {
     pub long: [u64; 2],
     /// Trims and flushes that were left out.
     pub skipped: u64,
+    /// What happened inside the drive, if it was kept.
+    pub inside: Option<Inside>,
 }
 
 /// Why a replay ended without a result.
@@ -129,7 +134,17 @@ pub fn replay(
         });
         // Both ends go when this is over, which ends the other thread.
         device.set_compressible(0);
-        OpenLoop::new(device, pacer, control).run(device, batches, give_back)
+        // Compiled apart, as in `run_keeping`.
+        if options.events == 0 {
+            return OpenLoop::<false>::new(device, pacer, control, 0)
+                .run(device, batches, give_back);
+        }
+        let replay = OpenLoop::<true>::new(device, pacer, control, options.events);
+        let done = replay.run(device, batches, give_back);
+        if done.is_err() {
+            device.take_events();
+        }
+        done
     })
 }
 
@@ -196,7 +211,10 @@ struct InFlight {
     ticket: Option<Ticket>,
 }
 
-struct OpenLoop<'a> {
+struct OpenLoop<'a, const KEEPS: bool> {
+    watch: Option<Watch>,
+    /// When to look into the drive next.
+    next_look: Nanos,
     pacer: Pacer,
     slots: QueueSlots,
     in_flight: Vec<InFlight>,
@@ -213,11 +231,19 @@ struct OpenLoop<'a> {
     control: &'a Control,
 }
 
-impl<'a> OpenLoop<'a> {
-    fn new(device: &Device, pacer: Pacer, control: &'a Control) -> OpenLoop<'a> {
+impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
+    fn new(
+        device: &mut Device,
+        pacer: Pacer,
+        control: &'a Control,
+        events: usize,
+    ) -> OpenLoop<'a, KEEPS> {
         let start = device.now();
+        let watch = KEEPS.then(|| Watch::new(device, events));
         let depth = (device.spec().queue_depth_max as usize).min(DEPTH_MAX);
         OpenLoop {
+            next_look: next_look(watch.as_ref()),
+            watch,
             pacer,
             slots: QueueSlots::new(depth, start),
             in_flight: vec![InFlight { released: start, ticket: None }; depth],
@@ -259,8 +285,10 @@ impl<'a> OpenLoop<'a> {
             self.serve(device)?;
         }
         let end = self.latest.max(self.now);
+        let outcome = self.recorder.finish(device, end, end);
         Ok(ReplayOutcome {
-            outcome: self.recorder.finish(device, end, end),
+            outcome,
+            inside: self.watch.and_then(|watch| watch.finish(device, end)),
             depths: self.outstanding.finish(),
             long: self.long,
             skipped: self.skipped,
@@ -287,6 +315,13 @@ impl<'a> OpenLoop<'a> {
             }
             self.serve(device)?;
         };
+        if KEEPS
+            && now >= self.next_look
+            && let Some(watch) = &mut self.watch
+        {
+            watch.look(device, now);
+            self.next_look = watch.next();
+        }
         if now >= self.recorder.next_second()
             && !self.recorder.on_second(device, self.control, now, self.served)
         {
@@ -316,6 +351,9 @@ impl<'a> OpenLoop<'a> {
         self.latest = self.latest.max(done);
         if let Some(ticket) = ticket {
             self.pacer.completed(ticket, done.since(self.start));
+        }
+        if KEEPS && let Some(watch) = &mut self.watch {
+            watch.outstanding.add(0, released, done);
         }
         if !counts(io.op) {
             return Ok(());

@@ -46,7 +46,7 @@ fn request(at: u64, response: Option<u64>, op: Op, offset: u64, bytes: u64) -> R
 }
 
 fn plan(pace: Pace) -> ReplayOptions {
-    ReplayOptions { pace, rule: Rule::Fold, recorded_bytes: 0, trim: false }
+    ReplayOptions { pace, rule: Rule::Fold, recorded_bytes: 0, trim: false, events: 0 }
 }
 
 fn go(requests: &[Request], plan: &ReplayOptions) -> ReplayOutcome {
@@ -79,6 +79,24 @@ fn the_same_trace_gives_the_same_result() {
     assert_eq!(first.depths, second.depths);
     assert_eq!(first.outcome.after, second.outcome.after);
     assert_ne!(first.outcome.recorder.rows, other.outcome.recorder.rows);
+}
+
+#[test]
+fn events_of_a_replay_add_up_and_change_no_result() {
+    let plan = plan(Pace::idle_capped(Nanos::millis(25)));
+    let run = |events| {
+        let plan = ReplayOptions { events, ..plan };
+        replay(&mut device(), &mut light(1), &plan, &Control::default())
+            .unwrap_or_else(|e| panic!("{e}"))
+    };
+    let (plain, told) = (run(0), run(1000));
+    assert!(plain.inside.is_none());
+    assert_eq!(plain.outcome.recorder.rows, told.outcome.recorder.rows);
+    assert_eq!(plain.outcome.after, told.outcome.after);
+    let inside = told.inside.as_ref().expect("it was asked for");
+    assert_eq!(inside.looks[inside.intervals].counters, told.outcome.after);
+    let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
+    assert_eq!(outstanding, latency_ns(&told), "no trims, so latencies added up");
 }
 
 #[test]

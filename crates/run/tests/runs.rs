@@ -485,8 +485,8 @@ fn flushes_come_along_in_every_loop() {
         assert_eq!((totals(&outcome).1, outcome.recorder.flushes.ios), (100, 49), "{load:?}");
     }
     let jobs = [(load.clone(), 1), (thinks, 2)];
-    let outcomes = run_jobs(&mut device(), &jobs, &Control::default());
-    for outcome in outcomes.unwrap_or_else(|e| panic!("{e}")) {
+    let outcomes = run_jobs(&mut device(), &jobs, &Control::default(), 0);
+    for outcome in outcomes.unwrap_or_else(|e| panic!("{e}")).0 {
         assert_eq!((totals(&outcome).1, outcome.recorder.flushes.ios), (100, 49));
     }
 }
@@ -531,12 +531,36 @@ fn a_job_alone_runs_as_a_workload_does() {
         },
     ] {
         let alone = go(&mut device(), &load, 7);
-        let jobs = run_jobs(&mut device(), &[(load, 7)], &Control::default());
-        let [job] = &jobs.unwrap_or_else(|e| panic!("{e}"))[..] else { panic!("one job") };
+        let jobs = run_jobs(&mut device(), &[(load, 7)], &Control::default(), 0);
+        let [job] = &jobs.unwrap_or_else(|e| panic!("{e}")).0[..] else { panic!("one job") };
         assert_eq!(job.recorder.rows, alone.recorder.rows);
         assert_eq!(job.recorder.sensors, alone.recorder.sensors);
         assert_eq!((job.start, job.end, job.after), (alone.start, alone.end, alone.after));
     }
+}
+
+/// Two jobs of different lengths: what was outstanding is that of both, until the later one ends.
+#[test]
+fn events_of_jobs_are_of_all_together_and_change_no_result() {
+    let short = workload(Pattern::Random, 30.0, 8, 1.0);
+    let long = workload(Pattern::Random, 100.0, 4, 2.5);
+    let jobs = [(short, 1), (long, 2)];
+    let go = |events| {
+        run_jobs(&mut device(), &jobs, &Control::default(), events)
+            .unwrap_or_else(|e| panic!("{e}"))
+    };
+    let ((plain, none), (told, inside)) = (go(0), go(1000));
+    assert!(none.is_none());
+    for (plain, told) in plain.iter().zip(&told) {
+        assert_eq!(plain.recorder.rows, told.recorder.rows);
+        assert_eq!(plain.after, told.after);
+    }
+    let inside = inside.expect("it was asked for");
+    assert_eq!(inside.looks[0].counters, told[0].before);
+    assert_eq!(inside.looks[inside.intervals].counters, told[1].after);
+    let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
+    let expected = 8e9 * 1.0 + 4e9 * 2.5;
+    assert!((outstanding as f64 / expected - 1.0).abs() < 0.01, "{outstanding} ns");
 }
 
 #[test]
@@ -554,7 +578,8 @@ fn jobs_share_the_drive_and_have_results_of_their_own() {
     go(&mut drive, &whole, 1);
     let alone = totals(&go(&mut drive.duplicate().expect("memory"), &reads, 1)).0;
     let jobs = [(reads, 1), (writes, 2)];
-    let done = run_jobs(&mut drive, &jobs, &Control::default()).unwrap_or_else(|e| panic!("{e}"));
+    let done = run_jobs(&mut drive, &jobs, &Control::default(), 0);
+    let (done, _) = done.unwrap_or_else(|e| panic!("{e}"));
     let (read, written) = (totals(&done[0]), totals(&done[1]));
     assert_eq!((read.1, written.0), (0, 0), "each its own");
     assert!(written.0 + written.1 > 0 && read.0 < alone, "writes hold reads up");
@@ -568,7 +593,7 @@ fn jobs_share_the_drive_and_have_results_of_their_own() {
 fn jobs_that_do_not_fit_together_are_refused_by_name() {
     let refusal = |jobs: &[Workload]| {
         let jobs: Vec<_> = jobs.iter().map(|job| (job.clone(), 1)).collect();
-        match run_jobs(&mut device(), &jobs, &Control::default()) {
+        match run_jobs(&mut device(), &jobs, &Control::default(), 0) {
             Err(RunError::Workload(e)) => e.field,
             other => panic!("not refused: {:?}", other.map(|_| ())),
         }

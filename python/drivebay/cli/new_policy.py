@@ -32,8 +32,9 @@ def new_policy(
     """Start a policy plug-in of your own, a Rust crate in the folder NAME.
 
     It chooses the victims of garbage collection as `greedy` does. Its policy.h says what else a
-    plug-in can decide: the frontier of a write, the pace of garbage collection. It needs nothing
-    of drivebay to build. Nothing that exists is overwritten.
+    plug-in can decide: the frontier of a write, the pace of garbage collection, wear levelling,
+    which reads wait for programs, what is moved after read retries. It needs nothing of drivebay
+    to build. Nothing that exists is overwritten.
     """
     from drivebay.common import files
     from drivebay.common.errors import UserError

@@ -74,14 +74,42 @@ class Pace(ctypes.Structure):
     _fields_ = [("gain_256", ctypes.c_uint64), ("duty_256", ctypes.c_uint64)]
 
 
+class DieRead(ctypes.Structure):
+    """A read that meets a program or an erase on its die; nanoseconds."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in (
+            "read_ns", "running_ns", "all_ns", "suspend_ns", "waited_ns",
+        )),
+        *((name, ctypes.c_uint32) for name in ("writes", "die")),
+    ]  # fmt: skip
+
+
+class RetriedRead(ctypes.Structure):
+    """A flash read that needed retries."""
+
+    _fields_ = [
+        ("age_ns", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in (
+            "superblock", "retries", "retries_max", "lost", "reads", "cycles",
+        )),
+    ]  # fmt: skip
+
+
 _DRIVE = ctypes.POINTER(DriveView)
 StateBytes = ctypes.CFUNCTYPE(ctypes.c_uint64, _DRIVE)
 Start = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _DRIVE, ctypes.c_uint64)
 ChooseVictim = ctypes.CFUNCTYPE(
     ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(SuperblockView)
 )
+LevelWear = OpenSuperblock = ChooseVictim
 PlaceWrite = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(HostWrite))
 SetPace = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _DRIVE, ctypes.c_uint64, ctypes.POINTER(Pace))
+
+ScheduleRead = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(DieRead))
+ReadRetried = ctypes.CFUNCTYPE(
+    ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(RetriedRead)
+)
 
 
 @dataclass(frozen=True)
@@ -149,6 +177,10 @@ def from_functions(
     choose_victim: Any = None,
     place_write: Any = None,
     set_pace: Any = None,
+    level_wear: Any = None,
+    open_superblock: Any = None,
+    schedule_read: Any = None,
+    read_retried: Any = None,
 ) -> Policy:
     """A plug-in of compiled functions: ctypes functions (`policies.ChooseVictim(f)`), or their
     addresses (numba: `f.address`). What they are asked and may answer says `policy.h`.
@@ -160,7 +192,9 @@ def from_functions(
     version
         What tells these functions from others of that name, in results as well: raise it with
         every change of theirs.
-    state_bytes, start, choose_victim, place_write, set_pace
+    state_bytes, start
+        How much state a drive's copy of it has, and what stands in it at first.
+    choose_victim, place_write, set_pace, level_wear, open_superblock, schedule_read, read_retried
         The decisions; what is left out the drive decides. They are kept as long as the process,
         and belong to it: a process of another kind, such as a sweep's worker, does not have them.
 
@@ -170,7 +204,9 @@ def from_functions(
         If the name is not allowed, or nothing is decided.
     """
     given = {"state_bytes": state_bytes, "start": start, "choose_victim": choose_victim,
-             "place_write": place_write, "set_pace": set_pace}  # fmt: skip
+             "place_write": place_write, "set_pace": set_pace, "level_wear": level_wear,
+             "open_superblock": open_superblock, "schedule_read": schedule_read,
+             "read_retried": read_retried}  # fmt: skip
     digest = hashlib.sha256(version.encode()).hexdigest()[:16]
     addresses = {key: _address(one) for key, one in given.items() if one is not None}
     with _lock:
@@ -253,6 +289,30 @@ def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
             lambda _, changed: changed > 0,
             "it was never asked for the pace, as garbage collection did not run behind a write",
             "it left the pace of garbage collection as it was",
+        ),
+        (
+            asked.levelings,
+            lambda _, moved: moved > 0,
+            "it was never asked what wear levelling is to move, as nothing was collected",
+            "it had nothing moved for wear",
+        ),
+        (
+            asked.opens,
+            lambda _, changed: changed > 0,
+            "it was never asked for a superblock to open",
+            "it opened the superblocks that the drive itself would have opened",
+        ),
+        (
+            asked.die_reads,
+            lambda _, delayed: delayed > 0,
+            "no read met a program or an erase",
+            "it had no read wait",
+        ),
+        (
+            asked.retried,
+            lambda _, moved: moved > 0,
+            "no read needed a retry",
+            "it had nothing moved after retries",
         ),
     )
     for counts, matters, never, same in kinds:

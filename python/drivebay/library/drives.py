@@ -316,33 +316,29 @@ class Device:
             raise UserError(f"{load!r} is no load", "Workload(duration_s=60), Trace(trace='light')")
         if sample_every < 0:
             raise UserError(f"sample_every = {sample_every} is below 0", "sample_every=100")
-        if not 0 <= events < 2**63:
-            raise UserError(f"events = {events} is not allowed", "events=True, or how many at most")
+        most = _most(events)
         if seed is None:
             seed = self.seed + self.runs if load.seed is None else load.seed
         chosen = seed & SEED_MASK
         if isinstance(load, Trace):
             if sample_every:
                 raise UserError("samples are kept of workloads only", "leave out sample_every")
-            if events:
-                raise UserError("events are kept of workloads only", "leave out events")
             load.check(where="Trace")
             source = load.source((seed if load.seed is None else load.seed) % 2**63)
             for note in load.notes(self.capacity_bytes):
                 warnings.warn(note.removeprefix("warning: "), stacklevel=3)
             with self._named():
-                core = self._core.replay(source, load.options()).run
+                core = self._core.replay(source, load.options(), events=most).run
         else:
             workload = load.core(self.capacity_bytes)
             with self._named():
-                most = EVENTS_MAX if events is True else int(events)
                 core = self._core.run(workload, chosen, sample_every=sample_every, events=most)
         self.runs += 1
         spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
         return Result(self.drive.title, load, seed, core, spreads)
 
     def run_jobs(
-        self, jobs: Mapping[str, Workload], *, seed: int | None = None
+        self, jobs: Mapping[str, Workload], *, seed: int | None = None, events: bool | int = False
     ) -> dict[str, Result]:
         """Runs several workloads at the same time, as fio runs the jobs of a file.
 
@@ -357,6 +353,9 @@ class Device:
         seed
             Of the addresses, with the name of each job. By default the job's own, else the device's
             plus the number of runs before.
+        events
+            As of `run`; `Result.inside` of the first job is what happened inside, with all jobs,
+            until the last one ended.
 
         Raises
         ------
@@ -384,7 +383,7 @@ class Device:
             (load.core(self.capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()
         ]
         with self._named():
-            results = self._core.run_jobs(cores)
+            results = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
         return {
             name: Result(self.drive.title, load, seeds[name], core)
@@ -596,6 +595,13 @@ def _refuse_stranger(path: Path, begins: bytes) -> None:
         raise UserError(
             f"{path} exists and is no saved state: it is not overwritten", "name another file"
         )
+
+
+def _most(events: bool | int) -> int:
+    """How many events are kept at most."""
+    if not 0 <= events < 2**63:
+        raise UserError(f"events = {events} is not allowed", "events=True, or how many at most")
+    return EVENTS_MAX if events is True else int(events)
 
 
 def _unpickled(state: bytes, about: bytes) -> Device:

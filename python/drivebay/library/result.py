@@ -291,9 +291,7 @@ class Result:
     @cached_property
     def inside(self) -> Inside | None:
         """What happened inside the drive, as Arrow tables, if the run was asked to keep events."""
-        if (kept := self.core.inside) is None:
-            return None
-        return inside(kept, self.duration_s)
+        return None if self.core.inside is None else inside(self.core.inside)
 
     def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
         """The series as a DataFrame, one row per second.

@@ -43,7 +43,12 @@ impl Flash {
             clock = done;
         }
         self.media_error |= verdict.lost != 0;
-        if verdict.refresh {
+        let moved = verdict.retries > 0
+            && self.ftl.plugin().is_some()
+            && self.errors.as_ref().is_some_and(|errors| {
+                self.ftl.moves_retried(&errors.retried(index, verdict, self.now))
+            });
+        if verdict.refresh || moved {
             self.ftl.suggest_victim(index);
         }
         (clock, parts, verdict.lost)

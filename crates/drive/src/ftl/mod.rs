@@ -3,14 +3,12 @@
 //! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free superblocks
 //! (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims (`victims.rs`), and where a
 //! profile has them the SLC cache's superblocks (`slc.rs`), lifespans (`lifespans.rs`) and a policy plug-in
-//! (`plugin.rs`). What touches several
-//! stands here.
+//! (`../plugin.rs`). What touches several stands here.
 
 mod check;
 mod lifespans;
 mod mapping;
 mod placement;
-mod plugin;
 mod recovery;
 mod slc;
 mod superblocks;
@@ -23,13 +21,13 @@ use drivebay_units::{Lpn, Ppa, Rng};
 use crate::events::SuperblockState;
 use crate::io::DeviceError;
 use crate::persist::persist;
-use crate::policy_plugin::{Decides, Decisions, Pace};
+use crate::plugin::Plugin;
+use crate::policy_plugin::{Pace, RetriedRead};
 use crate::spec::{Geometry, Spec};
 use crate::superblock::{EMPTY, HOST, Mode, STREAMS, Source, State, Superblock, Victim};
 use lifespans::Lifespans;
 use mapping::Mapping;
 use placement::Placement;
-use plugin::Plugin;
 use slc::SlcBlocks;
 use superblocks::Superblocks;
 use victims::VictimSelection;
@@ -169,15 +167,22 @@ impl Ftl {
         }
     }
 
-    /// What the plug-in was asked so far; none without one.
-    pub fn decisions(&self) -> Option<(Decides, Decisions)> {
-        self.plugin.as_ref().map(|plugin| (plugin.decides(), plugin.decisions()))
+    /// The plug-in, if there is one.
+    #[inline]
+    pub fn plugin(&self) -> Option<&Plugin> {
+        self.plugin.as_deref()
     }
 
-    /// [`DeviceError::Policy`], once a plug-in has given an answer that is not allowed.
-    #[inline]
-    pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        self.plugin.as_ref().map_or(Ok(()), |plugin| plugin.check())
+    /// Whether a plug-in wants the data of a superblock moved in which a read needed retries.
+    #[cold]
+    pub fn moves_retried(&mut self, read: &RetriedRead) -> bool {
+        match &mut self.plugin {
+            Some(plugin) if plugin.decides().retried => {
+                plugin.see_free(self.placement.free_pages, self.placement.free.len());
+                plugin.read_retried(read)
+            }
+            _ => false,
+        }
     }
 
     /// The address of a page, if it is mapped. Cost: 1 map miss.
@@ -275,7 +280,11 @@ impl Ftl {
         let Some(index) = self.free_list(mode).pop_front() else {
             return false;
         };
-        self.selection.order_free(&mut self.placement.free, &self.superblocks);
+        if let Some(plugin) = &mut self.plugin {
+            plugin.see_free(self.placement.free_pages, self.placement.free.len());
+        }
+        let (valid, plugin) = (self.mapping.valid(), self.plugin.as_deref_mut());
+        self.selection.order_free(&mut self.placement.free, &self.superblocks, valid, plugin);
         if let Some(full) = self.placement.standing(stream) {
             self.superblocks.seal(full);
             if self.superblocks.get(full).slc {

@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 
 use drivebay_units::Rng;
 
-use super::plugin::Plugin;
 use super::superblocks::Superblocks;
 use crate::persist::persist;
+use crate::plugin::Plugin;
 use crate::spec::{Policy, Spec, WearLeveling};
 use crate::superblock::{State, Superblock};
 use crate::victim_policy::Choice;
@@ -75,13 +75,27 @@ impl VictimSelection {
     }
 
     /// Puts the least worn free superblock at the head of the list, with dynamic levelling; of equals the one
-    /// freed first. Cost: the length of the list, once per superblock opened.
-    pub fn order_free(&self, free: &mut VecDeque<u32>, blocks: &Superblocks) {
-        if !self.leveling.dynamic {
+    /// freed first; or the one that a plug-in says. Cost: the length of the list, once per superblock opened.
+    pub fn order_free(
+        &self,
+        free: &mut VecDeque<u32>,
+        blocks: &Superblocks,
+        valid: &[u32],
+        plugin: Option<&mut Plugin>,
+    ) {
+        let opens = plugin.filter(|plugin| plugin.decides().open);
+        if !self.leveling.dynamic && opens.is_none() {
             return;
         }
         let least = (0..free.len()).min_by_key(|&i| blocks.get(free[i]).erases);
-        if let Some(index) = least.and_then(|position| free.remove(position)) {
+        let own = if self.leveling.dynamic { least } else { Some(0) };
+        let mut position = own.filter(|_| !free.is_empty());
+        if let (Some(plugin), Some(own)) = (opens, position) {
+            let (all, sealed) = (blocks.ordinary(), blocks.sealed());
+            let next = plugin.open_superblock(all, valid, sealed, free[own]);
+            position = free.iter().position(|&index| index == next);
+        }
+        if let Some(index) = position.and_then(|position| free.remove(position)) {
             free.push_front(index);
         }
     }
@@ -105,14 +119,21 @@ impl VictimSelection {
         &mut self,
         superblocks: &Superblocks,
         valid: &[u32],
-        plugin: Option<&mut Plugin>,
+        mut plugin: Option<&mut Plugin>,
     ) -> Option<u32> {
         if let Some(&index) = self.suggested.front() {
             return Some(index);
         }
         let (blocks, sealed) = (superblocks.ordinary(), superblocks.sealed());
-        if let Some(least_worn) = self.least_worn_to_move(blocks) {
-            return Some(least_worn);
+        let moved = match plugin.as_deref_mut().filter(|plugin| plugin.decides().wear) {
+            // Every other victim at most, as with the drive's own rule.
+            Some(_) if std::mem::take(&mut self.leveled) => None,
+            Some(plugin) => plugin.level_wear(blocks, valid, sealed),
+            None => self.least_worn_to_move(blocks),
+        };
+        if moved.is_some() {
+            self.leveled = true;
+            return moved;
         }
         let pages = self.superblock_pages;
         let sealed_ones = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
@@ -133,7 +154,8 @@ impl VictimSelection {
             }
             Policy::Plugin => plugin
                 .expect("a profile with this policy has a plug-in")
-                .choose_victim(blocks, valid, sealed),
+                .choose_victim(blocks, valid, sealed)
+                .map(|index| index as usize),
             Policy::Custom(policy) => {
                 let choice = Choice { rng: &mut self.rng, pages, blocks, valid, sealed };
                 let chosen = policy.choose(choice).map(|index| index as usize);

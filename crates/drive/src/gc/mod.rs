@@ -69,7 +69,7 @@ impl Gc {
     ) -> Result<(), DeviceError> {
         if self.pacing.starts_at(flash.ftl().free_pages()) {
             self.run(pages, flash, controller);
-            return flash.ftl().check_plugin();
+            return flash.check_plugin();
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Gc {
                 None if flash.ftl().victim_is_done() => {
                     let at = controller.flash_core().free_at();
                     flash.retire_victim(at, Trigger::Foreground);
-                    return flash.ftl().check_plugin();
+                    return flash.check_plugin();
                 }
                 None => return Err(DeviceError::NoSpace),
             }

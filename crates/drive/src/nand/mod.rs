@@ -8,6 +8,7 @@
 //! it begin later. With independent planes each plane does a read at a time; a read waits for its own plane
 //! and the suspension, a program or erase for the reads of all. All planes of a die program together once
 //! the last plane's page is filled. Data of the next program may move during the running one (`cache_program`).
+//! A policy plug-in may have a read wait for what runs, or for all that was asked before it.
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
 //! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 
@@ -19,6 +20,8 @@ use drivebay_units::{Nanos, Rng};
 
 use crate::events::FlashActivity;
 use crate::persist::{StateError, ensure, persist};
+use crate::plugin::Plugin;
+use crate::policy_plugin::DieRead;
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
 use timing::Timing;
@@ -118,11 +121,13 @@ pub struct Nand {
     superblock_erases: u64,
     /// How busy all are, while that is kept.
     activity: Option<Box<FlashActivity>>,
-    /// A read is more than its die's: planes read by themselves, or the activity is kept.
+    /// What says whether reads pass writes, where a plug-in does.
+    scheduler: Option<Box<Plugin>>,
+    /// A read is more than its die's: planes read by themselves, a plug-in is asked, or the activity is kept.
     reads_apart: bool,
 }
 
-persist!(Nand: timing, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases;
+persist!(Nand: timing, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases, scheduler;
     given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load, activity,
     reads_apart);
 
@@ -160,8 +165,26 @@ impl Nand {
             read_bytes: 0,
             superblock_erases: 0,
             activity: None,
+            scheduler: None,
             reads_apart: spec.independent_planes,
         }
+    }
+
+    /// From now on this plug-in says whether reads pass writes. Not beside planes that read by themselves.
+    pub fn set_scheduler(&mut self, scheduler: Option<Box<Plugin>>) {
+        self.scheduler = scheduler;
+        self.reads_apart |= self.scheduler.is_some();
+    }
+
+    /// The plug-in that schedules reads, if there is one.
+    #[inline]
+    pub fn scheduler(&self) -> Option<&Plugin> {
+        self.scheduler.as_deref()
+    }
+
+    /// All data is gone: the scheduler begins anew.
+    pub fn forget_all(&mut self) {
+        self.scheduler.iter_mut().for_each(|plugin| plugin.start());
     }
 
     /// From `now` on it is kept how busy dies and channels are.
@@ -173,7 +196,7 @@ impl Nand {
 
     /// How busy they were, and an end of keeping it.
     pub fn take_activity(&mut self) -> Option<Box<FlashActivity>> {
-        self.reads_apart = !self.planes.is_empty();
+        self.reads_apart = !self.planes.is_empty() || self.scheduler.is_some();
         self.activity.take()
     }
 
@@ -218,7 +241,7 @@ impl Nand {
             if self.activity.is_some() {
                 return self.read_watched(floor, from, page, len, data);
             }
-            self.read_plane(from, page, len)
+            self.read_apart(from, page, len)
         } else {
             let suspend = self.suspend;
             let (die, ring) = self.die(page & self.die_mask);
@@ -241,13 +264,7 @@ impl Nand {
     ) -> ReadTimes {
         let (index, channel) = (page & self.die_mask, (page & self.channel_mask) as usize);
         let reads_until = self.dies[index as usize].reads_until;
-        let (begin, sensed) = if self.planes.is_empty() {
-            let suspend = self.suspend;
-            let (die, ring) = self.die(index);
-            die.read(ring, from, len, suspend)
-        } else {
-            self.read_plane(from, page, len)
-        };
+        let (begin, sensed) = self.read_apart(from, page, len);
         let done = self.channels[channel].reserve(floor, sensed, data);
         if let Some(activity) = &mut self.activity {
             // A die whose planes overlap is busy once.
@@ -255,6 +272,37 @@ impl Nand {
             activity.transfer(channel, data, done);
         }
         ReadTimes { begin, sensed, done }
+    }
+
+    /// The array part of a read where its die alone does not say when: (begin, end).
+    #[inline(never)]
+    fn read_apart(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+        if !self.planes.is_empty() {
+            return self.read_plane(from, page, len);
+        }
+        let (suspend, index) = (self.suspend, page & self.die_mask);
+        let begin = (index as usize) << self.ring_shift;
+        let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
+        let die = &mut self.dies[index as usize];
+        if let Some(scheduler) = &mut self.scheduler
+            && let Some(waits) = die.waits_for(ring, from)
+        {
+            let read = DieRead {
+                read_ns: len.0,
+                suspend_ns: suspend.0,
+                waited_ns: waits.begin.since(from).0,
+                running_ns: waits.running_until.since_or_zero(waits.begin).0,
+                all_ns: die.newest(ring).until.since(waits.begin).0,
+                writes: waits.count,
+                die: index,
+            };
+            let later = scheduler.schedule_read(&read);
+            if later > Nanos::ZERO {
+                // As behind a read: what waits does so until this one is over.
+                die.reads_until = waits.begin.after(later);
+            }
+        }
+        die.read(ring, from, len, suspend)
     }
 
     /// The array part of a read on one of a die's planes that read by themselves: (begin, end).
@@ -399,7 +447,31 @@ impl Nand {
     }
 }
 
+/// The programs and erases that a read meets.
+struct Waits {
+    /// When the read could begin if there were none.
+    begin: Nanos,
+    /// End of the one that runs at that time; before it if none does.
+    running_until: Nanos,
+    /// How many there are.
+    count: u32,
+}
+
 impl Die {
+    /// What a read that is asked at `from` meets; none: nothing. Cost: one step per write that has not ended.
+    fn waits_for(&self, ring: &[Write], from: Nanos) -> Option<Waits> {
+        let mask = ring.len() - 1;
+        let begin = from.max(self.reads_until);
+        let behind_read = from <= self.reads_until;
+        let oldest = self.first.max(self.next.saturating_sub(ring.len() as u32));
+        let mut left =
+            (oldest..self.next).map(|i| ring[i as usize & mask]).filter(|w| w.until > begin);
+        let first = left.next()?;
+        let runs = first.from < begin || (first.from == begin && !behind_read);
+        let running_until = if runs { first.until } else { Nanos::ZERO };
+        Some(Waits { begin, running_until, count: 1 + left.count() as u32 })
+    }
+
     /// The write asked for last; one that ended at zero if there was none.
     #[inline(always)]
     fn newest(&self, ring: &[Write]) -> Write {

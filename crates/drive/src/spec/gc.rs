@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drivebay_units::Nanos;
 
 use super::constants::PAGE_BYTES;
-use super::flash::Geometry;
+use super::flash::{Geometry, NandTiming};
 use super::key::SpecError;
 use super::schema::RawSpec;
 use crate::policy_plugin::{DriveView, PluginSpec, PolicyPlugin, STATE_WORDS_MAX};
@@ -184,6 +184,7 @@ pub(super) fn check_policy(
 pub(super) fn check_plugin(
     raw: &RawSpec,
     geometry: &Geometry,
+    nand: &NandTiming,
     pacing: &PacingSpec,
     code: Option<Arc<dyn PolicyPlugin>>,
 ) -> Result<Option<PluginSpec>, SpecError> {
@@ -193,6 +194,11 @@ pub(super) fn check_plugin(
         let allowed = "a policy plug-in that is loaded";
         return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
     };
+    if code.decides().die_read && nand.independent_planes {
+        let hint = "set nand.read_planes to together, or use a policy without schedule_read";
+        let allowed = "a policy without schedule_read where the planes of a die read by themselves";
+        return Err(SpecError::out("gc.plugin", format!("\"{}\"", named.value), allowed, hint));
+    }
     let drive = DriveView {
         user_pages: u64::from(geometry.user_pages),
         start_free_pages: pacing.start_free,

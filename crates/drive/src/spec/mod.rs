@@ -194,7 +194,7 @@ impl Spec {
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let buffer_pages = flash::check_buffer(&raw, &geometry)?;
         let pacing = gc::pacing(&raw, &geometry);
-        let plugin = gc::check_plugin(&raw, &geometry, &pacing, plugin)?;
+        let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
         let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
         let (policy, idle_policy, shared_frontier) =
             gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;

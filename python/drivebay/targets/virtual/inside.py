@@ -25,8 +25,8 @@ EVENTS_MAX = 1_000_000
 """Events that are kept where nobody says how many: 56 MB in the core."""
 
 
-def inside(kept: _core.Inside, duration_s: float) -> Inside:
-    """The tables of what the core kept of a run of so many seconds."""
+def inside(kept: _core.Inside) -> Inside:
+    """The tables of what the core kept."""
     unfinished = kept.end_ns == np.iinfo(np.int64).max
     events = {
         "kind": _named(kept.kind, kept.kinds),
@@ -36,7 +36,7 @@ def inside(kept: _core.Inside, duration_s: float) -> Inside:
         **{name: getattr(kept, name) for name in EVENTS_SCHEMA.names[4:]},
     }
     count = len(kept.outstanding_ns)
-    ends = np.minimum(np.arange(1, count + 1) * (kept.interval_ns / 1e9), duration_s)
+    ends = np.minimum(np.arange(1, count + 1) * (kept.interval_ns / 1e9), kept.duration_ns / 1e9)
     lengths_ns = np.diff(ends, prepend=0.0) * 1e9
     counted = {name: np.diff(kept.counted[name].view(np.int64)) for name in kept.counted}
     activity = {

@@ -235,8 +235,8 @@ class VirtualTarget:
                 (phase.workload.core(self.capacity_bytes), _masked(seed + indices[phase.label]))
                 for phase in group
             ]
-            drive = self._held
-            ran = self._watched(group[0].label, lambda control: drive.run_jobs(jobs, control))
+            drive, kept = self._held, self._kept
+            ran = self._watched(group[0].label, lambda control: drive.run_jobs(jobs, control, kept))
             clock.done_s += group[0].own_s
             return [
                 self._phase_result(phase, one, {}) for phase, one in zip(group, ran, strict=True)
@@ -263,6 +263,11 @@ class VirtualTarget:
         assert self._drive is not None, "made by the preparation"
         return self._drive
 
+    @property
+    def _kept(self) -> int:
+        """Events that a phase keeps at most."""
+        return EVENTS_MAX if self._events else 0
+
     def _health(self) -> smart.Smart:
         """The drive's own health log at this moment."""
         health = self._held.health()
@@ -276,12 +281,12 @@ class VirtualTarget:
         return [] if policy is None or asked is None else [*policies.without_effect(policy, asked)]
 
     def _phase(self, phase: Phase, seed: int) -> PhaseResult:
-        drive = self._held
+        drive, kept = self._held, self._kept
         if (load := phase.replay) is not None:
             source, options = load.source(load.seed), load.options()
             try:
                 replayed = self._watched(
-                    phase.label, lambda control: drive.replay(source, options, control)
+                    phase.label, lambda control: drive.replay(source, options, control, kept)
                 )
             except TraceOrderError as problem:
                 raise UserError(
@@ -297,7 +302,6 @@ class VirtualTarget:
             if half.discard:
                 self._conditions["trim"] = _trim_found(found).record()
             return self._phase_result(phase, found.run, {})
-        kept = EVENTS_MAX if self._events else 0
         workload = phase.workload.core(self.capacity_bytes)
         run = self._run(phase.label, workload, seed, events=kept)
         return self._phase_result(phase, run, {})
@@ -514,7 +518,7 @@ def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> P
     metrics |= more
     if c.media_errors:
         metrics["media_errors"] = float(c.media_errors)
-    found = None if c.inside is None else inside(c.inside, duration_s)
+    found = None if c.inside is None else inside(c.inside)
     if found is not None and found.dropped:
         metrics["events_dropped"] = float(found.dropped)
     if c.flushes:

@@ -44,11 +44,36 @@ pub struct Pace {
     pub duty_256: u64,
 }
 
+#[repr(C)]
+pub struct DieRead {
+    pub read_ns: u64,
+    pub running_ns: u64,
+    pub all_ns: u64,
+    pub suspend_ns: u64,
+    pub waited_ns: u64,
+    pub writes: u32,
+    pub die: u32,
+}
+
+#[repr(C)]
+pub struct RetriedRead {
+    pub age_ns: u64,
+    pub superblock: u32,
+    pub retries: u32,
+    pub retries_max: u32,
+    pub lost: u32,
+    pub reads: u32,
+    pub cycles: u32,
+}
+
 pub type StateBytes = unsafe extern "C" fn(*const Drive) -> u64;
 pub type Start = unsafe extern "C" fn(*mut c_void, *const Drive, u64);
-pub type ChooseVictim = unsafe extern "C" fn(*mut c_void, *const Drive, *const Superblock) -> u32;
+pub type ChooseSuperblock =
+    unsafe extern "C" fn(*mut c_void, *const Drive, *const Superblock) -> u32;
 pub type PlaceWrite = unsafe extern "C" fn(*mut c_void, *const Drive, *const Write) -> u32;
 pub type SetPace = unsafe extern "C" fn(*mut c_void, *const Drive, u64, *mut Pace);
+pub type ScheduleRead = unsafe extern "C" fn(*mut c_void, *const Drive, *const DieRead) -> u32;
+pub type ReadRetried = unsafe extern "C" fn(*mut c_void, *const Drive, *const RetriedRead) -> u32;
 
 #[repr(C)]
 pub struct Table {
@@ -56,7 +81,11 @@ pub struct Table {
     pub size: u32,
     pub state_bytes: Option<StateBytes>,
     pub start: Option<Start>,
-    pub choose_victim: Option<ChooseVictim>,
+    pub choose_victim: Option<ChooseSuperblock>,
     pub place_write: Option<PlaceWrite>,
     pub set_pace: Option<SetPace>,
+    pub level_wear: Option<ChooseSuperblock>,
+    pub open_superblock: Option<ChooseSuperblock>,
+    pub schedule_read: Option<ScheduleRead>,
+    pub read_retried: Option<ReadRetried>,
 }

@@ -59,6 +59,10 @@ static TABLE: Table = Table {
     choose_victim: Some(choose_victim),
     place_write: None,
     set_pace: None,
+    level_wear: None,
+    open_superblock: None,
+    schedule_read: None,
+    read_retried: None,
 };
 
 /// What drivebay asks for when it loads the library.

@@ -1,0 +1,241 @@
+//! A policy plug-in in a drive: its state, what it is told, and what becomes of its answers.
+//!
+//! Without one the drive pays one comparison per victim, per superblock opened, per read with retries and per command
+//! behind which garbage collection runs, and none else. A plug-in's answer is checked; after one that is not allowed the
+//! drive goes on by itself, and the command ends with an error.
+//! The translation layer has one, and if the plug-in schedules reads the dies have another, with a state of its own: a
+//! flash controller's scheduler does not share the memory of the translation layer.
+
+use std::sync::Arc;
+
+use drivebay_units::{Nanos, Rng};
+
+use crate::io::DeviceError;
+use crate::persist::persist;
+use crate::policy_plugin::{
+    Decides, Decisions, DieRead, DriveView, HostWrite, NONE, PACE_MAX, Pace, PluginSpec,
+    PolicyPlugin, RetriedRead, SuperblockView,
+};
+use crate::spec::Spec;
+use crate::superblock::{COLD, HOST, State, Superblock};
+
+/// A plug-in in a drive, with its state.
+#[derive(Debug)]
+pub struct Plugin {
+    code: Arc<dyn PolicyPlugin>,
+    decides: Decides,
+    drive: DriveView,
+    state: Vec<u64>,
+    all: Vec<SuperblockView>,
+    seed: u64,
+    decisions: Decisions,
+    /// It has given an answer that is not allowed.
+    failed: Option<DeviceError>,
+}
+
+persist!(Plugin: state, seed, decisions; given: code, decides, drive, all, failed);
+
+impl Plugin {
+    /// None, unless the profile has one.
+    pub fn new(spec: &Spec, rng: &Rng) -> Option<Box<Plugin>> {
+        let PluginSpec { code, drive, state_words } = spec.plugin.clone()?;
+        let mut plugin = Box::new(Plugin {
+            decides: code.decides(),
+            code,
+            drive,
+            state: vec![0; state_words],
+            all: vec![SuperblockView::default(); drive.superblocks as usize],
+            seed: rng.fork("plugin").next_u64(),
+            decisions: Decisions::default(),
+            failed: None,
+        });
+        plugin.start();
+        Some(plugin)
+    }
+
+    /// The drive's flash is as new, or holds nothing.
+    pub fn start(&mut self) {
+        self.state.fill(0);
+        self.code.start(&mut self.state, &self.drive, self.seed);
+    }
+
+    /// Which decisions it takes.
+    #[inline]
+    pub fn decides(&self) -> Decides {
+        self.decides
+    }
+
+    pub fn decisions(&self) -> Decisions {
+        self.decisions
+    }
+
+    /// An error, once an answer was not allowed: nothing after it is a result of this policy.
+    #[inline]
+    pub fn check(&self) -> Result<(), DeviceError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn fail(&mut self, decision: &'static str, answer: u64, allowed: &'static str) {
+        let policy = self.code.name().to_owned();
+        self.failed = Some(DeviceError::Policy { policy, decision, answer, allowed });
+    }
+
+    /// Notes the free space that the next decision sees.
+    pub fn see_free(&mut self, pages: u64, superblocks: usize) {
+        (self.drive.free_pages, self.drive.free_superblocks) = (pages, superblocks as u32);
+    }
+
+    /// Enters what each superblock holds, and whether the decision at hand may choose it; returns the first
+    /// that it may. Cost: one pass over all superblocks.
+    fn see_superblocks(
+        &mut self,
+        blocks: &[Superblock],
+        valid: &[u32],
+        sealed: u64,
+        may_choose: impl Fn(&Superblock, u32) -> bool,
+    ) -> Option<u32> {
+        let mut first = None;
+        let seen = blocks.iter().zip(valid);
+        for (i, (view, (s, &valid))) in (0..).zip(self.all.iter_mut().zip(seen)) {
+            let candidate = may_choose(s, valid);
+            *view = SuperblockView {
+                age: if s.state == State::Sealed { sealed - s.sealed } else { 0 },
+                valid,
+                erases: s.erases,
+                state: s.state as u32,
+                stream: u32::from(s.stream),
+                candidate: u32::from(candidate),
+                reserved: 0,
+            };
+            if candidate {
+                first = first.or(Some(i));
+            }
+        }
+        first
+    }
+
+    /// The answer, if it is a candidate of those seen last; else the run ends with the error.
+    fn candidate(&mut self, decision: &'static str, answer: u32) -> Option<u32> {
+        let seen = self.all.get(answer as usize);
+        if seen.is_some_and(|view| view.candidate != 0) {
+            return Some(answer);
+        }
+        self.fail(decision, answer.into(), "the number of a candidate");
+        None
+    }
+
+    /// The victim, if there is a candidate. After an answer that is none of them it is the first of them: the
+    /// run ends with the error.
+    ///
+    /// Cost: one pass over all superblocks and one call, per victim.
+    pub fn choose_victim(
+        &mut self,
+        blocks: &[Superblock],
+        valid: &[u32],
+        sealed: u64,
+    ) -> Option<u32> {
+        let pages = self.drive.superblock_pages;
+        let gains = |s: &Superblock, valid| s.state == State::Sealed && valid < pages;
+        let first = self.see_superblocks(blocks, valid, sealed, gains)?;
+        let candidates = self.all.iter().filter(|view| view.candidate != 0);
+        let alike =
+            candidates.map(|view| view.valid).all(|valid| valid == self.all[first as usize].valid);
+        self.decisions.victims += 1;
+        self.decisions.victims_alike += u64::from(alike);
+        let answer = self.code.choose_victim(&mut self.state, &self.drive, &self.all);
+        self.candidate("choose_victim", answer).or(Some(first))
+    }
+
+    /// The sealed superblock whose data is to be moved so that its flash wears too, if one is.
+    ///
+    /// Cost: as of `choose_victim`, per victim.
+    pub fn level_wear(&mut self, blocks: &[Superblock], valid: &[u32], sealed: u64) -> Option<u32> {
+        let movable = |s: &Superblock, _| s.state == State::Sealed && !s.slc;
+        self.see_superblocks(blocks, valid, sealed, movable)?;
+        self.decisions.levelings += 1;
+        let answer = self.code.level_wear(&mut self.state, &self.drive, &self.all);
+        if answer == NONE {
+            return None;
+        }
+        let moved = self.candidate("level_wear", answer);
+        self.decisions.levelings_moved += u64::from(moved.is_some());
+        moved
+    }
+
+    /// The free superblock that is opened next, where the drive itself would open `own`.
+    ///
+    /// Cost: as of `choose_victim`, per superblock opened.
+    pub fn open_superblock(
+        &mut self,
+        blocks: &[Superblock],
+        valid: &[u32],
+        sealed: u64,
+        own: u32,
+    ) -> u32 {
+        self.see_superblocks(blocks, valid, sealed, |s, _| s.state == State::Free);
+        let answer = self.code.open_superblock(&mut self.state, &self.drive, &self.all);
+        let next = self.candidate("open_superblock", answer).unwrap_or(own);
+        self.decisions.opens += 1;
+        self.decisions.opens_changed += u64::from(next != own);
+        next
+    }
+
+    /// What a read that meets a program or an erase waits for besides reads, from the moment that `read` says.
+    pub fn schedule_read(&mut self, read: &DieRead) -> Nanos {
+        let waits = match self.code.schedule_read(&mut self.state, &self.drive, read) {
+            0 => 0,
+            1 => read.running_ns,
+            2 => read.all_ns,
+            answer => {
+                self.fail("schedule_read", answer.into(), "0, 1 or 2");
+                0
+            }
+        };
+        self.decisions.die_reads += 1;
+        self.decisions.die_reads_delayed += u64::from(waits > 0);
+        Nanos(waits)
+    }
+
+    /// Whether the data of a superblock in which a read needed retries is to be moved.
+    pub fn read_retried(&mut self, read: &RetriedRead) -> bool {
+        let answer = self.code.read_retried(&mut self.state, &self.drive, read);
+        if answer > 1 {
+            self.fail("read_retried", answer.into(), "0 or 1");
+        }
+        self.decisions.retried += 1;
+        self.decisions.retried_moved += u64::from(answer == 1);
+        answer == 1
+    }
+
+    /// The host's stream of a write.
+    pub fn place_write(&mut self, write: &HostWrite) -> Result<usize, DeviceError> {
+        self.decisions.writes += 1;
+        match self.code.place_write(&mut self.state, &self.drive, write) {
+            0 => Ok(HOST),
+            1 => {
+                self.decisions.writes_second += 1;
+                Ok(COLD)
+            }
+            answer => {
+                self.fail("place_write", answer.into(), "0 or 1");
+                self.check().map(|()| HOST)
+            }
+        }
+    }
+
+    /// The pace behind a command that took `pages`, where the drive itself would have `own`.
+    pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
+        let mut pace = own;
+        self.code.set_pace(&mut self.state, &self.drive, pages, &mut pace);
+        let Pace { gain_256, duty_256 } = pace;
+        self.decisions.paces += 1;
+        self.decisions.paces_changed +=
+            u64::from((gain_256, duty_256) != (own.gain_256, own.duty_256));
+        let most = gain_256.max(duty_256);
+        if most > PACE_MAX {
+            self.fail("set_pace", most, "at most 2^20");
+            return own;
+        }
+        pace
+    }
+}
