@@ -31,6 +31,9 @@ pub trait Drive {
     /// Whether it refuses to be written, as it has worn out.
     fn is_read_only(&mut self) -> bool;
 
+    /// Whether the power is off since a power cut.
+    fn is_off(&self) -> bool;
+
     /// Its parts, as hosts see them.
     fn namespaces(&self) -> &Namespaces;
 

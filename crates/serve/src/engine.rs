@@ -700,6 +700,10 @@ impl Drive for SessionDrive<'_> {
         engine.is_worn_out || engine.faults.is_read_only(now)
     }
 
+    fn is_off(&self) -> bool {
+        self.engine.is_off()
+    }
+
     fn events(&self, from: u64, most: usize) -> Vec<Event> {
         self.engine.events.since(from).take(most).cloned().collect()
     }

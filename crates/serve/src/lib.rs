@@ -41,6 +41,7 @@ mod session;
 mod snapshots;
 mod starvation;
 mod store;
+pub mod ublk;
 mod waker;
 
 pub use channel::{Channel, Handle};

@@ -29,6 +29,7 @@ use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError}
 use crate::precondition::{Precondition, REST};
 use crate::report::Report;
 use crate::store::{HostDurability, Image, PowerCutLoss, Store, StoreError};
+use crate::ublk::{self, UblkError};
 
 /// Where a server listens, and what its drives share.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,8 @@ pub struct DriveOptions {
     pub namespaces: Vec<NamespaceOptions>,
     /// Where a virtual machine connects for a PCIe device: the path of a socket.
     pub vfio_user: Option<PathBuf>,
+    /// Whether each namespace is a block device of this machine.
+    pub ublk: bool,
     /// The file with the data; without it the data is in memory.
     pub data: Option<PathBuf>,
     /// What flushes make of that file.
@@ -96,6 +99,7 @@ impl DriveOptions {
             is_read_only: false,
             namespaces: Vec::new(),
             vfio_user: None,
+            ublk: false,
             data: None,
             host_durability: HostDurability::default(),
             image: None,
@@ -125,6 +129,9 @@ pub enum ServeError {
     /// A virtual machine's socket cannot be opened.
     #[error(transparent)]
     Vfio(#[from] VfioError),
+    /// There is no block device.
+    #[error(transparent)]
+    Ublk(#[from] UblkError),
     /// The certificate or key of TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -204,7 +211,10 @@ impl ServeError {
                 matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
             }
             ServeError::Identity(error) => matches!(error, IdentityError::File { .. }),
-            ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
+            ServeError::Vfio(_)
+            | ServeError::Ublk(_)
+            | ServeError::Device(_)
+            | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::PowerCutPlan(_)
             | ServeError::AfterCut(_)
@@ -223,6 +233,8 @@ impl ServeError {
 /// A drive with its event loop.
 struct ServedDrive {
     event_loop: EventLoop,
+    /// Block devices of this machine; dropped behind the loop, which has them open.
+    ublk: Vec<ublk::Control>,
     handle: Handle,
     nvme: Shared,
     name: String,
@@ -278,6 +290,8 @@ impl ServedDrive {
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let shape = ublk::Shape::new(&spec, processors);
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
         let nvme_identity = nvme::Identity::new(&spec, identity);
         let known = options.state.as_ref().filter(|path| path.exists());
@@ -317,16 +331,42 @@ impl ServedDrive {
                 nvme::pci::registers::serve(&mut event_loop, &handle, &nvme, path)?;
             }
         }
+        let shown = namespaces.iter().filter(|_| options.ublk);
+        let ublk = shown
+            .map(|namespace| ublk::Control::new(&mut event_loop, shape, namespace))
+            .collect::<Result<_, _>>()?;
         let (name, state) = (options.name, options.state);
-        Ok(ServedDrive { event_loop, handle, nvme, name, namespaces, state })
+        Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, state })
+    }
+
+    /// Where its block devices are, each with the name that its export has over NBD.
+    fn block_devices(&self) -> impl Iterator<Item = String> {
+        let number =
+            |place| if self.ublk.len() > 1 { format!("/{}", place + 1) } else { String::new() };
+        let device = move |(place, one): (usize, &ublk::Control)| {
+            format!("ublk:{} {}{}", one.path(), self.name, number(place))
+        };
+        self.ublk.iter().enumerate().map(device)
     }
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
     fn run(self) -> Result<Report, ServeError> {
-        let mut engine = self.event_loop.run()?;
-        if let Some(path) = &self.state {
+        let ServedDrive { event_loop, ublk, handle, state, .. } = self;
+        let (engine, shown) = thread::scope(|scope| {
+            let show = |device: ublk::Control| {
+                let handle = handle.clone();
+                scope.spawn(move || device.run().inspect_err(|_| handle.stop()))
+            };
+            let devices: Vec<_> = ublk.into_iter().map(show).collect();
+            let engine = event_loop.run();
+            let join = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("it does not panic");
+            (engine, devices.into_iter().try_for_each(join))
+        });
+        let mut engine = engine?;
+        if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
         }
+        shown?;
         Ok(engine.report())
     }
 }
@@ -382,6 +422,8 @@ impl Server {
         server.listen_for_nvme(&options.nvme_tcp, &memory)?;
         let vfio_users = vfio_users.iter().map(|path| format!("vfio-user:{}", path.display()));
         server.addresses.extend(vfio_users);
+        let block_devices = server.drives.iter().flat_map(ServedDrive::block_devices);
+        server.addresses.extend(block_devices.collect::<Vec<_>>());
         if let Some(text) = &options.control {
             let address: Address = text.parse()?;
             if !matches!(address, Address::Unix(_)) {
