@@ -21,6 +21,7 @@ use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
 use crate::listener::{Address, AddressError, Listener, OpenSession};
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::{NamespaceError, NamespaceOptions, Namespaces};
+use crate::namespace_file::{NamespaceFile, NamespaceFileError};
 use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Export, Exports, Stream};
 use crate::nvme::{self, Shared, Subsystem, Subsystems};
@@ -158,6 +159,9 @@ pub enum ServeError {
     /// The drive cannot be divided so.
     #[error("--namespace: {0}")]
     Namespace(#[from] NamespaceError),
+    /// What is kept of its parts cannot be used.
+    #[error(transparent)]
+    NamespaceFile(#[from] NamespaceFileError),
     /// Names tell the drives of a server apart.
     #[error("two drives are called {0}\nhint: name them: NAME=DRIVE")]
     SameName(String),
@@ -210,6 +214,9 @@ impl ServeError {
             ServeError::State(error) => {
                 matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
             }
+            ServeError::NamespaceFile(error) => {
+                !matches!(error, NamespaceFileError::Namespaces(..))
+            }
             ServeError::Identity(error) => matches!(error, IdentityError::File { .. }),
             ServeError::Vfio(_)
             | ServeError::Ublk(_)
@@ -233,8 +240,8 @@ impl ServeError {
 /// A drive with its event loop.
 struct ServedDrive {
     event_loop: EventLoop,
-    /// Block devices of this machine; dropped behind the loop, which has them open.
-    ublk: Vec<ublk::Control>,
+    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them open.
+    ublk: Vec<(u32, ublk::Control)>,
     handle: Handle,
     nvme: Shared,
     name: String,
@@ -261,10 +268,15 @@ impl ServedDrive {
         let handle = channel.handle();
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
-        let namespaces = match &options.namespaces[..] {
-            [] => Namespaces::whole(sectors, options.is_read_only),
+        let file = options.state.as_deref().filter(|_| !is_ahci);
+        let file = file.map(|state| NamespaceFile::beside(state, &options.namespaces));
+        let kept =
+            file.as_ref().map(|file| file.load(sectors, options.is_read_only)).transpose()?;
+        let namespaces = match (kept.flatten(), &options.namespaces[..]) {
+            (Some(kept), _) => kept,
+            (None, []) => Namespaces::whole(sectors, options.is_read_only),
             _ if is_ahci => return Err(NamespaceError::Ahci.into()),
-            some => {
+            (None, some) => {
                 let is_read_only =
                     |one: &NamespaceOptions| one.is_read_only || options.is_read_only;
                 let some = some
@@ -309,6 +321,10 @@ impl ServedDrive {
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         engine.set_name(&options.name);
         engine.set_namespaces(namespaces.clone());
+        // What must not change is kept as it is.
+        if let Some(file) = file.filter(|_| !options.is_read_only) {
+            engine.keep_namespaces_in(file);
+        }
         if is_ahci {
             engine.fix_size();
         }
@@ -323,7 +339,7 @@ impl ServedDrive {
             engine.protect_writes();
         }
         let mut event_loop = EventLoop::new(engine, channel)?;
-        let nvme = Subsystem::shared(nvme_identity);
+        let nvme = Subsystem::shared(nvme_identity, &namespaces);
         if let Some(path) = &options.vfio_user {
             if is_ahci {
                 ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
@@ -333,27 +349,29 @@ impl ServedDrive {
         }
         let shown = namespaces.iter().filter(|_| options.ublk);
         let ublk = shown
-            .map(|namespace| ublk::Control::new(&mut event_loop, shape, namespace))
-            .collect::<Result<_, _>>()?;
+            .map(|(nsid, namespace)| {
+                Ok((nsid, ublk::Control::new(&mut event_loop, shape, namespace)?))
+            })
+            .collect::<Result<_, UblkError>>()?;
         let (name, state) = (options.name, options.state);
         Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, state })
     }
 
-    /// Where its block devices are, each with the name that its export has over NBD.
+    /// Where its block devices are, each with its name as over NBD.
     fn block_devices(&self) -> impl Iterator<Item = String> {
-        let number =
-            |place| if self.ublk.len() > 1 { format!("/{}", place + 1) } else { String::new() };
-        let device = move |(place, one): (usize, &ublk::Control)| {
-            format!("ublk:{} {}{}", one.path(), self.name, number(place))
+        let device = |(nsid, one): &(u32, ublk::Control)| match self.ublk.len() {
+            1 => format!("ublk:{} {}", one.path(), self.name),
+            _ => format!("ublk:{} {}/{nsid}", one.path(), self.name),
         };
-        self.ublk.iter().enumerate().map(device)
+        self.ublk.iter().map(device)
     }
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
     fn run(self) -> Result<Report, ServeError> {
-        let ServedDrive { event_loop, ublk, handle, state, .. } = self;
+        let ServedDrive { mut event_loop, ublk, handle, state, .. } = self;
+        event_loop.engine().keep_namespaces()?;
         let (engine, shown) = thread::scope(|scope| {
-            let show = |device: ublk::Control| {
+            let show = |(_, device): (u32, ublk::Control)| {
                 let handle = handle.clone();
                 scope.spawn(move || device.run().inspect_err(|_| handle.stop()))
             };

@@ -231,12 +231,17 @@ fn is_left_over(info: &DeviceInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drivebay_drive::whole_profile;
+
     use crate::namespace::{NamespaceOptions, Namespaces};
 
     #[test]
     fn a_device_is_as_the_drive_is() {
+        let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+        let base = include_str!("../../../../drives/sm951-ahci-512.toml");
+        let base = whole_profile(host, base).expect("a profile").to_string();
         let text = include_str!("../../../../drives/sm951-nvme-256.toml");
-        let spec = Spec::from_toml(text).expect("a profile");
+        let spec = Spec::from_family(&base, text).expect("a profile");
         let shape = Shape::new(&spec, 4);
         let info = shape.info();
         assert_eq!((info.nr_hw_queues, info.queue_depth), (4, 128), "a queue for each processor");
