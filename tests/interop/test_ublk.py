@@ -3,7 +3,7 @@
 `drivebay serve --ublk` runs in the guest itself, from the host's own files (read-only, over 9p), as
 root. The guest's kernel is emulated: what takes time here says nothing of the drive, so that it is
 served with `--pace none`.
-Leaves out: the time of commands; docs/concepts/serving.md has what ublk itself takes.
+Leaves out: the time of commands.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     // Each of them is in the error log.
     let log = Sqe { opcode: 0x02, cdw10: (1 | 1023 << 16).into(), ..Sqe::default() };
     let (_, _, page) = rig.admin(&mut admin, log, 4096, &[]);
-    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 12);
+    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 13);
 }
 
 #[test]
