@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fetches what the guest tests boot: Debian's kernel and the tools of NVMe, NBD, device-mapper and MD, unpacked
-# into .tools/guest.
+# Fetches what the guest tests boot: a kernel of Debian and the tools of NVMe, NBD, device-mapper and MD, unpacked
+# into .tools/guest. The kernel is that of Debian's backports, as the release's own lacks ublk; apt reads their list
+# into a folder of .tools, and this machine's own sources stay as they are.
 #
 # usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
 #
@@ -12,6 +13,7 @@ source scripts/common.sh
 
 FETCH_S=240
 guest=$PWD/.tools/guest
+apt=$PWD/.tools/guest.apt
 mkdir -p .tools
 
 # without WHY: no guest.
@@ -37,30 +39,47 @@ fi
 # needs PACKAGE PATTERN: its direct dependencies of that name.
 needs() { apt-cache depends "$1" | sed -n "s/^ *|\?Depends: \($2[^ ]*\)\$/\1/p"; }
 
+# of_backports COMMAND...: with Debian's backports as the only source.
+of_backports() { APT_CONFIG=$apt/config "$@"; }
+
+# Makes the configuration for that, and reads the list of packages.
+backports() {
+    local release
+    # shellcheck disable=SC1091
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    rm -rf "$apt"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    printf 'deb [signed-by=%s] http://deb.debian.org/debian %s-backports main\n' \
+        /usr/share/keyrings/debian-archive-keyring.gpg "$release" >"$apt/list"
+    printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "-";\nDir::State::lists "%s";\nDir::Cache "%s";\n' \
+        "$apt/list" "$apt/lists" "$apt/cache" >"$apt/config"
+    of_backports apt-get update -qq
+}
+
 # A process of its own, so that its `set -e` holds: called before `||` it would not.
 if [ "${1:-}" = fetch ]; then
-    kernel=$(needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
-    if [ -z "$kernel" ] && [ "$(id -u)" = 0 ]; then
-        apt-get update -qq
-        kernel=$(needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
-    fi
+    backports
+    kernel=$(of_backports needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
     [ -n "$kernel" ]
+    [ "$(id -u)" != 0 ] || [ -n "$(needs nvme-cli lib)" ] || apt-get update -qq
     rm -rf "$guest.new"
     mkdir -p "$guest.new/kernel" "$guest.new/tools"
     cd "$guest.new"
+    of_backports timeout "$FETCH_S" apt-get download -qq "$kernel"
     # shellcheck disable=SC2046
-    timeout "$FETCH_S" apt-get download -qq "$kernel" nvme-cli nbd-client dmsetup mdadm \
+    timeout "$FETCH_S" apt-get download -qq nvme-cli nbd-client dmsetup mdadm \
         $(for one in nvme-cli nbd-client dmsetup mdadm; do needs "$one" lib; done | sort -u | grep -v '^libc6$')
     dpkg -x linux-image-*.deb kernel
     rm linux-image-*.deb
     for package in *.deb; do dpkg -x "$package" tools; done
     rm -- *.deb
     find kernel -name '*.ko.xz' -exec xz -d {} +
+    rm -rf "$guest"
     mv "$guest.new" "$guest"
     exit 0
 fi
 
-if ! [ -d "$guest" ]; then
+if [ -z "$(find "$guest/kernel" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
     say "Guest: Debian's kernel and tools" >&2
     scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
         without "Debian's packages cannot be had here (see .tools/guest.log)"

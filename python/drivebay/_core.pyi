@@ -859,6 +859,7 @@ class ServedDrive:
     A drive to be served.
 
     `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
+    `ublk`: each namespace is a block device of this machine;
     `namespaces`: bytes, start in bytes or None for behind the one before, and whether it is read-only;
     `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
     `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
@@ -877,6 +878,7 @@ class ServedDrive:
         read_only: bool = False,
         namespaces: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex | None, bool]] = ...,
         vfio_user: str | PathLike[str] | None = None,
+        ublk: bool = False,
         data: str | PathLike[str] | None = None,
         host_durability: Literal["flush", "none"] = "flush",
         image: str | PathLike[str] | None = None,

@@ -175,11 +175,16 @@ def _copy_libraries_of(program: Path, root: Path) -> None:
 
 
 def copy_modules(kernel: Path, root: Path, modules: Sequence[str]) -> None:
-    """The modules and what they depend on, in the order in which they must be loaded."""
+    """The modules and what they depend on, in the order in which they must be loaded; what is built
+    into the kernel is there without."""
+    lists = kernel.rglob("modules.builtin")
+    built_in = {Path(line).stem.replace("-", "_") for one in lists for line in one.open()}
     have = {path.stem.replace("-", "_"): path for path in kernel.rglob("*.ko")}
     order: list[str] = []
 
     def add(name: str) -> None:
+        if name.replace("-", "_") in built_in:
+            return
         path = have[name.replace("-", "_")]
         if path.name in order:
             return

@@ -61,6 +61,31 @@ if [ -x /usr/sbin/mkfs.ext4 ] && [ -x /usr/sbin/fstrim ]; then
   /usr/sbin/fstrim /m && echo "SAID fstrim done"; umount /m
 fi
 """
+# Namespaces by nvme-cli: the only one, as large as the drive, is deleted, two are made and
+# attached, and one is detached and deleted.
+NAMESPACES_JOB = """\
+shown() {
+  for try in $(seq 60); do [ -b /dev/$1 ] && break; sleep 0.5; done; cat /sys/block/$1/size
+}
+gone() {
+  for try in $(seq 60); do [ -b /dev/$1 ] || break; sleep 0.5; done; [ -b /dev/$1 ] || echo gone
+}
+free() { nvme id-ctrl /dev/nvme0 | sed -n "s/^$1 *: *//p"; }
+make() { nvme create-ns /dev/nvme0 --nsze=$1 --ncap=$1 --flbas=0 --dps=0 --nmic=1; }
+me=$(nvme id-ctrl /dev/nvme0 | sed -n 's/^cntlid *: *//p')
+echo "SAID capacity $(free tnvmcap) $(free unvmcap)"
+nvme delete-ns /dev/nvme0 -n 1 && nvme ns-rescan /dev/nvme0; echo "SAID deleted $(gone nvme0n1)"
+make 2097152; make 4194304; make 999999999 2>&1 | sed -n 's/^NVMe status: /SAID too_large /p'
+echo "SAID allocated $(nvme list-ns /dev/nvme0 --all | wc -l) $(nvme list-ns /dev/nvme0 | wc -l)"
+for nsid in 1 2; do nvme attach-ns /dev/nvme0 -n $nsid -c $me; done; nvme ns-rescan /dev/nvme0
+echo "SAID attached $(shown nvme0n1) $(shown nvme0n2)"
+dd if=/tmp/a of=/dev/nvme0n2 bs=1M oflag=direct 2>/dev/null
+dd if=/dev/nvme0n2 of=/tmp/b bs=1M count=2 iflag=direct 2>/dev/null
+cmp /tmp/a /tmp/b && echo "SAID made same"
+nvme detach-ns /dev/nvme0 -n 2 -c $me && nvme ns-rescan /dev/nvme0
+echo "SAID detached $(gone nvme0n2)"
+nvme delete-ns /dev/nvme0 -n 2; echo "SAID unallocated $(free unvmcap)"
+"""
 # Likewise for a drive with AHCI firmware, which Linux shows as a SCSI disk.
 AHCI_JOB = """\
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/sda ] || sleep 0.3; done
@@ -104,6 +129,17 @@ blkdiscard -f -o 67108864 -l 1048576 /dev/nbd0
 dd if=/dev/nvme0n1 of=/tmp/o bs=1M skip=64 count=1 iflag=direct 2>/dev/null
 echo "SAID nbd_left $(tr -d '\\0' < /tmp/o | wc -c)"
 nbd-client -d /dev/nbd0 >/dev/null 2>&1
+"""
+# The host's files as they are, with folders in memory where programs write.
+HOST_FILES = """\
+mkdir -p /host /out
+mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 host /host
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 out /out
+for d in proc sys dev; do mount --bind /$d /host/$d; done
+mount -t tmpfs tmpfs /host/tmp; mount -t tmpfs tmpfs /host/run
+mkdir -p /host/run/lock /host/tmp/out
+mount --bind /out /host/tmp/out
+ip addr add 127.0.0.1/8 dev lo; ip link set lo up; date -s @NOW >/dev/null
 """
 END = """\
 nvme disconnect-all 2>/dev/null; echo "SAID bye"
@@ -204,3 +240,17 @@ def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> 
     lines = [line.split("SAID ", 1)[1] for line in done.stdout.splitlines() if "SAID " in line]
     assert "bye" in lines, done.stdout[-4000:] + done.stderr[-2000:]
     return {name: rest.strip() for name, _, rest in (line.partition(" ") for line in lines)}
+
+
+def host_files(shared: Path) -> list[str]:
+    """QEMU's options for HOST_FILES: the host's files, and a folder that the guest writes to."""
+    return [
+        *_folder("host", Path("/"), "readonly=on,multidevs=remap"),
+        *_folder("out", shared),
+    ]
+
+
+def _folder(tag: str, path: Path, *more: str) -> list[str]:
+    """A folder of the host as a file system of the guest."""
+    options = ",".join(("local", f"id={tag}", f"path={path}", "security_model=none", *more))
+    return ["-fsdev", options, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]

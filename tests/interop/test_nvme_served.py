@@ -59,7 +59,7 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
         connect = served_guest.CONNECT.replace("PORT", ports[1]) + served_guest.WAIT
         said = served_guest.boot(
             tmp_path,
-            connect + nbd_job + served_guest.JOB,
+            connect + nbd_job + served_guest.JOB + served_guest.NAMESPACES_JOB,
             ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "nbd", "ext4"),
             *("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile="),
         )
@@ -68,7 +68,13 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
     if has_nbd:
         assert said["nbd_sectors"] == str(SECTORS)
         assert (said["nbd"], said["nbd_left"]) == ("same", "0")
-    # The last thing that the guest did was to write 16 MiB and to give them back.
+    assert said["capacity"] == f"{SECTORS * 512} 0"
+    assert (said["deleted"], said["detached"]) == ("gone", "gone")
+    assert said["too_large"].startswith("Namespace Insufficient Capacity")
+    assert said["allocated"] == "2 0"
+    assert (said["attached"], said["made"]) == ("2097152 4194304", "same")
+    assert said["unallocated"] == str(SECTORS * 512 - 2**30)
+    # What the guest wrote it has given back, or it was a namespace's that is deleted.
     assert disk.stat().st_blocks * 512 < 16 * 2**20
 
 

@@ -147,3 +147,11 @@ def test_what_two_drives_cannot_share_is_refused(tmp_path: Path) -> None:
     assert "no drive to be served" in _refused(*address)
     assert "no address to listen on" in _refused(SMALL, SMALL)
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.skipif(Path("/dev/ublk-control").exists(), reason="this kernel has ublk")
+def test_block_devices_need_ublk_in_the_kernel() -> None:
+    command = [*PROGRAM, "serve", SMALL, "--ublk"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = "error: --ublk: there is no /dev/ublk-control\nhint: sudo modprobe ublk_drv"
+    assert done.returncode == 3 and said in done.stderr

@@ -57,17 +57,6 @@ LOADS: dict[str, tuple[Literal["random", "sequential"], int, int, list[int]]] = 
     "sequential-read": ("sequential", 100, 131_072, [1, 4]),
     "sequential-write": ("sequential", 0, 131_072, [1, 4]),
 }
-# The host's files as they are, with folders in memory where programs write.
-FILES = """\
-mkdir -p /host /out
-mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 host /host
-mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 out /out
-for d in proc sys dev; do mount --bind /$d /host/$d; done
-mount -t tmpfs tmpfs /host/tmp; mount -t tmpfs tmpfs /host/run
-mkdir -p /host/run/lock /host/tmp/out
-mount --bind /out /host/tmp/out
-ip addr add 127.0.0.1/8 dev lo; ip link set lo up; date -s @NOW >/dev/null
-"""
 REVIEW = """\
 chroot /host /usr/bin/env -i PATH=$PATH HOME=/tmp /bin/sh -c "cd /tmp/out && \\
   PYTHON -I -m drivebay review /dev/nvme0n1 --suite truth.toml --destroy-data SERIAL --yes \\
@@ -109,7 +98,7 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
         port = next(one for one in lines if "127.0.0.1:" in one).split("127.0.0.1:")[1].split()[0]
         connect = served_guest.CONNECT.replace("PORT", port).replace(" --hdr-digest", "")
         script = (
-            FILES.replace("NOW", f"{time.time():.0f}")
+            served_guest.HOST_FILES.replace("NOW", f"{time.time():.0f}")
             + connect.replace(" --data-digest", "")
             + served_guest.WAIT
             + REVIEW.replace("PYTHON", sys.executable).replace("SERIAL", SERIAL)
@@ -120,8 +109,7 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
             MODULES,
             *("-cpu", "max", "-netdev", "user,id=n0"),
             *("-device", "virtio-net-pci,netdev=n0,romfile="),
-            *_folder("host", Path("/"), "readonly=on,multidevs=remap"),
-            *_folder("out", shared),
+            *served_guest.host_files(shared),
         )
     assert (shared / "guest").is_dir(), (shared / "log").read_text()
     found = review(results.load(shared / "guest"))
@@ -150,9 +138,3 @@ def test_a_review_of_the_served_drive_finds_what_the_virtual_drive_is(tmp_path: 
             if abs(rate) > RATE or abs(latency) > LATENCY:
                 apart.append((name, depth, rate, latency))
     assert not apart
-
-
-def _folder(tag: str, path: Path, *more: str) -> list[str]:
-    """A folder of the host as a file system of the guest."""
-    options = ",".join(("local", f"id={tag}", f"path={path}", "security_model=none", *more))
-    return ["-fsdev", options, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]

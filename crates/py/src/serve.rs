@@ -225,6 +225,7 @@ fn namespace((bytes, start_bytes, is_read_only): (u64, Option<u64>, bool)) -> Na
 /// A drive to be served.
 ///
 /// `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
+/// `ublk`: each namespace is a block device of this machine;
 /// `namespaces`: bytes, start in bytes or None for behind the one before, and whether it is read-only;
 /// `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
 /// `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
@@ -246,6 +247,7 @@ impl ServedDrive {
         read_only: "bool" = false,
         namespaces = Vec::new(),
         vfio_user = None,
+        ublk: "bool" = false,
         data = None,
         host_durability: "typing.Literal['flush', 'none']" = "flush",
         image = None,
@@ -269,6 +271,7 @@ impl ServedDrive {
         read_only: bool,
         namespaces: Vec<(u64, Option<u64>, bool)>,
         vfio_user: Option<PathBuf>,
+        ublk: bool,
         data: Option<PathBuf>,
         host_durability: &str,
         image: Option<PathBuf>,
@@ -291,6 +294,7 @@ impl ServedDrive {
             is_read_only: read_only,
             namespaces: namespaces.into_iter().map(namespace).collect(),
             vfio_user,
+            ublk,
             data,
             host_durability: named("host_durability", host_durability)?,
             image,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::events::Event;
 use crate::faults::{Fault, FaultError};
 use crate::namespace::{NamespaceError, NamespaceFigures, Namespaces};
+use crate::namespace_file::NamespaceFileError;
 use crate::power_cut::PowerCut;
 use crate::report::Report;
 use crate::request::Request;
@@ -31,8 +32,17 @@ pub trait Drive {
     /// Whether it refuses to be written, as it has worn out.
     fn is_read_only(&mut self) -> bool;
 
+    /// Whether the power is off since a power cut.
+    fn is_off(&self) -> bool;
+
     /// Its parts, as hosts see them.
     fn namespaces(&self) -> &Namespaces;
+
+    /// Makes a namespace of so many sectors, which several controllers may have at a time or not, and returns its number.
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError>;
+
+    /// Deletes a namespace and what it held.
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError>;
 
     /// Sectors that hold data: written and not deallocated since, in whole pages of the drive's map.
     fn used_sectors(&self) -> u64;
@@ -111,6 +121,9 @@ pub enum ControlError {
     /// A namespace cannot have this size.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// The namespaces are changed, but the next start will not know.
+    #[error(transparent)]
+    NamespaceFile(#[from] NamespaceFileError),
     /// The drive does not take the TRIM of what a namespace loses.
     #[error("the drive refuses: {0}\nhint: drivebay ctl SOCKET status")]
     Drive(#[from] DeviceError),

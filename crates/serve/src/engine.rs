@@ -27,6 +27,7 @@ use crate::inflight::{InflightCommand, InflightCommands, NEVER};
 use crate::lateness::Lateness;
 use crate::memory_limit::Use;
 use crate::namespace::{NamespaceError, NamespaceFigures, Namespaces};
+use crate::namespace_file::{NamespaceFile, NamespaceFileError};
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan, PowerCuts};
 use crate::report::Report;
 use crate::request::{Completion, Op, Request, SessionId, Status};
@@ -79,6 +80,8 @@ pub struct Engine {
     /// Whether it refuses all that changes data.
     is_write_protected: bool,
     namespaces: Namespaces,
+    /// Where they are kept.
+    namespace_file: Option<NamespaceFile>,
     /// Whether their sizes cannot change.
     is_of_one_size: bool,
     device: Device,
@@ -119,6 +122,7 @@ impl Engine {
             name: "drive".to_owned(),
             is_write_protected: false,
             namespaces: Namespaces::whole(store.sectors(), false),
+            namespace_file: None,
             is_of_one_size: false,
             store,
             clock: Clock::new(pace, scale, device.now()),
@@ -144,6 +148,11 @@ impl Engine {
     /// Its parts, as hosts see them: the whole drive if nobody says otherwise.
     pub fn set_namespaces(&mut self, namespaces: Namespaces) {
         self.namespaces = namespaces;
+    }
+
+    /// Keeps them there from now on, at each change.
+    pub(crate) fn keep_namespaces_in(&mut self, file: NamespaceFile) {
+        self.namespace_file = Some(file);
     }
 
     /// Hosts cannot be told of another size.
@@ -406,16 +415,49 @@ impl Engine {
         if self.is_of_one_size {
             return Err(NamespaceError::Ahci.into());
         }
-        let nsid = match (nsid, self.namespaces.count()) {
-            (Some(nsid), _) => nsid,
-            (None, 1) => 1,
-            (None, count) => return Err(ControlError::WhichNamespace(count)),
+        let numbers: Vec<u32> = self.namespaces.iter().map(|(nsid, _)| nsid).collect();
+        let nsid = match (nsid, &numbers[..]) {
+            (Some(nsid), _) | (None, &[nsid]) => nsid,
+            (None, several) => return Err(ControlError::WhichNamespace(several.len())),
         };
         let lost = self.namespaces.resize(nsid, bytes)?;
         self.discard(lost)?;
-        let figures = self.namespaces.figures()[nsid as usize - 1];
+        self.keep_namespaces()?;
+        let figures = self.namespaces.get(nsid).expect("it was resized").figures(nsid);
         self.note(What::Resized { nsid, bytes: figures.bytes });
         Ok(figures)
+    }
+
+    /// Makes a namespace, which is empty, and returns its number.
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive.into());
+        }
+        let nsid = self.namespaces.create(sectors, is_shared)?;
+        let one = self.namespaces.get(nsid).expect("it was made");
+        let (bytes, sectors) = (one.bytes(), one.range());
+        // What was written there before it was a namespace's.
+        self.discard(sectors)?;
+        self.keep_namespaces()?;
+        self.note(What::NamespaceCreated { nsid, bytes });
+        Ok(nsid)
+    }
+
+    /// Deletes a namespace and what it held, for good.
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive.into());
+        }
+        let lost = self.namespaces.delete(nsid)?;
+        self.discard(lost)?;
+        self.keep_namespaces()?;
+        self.note(What::NamespaceDeleted { nsid });
+        Ok(())
+    }
+
+    /// Keeps the namespaces beside the drive's state, where it has one.
+    pub(crate) fn keep_namespaces(&self) -> Result<(), NamespaceFileError> {
+        self.namespace_file.as_ref().map_or(Ok(()), |file| file.save(&self.namespaces))
     }
 
     /// These sectors hold nothing from now on, whatever the power does. Commands in flight are served first.
@@ -700,12 +742,24 @@ impl Drive for SessionDrive<'_> {
         engine.is_worn_out || engine.faults.is_read_only(now)
     }
 
+    fn is_off(&self) -> bool {
+        self.engine.is_off()
+    }
+
     fn events(&self, from: u64, most: usize) -> Vec<Event> {
         self.engine.events.since(from).take(most).cloned().collect()
     }
 
     fn namespaces(&self) -> &Namespaces {
         &self.engine.namespaces
+    }
+
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
+        self.engine.create_namespace(sectors, is_shared)
+    }
+
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
+        self.engine.delete_namespace(nsid)
     }
 
     fn used_sectors(&self) -> u64 {

@@ -30,7 +30,7 @@ const SESSIONS_MAX: usize = 64;
 const EVENTS_MAX: usize = 64;
 /// Interval of [`Session::tick`].
 const TICK: Duration = Duration::from_millis(100);
-/// How long a server that stops waits for commands in flight.
+/// How long a server that stops waits for commands in flight, and for the next one of a session that goes on.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a listener that failed (no more open files) is not asked again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -136,6 +136,11 @@ impl EventLoop {
         Ok(id)
     }
 
+    /// Has [`Session::notified`] called once the loop runs.
+    pub(crate) fn notify(&self, id: SessionId) {
+        self.channel.handle().send(Message::Notify(id));
+    }
+
     /// The engine, before the loop runs.
     pub fn engine(&mut self) -> &mut Engine {
         &mut self.engine
@@ -225,6 +230,7 @@ impl EventLoop {
         for id in gone.collect::<Vec<SessionId>>() {
             self.close(id);
         }
+        self.mark_all();
     }
 
     /// Hands out what is due; returns whether there was anything.
@@ -255,7 +261,8 @@ impl EventLoop {
                         entry.told = Some(protocol);
                         self.engine.note(What::Connected { protocol });
                     }
-                    if self.watch(id, read && self.stopping.is_none(), write).is_err() {
+                    let read = read && (self.stopping.is_none() || !entry.session.is_stopped());
+                    if self.watch(id, read, write).is_err() {
                         self.close(id);
                     }
                 }
@@ -396,10 +403,14 @@ impl EventLoop {
         }
     }
 
-    fn is_over(&self) -> bool {
-        let is_done =
-            |since: Instant| self.engine.outstanding() == 0 || since.elapsed() > STOP_TIMEOUT;
-        self.stopping.is_some_and(is_done)
+    fn is_over(&mut self) -> bool {
+        let Some(since) = self.stopping else { return false };
+        let stopped = self.sessions.values_mut().map(|entry| entry.session.is_stopped());
+        // Each is asked.
+        if stopped.fold(true, |all, one| all & one) {
+            return self.engine.outstanding() == 0 || since.elapsed() > STOP_TIMEOUT;
+        }
+        since.max(self.last_event).elapsed() > STOP_TIMEOUT
     }
 
     fn tick(&mut self) {

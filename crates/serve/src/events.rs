@@ -103,6 +103,18 @@ pub enum What {
         /// The folder.
         folder: PathBuf,
     },
+    /// A host has made a namespace.
+    NamespaceCreated {
+        /// Its number.
+        nsid: u32,
+        /// Its size, bytes.
+        bytes: u64,
+    },
+    /// A host has deleted a namespace.
+    NamespaceDeleted {
+        /// Which it was.
+        nsid: u32,
+    },
     /// A namespace has another size.
     Resized {
         /// Which.

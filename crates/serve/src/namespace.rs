@@ -1,10 +1,11 @@
 //! The namespaces of a drive: parts of its addresses, each of which hosts see as a drive of its own.
 //!
-//! Namespaces are fixed at the start, one behind the other or where the user puts them, and shared by all
-//! controllers. One begins at the same sector for as long as the server runs; its size may change, into
+//! At the start they lie one behind the other or where the user puts them; hosts over NVMe may delete them and make
+//! others. One lies in one piece and begins at the same sector for as long as it is there; its size may change, into
 //! what is free behind it. Addresses of no namespace are never written: they are spare to the model.
-//! Source: NVM Express base specification 1.4, section 6.1.
-//! Left out: Namespace Management and Attachment, so that a host cannot make, delete or detach any.
+//! Source: NVM Express base specification 1.4, sections 5.20 and 6.1. To which controllers one is attached is NVMe's
+//! own (`nvme/subsystem.rs`).
+//! Left out: thin provisioning, namespaces of several pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use serde::{Deserialize, Serialize};
 /// Sizes and places are whole pages of the drive's map.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
-/// Namespaces of a drive, at most. guess: as many as data centre drives have, or more.
-const NAMESPACES_MAX: usize = 128;
+/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have, or more.
+pub(crate) const NAMESPACES_MAX: usize = 128;
 
 /// A namespace as the user wants it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceOptions {
     /// Its size, bytes, of which whole pages of 4 KiB count.
     pub bytes: u64,
@@ -61,13 +62,26 @@ pub enum NamespaceError {
         other: u32,
     },
     /// There is none of this number.
-    #[error("there is no namespace {0}\nhint: the drive has 1 to {1}")]
-    Unknown(u32, usize),
+    #[error("there is no namespace {0}\nhint: drivebay ctl SOCKET status says which there are")]
+    Unknown(u32),
     /// Data would be lost that must not change.
     #[error(
         "namespace {0} is read-only and cannot become smaller\nhint: serve it without read-only"
     )]
     ReadOnly(u32),
+    /// The drive must not change.
+    #[error("the drive is read-only: its namespaces stay\nhint: serve it without --read-only")]
+    ReadOnlyDrive,
+    /// No free piece is so large.
+    #[error(
+        "no {bytes} bytes are free in one piece\nhint: the largest free piece has {largest} bytes"
+    )]
+    NoPiece {
+        /// What was asked for.
+        bytes: u64,
+        /// The largest.
+        largest: u64,
+    },
     /// A SATA drive has no namespaces, and no way to tell hosts of a new size.
     #[error(
         "an AHCI drive has one size and no namespaces\nhint: serve it over NBD or NVMe/TCP, or an NVMe drive"
@@ -79,9 +93,11 @@ pub enum NamespaceError {
 #[derive(Debug)]
 pub struct Namespace {
     first: u64,
+    /// None of one that was deleted.
     sectors: AtomicU64,
-    changes: AtomicU64,
     is_read_only: bool,
+    /// Whether several controllers may have it at a time.
+    is_shared: bool,
 }
 
 impl Namespace {
@@ -110,10 +126,36 @@ impl Namespace {
         self.is_read_only
     }
 
-    /// How often its size has changed.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
+    /// Whether several controllers may have it at a time.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
     }
+
+    /// `status` tells this of it.
+    pub(crate) fn figures(&self, nsid: u32) -> NamespaceFigures {
+        NamespaceFigures {
+            nsid,
+            start_bytes: self.first * SECTOR_BYTES,
+            bytes: self.bytes(),
+            is_read_only: self.is_read_only,
+        }
+    }
+
+    /// Behind its last page.
+    fn end(&self) -> u64 {
+        self.range().end.next_multiple_of(PAGE_SECTORS)
+    }
+}
+
+/// A namespace as it is kept beside the drive's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeptNamespace {
+    nsid: u32,
+    first: u64,
+    sectors: u64,
+    is_read_only: bool,
+    is_shared: bool,
 }
 
 /// What `status` tells of a namespace.
@@ -132,19 +174,27 @@ pub struct NamespaceFigures {
 /// All namespaces of a drive, by their numbers from 1 on.
 #[derive(Clone, Debug)]
 pub struct Namespaces {
-    all: Vec<Arc<Namespace>>,
+    all: Vec<Option<Arc<Namespace>>>,
+    /// By number: how often it has been made, changed or deleted.
+    changes: Vec<u64>,
     drive_sectors: u64,
 }
 
 impl Namespaces {
     /// One that is the whole drive.
     pub fn whole(sectors: u64, is_read_only: bool) -> Namespaces {
-        Namespaces { all: vec![Namespaces::one(0, sectors, is_read_only)], drive_sectors: sectors }
+        Namespaces::of(vec![Some(Namespaces::one(0, sectors, is_read_only))], sectors)
+    }
+
+    fn of(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> Namespaces {
+        let mut namespaces = Namespaces { all, changes: vec![0; NAMESPACES_MAX], drive_sectors };
+        namespaces.all.resize(NAMESPACES_MAX, None);
+        namespaces
     }
 
     fn one(first: u64, sectors: u64, is_read_only: bool) -> Arc<Namespace> {
-        let (sectors, changes) = (AtomicU64::new(sectors), AtomicU64::new(0));
-        Arc::new(Namespace { first, sectors, changes, is_read_only })
+        let sectors = AtomicU64::new(sectors);
+        Arc::new(Namespace { first, sectors, is_read_only, is_shared: true })
     }
 
     /// Those that the user wants on a drive of `sectors`.
@@ -159,64 +209,126 @@ impl Namespaces {
             let first = start.unwrap_or(end);
             let size = one.bytes / PAGE_BYTES * PAGE_SECTORS;
             end = first.saturating_add(size);
-            all.push(Namespaces::one(first, size, one.is_read_only));
+            all.push(Some(Namespaces::one(first, size, one.is_read_only)));
         }
-        let namespaces = Namespaces { all, drive_sectors: sectors };
-        for (nsid, one) in (1..).zip(&namespaces.all) {
+        let namespaces = Namespaces::of(all, sectors);
+        namespaces.check()?;
+        Ok(namespaces)
+    }
+
+    /// Those that were kept of a drive of `sectors`.
+    pub(crate) fn restore(
+        kept: &[KeptNamespace],
+        sectors: u64,
+        is_read_only: bool,
+    ) -> Result<Namespaces, NamespaceError> {
+        let mut namespaces = Namespaces::of(Vec::new(), sectors);
+        for one in kept {
+            let place = (one.nsid as usize).wrapping_sub(1);
+            let place = namespaces.all.get_mut(place).ok_or(NamespaceError::Unknown(one.nsid))?;
+            *place = Some(Arc::new(Namespace {
+                first: one.first,
+                sectors: AtomicU64::new(one.sectors),
+                is_read_only: is_read_only || one.is_read_only,
+                is_shared: one.is_shared,
+            }));
+        }
+        namespaces.check()?;
+        Ok(namespaces)
+    }
+
+    /// What [`Namespaces::restore`] takes.
+    pub(crate) fn to_keep(&self) -> Vec<KeptNamespace> {
+        let kept = |(nsid, one): (u32, &Arc<Namespace>)| KeptNamespace {
+            nsid,
+            first: one.first,
+            sectors: one.sectors(),
+            is_read_only: one.is_read_only,
+            is_shared: one.is_shared,
+        };
+        self.iter().map(kept).collect()
+    }
+
+    /// None is empty, inside another one, or behind the drive.
+    fn check(&self) -> Result<(), NamespaceError> {
+        for (nsid, one) in self.iter() {
             if one.sectors() == 0 {
                 return Err(NamespaceError::Empty(nsid));
             }
             let inside = |(_, other): &(u32, &Arc<Namespace>)| {
-                !Arc::ptr_eq(one, other) && other.range().contains(&one.first)
+                !Arc::ptr_eq(one, other)
+                    && (other.first..other.first.saturating_add(other.sectors()))
+                        .contains(&one.first)
             };
-            if let Some((other, _)) = (1..).zip(&namespaces.all).find(inside) {
+            if let Some((other, _)) = self.iter().find(inside) {
                 return Err(NamespaceError::Overlap { nsid, other });
             }
         }
-        for (nsid, one) in (1..).zip(&namespaces.all) {
-            namespaces.check_room(nsid, one.sectors())?;
-        }
-        Ok(namespaces)
+        self.iter().try_for_each(|(nsid, one)| self.check_room(nsid, one.sectors()))
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.all.len()
+        self.iter().count()
     }
 
-    /// In the order of their numbers.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Namespace>> {
-        self.all.iter()
+    /// With their numbers, in the order of these.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
+        (1..).zip(&self.all).filter_map(|(nsid, one)| Some((nsid, one.as_ref()?)))
     }
 
     /// The one of this number.
     pub fn get(&self, nsid: u32) -> Option<&Namespace> {
-        Some(self.all.get((nsid as usize).checked_sub(1)?)?)
+        self.all.get((nsid as usize).checked_sub(1)?)?.as_deref()
     }
 
     fn known(&self, nsid: u32) -> Result<&Namespace, NamespaceError> {
-        self.get(nsid).ok_or(NamespaceError::Unknown(nsid, self.count()))
+        self.get(nsid).ok_or(NamespaceError::Unknown(nsid))
+    }
+
+    /// How often the one of this number has been made, changed or deleted.
+    pub(crate) fn changes(&self, nsid: u32) -> u64 {
+        self.changes[nsid as usize - 1]
+    }
+
+    fn changed(&mut self, nsid: u32) {
+        self.changes[nsid as usize - 1] += 1;
     }
 
     /// Whether one of them refuses all that changes its data.
     pub(crate) fn any_is_read_only(&self) -> bool {
-        self.all.iter().any(|one| one.is_read_only)
+        self.iter().any(|(_, one)| one.is_read_only)
+    }
+
+    /// Sectors of the drive.
+    pub(crate) fn drive_sectors(&self) -> u64 {
+        self.drive_sectors
+    }
+
+    /// Sectors of no namespace.
+    pub(crate) fn free_sectors(&self) -> u64 {
+        let pieces = self.free_pieces();
+        pieces.map(|piece| piece.end - piece.start).sum()
+    }
+
+    /// Where the drive is free, in order.
+    fn free_pieces(&self) -> impl Iterator<Item = Range<u64>> {
+        let mut taken: Vec<(u64, u64)> =
+            self.iter().map(|(_, one)| (one.first, one.end())).collect();
+        taken.sort_unstable();
+        let starts = std::iter::once(0).chain(taken.clone().into_iter().map(|(_, end)| end));
+        let ends = taken.into_iter().map(|(first, _)| first).chain([self.drive_sectors]);
+        starts.zip(ends).map(|(start, end)| start.min(end)..end).filter(|piece| !piece.is_empty())
     }
 
     /// `status` tells this of them.
     pub(crate) fn figures(&self) -> Vec<NamespaceFigures> {
-        let figures = |(nsid, one): (u32, &Arc<Namespace>)| NamespaceFigures {
-            nsid,
-            start_bytes: one.first * SECTOR_BYTES,
-            bytes: one.bytes(),
-            is_read_only: one.is_read_only,
-        };
-        (1..).zip(&self.all).map(figures).collect()
+        self.iter().map(|(nsid, one)| one.figures(nsid)).collect()
     }
 
     fn check_room(&self, nsid: u32, sectors: u64) -> Result<(), NamespaceError> {
         let first = self.known(nsid)?.first;
-        let behind = self.all.iter().map(|one| one.first).filter(|&other| other > first);
+        let behind = self.iter().map(|(_, one)| one.first).filter(|&other| other > first);
         let end = behind.fold(self.drive_sectors, u64::min);
         let room = end.saturating_sub(first);
         if sectors > room {
@@ -228,7 +340,7 @@ impl Namespaces {
 
     /// Gives one another size, bytes, of which whole pages of 4 KiB count; returns the sectors of the drive that are
     /// its own no more.
-    pub(crate) fn resize(&self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
+    pub(crate) fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;
         let (before, sectors) = (one.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
         if sectors == 0 {
@@ -238,11 +350,46 @@ impl Namespaces {
         if sectors < one.sectors() && one.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
         }
-        if sectors != one.sectors() {
-            one.sectors.store(sectors, Ordering::Relaxed);
-            one.changes.fetch_add(1, Ordering::Relaxed);
+        let (first, is_new) = (one.first, sectors != one.sectors());
+        one.sectors.store(sectors, Ordering::Relaxed);
+        if is_new {
+            self.changed(nsid);
         }
-        Ok((one.first + sectors).min(before.end)..before.end)
+        Ok((first + sectors).min(before.end)..before.end)
+    }
+
+    /// Makes one in the first free piece that is large enough, under the first number that is free; returns the number.
+    pub(crate) fn create(&mut self, sectors: u64, is_shared: bool) -> Result<u32, NamespaceError> {
+        let place = self.all.iter().position(Option::is_none);
+        let place = place.ok_or(NamespaceError::TooMany(NAMESPACES_MAX + 1))?;
+        let nsid = place as u32 + 1;
+        if sectors == 0 {
+            return Err(NamespaceError::Empty(nsid));
+        }
+        let fits = |piece: &Range<u64>| piece.end - piece.start >= sectors;
+        let Some(piece) = self.free_pieces().find(fits) else {
+            let largest = self.free_pieces().map(|piece| piece.end - piece.start).max();
+            let (bytes, largest) = (sectors.saturating_mul(SECTOR_BYTES), largest.unwrap_or(0));
+            return Err(NamespaceError::NoPiece { bytes, largest: largest * SECTOR_BYTES });
+        };
+        let (first, sectors) = (piece.start, AtomicU64::new(sectors));
+        self.all[place] =
+            Some(Arc::new(Namespace { first, sectors, is_read_only: false, is_shared }));
+        self.changed(nsid);
+        Ok(nsid)
+    }
+
+    /// Deletes one; returns the sectors of the drive that were its own. Who still has it finds it empty.
+    pub(crate) fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
+        let one = self.known(nsid)?;
+        if one.is_read_only {
+            return Err(NamespaceError::ReadOnly(nsid));
+        }
+        let range = one.range();
+        one.sectors.store(0, Ordering::Relaxed);
+        self.all[nsid as usize - 1] = None;
+        self.changed(nsid);
+        Ok(range)
     }
 }
 
@@ -284,7 +431,7 @@ mod tests {
 
     #[test]
     fn one_grows_into_what_is_free_behind_it_and_gives_back_what_it_loses() {
-        let all = drive(&[of(MIB, None), of(MIB, Some(4 * MIB))]).expect("room");
+        let mut all = drive(&[of(MIB, None), of(MIB, Some(4 * MIB))]).expect("room");
         assert_eq!(all.resize(1, 4 * MIB), Ok(2048..2048));
         assert_eq!(
             all.resize(1, 5 * MIB),
@@ -293,9 +440,52 @@ mod tests {
         assert_eq!(all.resize(1, 3 * MIB), Ok(6144..8192));
         assert_eq!(all.resize(2, 12 * MIB), Ok(10240..10240));
         assert!(matches!(all.resize(2, 13 * MIB), Err(NamespaceError::NoRoom { .. })));
-        assert_eq!(all.resize(3, MIB), Err(NamespaceError::Unknown(3, 2)));
-        assert_eq!(all.resize(0, MIB), Err(NamespaceError::Unknown(0, 2)));
-        let changes: Vec<u64> = all.iter().map(|one| one.changes()).collect();
-        assert_eq!(changes, [2, 1]);
+        assert_eq!(all.resize(3, MIB), Err(NamespaceError::Unknown(3)));
+        assert_eq!(all.resize(0, MIB), Err(NamespaceError::Unknown(0)));
+        assert_eq!([1, 2, 3].map(|nsid| all.changes(nsid)), [2, 1, 0]);
+    }
+
+    #[test]
+    fn one_is_made_in_the_first_free_piece_that_holds_it() {
+        let mut all = drive(&[of(MIB, None), of(MIB, Some(4 * MIB))]).expect("room");
+        assert_eq!(all.free_sectors() * SECTOR_BYTES, 14 * MIB);
+        assert_eq!(all.create(4 * 2048, true), Ok(3));
+        assert_eq!(all.create(1, false), Ok(4));
+        let places: Vec<_> = all.figures().iter().map(|one| (one.start_bytes, one.bytes)).collect();
+        assert_eq!(places, [(0, MIB), (4 * MIB, MIB), (5 * MIB, 4 * MIB), (MIB, 512)]);
+        assert_eq!(all.free_sectors() * SECTOR_BYTES, 10 * MIB - 4096, "whole pages are taken");
+        let (bytes, largest) = (8 * MIB, 7 * MIB);
+        assert_eq!(all.create(8 * 2048, true), Err(NamespaceError::NoPiece { bytes, largest }));
+        assert_eq!(all.create(0, true), Err(NamespaceError::Empty(5)));
+        let numbers = (5..=NAMESPACES_MAX as u32).map(|_| all.create(1, true));
+        assert_eq!(numbers.last(), Some(Ok(128)));
+        assert_eq!(all.create(1, true), Err(NamespaceError::TooMany(129)));
+    }
+
+    #[test]
+    fn what_is_deleted_is_free_and_empty_for_who_still_has_it() {
+        let read_only = NamespaceOptions { is_read_only: true, ..of(MIB, None) };
+        let mut all = drive(&[of(MIB, None), read_only]).expect("room");
+        let held = Arc::clone(all.iter().next().expect("the first").1);
+        assert_eq!(all.delete(1), Ok(0..2048));
+        assert_eq!((held.sectors(), all.count()), (0, 1));
+        assert_eq!(all.delete(1), Err(NamespaceError::Unknown(1)));
+        assert_eq!(all.delete(2), Err(NamespaceError::ReadOnly(2)));
+        assert_eq!(all.create(8, true), Ok(1));
+        assert_eq!(all.changes(1), 2);
+    }
+
+    #[test]
+    fn what_was_kept_is_what_it_was() {
+        let mut all = drive(&[of(MIB, None), of(MIB, None)]).expect("room");
+        all.delete(1).expect("there");
+        all.create(9, false).expect("room");
+        all.create(8, true).expect("room");
+        all.resize(2, 2 * MIB).expect("room");
+        let sectors = all.drive_sectors();
+        let again = Namespaces::restore(&all.to_keep(), sectors, false).expect("as it was");
+        assert_eq!(again.to_keep(), all.to_keep());
+        // On a drive that is smaller than it was.
+        assert!(Namespaces::restore(&all.to_keep(), sectors / 16, false).is_err());
     }
 }

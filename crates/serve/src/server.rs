@@ -21,6 +21,7 @@ use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
 use crate::listener::{Address, AddressError, Listener, OpenSession};
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::{NamespaceError, NamespaceOptions, Namespaces};
+use crate::namespace_file::{NamespaceFile, NamespaceFileError};
 use crate::nbd::tls::TlsError;
 use crate::nbd::{self, Export, Exports, Stream};
 use crate::nvme::{self, Shared, Subsystem, Subsystems};
@@ -29,6 +30,7 @@ use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError}
 use crate::precondition::{Precondition, REST};
 use crate::report::Report;
 use crate::store::{HostDurability, Image, PowerCutLoss, Store, StoreError};
+use crate::ublk::{self, UblkError};
 
 /// Where a server listens, and what its drives share.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +62,8 @@ pub struct DriveOptions {
     pub namespaces: Vec<NamespaceOptions>,
     /// Where a virtual machine connects for a PCIe device: the path of a socket.
     pub vfio_user: Option<PathBuf>,
+    /// Whether each namespace is a block device of this machine.
+    pub ublk: bool,
     /// The file with the data; without it the data is in memory.
     pub data: Option<PathBuf>,
     /// What flushes make of that file.
@@ -96,6 +100,7 @@ impl DriveOptions {
             is_read_only: false,
             namespaces: Vec::new(),
             vfio_user: None,
+            ublk: false,
             data: None,
             host_durability: HostDurability::default(),
             image: None,
@@ -125,6 +130,9 @@ pub enum ServeError {
     /// A virtual machine's socket cannot be opened.
     #[error(transparent)]
     Vfio(#[from] VfioError),
+    /// There is no block device.
+    #[error(transparent)]
+    Ublk(#[from] UblkError),
     /// The certificate or key of TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -151,6 +159,9 @@ pub enum ServeError {
     /// The drive cannot be divided so.
     #[error("--namespace: {0}")]
     Namespace(#[from] NamespaceError),
+    /// What is kept of its parts cannot be used.
+    #[error(transparent)]
+    NamespaceFile(#[from] NamespaceFileError),
     /// Names tell the drives of a server apart.
     #[error("two drives are called {0}\nhint: name them: NAME=DRIVE")]
     SameName(String),
@@ -203,8 +214,14 @@ impl ServeError {
             ServeError::State(error) => {
                 matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
             }
+            ServeError::NamespaceFile(error) => {
+                !matches!(error, NamespaceFileError::Namespaces(..))
+            }
             ServeError::Identity(error) => matches!(error, IdentityError::File { .. }),
-            ServeError::Vfio(_) | ServeError::Device(_) | ServeError::Machine(_) => true,
+            ServeError::Vfio(_)
+            | ServeError::Ublk(_)
+            | ServeError::Device(_)
+            | ServeError::Machine(_) => true,
             ServeError::Tls(_)
             | ServeError::PowerCutPlan(_)
             | ServeError::AfterCut(_)
@@ -223,6 +240,8 @@ impl ServeError {
 /// A drive with its event loop.
 struct ServedDrive {
     event_loop: EventLoop,
+    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them open.
+    ublk: Vec<(u32, ublk::Control)>,
     handle: Handle,
     nvme: Shared,
     name: String,
@@ -249,10 +268,15 @@ impl ServedDrive {
         let handle = channel.handle();
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
-        let namespaces = match &options.namespaces[..] {
-            [] => Namespaces::whole(sectors, options.is_read_only),
+        let file = options.state.as_deref().filter(|_| !is_ahci);
+        let file = file.map(|state| NamespaceFile::beside(state, &options.namespaces));
+        let kept =
+            file.as_ref().map(|file| file.load(sectors, options.is_read_only)).transpose()?;
+        let namespaces = match (kept.flatten(), &options.namespaces[..]) {
+            (Some(kept), _) => kept,
+            (None, []) => Namespaces::whole(sectors, options.is_read_only),
             _ if is_ahci => return Err(NamespaceError::Ahci.into()),
-            some => {
+            (None, some) => {
                 let is_read_only =
                     |one: &NamespaceOptions| one.is_read_only || options.is_read_only;
                 let some = some
@@ -278,6 +302,8 @@ impl ServedDrive {
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let shape = ublk::Shape::new(&spec, processors);
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
         let nvme_identity = nvme::Identity::new(&spec, identity);
         let known = options.state.as_ref().filter(|path| path.exists());
@@ -295,6 +321,10 @@ impl ServedDrive {
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         engine.set_name(&options.name);
         engine.set_namespaces(namespaces.clone());
+        // What must not change is kept as it is.
+        if let Some(file) = file.filter(|_| !options.is_read_only) {
+            engine.keep_namespaces_in(file);
+        }
         if is_ahci {
             engine.fix_size();
         }
@@ -309,7 +339,7 @@ impl ServedDrive {
             engine.protect_writes();
         }
         let mut event_loop = EventLoop::new(engine, channel)?;
-        let nvme = Subsystem::shared(nvme_identity);
+        let nvme = Subsystem::shared(nvme_identity, &namespaces);
         if let Some(path) = &options.vfio_user {
             if is_ahci {
                 ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
@@ -317,16 +347,44 @@ impl ServedDrive {
                 nvme::pci::registers::serve(&mut event_loop, &handle, &nvme, path)?;
             }
         }
+        let shown = namespaces.iter().filter(|_| options.ublk);
+        let ublk = shown
+            .map(|(nsid, namespace)| {
+                Ok((nsid, ublk::Control::new(&mut event_loop, shape, namespace)?))
+            })
+            .collect::<Result<_, UblkError>>()?;
         let (name, state) = (options.name, options.state);
-        Ok(ServedDrive { event_loop, handle, nvme, name, namespaces, state })
+        Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, state })
+    }
+
+    /// Where its block devices are, each with its name as over NBD.
+    fn block_devices(&self) -> impl Iterator<Item = String> {
+        let device = |(nsid, one): &(u32, ublk::Control)| match self.ublk.len() {
+            1 => format!("ublk:{} {}", one.path(), self.name),
+            _ => format!("ublk:{} {}/{nsid}", one.path(), self.name),
+        };
+        self.ublk.iter().map(device)
     }
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
     fn run(self) -> Result<Report, ServeError> {
-        let mut engine = self.event_loop.run()?;
-        if let Some(path) = &self.state {
+        let ServedDrive { mut event_loop, ublk, handle, state, .. } = self;
+        event_loop.engine().keep_namespaces()?;
+        let (engine, shown) = thread::scope(|scope| {
+            let show = |(_, device): (u32, ublk::Control)| {
+                let handle = handle.clone();
+                scope.spawn(move || device.run().inspect_err(|_| handle.stop()))
+            };
+            let devices: Vec<_> = ublk.into_iter().map(show).collect();
+            let engine = event_loop.run();
+            let join = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("it does not panic");
+            (engine, devices.into_iter().try_for_each(join))
+        });
+        let mut engine = engine?;
+        if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
         }
+        shown?;
         Ok(engine.report())
     }
 }
@@ -382,6 +440,8 @@ impl Server {
         server.listen_for_nvme(&options.nvme_tcp, &memory)?;
         let vfio_users = vfio_users.iter().map(|path| format!("vfio-user:{}", path.display()));
         server.addresses.extend(vfio_users);
+        let block_devices = server.drives.iter().flat_map(ServedDrive::block_devices);
+        server.addresses.extend(block_devices.collect::<Vec<_>>());
         if let Some(text) = &options.control {
             let address: Address = text.parse()?;
             if !matches!(address, Address::Unix(_)) {

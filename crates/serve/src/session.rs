@@ -70,6 +70,12 @@ pub trait Session: Send {
     fn power_cut(&mut self) -> bool {
         false
     }
+
+    /// Asked when the server is to stop, until it is true: whether nothing is to be done any more. Until then the session
+    /// is served as before.
+    fn is_stopped(&mut self) -> bool {
+        true
+    }
 }
 
 /// A socket on which connections arrive.

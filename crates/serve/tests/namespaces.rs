@@ -5,7 +5,7 @@ use drivebay_run::Control;
 use drivebay_serve::{DriveOptions, NamespaceOptions, Options, Server};
 use drivebay_wire::nvme::{IdentifyController, IdentifyNamespace, Sqe, Status};
 use serde_json::{Value, json};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::several::{Nbd, Nvme, SECTORS, Served, drive, nqn};
 
@@ -62,7 +62,7 @@ fn nvme_hosts_see_each_namespace_with_its_size_name_and_data() {
     let served = Served::new(vec![divided()]);
     let (mut admin, mut queue) = host(&served);
     let (_, _, page) = admin.ask(identify(1, 0), 4096, &[]);
-    assert_eq!(IdentifyController::read_from_bytes(&page).expect("a page").nn.get(), 3);
+    assert_eq!(IdentifyController::read_from_bytes(&page).expect("a page").nn.get(), 128);
     for (above, found) in [(0, vec![1, 2, 3]), (1, vec![2, 3]), (3, vec![])] {
         assert_eq!(list(&admin.ask(identify(2, above), 4096, &[]).2), found);
     }
@@ -73,11 +73,18 @@ fn nvme_hosts_see_each_namespace_with_its_size_name_and_data() {
         assert_eq!(u64::from_be_bytes(id.eui64), first + u64::from(nsid) - 1);
         assert_eq!(id.nsattr, u8::from(nsid == 2), "write protected");
     }
-    for nsid in [0, 4, 0xffff_ffff] {
-        assert_eq!(admin.ask(identify(0, nsid), 4096, &[]).0, Status::INVALID_NAMESPACE.dnr());
+    for nsid in [0, 129, 0xffff_ffff] {
         let asked = queue.ask(io(READ, nsid, 0), 4096, &[]);
         assert_eq!(asked.0, Status::INVALID_NAMESPACE.dnr());
     }
+    for nsid in [0, 129] {
+        assert_eq!(admin.ask(identify(0, nsid), 4096, &[]).0, Status::INVALID_NAMESPACE.dnr());
+    }
+    // One that may be there and is not.
+    assert_eq!(namespace(&mut admin, 4).as_bytes(), [0; 4096]);
+    assert_eq!(queue.ask(io(READ, 4, 0), 4096, &[]).0, Status::INVALID_FIELD.dnr());
+    let any = namespace(&mut admin, 0xffff_ffff);
+    assert_eq!((any.nsze.get(), any.lbaf[0].data_shift), (0, 9));
     for nsid in [1, 3] {
         assert_eq!(queue.ask(io(WRITE, nsid, 8), 4096, &[nsid as u8; 4096]).0, Status::SUCCESS);
     }
@@ -247,4 +254,236 @@ fn namespaces_that_do_not_fit_and_those_of_an_ahci_drive_are_refused() {
     assert!(error.contains("namespace 2 cannot have 4194304 bytes"), "{error}");
     assert!(error.contains("hint: from where it begins 3145728 are free"), "{error}");
     assert!(refused(vec![of(MIB)], true).contains("an AHCI drive has one size"));
+}
+
+// --- Namespace Management and Attachment ---------------------------------------------------------
+
+/// Namespace Management: create.
+fn create(admin: &mut Nvme, blocks: u64, nmic: u8) -> (Status, u64) {
+    let wanted = IdentifyNamespace {
+        nsze: blocks.into(),
+        ncap: blocks.into(),
+        nmic,
+        ..IdentifyNamespace::default()
+    };
+    create_as(admin, &wanted)
+}
+
+fn create_as(admin: &mut Nvme, wanted: &IdentifyNamespace) -> (Status, u64) {
+    let command = Sqe { opcode: 0x0d, ..Sqe::default() };
+    let (status, nsid, _) = admin.ask(command, 4096, wanted.as_bytes());
+    (status, nsid)
+}
+
+fn delete(admin: &mut Nvme, nsid: u32) -> Status {
+    let command = Sqe { opcode: 0x0d, nsid: nsid.into(), cdw10: 1.into(), ..Sqe::default() };
+    admin.ask(command, 0, &[]).0
+}
+
+const ATTACH: u32 = 0;
+const DETACH: u32 = 1;
+
+/// Namespace Attachment for these controllers.
+fn attach(admin: &mut Nvme, select: u32, nsid: u32, controllers: &[u16]) -> Status {
+    let command = Sqe { opcode: 0x15, nsid: nsid.into(), cdw10: select.into(), ..Sqe::default() };
+    let numbers = std::iter::once(controllers.len() as u16).chain(controllers.iter().copied());
+    let mut page: Vec<u8> = numbers.flat_map(u16::to_le_bytes).collect();
+    page.resize(4096, 0);
+    admin.ask(command, 4096, &page).0
+}
+
+/// The controllers that Identify lists.
+fn controllers(admin: &mut Nvme, structure: u32, nsid: u32) -> Vec<u16> {
+    let (status, _, page) = admin.ask(identify(structure, nsid), 4096, &[]);
+    assert_eq!(status, Status::SUCCESS);
+    let mut numbers = page.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+    let count = numbers.next().expect("a count");
+    numbers.take(count.into()).collect()
+}
+
+fn capacity(admin: &mut Nvme) -> (u128, u128) {
+    let (_, _, page) = admin.ask(identify(1, 0), 4096, &[]);
+    let id = IdentifyController::read_from_bytes(&page).expect("a page");
+    assert_eq!(id.oacs.get() & 1 << 3, 1 << 3, "Namespace Management and Attachment");
+    (id.tnvmcap.get(), id.unvmcap.get())
+}
+
+#[test]
+fn a_host_makes_a_namespace_attaches_it_uses_it_and_deletes_it() {
+    let served = Served::new(vec![divided()]);
+    let (mut admin, mut queue) = host(&served);
+    let me = controllers(&mut admin, 0x13, 0);
+    assert_eq!(me.len(), 1);
+    let mib = u128::from(MIB);
+    assert_eq!(capacity(&mut admin), (4 * mib, mib));
+    assert_eq!(create(&mut admin, 1024, 1), (Status::SUCCESS, 4));
+    assert_eq!(capacity(&mut admin), (4 * mib, mib / 2));
+    // It is allocated, and active once it is attached.
+    let lists =
+        |admin: &mut Nvme| [2, 0x10].map(|cns| list(&admin.ask(identify(cns, 2), 4096, &[]).2));
+    assert_eq!(lists(&mut admin), [vec![3], vec![3, 4]]);
+    assert_eq!(namespace(&mut admin, 4).as_bytes(), [0; 4096]);
+    let (_, _, page) = admin.ask(identify(0x11, 4), 4096, &[]);
+    let allocated = IdentifyNamespace::read_from_bytes(&page).expect("a page");
+    assert_eq!((allocated.nsze.get(), allocated.nvmcap.get()), (1024, mib / 2));
+    assert_eq!(queue.ask(io(READ, 4, 0), 4096, &[]).0, Status::INVALID_FIELD.dnr());
+    assert_eq!(controllers(&mut admin, 0x12, 4), [0_u16; 0]);
+    assert_eq!(attach(&mut admin, ATTACH, 4, &me), Status::SUCCESS);
+    assert_eq!(lists(&mut admin), [vec![3, 4], vec![3, 4]]);
+    assert_eq!(controllers(&mut admin, 0x12, 4), me);
+    assert_eq!(queue.ask(io(WRITE, 4, 1016), 4096, &[4; 4096]).0, Status::SUCCESS);
+    assert_eq!(queue.ask(io(READ, 4, 1017), 4096, &[]).0, Status::LBA_OUT_OF_RANGE.dnr());
+    // What it held is gone with it; it is detached by that.
+    assert_eq!(delete(&mut admin, 4), Status::SUCCESS);
+    assert_eq!(lists(&mut admin), [vec![3], vec![3]]);
+    assert_eq!(create(&mut admin, 2048, 1), (Status::SUCCESS, 4));
+    assert_eq!(attach(&mut admin, ATTACH, 4, &me), Status::SUCCESS);
+    assert_eq!(queue.ask(io(READ, 4, 1016), 4096, &[]), (Status::SUCCESS, 0, vec![0; 4096]));
+    served.end();
+}
+
+#[test]
+fn a_namespace_that_cannot_be_made_is_refused_with_the_specifications_status() {
+    let served = Served::new(vec![divided()]);
+    let (mut admin, _queue) = host(&served);
+    assert_eq!(create(&mut admin, 2049, 1).0, Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr());
+    assert_eq!(create(&mut admin, u64::MAX, 1).0, Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr());
+    let plain =
+        || IdentifyNamespace { nsze: 8.into(), ncap: 8.into(), ..IdentifyNamespace::default() };
+    for (wanted, status) in [
+        (IdentifyNamespace { ncap: 7.into(), ..plain() }, Status::THIN_PROVISIONING_NOT_SUPPORTED),
+        (IdentifyNamespace { ncap: 9.into(), ..plain() }, Status::INVALID_FIELD),
+        (IdentifyNamespace { nsze: 0.into(), ncap: 0.into(), ..plain() }, Status::INVALID_FIELD),
+        (IdentifyNamespace { flbas: 1, ..plain() }, Status::INVALID_FORMAT),
+        (IdentifyNamespace { dps: 1, ..plain() }, Status::INVALID_FIELD),
+        (IdentifyNamespace { nmic: 2, ..plain() }, Status::INVALID_FIELD),
+    ] {
+        assert_eq!(create_as(&mut admin, &wanted).0, status.dnr());
+    }
+    for nsid in 4..=128 {
+        assert_eq!(create(&mut admin, 8, 1), (Status::SUCCESS, nsid));
+    }
+    assert_eq!(create(&mut admin, 8, 1).0, Status::NAMESPACE_ID_UNAVAILABLE.dnr());
+    assert_eq!(delete(&mut admin, 2), Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    assert_eq!(delete(&mut admin, 0xffff_ffff), Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    assert_eq!(delete(&mut admin, 7), Status::SUCCESS);
+    assert_eq!(delete(&mut admin, 7), Status::INVALID_FIELD.dnr(), "none, but there may be one");
+    assert_eq!(delete(&mut admin, 129), Status::INVALID_NAMESPACE.dnr());
+    let other = Sqe { opcode: 0x0d, cdw10: 2.into(), ..Sqe::default() };
+    assert_eq!(admin.ask(other, 0, &[]).0, Status::INVALID_FIELD.dnr());
+    served.end();
+}
+
+#[test]
+fn all_namespaces_are_deleted_at_once_and_nbd_clients_find_theirs_empty() {
+    let served =
+        Served::new(vec![DriveOptions { namespaces: vec![of(MIB), of(MIB)], ..drive("one") }]);
+    let (mut admin, _queue) = host(&served);
+    let mut client = served.sized("one/2", MIB).expect("an export");
+    assert_eq!(delete(&mut admin, 0xffff_ffff), Status::SUCCESS);
+    assert_eq!(capacity(&mut admin), (u128::from(BYTES), u128::from(BYTES)));
+    assert_eq!(client.ask(0, &[], &mut [0; 4096]), Some(22), "EINVAL: behind its end");
+    assert_eq!(served.ask("status")["namespaces"], json!([]));
+    served.end();
+}
+
+#[test]
+fn a_shared_namespace_goes_to_several_controllers_and_a_private_one_to_one() {
+    let served = Served::new(vec![divided()]);
+    let (mut first, _queue) = host(&served);
+    let (mut second, _other) = host(&served);
+    let both = controllers(&mut first, 0x13, 0);
+    let [one, two] = both[..] else { panic!("{both:?}") };
+    assert_eq!(create(&mut first, 8, 1), (Status::SUCCESS, 4));
+    assert_eq!(create(&mut first, 8, 0), (Status::SUCCESS, 5));
+    for wrong in [vec![], vec![two, one], vec![one, one], vec![one, 999], vec![999]] {
+        let status = attach(&mut first, ATTACH, 4, &wrong);
+        assert_eq!(status, Status::CONTROLLER_LIST_INVALID.dnr(), "{wrong:?}");
+    }
+    assert_eq!(attach(&mut first, ATTACH, 5, &both), Status::NAMESPACE_IS_PRIVATE.dnr());
+    assert_eq!(attach(&mut first, ATTACH, 5, &[two]), Status::SUCCESS);
+    assert_eq!(attach(&mut first, ATTACH, 5, &[one]), Status::NAMESPACE_IS_PRIVATE.dnr());
+    assert_eq!(attach(&mut first, ATTACH, 4, &both), Status::SUCCESS);
+    assert_eq!(attach(&mut first, ATTACH, 4, &[one]), Status::NAMESPACE_ALREADY_ATTACHED.dnr());
+    assert_eq!(attach(&mut first, DETACH, 4, &[one]), Status::SUCCESS);
+    assert_eq!(attach(&mut first, DETACH, 4, &both), Status::NAMESPACE_NOT_ATTACHED.dnr());
+    assert_eq!(attach(&mut first, ATTACH, 6, &[one]), Status::INVALID_FIELD.dnr());
+    assert_eq!(attach(&mut first, ATTACH, 0xffff_ffff, &[one]), Status::INVALID_FIELD.dnr());
+    assert_eq!(attach(&mut first, 2, 4, &[one]), Status::INVALID_FIELD.dnr());
+    let active = |admin: &mut Nvme| list(&admin.ask(identify(2, 0), 4096, &[]).2);
+    assert_eq!(active(&mut first), [1, 2, 3]);
+    assert_eq!(active(&mut second), [1, 2, 3, 4, 5]);
+    // A host that connects again has what others have, but not what is another's alone.
+    let (mut third, _queue) = host(&served);
+    assert_eq!(active(&mut third), [1, 2, 3, 4]);
+    assert_eq!(controllers(&mut third, 0x12, 5), [two]);
+    served.end();
+}
+
+#[test]
+fn another_host_is_told_of_a_namespace_that_comes_and_goes() {
+    let served = Served::new(vec![divided()]);
+    let (mut admin, _queue) = host(&served);
+    let (mut other, _other) = host(&served);
+    let set =
+        Sqe { opcode: 0x09, cdw10: 0x0b.into(), cdw11: NAMESPACE_NOTICES.into(), ..Sqe::default() };
+    assert_eq!(other.ask(set, 0, &[]).0, Status::SUCCESS);
+    let both = controllers(&mut admin, 0x13, 0);
+    assert_eq!(create(&mut admin, 8, 1), (Status::SUCCESS, 4));
+    let log = Sqe { opcode: 0x02, cdw10: (0x04 | 1023 << 16).into(), ..Sqe::default() };
+    assert_eq!(list(&other.ask(log, 4096, &[]).2), [0; 0], "it is nobody's yet");
+    for change in [
+        |admin: &mut Nvme, both: &[u16]| attach(admin, ATTACH, 4, both),
+        |admin: &mut Nvme, _: &[u16]| delete(admin, 4),
+    ] {
+        assert_eq!(change(&mut admin, &both), Status::SUCCESS);
+        let (status, event, _) = other.ask(Sqe { opcode: 0x0c, ..Sqe::default() }, 0, &[]);
+        assert_eq!((status, event), (Status::SUCCESS, 0x04_0002));
+        assert_eq!(list(&other.ask(log, 4096, &[]).2), [4]);
+    }
+    served.end();
+}
+
+#[test]
+fn namespaces_of_a_read_only_drive_stay() {
+    let protected = DriveOptions { is_read_only: true, ..divided() };
+    let served = Served::new(vec![protected]);
+    let (mut admin, _queue) = host(&served);
+    assert_eq!(create(&mut admin, 8, 1).0, Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    assert_eq!(delete(&mut admin, 1), Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    served.end();
+}
+
+#[test]
+fn a_state_keeps_namespaces_as_they_were_resized_made_and_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = Some(folder.path().join("state"));
+    let with = |namespaces| DriveOptions { state: state.clone(), namespaces, ..drive("one") };
+    let sizes = |served: &Served| -> Vec<(u64, u64)> {
+        let figures = served.ask("status");
+        let all = figures["namespaces"].as_array().expect("a list").iter();
+        let numbers = |one: &Value| Some((one["nsid"].as_u64()?, one["bytes"].as_u64()?));
+        all.map(|one| numbers(one).expect("numbers")).collect()
+    };
+    let served = Served::new(vec![with(vec![of(MIB), of(MIB)])]);
+    let (mut admin, _queue) = host(&served);
+    served.ask(&format!("resize 2 {}", 2 * MIB));
+    assert_eq!(delete(&mut admin, 1), Status::SUCCESS);
+    assert_eq!(create(&mut admin, 8, 0), (Status::SUCCESS, 1));
+    assert_eq!(create(&mut admin, 16, 1), (Status::SUCCESS, 3));
+    let left = sizes(&served);
+    assert_eq!(left, [(1, 4096), (2, 2 * MIB), (3, 8192)]);
+    served.end();
+    let again = Served::new(vec![with(vec![of(MIB), of(MIB)])]);
+    assert_eq!(sizes(&again), left);
+    // All of them are attached.
+    let (mut admin, _queue) = host(&again);
+    assert_eq!(list(&admin.ask(identify(2, 0), 4096, &[]).2), [1, 2, 3]);
+    again.end();
+    let other = Served::new(vec![with(vec![of(3 * MIB)])]);
+    assert_eq!(sizes(&other), [(1, 3 * MIB)], "other options hold, from then on");
+    other.end();
+    let back = Served::new(vec![with(vec![of(MIB), of(MIB)])]);
+    assert_eq!(sizes(&back), [(1, MIB), (2, MIB)]);
+    back.end();
 }

@@ -100,7 +100,8 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     expect(0x02, u64::MAX, 8, keep, Status::LBA_OUT_OF_RANGE.dnr());
     expect(0x01, last - 1, 2, keep, Status::LBA_OUT_OF_RANGE.dnr());
     expect(0x02, 0, 257, keep, Status::INVALID_FIELD.dnr());
-    expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), Status::INVALID_NAMESPACE.dnr());
+    expect(0x02, 0, 1, |sqe| sqe.nsid = 129.into(), Status::INVALID_NAMESPACE.dnr());
+    expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), Status::INVALID_FIELD.dnr());
     expect(0x02, 0, 1, |sqe| sqe.flags |= 1, Status::INVALID_FIELD.dnr());
     expect(0x04, 0, 1, keep, Status::INVALID_OPCODE.dnr());
     let mut bad = |sqe: Sqe, status: Status| {
@@ -116,7 +117,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     // Each of them is in the error log.
     let log = Sqe { opcode: 0x02, cdw10: (1 | 1023 << 16).into(), ..Sqe::default() };
     let (_, _, page) = rig.admin(&mut admin, log, 4096, &[]);
-    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 12);
+    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 13);
 }
 
 #[test]
@@ -295,7 +296,7 @@ fn the_error_log_names_the_field_and_the_namespace_what_it_uses() {
     for pointer in [0x00, 0x80, 0xc0] {
         assert_eq!(wrong(&mut rig, read, pointer), 1 | 6 << 8, "PSDT");
     }
-    assert_eq!(wrong(&mut rig, Sqe { nsid: 2.into(), ..read }, 0x40), 4);
+    assert_eq!(wrong(&mut rig, Sqe { nsid: 129.into(), ..read }, 0x40), 4);
     assert_eq!(wrong(&mut rig, nvme_host::io(0x02, last, 8), 0x40), 40);
 }
 

@@ -7,3 +7,4 @@ pub mod ata;
 mod codes;
 pub mod nbd;
 pub mod nvme;
+pub mod ublk;

@@ -37,6 +37,7 @@ Examples:
   drivebay serve sm951-ahci-512 --nbd 127.0.0.1:10809 --data drive.img
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/d.sock --from debian.qcow2
   drivebay serve sm951-nvme-256 --nvme-tcp 127.0.0.1:4420
+  sudo drivebay serve sm951-nvme-256 --ublk
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/a.sock --power-cut at-random=5
   drivebay serve db=sm951-nvme-256 log=xp941-512 --nbd unix:/tmp/d.sock
   drivebay serve sm951-nvme-256 --nvme-tcp :4420 --namespace 64G
@@ -102,6 +103,15 @@ def serve(
             panel=ADDRESSES,
         ),
     ] = None,
+    ublk: Annotated[
+        bool,
+        flag(
+            "--ublk",
+            "Serve block devices of this machine, /dev/ublkb0 and so on, one for each namespace. "
+            "For root, with Linux 6.5 or later and its module ublk_drv.",
+            panel=ADDRESSES,
+        ),
+    ] = False,
     control: Annotated[
         str | None,
         option("unix:PATH", "Accept commands on this socket.", panel=ADDRESSES),
@@ -274,7 +284,7 @@ def serve(
         option("FILE", "Script of faults, TOML with [[fault]].", panel=FAULTS),
     ] = None,
 ) -> None:
-    """Serve virtual drives over NBD, NVMe/TCP or PCIe.
+    """Serve virtual drives over NBD, NVMe/TCP, PCIe or as block devices of this machine.
 
     A drive completes each command at the time that the model gives; its data is real. At the
     end, or on SIGUSR1, the server prints how late its completions were.
@@ -289,6 +299,7 @@ def serve(
         "read_only": read_only,
         "namespace": namespace,
         "vfio_user": vfio_user,
+        "ublk": ublk,
         "data": data,
         "host_durability": host_durability,
         "from": image,
@@ -352,8 +363,8 @@ def serve(
             ),
         )
     for address in server.addresses:
-        is_nvme = address.startswith(("nvme-tcp:", "vfio-user:"))
-        say(address if is_nvme else f"nbd     {address}")
+        is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
+        say(address if is_named else f"nbd     {address}")
     if shared["control"] is not None:
         say(f"control {shared['control']}")
     if endpoint is not None:
@@ -410,7 +421,7 @@ def _check_addresses(given: Sequence[Mapping[str, Any]], shared: Mapping[str, An
     names = " ".join(one["profile"] for one in given)
     if not shared["nbd"] and not shared["nvme_tcp"]:
         for one in given:
-            if one["vfio_user"] is None:
+            if one["vfio_user"] is None and not one["ublk"]:
                 raise UserError(
                     "serve: no address to listen on",
                     f"drivebay serve {names} --nbd unix:/tmp/drive.sock",

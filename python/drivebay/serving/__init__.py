@@ -80,6 +80,8 @@ class Drive:
     namespaces : its parts, as hosts see them; none is one of its size. Each is an NBD export, and
         a namespace over NVMe.
     vfio_user : path of a socket for a virtual machine that takes the drive as a PCIe device.
+    ublk : each namespace is a block device of this machine, /dev/ublkbN; for root, from Linux 6.5
+        on with its module ublk_drv.
     data : file that holds the data; None keeps it in memory.
     host_durability : what a flush makes of that file: fdatasync ("flush"), or nothing.
     image : what the data begins with, a raw file, a block device, or an image that qemu-img can
@@ -102,6 +104,7 @@ class Drive:
     read_only: bool = False
     namespaces: tuple[Namespace, ...] = ()
     vfio_user: Path | None = None
+    ublk: bool = False
     data: Path | None = None
     host_durability: HostDurability = "flush"
     image: Path | None = None

@@ -16,6 +16,7 @@ from drivebay.common.errors import UserError, did_you_mean
 EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
 
 TEXTS = {"nbd", "nvme-tcp", "set", "namespace"}
+SWITCHES = ("read-only", "ublk")
 PATHS = {"tls-cert", "tls-key", "data", "from", "state", "vfio-user", "faults"}
 SERVER = ("nbd", "nvme-tcp", "control", "metrics", "tls-cert", "tls-key", "memory", "drive")
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -26,7 +27,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 DRIVE = (
     *("profile", "set", "host", "capacity", "seed", "read-only", "namespace", "vfio-user"),
-    *("data", "host-durability", "from", "state", "precondition", "pace", "time-scale"),
+    *("ublk", "data", "host-durability", "from", "state", "precondition", "pace", "time-scale"),
     *("power-cut", "after-cut", "loss", "faults", "serial", "nqn", "eui64"),
 )
 
@@ -107,14 +108,14 @@ def _value(key: str, value: Any, folder: Path, where: str) -> Any:
             if value not in CHOICES[key]:
                 raise UserError(f"{where}: {value}", f"one of {', '.join(CHOICES[key])}")
             return value
-        case bool() if key == "read-only":
+        case bool() if key in SWITCHES:
             return value
         case int() if key == "seed" and not isinstance(value, bool) and value >= 0:
             return value
         case int() | float() if key == "time-scale" and not isinstance(value, bool):
             return f"{value!r}"
-        case str() if key not in ("read-only", "seed"):
+        case str() if key not in (*SWITCHES, "seed"):
             return value
-    kinds = {"read-only": "true or false", "seed": "a whole number"}
+    kinds = {**dict.fromkeys(SWITCHES, "true or false"), "seed": "a whole number"}
     kind = kinds.get(key, "a text, or a list of texts" if key in TEXTS else "a text")
     raise UserError(f"{where}: {value!r:.50} is not {kind}", f"--help of serve describes {key}")

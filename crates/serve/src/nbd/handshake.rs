@@ -26,12 +26,12 @@ pub struct Export {
 impl Export {
     /// The exports of a drive.
     pub fn of(name: &str, drive: usize, namespaces: &Namespaces) -> Vec<Export> {
-        let of_one = |(nsid, namespace): (usize, &Arc<Namespace>)| Export {
+        let of_one = |(nsid, namespace): (u32, &Arc<Namespace>)| Export {
             name: if namespaces.count() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
             drive,
             namespace: Arc::clone(namespace),
         };
-        (1..).zip(namespaces.iter()).map(of_one).collect()
+        namespaces.iter().map(of_one).collect()
     }
 
     fn flags(&self) -> u16 {

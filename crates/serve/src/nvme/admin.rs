@@ -6,12 +6,14 @@
 use std::ops::Range;
 
 use drivebay_wire::nvme::{
-    AdminOpcode, Cns, Feature, LogPage, OPCODE_FABRICS, Select, Sqe, Status,
+    AdminOpcode, CONTROLLER_LIST_MAX, Cns, Feature, LogPage, NAMESPACE_CREATE, OPCODE_FABRICS,
+    Select, Sqe, Status,
 };
 
+use super::controller::Controller;
 use super::events::Event;
 use super::identity::{Kind, NSID_ALL};
-use super::io::Need;
+use super::io::{Need, is_valid};
 use super::logs;
 use super::subsystem::Subsystem;
 use crate::drive::Drive;
@@ -34,7 +36,7 @@ pub(super) enum Outcome {
     Transport,
 }
 
-type Answer = Result<Outcome, Status>;
+pub(super) type Answer = Result<Outcome, Status>;
 
 /// Dword 0 of an Abort command's completion: the command was not aborted.
 pub(super) const NOT_ABORTED: u32 = 1;
@@ -58,13 +60,23 @@ pub(super) fn need(sqe: &Sqe) -> Need {
             to_host(host_id)
         }
         Some(AdminOpcode::SetFeatures) if is_host_id => Need::FromHost(host_id as u32),
+        Some(AdminOpcode::NamespaceManagement) if sqe.cdw10.get() & 0xf == NAMESPACE_CREATE => {
+            Need::FromHost(4096)
+        }
+        Some(AdminOpcode::NamespaceAttachment) => Need::FromHost(4096),
         _ => Need::Nothing,
     }
 }
 
 impl Subsystem {
-    /// Carries out an admin command of controller `id`.
-    pub(super) fn admin(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
+    /// Carries out an admin command of controller `id`, with `data` from the host.
+    pub(super) fn admin(
+        &mut self,
+        id: u16,
+        drive: &mut dyn Drive,
+        sqe: &Sqe,
+        data: &[u8],
+    ) -> Answer {
         let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
         let kind = controller.kind;
         if kind != Kind::Discovery {
@@ -101,6 +113,12 @@ impl Subsystem {
             }
             (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
             (A::Abort, Kind::Tcp | Kind::Pci) => self.abort(id, sqe),
+            (A::NamespaceManagement, Kind::Tcp | Kind::Pci) => {
+                self.manage_namespaces(drive, sqe, data)
+            }
+            (A::NamespaceAttachment, Kind::Tcp | Kind::Pci) => {
+                self.attach_namespace(drive.namespaces(), sqe, data)
+            }
             (A::Format, Kind::Tcp | Kind::Pci) => self.format(drive, sqe),
             (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, drive, sqe),
             _ => invalid_opcode(),
@@ -122,26 +140,47 @@ impl Subsystem {
     fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
+        let from = (sqe.cdw10.get() >> 16) as u16;
         let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
-            Cns::Controller => self.identity.controller(id, kind, drive.namespaces().count()),
+            Cns::Controller => self.identity.controller(id, kind, drive.namespaces()),
             _ if kind == Kind::Discovery => return Err(invalid_field),
-            cns @ (Cns::Namespace | Cns::NamespaceNames) => {
-                let namespace = drive.namespaces().get(nsid);
-                let namespace = namespace.ok_or(Status::INVALID_NAMESPACE.dnr())?;
-                match cns {
-                    Cns::Namespace => self.identity.namespace(drive, nsid, namespace),
-                    _ => self.identity.namespace_names(nsid),
-                }
-            }
-            Cns::ActiveNamespaces if nsid >= 0xffff_fffe => {
+            Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(),
+            Cns::Namespace | Cns::NamespaceNames | Cns::AllocatedNamespace if !is_valid(nsid) => {
                 return Err(Status::INVALID_NAMESPACE.dnr());
             }
-            Cns::ActiveNamespaces => {
-                let all = 1..=drive.namespaces().count() as u32;
-                list(all.filter(|&one| one > nsid))
+            cns @ (Cns::Namespace | Cns::NamespaceNames | Cns::AllocatedNamespace) => {
+                let is_there = cns == Cns::AllocatedNamespace || self.is_attached(id, nsid);
+                match drive.namespaces().get(nsid).filter(|_| is_there) {
+                    Some(_) if cns == Cns::NamespaceNames => self.identity.namespace_names(nsid),
+                    Some(namespace) => self.identity.namespace(drive, nsid, namespace),
+                    None if cns == Cns::NamespaceNames => return Err(invalid_field),
+                    // One that is not there has no fields.
+                    None => vec![0; 4096],
+                }
+            }
+            Cns::ActiveNamespaces | Cns::AllocatedNamespaces if nsid >= 0xffff_fffe => {
+                return Err(Status::INVALID_NAMESPACE.dnr());
+            }
+            cns @ (Cns::ActiveNamespaces | Cns::AllocatedNamespaces) => {
+                let all = drive.namespaces().iter().map(|(nsid, _)| nsid);
+                let is_listed =
+                    |one: u32| cns == Cns::AllocatedNamespaces || self.is_attached(id, one);
+                list(all.filter(|&one| one > nsid && is_listed(one)))
+            }
+            Cns::Controllers => controller_list(self.controllers_from(from)),
+            Cns::AttachedControllers if !is_valid(nsid) => {
+                return Err(Status::INVALID_NAMESPACE.dnr());
+            }
+            Cns::AttachedControllers => {
+                let have_it = self.controllers_from(from);
+                controller_list(have_it.filter(|(_, one)| one.flags.is_attached(nsid)))
             }
         };
         Ok(Outcome::Success(0, page))
+    }
+
+    fn is_attached(&self, id: u16, nsid: u32) -> bool {
+        self.get(id).is_some_and(|controller| controller.flags.is_attached(nsid))
     }
 
     fn log_page(&mut self, id: u16, kind: Kind, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -250,6 +289,15 @@ fn list(namespaces: impl Iterator<Item = u32>) -> Vec<u8> {
     page
 }
 
+/// Controllers, as Identify lists them: how many, and their identifiers.
+fn controller_list<'a>(controllers: impl Iterator<Item = (u16, &'a Controller)>) -> Vec<u8> {
+    let found: Vec<u16> = controllers.map(|(id, _)| id).take(CONTROLLER_LIST_MAX).collect();
+    let numbers = std::iter::once(found.len() as u16).chain(found.iter().copied());
+    let mut page: Vec<u8> = numbers.flat_map(u16::to_le_bytes).collect();
+    page.resize(4096, 0);
+    page
+}
+
 /// What is asked for of a page, with zeros behind its end.
 pub(super) fn part_of_page(page: Vec<u8>, offset: u64, bytes: u64) -> Answer {
     let from = usize::try_from(offset).ok().filter(|&from| from <= page.len());
@@ -272,7 +320,7 @@ fn check_scope(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     if fits { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
 }
 
-fn done() -> Answer {
+pub(super) fn done() -> Answer {
     Ok(Outcome::Success(0, Vec::new()))
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use drivebay_wire::nvme::Feature;
@@ -13,7 +13,7 @@ use drivebay_wire::nvme::Feature;
 use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
-use crate::namespace::Namespaces;
+use crate::namespace::{NAMESPACES_MAX, Namespaces};
 
 /// CC: enabled.
 const CC_ENABLE: u32 = 1;
@@ -56,6 +56,8 @@ pub(super) struct Flags {
     epoch: AtomicU32,
     write_cache: AtomicBool,
     is_alive: AtomicBool,
+    /// Namespaces that are attached, a bit for each number from 1 on.
+    attached: [AtomicU64; NAMESPACES_MAX / 64],
 }
 
 /// Epoch of a controller that was removed.
@@ -72,10 +74,31 @@ impl Flags {
         self.write_cache.load(Ordering::Relaxed)
     }
 
+    /// Whether the namespace of this number, if there is one, is attached.
+    pub fn is_attached(&self, nsid: u32) -> bool {
+        let (place, bit) = place_of(nsid);
+        self.attached.get(place).is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    /// Attaches or detaches a namespace.
+    pub fn attach(&self, nsid: u32, is_attached: bool) {
+        let (place, bit) = place_of(nsid);
+        match is_attached {
+            true => self.attached[place].fetch_or(bit, Ordering::Relaxed),
+            false => self.attached[place].fetch_and(!bit, Ordering::Relaxed),
+        };
+    }
+
     /// The host has sent a command.
     pub fn note_traffic(&self) {
         self.is_alive.store(true, Ordering::Relaxed);
     }
+}
+
+/// Where the bit of a namespace is.
+fn place_of(nsid: u32) -> (usize, u64) {
+    let index = (nsid as usize).wrapping_sub(1);
+    (index / 64, 1 << (index % 64))
 }
 
 /// What one controller keeps for its host.
@@ -86,7 +109,7 @@ pub(super) struct Controller {
     pub events: Events,
     /// Namespaces that have changed since the host read of it.
     pub changed: BTreeSet<u32>,
-    /// How often each namespace had changed when it was last looked at.
+    /// How often each namespace had changed when it was last looked at; 0 of those that were not attached.
     seen: Option<Vec<u64>>,
     /// Abort commands that wait for a connection to look for the command.
     pub aborts: Vec<Abort>,
@@ -117,6 +140,7 @@ impl Controller {
                 epoch: AtomicU32::new(0),
                 write_cache: AtomicBool::new(true),
                 is_alive: AtomicBool::new(true),
+                attached: Default::default(),
             }),
             cc: 0,
             csts: 0,
@@ -158,9 +182,14 @@ impl Controller {
         Effect::None
     }
 
-    /// Notes which namespaces have changed since, and tells a host that wants to know.
+    /// Notes which of its namespaces have changed since, are its own or are so no more, and tells a host that wants to
+    /// know.
     pub fn look_at(&mut self, namespaces: &Namespaces) {
-        let now: Vec<u64> = namespaces.iter().map(|one| one.changes()).collect();
+        let version = |nsid: u32| match namespaces.get(nsid) {
+            Some(_) if self.flags.is_attached(nsid) => namespaces.changes(nsid) + 1,
+            _ => 0,
+        };
+        let now: Vec<u64> = (1..=NAMESPACES_MAX as u32).map(version).collect();
         let seen = self.seen.get_or_insert_with(|| now.clone());
         let changed = (1..).zip(now.iter().zip(&*seen)).filter(|(_, (now, seen))| now != seen);
         let changed: Vec<u32> = changed.map(|(nsid, _)| nsid).collect();

@@ -7,6 +7,7 @@
 //! maker.
 
 use drivebay_drive::{Identify, Spec};
+use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
     IdentifyController, IdentifyNamespace, LbaFormat, NID_EUI64, PowerState, padded, padded_nqn,
 };
@@ -15,7 +16,7 @@ use zerocopy::IntoBytes;
 use super::events::NAMESPACE_NOTICES;
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
-use crate::namespace::Namespace;
+use crate::namespace::{NAMESPACES_MAX, Namespace, Namespaces};
 
 /// Version of the specification that controllers report: 1.4.
 pub(super) const VERSION: u32 = 0x0001_0400;
@@ -29,8 +30,8 @@ pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
 const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Dataset Management, Write Zeroes; Select of Get Features.
 const ONCS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4;
-/// Optional admin commands: Format.
-const OACS: u16 = 1 << 1;
+/// Optional admin commands: Format; Namespace Management and Attachment.
+const OACS: u16 = 1 << 1 | 1 << 3;
 /// Sanitize by block erase; media is not modified after.
 const SANICAP: u32 = 1 << 1 | 1 << 30;
 
@@ -84,7 +85,7 @@ impl Identity {
     }
 
     /// Identify Controller.
-    pub(super) fn controller(&self, cntlid: u16, kind: Kind, namespaces: usize) -> Vec<u8> {
+    pub(super) fn controller(&self, cntlid: u16, kind: Kind, namespaces: &Namespaces) -> Vec<u8> {
         let mut id = IdentifyController {
             vid: self.own.pci[0].into(),
             ssvid: self.own.pci[0].into(),
@@ -112,7 +113,10 @@ impl Identity {
             }
             Kind::Tcp | Kind::Pci => {
                 self.drive_fields(&mut id, kind);
-                id.nn = (namespaces as u32).into();
+                id.nn = (NAMESPACES_MAX as u32).into();
+                let bytes = |sectors: u64| u128::from(sectors * SECTOR_BYTES).into();
+                id.tnvmcap = bytes(namespaces.drive_sectors());
+                id.unvmcap = bytes(namespaces.free_sectors());
             }
         }
         id.as_bytes().to_vec()
@@ -162,20 +166,23 @@ impl Identity {
         let blocks = namespace.sectors();
         let is_alone = drive.namespaces().count() == 1;
         let used = if is_alone { drive.used_sectors().min(blocks) } else { blocks };
-        let mut id = IdentifyNamespace {
+        let id = IdentifyNamespace {
             nsze: blocks.into(),
             ncap: blocks.into(),
             nuse: used.into(),
-            nmic: 1,
-            // Deallocated blocks read as zeros; Write Zeroes may deallocate.
-            dlfeat: 1 | 1 << 3,
+            nmic: namespace.is_shared().into(),
+            nvmcap: u128::from(namespace.bytes()).into(),
             // Write protected.
             nsattr: namespace.is_read_only().into(),
             eui64: self.drive.eui64_bytes(nsid),
-            ..IdentifyNamespace::default()
+            ..of_all_namespaces()
         };
-        id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
         id.as_bytes().to_vec()
+    }
+
+    /// What holds for every namespace, also those that are yet to be made.
+    pub(super) fn any_namespace(&self) -> Vec<u8> {
+        of_all_namespaces().as_bytes().to_vec()
     }
 
     /// A namespace's names.
@@ -186,6 +193,13 @@ impl Identity {
         list[4..12].copy_from_slice(&self.drive.eui64_bytes(nsid));
         list
     }
+}
+
+fn of_all_namespaces() -> IdentifyNamespace {
+    // Deallocated blocks read as zeros; Write Zeroes may deallocate.
+    let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
+    id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
+    id
 }
 
 /// Whole kelvin, as NVMe has temperatures.

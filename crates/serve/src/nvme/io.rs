@@ -7,9 +7,10 @@ use drivebay_wire::nvme::{DsmRange, NvmOpcode, Sqe, Status};
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
+use super::controller::Flags;
 use super::identity::{BLOCK_BYTES, NSID_ALL};
 use crate::drive::Drive;
-use crate::namespace::{Namespace, Namespaces};
+use crate::namespace::{NAMESPACES_MAX, Namespace, Namespaces};
 use crate::request::{self, Completion, Op, Request};
 
 /// The data that a command transfers.
@@ -106,9 +107,9 @@ impl InflightCommands {
         tag: u32,
         sqe: Sqe,
         data: &[u8],
-        write_cache: bool,
+        flags: &Flags,
     ) -> Option<Status> {
-        let plan = match plan(&sqe, data, drive.namespaces(), write_cache) {
+        let plan = match plan(&sqe, data, drive.namespaces(), flags) {
             Ok(Plan::Many(ranges)) if ranges.is_empty() => return Some(Status::SUCCESS),
             Ok(plan) => plan,
             Err(status) => return Some(status),
@@ -186,18 +187,13 @@ enum Plan {
 }
 
 /// Checks a command and turns it into requests.
-fn plan(
-    sqe: &Sqe,
-    data: &[u8],
-    namespaces: &Namespaces,
-    write_cache: bool,
-) -> Result<Plan, Status> {
+fn plan(sqe: &Sqe, data: &[u8], namespaces: &Namespaces, flags: &Flags) -> Result<Plan, Status> {
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
         return Ok(Plan::One(Op::Flush, 0, 0));
     }
-    let namespace = namespaces.get(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
+    let namespace = active(nsid, namespaces, flags)?;
     match opcode {
         NvmOpcode::Flush => return Ok(Plan::One(Op::Flush, 0, 0)),
         NvmOpcode::DatasetManagement => return ranges(sqe, data, namespace).map(Plan::Many),
@@ -217,7 +213,7 @@ fn plan(
     if namespace.is_read_only() && matches!(opcode, NvmOpcode::Write | NvmOpcode::WriteZeroes) {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    let fua = sqe.is_fua() || !write_cache;
+    let fua = sqe.is_fua() || !flags.write_cache();
     let op = match opcode {
         NvmOpcode::Write => Op::Write { fua },
         NvmOpcode::WriteZeroes => {
@@ -227,6 +223,24 @@ fn plan(
         _ => Op::Read,
     };
     Ok(Plan::One(op, namespace.first() + lba, count))
+}
+
+/// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
+fn active<'a>(
+    nsid: u32,
+    namespaces: &'a Namespaces,
+    flags: &Flags,
+) -> Result<&'a Namespace, Status> {
+    if !is_valid(nsid) {
+        return Err(Status::INVALID_NAMESPACE.dnr());
+    }
+    let attached = namespaces.get(nsid).filter(|_| flags.is_attached(nsid));
+    attached.ok_or(Status::INVALID_FIELD.dnr())
+}
+
+/// Whether a namespace may have this number.
+pub(super) fn is_valid(nsid: u32) -> bool {
+    (1..=NAMESPACES_MAX as u32).contains(&nsid)
 }
 
 /// Ranges of a Dataset Management command; only Deallocate does anything.

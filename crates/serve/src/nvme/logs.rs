@@ -3,8 +3,8 @@
 use drivebay_drive::Health;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_EXCLUSIVE,
-    EFFECT_SUPPORTED, FirmwareSlots, NvmOpcode, SanitizeStatus, SmartLog, padded,
+    AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES,
+    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, FirmwareSlots, NvmOpcode, SanitizeStatus, SmartLog, padded,
 };
 use zerocopy::IntoBytes;
 
@@ -93,8 +93,11 @@ pub(super) fn commands(kind: Kind) -> Vec<u8> {
         if (is_pci && kind != Kind::Pci) || (is_fabrics && kind == Kind::Pci) {
             continue;
         }
-        let erases = matches!(opcode, A::Format | A::Sanitize);
-        let effects = if erases { EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE } else { 0 };
+        let effects = match opcode {
+            A::Format | A::Sanitize => EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE,
+            A::NamespaceManagement | A::NamespaceAttachment => EFFECT_CHANGES_NAMESPACES,
+            _ => 0,
+        };
         log.admin[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
     for &opcode in NvmOpcode::ALL {

@@ -3,7 +3,7 @@
 //! Only the event loop of the drive uses it, and that of another one to which a host connects; no I/O command needs
 //! it, so its lock is hardly ever waited for; what I/O queues read is in [`super::controller::Flags`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Status};
@@ -12,6 +12,7 @@ use super::controller::Controller;
 use super::identity::{Identity, Kind};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
+use crate::namespace::Namespaces;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -78,19 +79,26 @@ pub struct Subsystem {
     pub(super) errors: VecDeque<ErrorEntry>,
     /// Errors ever.
     pub(super) error_count: u64,
+    /// Namespaces that new controllers have.
+    attached: BTreeSet<u32>,
+    /// Namespaces that one controller at a time may have.
+    pub(super) private: BTreeSet<u32>,
     /// Command dword 10 of the last Sanitize.
     pub(super) sanitized: Option<u32>,
 }
 
 impl Subsystem {
-    /// A subsystem without controllers.
-    pub fn shared(identity: Identity) -> Shared {
+    /// A subsystem without controllers, whose namespaces all of them will have.
+    pub fn shared(identity: Identity, namespaces: &Namespaces) -> Shared {
+        let private = namespaces.iter().filter(|(_, one)| !one.is_shared());
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
             controllers: BTreeMap::new(),
             last_id: 0,
             errors: VecDeque::new(),
             error_count: 0,
+            attached: namespaces.iter().map(|(nsid, _)| nsid).collect(),
+            private: private.map(|(nsid, _)| nsid).collect(),
             sanitized: None,
         })))
     }
@@ -117,8 +125,40 @@ impl Subsystem {
             id = next(id);
         }
         self.last_id = id;
-        self.controllers.insert(id, Controller::new(kind, &self.identity));
+        let controller = Controller::new(kind, &self.identity);
+        for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
+            let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));
+            controller.flags.attach(nsid, !self.private.contains(&nsid) || is_free());
+        }
+        self.controllers.insert(id, controller);
         Some(id)
+    }
+
+    /// Controllers of the drive, from this identifier on.
+    pub(super) fn controllers_from(&self, id: u16) -> impl Iterator<Item = (u16, &Controller)> {
+        let of_drive = |(_, one): &(&u16, &Controller)| one.kind != Kind::Discovery;
+        self.controllers.range(id..).filter(of_drive).map(|(&id, one)| (id, one))
+    }
+
+    /// Attaches a namespace to controllers, or detaches it. New controllers have it if it is attached to one of those that
+    /// there are, as those of fabrics come and go with their connections.
+    pub(super) fn attach(&mut self, nsid: u32, controllers: &[u16], is_attached: bool) {
+        for id in controllers {
+            if let Some(controller) = self.controllers.get(id) {
+                controller.flags.attach(nsid, is_attached);
+            }
+        }
+        if self.controllers_from(0).any(|(_, one)| one.flags.is_attached(nsid)) {
+            self.attached.insert(nsid);
+        } else {
+            self.attached.remove(&nsid);
+        }
+    }
+
+    /// A namespace is gone: no controller has it.
+    pub(super) fn detach_from_all(&mut self, nsid: u32) {
+        let all: Vec<u16> = self.controllers.keys().copied().collect();
+        self.attach(nsid, &all, false);
     }
 
     pub(super) fn remove(&mut self, id: u16) {

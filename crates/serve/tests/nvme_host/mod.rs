@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem, Subsystems};
-use drivebay_serve::{DriveIdentity, Engine, MemoryLimit, Pace, SessionId, Store};
+use drivebay_serve::{DriveIdentity, Engine, MemoryLimit, Namespaces, Pace, SessionId, Store};
 use drivebay_wire::nvme::{
     Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
     Sgl, SglKind, Sqe, Status, encode, padded_nqn,
@@ -110,7 +110,8 @@ impl Rig {
         let spec = SPEC.get_or_init(small_drive).clone();
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
-        let subsystem = Subsystem::shared(Identity::new(&spec, drive));
+        let subsystem =
+            Subsystem::shared(Identity::new(&spec, drive), &Namespaces::whole(sectors, false));
         let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }

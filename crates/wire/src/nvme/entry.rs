@@ -147,11 +147,16 @@ codes! {
         SetFeatures = 0x09,
         GetFeatures = 0x0a,
         AsyncEvent = 0x0c,
+        NamespaceManagement = 0x0d,
+        NamespaceAttachment = 0x15,
         KeepAlive = 0x18,
         Format = 0x80,
         Sanitize = 0x84,
     }
 }
+
+/// Namespace Management, Select (bits 3:0 of command dword 10): a namespace is to be made.
+pub const NAMESPACE_CREATE: u32 = 0;
 
 codes! {
     /// Commands of the I/O queues that drivebay's controller knows.

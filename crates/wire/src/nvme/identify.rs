@@ -15,8 +15,15 @@ codes! {
         Controller = 1,
         ActiveNamespaces = 2,
         NamespaceNames = 3,
+        AllocatedNamespaces = 0x10,
+        AllocatedNamespace = 0x11,
+        AttachedControllers = 0x12,
+        Controllers = 0x13,
     }
 }
+
+/// Identifiers in a list of controllers, at most; their number stands before them.
+pub const CONTROLLER_LIST_MAX: usize = 2047;
 
 /// Type of a namespace identifier: IEEE EUI-64, 8 bytes.
 pub const NID_EUI64: u8 = 1;

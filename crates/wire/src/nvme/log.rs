@@ -137,6 +137,8 @@ pub struct CommandEffects {
 pub const EFFECT_SUPPORTED: u32 = 1;
 /// Effects: it may change data.
 pub const EFFECT_CHANGES_DATA: u32 = 1 << 1;
+/// Effects: which namespaces there are, or which are attached, may change.
+pub const EFFECT_CHANGES_NAMESPACES: u32 = 1 << 3;
 /// Effects: nothing else may be outstanding for the controller.
 pub const EFFECT_EXCLUSIVE: u32 = 2 << 16;
 

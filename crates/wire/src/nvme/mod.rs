@@ -4,7 +4,7 @@
 //! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP transport
 //! (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes as they are;
 //! reserved bytes are zero when made here and ignored when read.
-//! Left out: metadata, reservations, namespace management, directives, authentication, TLS.
+//! Left out: metadata, reservations, directives, authentication, TLS.
 
 mod entry;
 mod fabrics;
@@ -15,18 +15,20 @@ mod pdu;
 mod status;
 mod zeroed;
 
-pub use entry::{AdminOpcode, Cqe, DsmRange, NvmOpcode, Sgl, SglKind, Sqe};
+pub use entry::{AdminOpcode, Cqe, DsmRange, NAMESPACE_CREATE, NvmOpcode, Sgl, SglKind, Sqe};
 pub use fabrics::{
     CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
     OPCODE_FABRICS, Property, SUBSYSTEM_NVM, TRANSPORT_TCP, nqn_of, padded_nqn,
 };
 pub use feature::{Feature, Select};
 pub use identify::{
-    Cns, IdentifyController, IdentifyNamespace, LbaFormat, NID_EUI64, PowerState, padded,
+    CONTROLLER_LIST_MAX, Cns, IdentifyController, IdentifyNamespace, LbaFormat, NID_EUI64,
+    PowerState, padded,
 };
 pub use log::{
-    CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED,
-    ErrorEntry, FirmwareSlots, LogPage, SanitizeStatus, SmartLog,
+    CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES,
+    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots, LogPage, SanitizeStatus,
+    SmartLog,
 };
 pub use pdu::{
     Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, HEADER_BYTES,

@@ -74,6 +74,20 @@ statuses! {
     INVALID_FORMAT = COMMAND_SPECIFIC | 0x0a;
     /// A completion queue still has submission queues.
     INVALID_QUEUE_DELETION = COMMAND_SPECIFIC | 0x0c;
+    /// So much is not free.
+    NAMESPACE_INSUFFICIENT_CAPACITY = COMMAND_SPECIFIC | 0x15;
+    /// There are as many namespaces as may be.
+    NAMESPACE_ID_UNAVAILABLE = COMMAND_SPECIFIC | 0x16;
+    /// A controller has it already.
+    NAMESPACE_ALREADY_ATTACHED = COMMAND_SPECIFIC | 0x18;
+    /// It is for one controller, and another one has it.
+    NAMESPACE_IS_PRIVATE = COMMAND_SPECIFIC | 0x19;
+    /// A controller does not have it.
+    NAMESPACE_NOT_ATTACHED = COMMAND_SPECIFIC | 0x1a;
+    /// A namespace's capacity must be its size.
+    THIN_PROVISIONING_NOT_SUPPORTED = COMMAND_SPECIFIC | 0x1b;
+    /// Controllers that there are not, or not in order.
+    CONTROLLER_LIST_INVALID = COMMAND_SPECIFIC | 0x1c;
     /// The feature has no value that outlasts a reset.
     FEATURE_NOT_SAVEABLE = COMMAND_SPECIFIC | 0x0d;
 

@@ -180,11 +180,10 @@ impl PciDevice {
         let fetched = fetched.and_then(|()| self.fetch(&sqe, need, &mut buffer));
         match fetched {
             Err(status) => self.finish(id, &sqe, status, 0),
-            Ok(()) if id == 0 => self.execute_admin(drive, sqe),
+            Ok(()) if id == 0 => self.execute_admin(drive, sqe, &buffer),
             Ok(()) => {
-                let write_cache = self.flags.write_cache();
-                let tag = u32::from(id);
-                if let Some(status) = self.commands.start(drive, tag, sqe, &buffer, write_cache) {
+                let (tag, flags) = (u32::from(id), &self.flags);
+                if let Some(status) = self.commands.start(drive, tag, sqe, &buffer, flags) {
                     self.finish(id, &sqe, status, 0);
                 }
             }
@@ -226,8 +225,8 @@ impl PciDevice {
         Ok(())
     }
 
-    fn execute_admin(&mut self, drive: &mut dyn Drive, sqe: Sqe) {
-        let answer = self.subsystem.lock().admin(self.controller, drive, &sqe);
+    fn execute_admin(&mut self, drive: &mut dyn Drive, sqe: Sqe, data: &[u8]) {
+        let answer = self.subsystem.lock().admin(self.controller, drive, &sqe, data);
         match answer {
             Ok(Outcome::Held) => {}
             Ok(Outcome::Abort { queue, cid }) => {

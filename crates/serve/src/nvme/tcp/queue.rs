@@ -240,19 +240,18 @@ impl Queue {
 
     fn execute(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
         let is_fabrics = sqe.opcode == drivebay_wire::nvme::OPCODE_FABRICS;
-        if is_fabrics || self.connected.is_none() {
+        let Some(queue) = self.connected.as_ref().filter(|_| !is_fabrics) else {
             return self.execute_fabrics(drive, out, sqe, data);
+        };
+        if queue.id == 0 {
+            return self.execute_admin(drive, out, sqe, data);
         }
-        if !self.is_io() {
-            return self.execute_admin(drive, out, sqe);
-        }
-        let write_cache = self.connected.as_ref().is_none_or(|queue| queue.flags.write_cache());
-        if let Some(status) = self.inflight.start(drive, 0, sqe, data, write_cache) {
+        if let Some(status) = self.inflight.start(drive, 0, sqe, data, &queue.flags) {
             self.finish(out, &sqe, status, 0);
         }
     }
 
-    fn execute_admin(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe) {
+    fn execute_admin(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
         let Some(controller) = self.connected.as_ref().map(|queue| queue.controller) else {
             return;
         };
@@ -262,7 +261,7 @@ impl Queue {
             if !subsystem.get(controller).is_some_and(|c| c.is_ready()) {
                 Err(Status::COMMAND_SEQUENCE.dnr())
             } else {
-                match subsystem.admin(controller, drive, &sqe) {
+                match subsystem.admin(controller, drive, &sqe, data) {
                     Ok(Outcome::Transport) => {
                         fabrics::discovery_log(&self.subsystems, self.address, &sqe)
                     }

@@ -1,0 +1,161 @@
+//! Namespace Management and Attachment: hosts make and delete namespaces, and say which controllers have them.
+//!
+//! Source: NVM Express base specification 1.4, sections 5.19, 5.20 and 6.1. A namespace that was made is attached to no
+//! controller yet. Controllers of fabrics come and go with their connections: a new one has what another has, also what
+//! was attached before; a private namespace (NMIC 0) it has only if no other does.
+//! Left out: NVM sets, ANA groups and thin provisioning, which are refused; a namespace lies in one piece, so that the free
+//! capacity of all pieces together may be more than the largest that can be made.
+
+use drivebay_wire::nvme::{CONTROLLER_LIST_MAX, IdentifyNamespace, NAMESPACE_CREATE, Sqe, Status};
+use zerocopy::FromBytes;
+
+use super::admin::{Answer, Outcome, done};
+use super::identity::NSID_ALL;
+use super::io::is_valid;
+use super::subsystem::Subsystem;
+use crate::drive::{ControlError, Drive};
+use crate::namespace::{NamespaceError, Namespaces};
+
+/// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
+const DELETE: u32 = 1;
+/// Likewise of Namespace Attachment.
+const ATTACH: u32 = 0;
+const DETACH: u32 = 1;
+impl Subsystem {
+    /// Makes a namespace, or deletes one or all.
+    pub(super) fn manage_namespaces(
+        &mut self,
+        drive: &mut dyn Drive,
+        sqe: &Sqe,
+        data: &[u8],
+    ) -> Answer {
+        if drive.is_read_only() {
+            return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
+        }
+        match sqe.cdw10.get() & 0xf {
+            NAMESPACE_CREATE => self.create(drive, data),
+            DELETE => self.delete(drive, sqe.nsid.get()),
+            _ => Err(Status::INVALID_FIELD.dnr()),
+        }
+    }
+
+    /// Makes a namespace as the fields say that a host may set; returns its number.
+    fn create(&mut self, drive: &mut dyn Drive, data: &[u8]) -> Answer {
+        /// Where ANA Group Identifier and NVM Set Identifier are.
+        const GROUPS: std::ops::Range<usize> = 92..102;
+        let wanted = IdentifyNamespace::read_from_bytes(data);
+        let wanted = wanted.map_err(|_| Status::SGL_LENGTH_INVALID.dnr())?;
+        let (blocks, capacity) = (wanted.nsze.get(), wanted.ncap.get());
+        if wanted.flbas & 0xf != 0 {
+            return Err(Status::INVALID_FORMAT.dnr());
+        }
+        let is_plain =
+            wanted.dps == 0 && wanted.nmic & !1 == 0 && data[GROUPS].iter().all(|&b| b == 0);
+        if blocks == 0 || capacity > blocks || !is_plain {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        if capacity < blocks {
+            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr());
+        }
+        let is_shared = wanted.nmic & 1 != 0;
+        let nsid = drive.create_namespace(blocks, is_shared).map_err(|why| status_of(&why))?;
+        if !is_shared {
+            self.private.insert(nsid);
+        }
+        Ok(Outcome::Success(nsid, Vec::new()))
+    }
+
+    fn delete(&mut self, drive: &mut dyn Drive, nsid: u32) -> Answer {
+        let all = drive.namespaces();
+        let doomed: Vec<u32> = match nsid {
+            // All or none.
+            NSID_ALL if all.any_is_read_only() => {
+                return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
+            }
+            NSID_ALL => all.iter().map(|(nsid, _)| nsid).collect(),
+            nsid => {
+                check_allocated(nsid, all)?;
+                vec![nsid]
+            }
+        };
+        for nsid in doomed {
+            drive.delete_namespace(nsid).map_err(|why| status_of(&why))?;
+            self.detach_from_all(nsid);
+            self.private.remove(&nsid);
+        }
+        done()
+    }
+
+    /// Attaches a namespace to controllers, or detaches it.
+    pub(super) fn attach_namespace(
+        &mut self,
+        namespaces: &Namespaces,
+        sqe: &Sqe,
+        data: &[u8],
+    ) -> Answer {
+        let nsid = sqe.nsid.get();
+        if nsid == NSID_ALL {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        check_allocated(nsid, namespaces)?;
+        let ids = self.listed(data).ok_or(Status::CONTROLLER_LIST_INVALID.dnr())?;
+        let have_it = self.controllers_from(0).filter(|(_, one)| one.flags.is_attached(nsid));
+        let have_it: Vec<u16> = have_it.map(|(id, _)| id).collect();
+        let is_shared = namespaces.get(nsid).is_some_and(|one| one.is_shared());
+        match sqe.cdw10.get() & 0xf {
+            ATTACH if ids.iter().any(|id| have_it.contains(id)) => {
+                Err(Status::NAMESPACE_ALREADY_ATTACHED.dnr())
+            }
+            ATTACH if !is_shared && have_it.len() + ids.len() > 1 => {
+                Err(Status::NAMESPACE_IS_PRIVATE.dnr())
+            }
+            ATTACH => {
+                self.attach(nsid, &ids, true);
+                done()
+            }
+            DETACH if ids.iter().any(|id| !have_it.contains(id)) => {
+                Err(Status::NAMESPACE_NOT_ATTACHED.dnr())
+            }
+            DETACH => {
+                self.attach(nsid, &ids, false);
+                done()
+            }
+            _ => Err(Status::INVALID_FIELD.dnr()),
+        }
+    }
+
+    /// The controllers of a list: at least one, in order, and all of them there.
+    fn listed(&self, data: &[u8]) -> Option<Vec<u16>> {
+        let mut numbers = data.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+        let count = usize::from(numbers.next()?);
+        let ids: Vec<u16> = numbers.take(count).collect();
+        let is_there =
+            |id: &u16| self.controllers_from(*id).next().is_some_and(|(one, _)| one == *id);
+        let is_right = (1..=CONTROLLER_LIST_MAX).contains(&count)
+            && ids.len() == count
+            && ids.is_sorted_by(|one, next| one < next)
+            && ids.iter().all(is_there);
+        is_right.then_some(ids)
+    }
+}
+
+/// Whether there is a namespace of this number, attached or not.
+fn check_allocated(nsid: u32, namespaces: &Namespaces) -> Result<(), Status> {
+    match namespaces.get(nsid) {
+        Some(_) => Ok(()),
+        None if is_valid(nsid) => Err(Status::INVALID_FIELD.dnr()),
+        None => Err(Status::INVALID_NAMESPACE.dnr()),
+    }
+}
+
+fn status_of(why: &ControlError) -> Status {
+    let ControlError::Namespace(why) = why else { return Status::INTERNAL_ERROR };
+    match why {
+        NamespaceError::NoPiece { .. } => Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr(),
+        NamespaceError::TooMany(_) => Status::NAMESPACE_ID_UNAVAILABLE.dnr(),
+        NamespaceError::ReadOnly(_) | NamespaceError::ReadOnlyDrive => {
+            Status::NAMESPACE_WRITE_PROTECTED.dnr()
+        }
+        _ => Status::INTERNAL_ERROR,
+    }
+}

@@ -1,0 +1,273 @@
+//! A block device from its making to its end.
+//!
+//! Starting waits until the event loop waits for commands, and reads partition tables, which the loop serves;
+//! stopping writes what is left in the page cache, which the loop serves, too. So both belong to a thread of their own.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use drivebay_drive::Spec;
+use drivebay_wire::ublk::{
+    ANY_DEVICE, ATTR_FUA, ATTR_READ_ONLY, ATTR_VOLATILE_CACHE, CONTROL_PATH, ControlOp, DeviceInfo,
+    PARAMS_BASIC_AND_DISCARD, Params, STATE_DEAD, USER_COPY,
+};
+
+use super::device::UblkDevice;
+use super::ring::{ControlRing, QueueRing};
+use crate::event_loop::EventLoop;
+use crate::namespace::Namespace;
+
+/// Sectors of 512 B are the drive's blocks.
+const LOGICAL_SHIFT: u8 = 9;
+/// What the drive's map has an entry for, 4 KiB: smaller writes read the rest first.
+const PHYSICAL_SHIFT: u8 = 12;
+const PAGE_BYTES: u32 = 1 << PHYSICAL_SHIFT;
+/// Commands of a queue at most: the default of ublksrv, the kernel author's own server.
+const DEPTH_MAX: u32 = 128;
+/// Most data of a command: what Linux asks of most disks at once (max_sectors_kb is 1280 by default), as a power of two.
+const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+/// Of commands without data, sectors: 1 GiB, as the kernel's NVMe driver cannot ask for more than 2 TiB, and a command
+/// of that size would hold others up. guess.
+const DISCARD_SECTORS_MAX: u32 = 1 << 21;
+/// Marks devices as drivebay's, in the upper half of the number that the kernel keeps for a server; the lower half is
+/// the process.
+const MARK: u64 = 0x6462_6179 << 32;
+
+/// Why there is no block device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UblkError {
+    /// The kernel has no ublk, or its module is not loaded.
+    #[error(
+        "--ublk: there is no {CONTROL_PATH}\nhint: sudo modprobe ublk_drv (Linux 6.5 or later); without it: --nbd, and nbd-client"
+    )]
+    Absent,
+    /// Only root may.
+    #[error(
+        "--ublk: {CONTROL_PATH} may not be used: {0}\nhint: it takes root: sudo drivebay serve"
+    )]
+    Permission(io::Error),
+    /// io_uring is switched off.
+    #[error(
+        "--ublk: the kernel gives no io_uring: {0}\nhint: sudo sysctl kernel.io_uring_disabled=0; in a container: its seccomp rules"
+    )]
+    Ring(io::Error),
+    /// The kernel is too old.
+    #[error(
+        "--ublk: this kernel's ublk cannot copy by read and write\nhint: Linux 6.5 or later is needed: uname -r"
+    )]
+    Old,
+    /// Something else failed.
+    #[error("--ublk: {0} failed: {1}\nhint: the kernel may say why: sudo dmesg | tail")]
+    Failed(&'static str, io::Error),
+}
+
+/// How a drive's block devices are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Queues; one for each processor at most.
+    queues: u16,
+    /// Commands of a queue.
+    depth: u16,
+    /// Most data of a command, bytes.
+    transfer_bytes_max: u32,
+    /// Whether what was written is safe only after a flush.
+    has_volatile_cache: bool,
+}
+
+impl Shape {
+    /// Of a drive, on a machine with so many processors.
+    pub fn new(spec: &Spec, processors: usize) -> Shape {
+        let transfer_bytes_max = |log2: u8| (PAGE_BYTES << log2).min(TRANSFER_BYTES_MAX);
+        let identify = spec.identify.as_ref().map(|identify| identify.transfer_max_log2);
+        Shape {
+            queues: (processors as u64).clamp(1, spec.host_interface.queues_max.into()) as u16,
+            depth: spec.queue_depth_max.clamp(1, DEPTH_MAX) as u16,
+            transfer_bytes_max: identify.map_or(TRANSFER_BYTES_MAX, transfer_bytes_max),
+            has_volatile_cache: !spec.power_loss_protection,
+        }
+    }
+
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            nr_hw_queues: self.queues,
+            queue_depth: self.depth,
+            max_io_buf_bytes: self.transfer_bytes_max,
+            dev_id: ANY_DEVICE,
+            flags: USER_COPY,
+            ublksrv_flags: MARK | u64::from(std::process::id()),
+            ..DeviceInfo::default()
+        }
+    }
+
+    fn params(&self, namespace: &Namespace) -> Params {
+        let cache = if self.has_volatile_cache { ATTR_VOLATILE_CACHE | ATTR_FUA } else { 0 };
+        let read_only = if namespace.is_read_only() { ATTR_READ_ONLY } else { 0 };
+        Params {
+            len: std::mem::offset_of!(Params, unused) as u32,
+            types: PARAMS_BASIC_AND_DISCARD,
+            attrs: cache | read_only,
+            logical_bs_shift: LOGICAL_SHIFT,
+            physical_bs_shift: PHYSICAL_SHIFT,
+            io_opt_shift: PHYSICAL_SHIFT,
+            io_min_shift: PHYSICAL_SHIFT,
+            max_sectors: self.transfer_bytes_max >> LOGICAL_SHIFT,
+            dev_sectors: namespace.sectors(),
+            discard_granularity: PAGE_BYTES,
+            max_discard_sectors: DISCARD_SECTORS_MAX,
+            max_write_zeroes_sectors: DISCARD_SECTORS_MAX,
+            max_discard_segments: 1,
+            ..Params::default()
+        }
+    }
+}
+
+/// The server's end of a block device.
+pub(crate) struct Control {
+    ring: ControlRing,
+    id: u32,
+    /// Says that it is to go, or is dropped.
+    ending: Receiver<()>,
+}
+
+impl Control {
+    /// Makes a device of a namespace, with its session in the event loop; hosts do not see it yet.
+    pub fn new(
+        event_loop: &mut EventLoop,
+        shape: Shape,
+        namespace: &Arc<Namespace>,
+    ) -> Result<Control, UblkError> {
+        let mut ring = ControlRing::new(open_control()?).map_err(UblkError::Ring)?;
+        let mut features = 0_u64;
+        let asked = ring.with(ControlOp::GetFeatures, ANY_DEVICE, &mut features);
+        match asked {
+            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(UblkError::Permission(why));
+            }
+            Ok(()) if features & USER_COPY != 0 => {}
+            _ => return Err(UblkError::Old),
+        }
+        remove_left_over(&mut ring);
+        let mut info = shape.info();
+        ring.with(ControlOp::AddDevice, ANY_DEVICE, &mut info).map_err(|why| match why.kind() {
+            io::ErrorKind::PermissionDenied => UblkError::Permission(why),
+            _ => UblkError::Failed("adding a device", why),
+        })?;
+        let (sender, ending) = channel();
+        // From here on dropping it removes the device.
+        let mut control = Control { ring, id: info.dev_id, ending };
+        let failed = |what| move |why| UblkError::Failed(what, why);
+        let mut params = shape.params(namespace);
+        control
+            .ring
+            .with(ControlOp::SetParams, info.dev_id, &mut params)
+            .map_err(failed("setting its size"))?;
+        let path = format!("/dev/ublkc{}", info.dev_id);
+        let file = open(Path::new(&path)).map_err(failed("opening its character device"))?;
+        // The kernel may give less than it was asked for.
+        let (queues, depth) = (info.nr_hw_queues, info.queue_depth);
+        let ring = QueueRing::new(file, queues, depth).map_err(UblkError::Ring)?;
+        let device = UblkDevice::new(ring, namespace, shape.transfer_bytes_max, sender);
+        let session = event_loop.add(Box::new(device)).map_err(failed("watching it"))?;
+        event_loop.notify(session);
+        Ok(control)
+    }
+
+    /// Where hosts find it.
+    pub fn path(&self) -> String {
+        format!("/dev/ublkb{}", self.id)
+    }
+
+    /// Shows the block device until its session says that it is to go, and takes it away. The event loop must run.
+    pub fn run(mut self) -> Result<(), UblkError> {
+        let pid = u64::from(std::process::id());
+        let started = self.ring.command(ControlOp::StartDevice, self.id, pid);
+        started.map_err(|why| UblkError::Failed("starting the device", why))?;
+        // Also if the session has ended.
+        let _ = self.ending.recv();
+        let stopped = self.ring.command(ControlOp::StopDevice, self.id, 0);
+        stopped.map_err(|why| UblkError::Failed("stopping the device", why))
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // Nobody could do anything about an error.
+        let _ = self.ring.delete(self.id);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
+fn open_control() -> Result<File, UblkError> {
+    open(Path::new(CONTROL_PATH)).map_err(|why| match why.kind() {
+        io::ErrorKind::PermissionDenied => UblkError::Permission(why),
+        _ => UblkError::Absent,
+    })
+}
+
+/// Removes what servers of ours have left that were killed.
+fn remove_left_over(ring: &mut ControlRing) {
+    let Ok(devices) = fs::read_dir("/dev") else { return };
+    let number = |name: std::ffi::OsString| name.to_str()?.strip_prefix("ublkc")?.parse().ok();
+    for id in devices.flatten().filter_map(|entry| number(entry.file_name())) {
+        let mut info = DeviceInfo::default();
+        if ring.with(ControlOp::GetDeviceInfo, id, &mut info).is_ok() && is_left_over(&info) {
+            let _ = ring.delete(id);
+        }
+    }
+}
+
+fn is_left_over(info: &DeviceInfo) -> bool {
+    let (mark, process) = (info.ublksrv_flags & !0xffff_ffff, info.ublksrv_flags as u32);
+    info.state == STATE_DEAD && mark == MARK && !Path::new(&format!("/proc/{process}")).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drivebay_drive::whole_profile;
+
+    use crate::namespace::{NamespaceOptions, Namespaces};
+
+    #[test]
+    fn a_device_is_as_the_drive_is() {
+        let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+        let base = include_str!("../../../../drives/sm951-ahci-512.toml");
+        let base = whole_profile(host, base).expect("a profile").to_string();
+        let text = include_str!("../../../../drives/sm951-nvme-256.toml");
+        let spec = Spec::from_family(&base, text).expect("a profile");
+        let shape = Shape::new(&spec, 4);
+        let info = shape.info();
+        assert_eq!((info.nr_hw_queues, info.queue_depth), (4, 128), "a queue for each processor");
+        assert_eq!(info.max_io_buf_bytes, 128 << 10);
+        let one = NamespaceOptions { bytes: 1 << 20, start_bytes: None, is_read_only: true };
+        let parts = Namespaces::new(&[one], 1 << 20).expect("room");
+        let params = shape.params(parts.get(1).expect("the first"));
+        assert_eq!(params.attrs, ATTR_VOLATILE_CACHE | ATTR_FUA | ATTR_READ_ONLY);
+        assert_eq!((params.len, params.dev_sectors, params.max_sectors), (60, 2048, 256));
+        assert_eq!((params.logical_bs_shift, params.physical_bs_shift), (9, 12));
+        let protected = Shape::new(&Spec { power_loss_protection: true, ..spec }, 1);
+        let whole = Namespaces::whole(2048, false);
+        assert_eq!(protected.params(whole.get(1).expect("the first")).attrs, 0);
+        assert_eq!(protected.queues, 1);
+    }
+
+    #[test]
+    fn only_what_a_dead_server_of_ours_has_left_is_removed() {
+        let mine = MARK | u64::from(std::process::id());
+        // Larger than any process number that Linux gives.
+        let gone = MARK | u64::from(u32::MAX);
+        let of =
+            |state, ublksrv_flags| DeviceInfo { state, ublksrv_flags, ..DeviceInfo::default() };
+        assert!(is_left_over(&of(STATE_DEAD, gone)));
+        assert!(!is_left_over(&of(STATE_DEAD, mine)), "it is being made");
+        assert!(!is_left_over(&of(1, gone)), "it is live");
+        assert!(!is_left_over(&of(STATE_DEAD, u64::from(u32::MAX))), "another program's");
+    }
+}

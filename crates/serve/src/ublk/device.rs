@@ -1,0 +1,266 @@
+//! The session of a block device: commands of the kernel, as requests to the drive.
+//!
+//! Memory: a tag has one command at a time. A write's data is read into one buffer and is the drive's at once; a read's
+//! goes from where it lies to the character device when the command completes.
+//! After a power cut commands in flight fail, as all do while the power is off: the device stays, as a drive in a
+//! computer does.
+
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use drivebay_units::SECTOR_BYTES;
+use drivebay_wire::ublk::{IoDescriptor, IoOp, data_offset};
+use rustix::io::Errno;
+
+use super::ring::{QueueRing, Slot};
+use crate::drive::Drive;
+use crate::namespace::Namespace;
+use crate::request::{Completion, Op, Request, Status};
+use crate::session::{Next, Session};
+
+/// Pieces of memory that one system call moves: 4 KiB each, a command of 256 KiB.
+const PIECES: usize = 64;
+/// Power cuts so far are counted in the upper half of a request's token, its tag in the lower.
+const SLOT: u64 = 0xffff_ffff;
+
+/// A block device.
+pub(super) struct UblkDevice {
+    ring: QueueRing,
+    namespace: Arc<Namespace>,
+    /// Of the longest command.
+    buffer: Vec<u8>,
+    /// By tag, of one queue behind the other: whether the drive has its command.
+    inflight: Box<[bool]>,
+    /// Power cuts so far: completions of commands from before are not recognized.
+    cuts: u32,
+    is_started: bool,
+    /// Told, or dropped, when the device is to go.
+    ending: Option<Sender<()>>,
+}
+
+impl UblkDevice {
+    /// On these queues, whose commands have at most so many bytes. `ending` is told when the device is to go.
+    pub fn new(
+        ring: QueueRing,
+        namespace: &Arc<Namespace>,
+        transfer_bytes_max: u32,
+        ending: Sender<()>,
+    ) -> UblkDevice {
+        UblkDevice {
+            inflight: vec![false; ring.slots()].into(),
+            ring,
+            namespace: Arc::clone(namespace),
+            buffer: vec![0; transfer_bytes_max as usize],
+            cuts: 0,
+            is_started: false,
+            ending: Some(ending),
+        }
+    }
+
+    /// A command: submitted, or refused with an error's number.
+    fn start(
+        &mut self,
+        drive: &mut dyn Drive,
+        slot: Slot,
+        descriptor: &IoDescriptor,
+    ) -> Result<(), Errno> {
+        if drive.is_off() {
+            return Err(Errno::IO);
+        }
+        let token = u64::from(self.cuts) << 32 | slot.number();
+        let (request, bytes) = request(descriptor, &self.namespace, token)?;
+        let data = self.buffer.get_mut(..bytes).ok_or(Errno::INVAL)?;
+        let mut done = 0;
+        while done < bytes {
+            let offset = data_offset(slot.queue, slot.tag) + done as u64;
+            match rustix::io::pread(self.ring.file(), &mut data[done..], offset)? {
+                0 => return Err(Errno::IO),
+                more => done += more,
+            }
+        }
+        drive.submit(request, data);
+        self.inflight[self.ring.index(slot)] = true;
+        Ok(())
+    }
+
+    /// The data of a read, to the kernel.
+    fn hand_over(&mut self, drive: &dyn Drive, slot: Slot, request: &Request) -> io::Result<()> {
+        let bytes = request.sectors as usize * SECTOR_BYTES as usize;
+        let offset = data_offset(slot.queue, slot.tag);
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let count = drive.data().pieces(request.lba, request.sectors, &mut pieces);
+        let pieces = &pieces[..count];
+        if pieces.iter().map(|piece| piece.len()).sum::<usize>() == bytes {
+            let written = rustix::io::pwritev(self.ring.file(), pieces, offset)?;
+            return if written == bytes { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) };
+        }
+        let data = &mut self.buffer[..bytes];
+        drive.data().read(request.lba, data)?;
+        let mut done = 0;
+        while done < bytes {
+            let offset = offset + done as u64;
+            match rustix::io::pwrite(self.ring.file(), &data[done..], offset)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                more => done += more,
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, drive: &dyn Drive, slot: Slot, completion: &Completion) -> i32 {
+        let Completion { request, status, .. } = completion;
+        if *status != Status::Ok {
+            return -errno_of(*status).raw_os_error();
+        }
+        match request.op {
+            Op::Read => match self.hand_over(drive, slot, request) {
+                Ok(()) => (request.sectors * SECTOR_BYTES as u32) as i32,
+                Err(_) => -Errno::IO.raw_os_error(),
+            },
+            Op::Write { .. } => (request.sectors * SECTOR_BYTES as u32) as i32,
+            _ => 0,
+        }
+    }
+}
+
+/// What a command asks of the drive, and bytes of data from the host.
+fn request(
+    descriptor: &IoDescriptor,
+    namespace: &Namespace,
+    token: u64,
+) -> Result<(Request, usize), Errno> {
+    let op = match descriptor.op().ok_or(Errno::OPNOTSUPP)? {
+        IoOp::Flush => return Ok((Request::flush(token), 0)),
+        IoOp::Read => Op::Read,
+        IoOp::Write { fua } => Op::Write { fua },
+        IoOp::Discard => Op::Trim { fua: false },
+        IoOp::WriteZeroes { fua, no_unmap } => Op::WriteZeroes { fua, allocated: no_unmap },
+    };
+    let (lba, sectors) = (descriptor.start_sector, descriptor.nr_sectors);
+    // The namespace may have become smaller since.
+    if lba.checked_add(sectors.into()).is_none_or(|end| end > namespace.sectors()) {
+        return Err(Errno::IO);
+    }
+    if op.changes_data() && namespace.is_read_only() {
+        return Err(Errno::PERM);
+    }
+    let bytes = if matches!(op, Op::Write { .. }) { sectors as usize * 512 } else { 0 };
+    Ok((Request { op, lba: namespace.first() + lba, sectors, token }, bytes))
+}
+
+/// The number by which the kernel's block layer knows an error (`errno_to_blk_status`).
+fn errno_of(status: Status) -> Errno {
+    match status {
+        Status::MediaError => Errno::NODATA,
+        Status::NoSpace => Errno::NOSPC,
+        _ => Errno::IO,
+    }
+}
+
+impl Session for UblkDevice {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.fd())
+    }
+
+    /// The loop runs, in the thread that the queues are to belong to.
+    fn notified(&mut self, _drive: &mut dyn Drive) -> io::Result<()> {
+        self.is_started = true;
+        self.ring.fetch_all()
+    }
+
+    fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
+        while let Some((slot, command)) = self.ring.next() {
+            // The kernel gives a tag back without a command when the device goes.
+            let Ok(descriptor) = command else { continue };
+            if let Err(why) = self.start(drive, slot, &descriptor) {
+                self.ring.commit(slot, -why.raw_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
+        let token = completion.request.token;
+        let slot = Slot::of(token & SLOT);
+        if token >> 32 != u64::from(self.cuts) {
+            return;
+        }
+        self.inflight[self.ring.index(slot)] = false;
+        let result = self.result(drive, slot, &completion);
+        self.ring.commit(slot, result);
+    }
+
+    fn flush(&mut self, _drive: &mut dyn Drive) -> io::Result<Next> {
+        self.ring.send()?;
+        Ok(Next::Wait { read: true, write: false })
+    }
+
+    fn protocol(&self) -> Option<&'static str> {
+        self.is_started.then_some("ublk")
+    }
+
+    fn power_cut(&mut self) -> bool {
+        self.cuts = self.cuts.wrapping_add(1);
+        for (index, _) in self.inflight.iter().enumerate().filter(|(_, is_there)| **is_there) {
+            self.ring.commit(self.ring.slot(index), -Errno::IO.raw_os_error());
+        }
+        self.inflight.fill(false);
+        true
+    }
+
+    /// The kernel takes the device away, for which it may have to write, and then gives all tags back.
+    fn is_stopped(&mut self) -> bool {
+        if let Some(ending) = self.ending.take() {
+            // The other end may have failed.
+            let _ = ending.send(());
+        }
+        self.ring.waiting == 0 && !self.inflight.contains(&true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::{NamespaceOptions, Namespaces};
+
+    const WRITE: u32 = 1;
+
+    fn parts() -> Namespaces {
+        let one = NamespaceOptions { bytes: 1 << 20, start_bytes: None, is_read_only: false };
+        Namespaces::new(&[one, NamespaceOptions { is_read_only: true, ..one }], 8192).expect("room")
+    }
+
+    fn asked(nsid: u32, op_flags: u32, start_sector: u64) -> Result<(Request, usize), Errno> {
+        let descriptor =
+            IoDescriptor { op_flags, nr_sectors: 8, start_sector, ..IoDescriptor::default() };
+        request(&descriptor, parts().get(nsid).expect("there"), 7)
+    }
+
+    #[test]
+    fn a_command_is_of_its_namespace_and_ends_there() {
+        let write = Request { op: Op::Write { fua: false }, lba: 40, sectors: 8, token: 7 };
+        assert_eq!(asked(1, WRITE, 40), Ok((write, 4096)));
+        let read = Request { op: Op::Read, lba: 2088, sectors: 8, token: 7 };
+        assert_eq!(asked(2, 0, 40), Ok((read, 0)));
+        assert_eq!(asked(1, 0, 2041), Err(Errno::IO));
+        assert_eq!(asked(1, 0, u64::MAX), Err(Errno::IO));
+        assert_eq!(asked(1, 2, u64::MAX), Ok((Request::flush(7), 0)));
+    }
+
+    #[test]
+    fn what_changes_the_data_of_a_read_only_namespace_is_refused() {
+        for op in [WRITE, 3, 5] {
+            assert_eq!(asked(2, op, 0), Err(Errno::PERM));
+        }
+        assert_eq!(asked(1, 4, 0), Err(Errno::OPNOTSUPP));
+    }
+
+    #[test]
+    fn errors_are_those_that_linux_has_for_a_disk() {
+        // "critical medium error", "critical space allocation error" and "I/O error" in the kernel's log.
+        let of = [Status::MediaError, Status::NoSpace, Status::ReadOnly].map(errno_of);
+        assert_eq!(of, [Errno::NODATA, Errno::NOSPC, Errno::IO]);
+    }
+}

@@ -1,0 +1,258 @@
+//! ublk: what Linux and a program that serves a block device say to each other, over io_uring.
+//!
+//! Source: include/uapi/linux/ublk_cmd.h of Linux 6.12; Documentation/block/ublk.rst. Structures are the kernel's, in
+//! the machine's own byte order, and bear its names.
+//! Left out: zoned devices, recovery, devices of users that are not root, zero copy, batches.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The device that takes control commands.
+pub const CONTROL_PATH: &str = "/dev/ublk-control";
+
+/// Numbers of commands, as `_IOR` and `_IOWR` of the type 'u' make them.
+const fn ioctl(access: u32, number: u32, bytes: usize) -> u32 {
+    access << 30 | (bytes as u32) << 16 | (b'u' as u32) << 8 | number
+}
+
+const READ: u32 = 2;
+const READ_WRITE: u32 = 3;
+
+const fn control(access: u32, number: u32) -> u32 {
+    ioctl(access, number, size_of::<ControlCommand>())
+}
+
+const fn io(number: u32) -> u32 {
+    ioctl(READ_WRITE, number, size_of::<IoCommand>())
+}
+
+/// What is asked of [`CONTROL_PATH`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ControlOp {
+    /// Writes a [`DeviceInfo`].
+    GetDeviceInfo = control(READ, 0x02),
+    /// Makes a device as a [`DeviceInfo`] says, which then has its number.
+    AddDevice = control(READ_WRITE, 0x04),
+    /// Removes a device; returns when nobody has it open.
+    DeleteDevice = control(READ_WRITE, 0x05),
+    /// Shows the block device; `data` is the server's process.
+    StartDevice = control(READ_WRITE, 0x06),
+    /// Takes the block device away; what hosts have not written yet is written before.
+    StopDevice = control(READ_WRITE, 0x07),
+    /// Takes [`Params`].
+    SetParams = control(READ_WRITE, 0x08),
+    /// Writes the flags that this kernel knows, 8 bytes.
+    GetFeatures = control(READ, 0x13),
+}
+
+/// The number of [`ControlCommand::dev_id`] where the kernel is to choose one.
+pub const ANY_DEVICE: u32 = u32::MAX;
+/// The number of [`ControlCommand::queue_id`] where a command is of no queue.
+pub const NO_QUEUE: u16 = u16::MAX;
+
+/// A control command, which stands in a submission entry of 128 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the header's names")]
+pub struct ControlCommand {
+    pub dev_id: u32,
+    pub queue_id: u16,
+    /// Bytes of the buffer.
+    pub len: u16,
+    /// Address of the buffer.
+    pub addr: u64,
+    pub data: u64,
+    pub dev_path_len: u16,
+    pub pad: u16,
+    pub reserved: u32,
+}
+
+/// [`DeviceInfo::flags`]: the server moves data by reading and writing the character device. Since Linux 6.5.
+pub const USER_COPY: u64 = 1 << 7;
+
+/// [`DeviceInfo::state`]: its server is gone.
+pub const STATE_DEAD: u16 = 0;
+
+/// What a device is.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the header's names")]
+pub struct DeviceInfo {
+    pub nr_hw_queues: u16,
+    pub queue_depth: u16,
+    pub state: u16,
+    pub pad0: u16,
+    pub max_io_buf_bytes: u32,
+    pub dev_id: u32,
+    pub ublksrv_pid: i32,
+    pub pad1: u32,
+    pub flags: u64,
+    /// The server's own: the kernel keeps it.
+    pub ublksrv_flags: u64,
+    pub owner_uid: u32,
+    pub owner_gid: u32,
+    pub reserved1: u64,
+    pub reserved2: u64,
+}
+
+/// [`Params::types`]: the basic fields and those of discard are set.
+pub const PARAMS_BASIC_AND_DISCARD: u32 = 1 | 1 << 1;
+/// [`Params::attrs`]: all that changes data is refused.
+pub const ATTR_READ_ONLY: u32 = 1;
+/// [`Params::attrs`]: what was written is safe only after a flush.
+pub const ATTR_VOLATILE_CACHE: u32 = 1 << 2;
+/// [`Params::attrs`]: writes may ask for Force Unit Access.
+pub const ATTR_FUA: u32 = 1 << 3;
+
+/// Attributes of the block device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the header's names")]
+pub struct Params {
+    pub len: u32,
+    pub types: u32,
+    pub attrs: u32,
+    pub logical_bs_shift: u8,
+    pub physical_bs_shift: u8,
+    pub io_opt_shift: u8,
+    pub io_min_shift: u8,
+    pub max_sectors: u32,
+    pub chunk_sectors: u32,
+    pub dev_sectors: u64,
+    pub virt_boundary_mask: u64,
+    pub discard_alignment: u32,
+    pub discard_granularity: u32,
+    pub max_discard_sectors: u32,
+    pub max_write_zeroes_sectors: u32,
+    pub max_discard_segments: u16,
+    pub reserved: u16,
+    /// Of the next part, which is not sent.
+    pub unused: u32,
+}
+
+/// What a server says of a tag, in a submission entry of 64 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the header's names")]
+pub struct IoCommand {
+    pub q_id: u16,
+    pub tag: u16,
+    /// Bytes, or an errno below zero.
+    pub result: i32,
+    pub addr: u64,
+}
+
+/// Waits for the first command of a tag.
+pub const FETCH: u32 = io(0x20);
+/// Completes a tag's command, and waits for the next.
+pub const COMMIT_AND_FETCH: u32 = io(0x21);
+
+/// A command of the kernel, as it lies in the memory that queue and server share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the header's names")]
+pub struct IoDescriptor {
+    /// Operation in bits 7:0, flags above.
+    pub op_flags: u32,
+    pub nr_sectors: u32,
+    pub start_sector: u64,
+    pub addr: u64,
+}
+
+/// What the kernel asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoOp {
+    /// Data to the host.
+    Read,
+    /// Data from the host.
+    Write {
+        /// Force Unit Access.
+        fua: bool,
+    },
+    /// What was written before is to be safe.
+    Flush,
+    /// The sectors are not needed any more.
+    Discard,
+    /// Zeros without data.
+    WriteZeroes {
+        /// Force Unit Access.
+        fua: bool,
+        /// The space is to stay allocated.
+        no_unmap: bool,
+    },
+}
+
+impl IoDescriptor {
+    /// What is asked for; None where a server of this kind is never asked for it.
+    pub fn op(&self) -> Option<IoOp> {
+        const FUA: u32 = 1 << 13;
+        const NO_UNMAP: u32 = 1 << 15;
+        let fua = self.op_flags & FUA != 0;
+        Some(match self.op_flags & 0xff {
+            0 => IoOp::Read,
+            1 => IoOp::Write { fua },
+            2 => IoOp::Flush,
+            3 => IoOp::Discard,
+            5 => IoOp::WriteZeroes { fua, no_unmap: self.op_flags & NO_UNMAP != 0 },
+            _ => return None,
+        })
+    }
+}
+
+/// Most tags of a queue.
+const QUEUE_DEPTH_MAX: usize = 4096;
+
+/// Where a queue's descriptors lie in the character device: place and length of the mapping, on a machine with pages of
+/// so many bytes.
+pub fn descriptors(queue: u16, depth: u16, page_bytes: usize) -> (u64, usize) {
+    let of = |tags: usize| (tags * size_of::<IoDescriptor>()).next_multiple_of(page_bytes);
+    (u64::from(queue) * of(QUEUE_DEPTH_MAX) as u64, of(usize::from(depth)))
+}
+
+/// Where the data of a tag's command begins in the character device.
+pub fn data_offset(queue: u16, tag: u16) -> u64 {
+    0x8000_0000 + (u64::from(queue) << 41 | u64::from(tag) << 25)
+}
+
+const _: () = assert!(size_of::<ControlCommand>() == 32);
+const _: () = assert!(size_of::<DeviceInfo>() == 64);
+const _: () = assert!(size_of::<IoCommand>() == 16);
+const _: () = assert!(size_of::<IoDescriptor>() == 24);
+const _: () = assert!(std::mem::offset_of!(Params, dev_sectors) == 24);
+const _: () = assert!(std::mem::offset_of!(Params, discard_alignment) == 40);
+const _: () = assert!(std::mem::offset_of!(Params, unused) == 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_the_numbers_that_the_kernels_header_makes() {
+        // As a C compiler has them: UBLK_U_CMD_ADD_DEV, UBLK_U_CMD_GET_FEATURES, UBLK_U_IO_FETCH_REQ.
+        assert_eq!(ControlOp::AddDevice as u32, 0xc020_7504);
+        assert_eq!(ControlOp::GetFeatures as u32, 0x8020_7513);
+        assert_eq!(FETCH, 0xc010_7520);
+    }
+
+    #[test]
+    fn a_descriptor_says_what_the_kernel_asks_for() {
+        let of = |op_flags| IoDescriptor { op_flags, ..IoDescriptor::default() }.op();
+        assert_eq!(of(1 << 8), Some(IoOp::Read), "fail fast is nothing to us");
+        assert_eq!(of(1 | 1 << 13), Some(IoOp::Write { fua: true }));
+        assert_eq!(of(2), Some(IoOp::Flush));
+        assert_eq!(of(3), Some(IoOp::Discard));
+        assert_eq!(of(5 | 1 << 15), Some(IoOp::WriteZeroes { fua: false, no_unmap: true }));
+        assert_eq!(of(4), None, "Write Same is gone from Linux");
+    }
+
+    #[test]
+    fn each_queue_and_tag_has_a_place_of_its_own_in_the_character_device() {
+        assert_eq!(descriptors(0, 128, 4096), (0, 4096));
+        assert_eq!(descriptors(2, 4096, 4096), (2 * 98_304, 98_304));
+        assert_eq!(descriptors(1, 128, 65_536), (131_072, 65_536));
+        assert_eq!(data_offset(0, 0), 1 << 31);
+        assert_eq!(data_offset(1, 3), (1 << 31) + (1 << 41) + (3 << 25));
+    }
+}
