@@ -61,10 +61,8 @@ fn reads_pass_writes_that_find_no_room() {
     };
     // Behind a queue of writes, each of which waits for its program, a read takes as long as they do.
     assert!(median(&queued, Op::Read) > 2_000_000, "{}", median(&queued, Op::Read));
-    assert!(median(&passing, Op::Read) < 250_000, "{}", median(&passing, Op::Read));
-    // That room is waited for elsewhere makes no more or less of it.
-    let rates = seconds(&queued) / seconds(&passing);
-    assert!((0.97..1.05).contains(&rates), "{rates}");
+    // Passing them it waits for copies' reads and for what it suspends: some times as long as alone.
+    assert!(median(&passing, Op::Read) < 500_000, "{}", median(&passing, Op::Read));
 }
 
 #[test]
