@@ -1,17 +1,19 @@
 //! Requests on their way to the flash core, in the order of arrival.
 //!
 //! Those that come straight from the host core keep their order, and so do those whose data passes the
-//! write path first: two queues, merged by time. A half-duplex controller's arbiter chooses between them.
+//! write path first: two queues, merged by time. A half-duplex controller's arbiter chooses between them; where
+//! writes are admitted, they wait for that, and the others pass.
 
 use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
+use crate::admission::Admission;
 use crate::arbiter::{Arbiter, Head};
 use crate::io::{Io, NextCommand, Op};
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::Spec;
-use crate::stage::Stages;
+use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
 /// A request that waits for the flash core.
@@ -43,12 +45,15 @@ const WITH_DATA: usize = 1;
 /// Requests on their way.
 pub struct CommandQueue {
     queues: [VecDeque<QueuedRequest>; 2],
-    /// When the first of each queue arrives; with an arbiter, when the one that it chooses goes on.
+    /// When the first of each queue arrives or is admitted; with an arbiter, when the one that it chooses goes on.
     arrivals: [Nanos; 2],
     arbiter: Option<Box<Arbiter>>,
+    admission: Option<Box<Admission>>,
+    /// There is an arbiter or an admission.
+    has_turns: bool,
 }
 
-persist!(CommandQueue: queues, arbiter; given: arrivals);
+persist!(CommandQueue: queues, arbiter, admission; given: arrivals, has_turns);
 
 impl CommandQueue {
     pub fn new(spec: &Spec) -> CommandQueue {
@@ -56,7 +61,15 @@ impl CommandQueue {
             queues: Default::default(),
             arrivals: [NEVER; 2],
             arbiter: spec.half_duplex.map(|half| Box::new(Arbiter::new(half))),
+            admission: spec.admission.map(|spec| Box::new(Admission::new(spec))),
+            has_turns: spec.half_duplex.is_some() || spec.admission.is_some(),
         }
+    }
+
+    /// Whether a request may wait for more than its arrival.
+    #[inline(always)]
+    pub fn has_turns(&self) -> bool {
+        self.has_turns
     }
 
     /// Whether reads and writes are served in turns.
@@ -85,8 +98,8 @@ impl CommandQueue {
         let queue = if request.io.op.is_write() { WITH_DATA } else { DIRECT };
         self.arrivals[queue] = self.arrivals[queue].min(request.arrival);
         self.queues[queue].push_back(request);
-        if self.is_half_duplex() {
-            self.arbitrate();
+        if self.has_turns {
+            self.arrange();
         }
     }
 
@@ -107,18 +120,37 @@ impl CommandQueue {
         let request = self.queues[queue].pop_front()?;
         let has_data = request.io.data_bytes() > 0;
         let begin = self.arbiter.as_mut().map_or(due, |a| a.grant(queue, has_data, due));
-        self.arbitrate();
+        self.arrange();
         Some((request, begin))
+    }
+
+    /// [`CommandQueue::pop`] where writes are admitted: the request as it goes on. What it waited is booked as a
+    /// wait for room in the buffer.
+    #[cold]
+    pub fn let_in(&mut self) -> Option<QueuedRequest> {
+        let at = self.next_arrival();
+        let mut request = self.pop()?;
+        request.stages.add(Stage::Buffer, at.since(request.arrival));
+        request.arrival = at;
+        self.arrange();
+        Some(request)
+    }
+
+    /// A write was let in at `at`, and there is room for another from `room` on; `paced`: garbage collection runs.
+    pub fn follow_write(&mut self, at: Nanos, room: Nanos, paced: bool) {
+        self.admission.iter_mut().for_each(|admission| admission.let_in(at, room, paced));
+        self.arrange();
     }
 
     /// A request that was granted is off the data path at `at`.
     pub fn release(&mut self, at: Nanos) {
         self.arbiter.iter_mut().for_each(|arbiter| arbiter.release(at));
-        self.arbitrate();
+        self.arrange();
     }
 
+    /// Works out when the heads go on.
     #[cold]
-    fn arbitrate(&mut self) {
+    fn arrange(&mut self) {
         let head = |queue: &VecDeque<QueuedRequest>| match queue.front() {
             Some(next) => Head { arrival: next.arrival, has_data: next.io.data_bytes() > 0 },
             None => Head { arrival: NEVER, has_data: false },
@@ -126,15 +158,18 @@ impl CommandQueue {
         let heads = [head(&self.queues[DIRECT]), head(&self.queues[WITH_DATA])];
         if let Some(arbiter) = &self.arbiter {
             self.arrivals = arbiter.due(heads);
+        } else {
+            self.arrivals = heads.map(|head| head.arrival);
+        }
+        if let Some(admission) = &self.admission {
+            let write = &mut self.arrivals[WITH_DATA];
+            *write = admission.open_at().max(*write);
         }
     }
 
     /// Works out what follows from queues that were read back.
     pub fn derive(&mut self) {
-        for (arrival, queue) in self.arrivals.iter_mut().zip(&self.queues) {
-            *arrival = queue.front().map_or(NEVER, |request| request.arrival);
-        }
-        self.arbitrate();
+        self.arrange();
     }
 
     /// Whether all requests are `allowed`, their stages add up, and each queue is in order.

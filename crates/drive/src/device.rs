@@ -279,7 +279,7 @@ impl Device {
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
         if request.arrival <= until && self.next_arrival() == NEVER {
-            if self.queue.is_half_duplex() {
+            if self.queue.has_turns() {
                 return self.wait_for_turn(request, until);
             }
             return self.serve_request(request).map(Some);
@@ -288,7 +288,8 @@ impl Device {
         Ok(None)
     }
 
-    /// A half-duplex controller serves a request when its direction has the path, which may be at once.
+    /// A half-duplex controller serves a request when its direction has the path, an admitted write is served when
+    /// it is let in: which may be at once.
     #[cold]
     #[inline(never)]
     fn wait_for_turn(
@@ -379,7 +380,11 @@ impl Device {
     #[inline]
     pub fn serve(&mut self) -> Result<Completion, DeviceError> {
         const NONE: &str = "a request was accepted and not yet served";
-        if self.queue.is_half_duplex() {
+        if self.queue.has_turns() {
+            if !self.queue.is_half_duplex() {
+                let request = self.queue.let_in().expect(NONE);
+                return self.serve_admitted(request);
+            }
             let (request, begin) = self.queue.grant().expect(NONE);
             return self.serve_half_duplex(request, begin);
         }
@@ -472,6 +477,20 @@ impl Device {
             }
             self.serve_request(QueuedRequest { arrival, stages, ..request })
         }
+    }
+
+    /// Serves a request where writes are admitted; a write decides when the next may come.
+    #[cold]
+    #[inline(never)]
+    fn serve_admitted(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
+        let (at, is_write) = (request.arrival, request.io.op.is_write());
+        let completion = self.serve_request(request)?;
+        if is_write {
+            let paced = self.gc.runs(&self.flash);
+            let room = self.flash.room_at();
+            self.queue.follow_write(at, room, paced);
+        }
+        Ok(completion)
     }
 
     /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.

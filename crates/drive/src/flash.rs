@@ -319,6 +319,15 @@ impl Flash {
         }
     }
 
+    /// When the buffers have a place each for another flash page of the host's and of garbage collection's.
+    pub fn room_at(&mut self) -> Nanos {
+        let copies = self.buffer_free_at(self.ftl.gc_stream()).max(self.buffer_free_at(HOST));
+        if self.ftl.splits_host_writes() {
+            return copies.max(self.buffer_free_at(COLD));
+        }
+        copies
+    }
+
     /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host shares the
     /// frontier, the reserve is for the foreground alone, which finishes the victims that it begins: else
     /// the host could take the room that the rest of one needs.

@@ -8,6 +8,7 @@
 //!
 //! This crate must not know sockets, files, the wall clock, Python or statistics.
 
+mod admission;
 mod arbiter;
 mod command_queue;
 mod compression;

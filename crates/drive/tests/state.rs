@@ -47,6 +47,10 @@ fn profiles() -> Vec<Profile> {
         base()
             .set("gc.frontiers", "shared")
             .with("wear_leveling.dynamic", true)
+            .with("controller.admission.interval_us", 50.0)
+            .with("controller.admission.together", 2)
+            .with("nand.suspend_mean_us", 15.0)
+            .with("nand.erase_suspend_us", 200.0)
             .with("wear_leveling.spread_max", 3),
         base()
             .slc_cache([0.6, 1.0, 0.6], "fold", 0.5)

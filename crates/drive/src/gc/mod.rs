@@ -74,6 +74,11 @@ impl Gc {
         Ok(())
     }
 
+    /// Whether free space is so low that it runs behind writes.
+    pub fn runs(&self, flash: &Flash) -> bool {
+        self.pacing.starts_at(flash.ftl().free_pages())
+    }
+
     /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
     pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
         if flash.ftl().must_collect() {

@@ -13,6 +13,7 @@
 //! with data out, as with cache read: latencies at high load are slightly low). Errors: `reliability.rs`.
 
 mod deferred;
+mod suspension;
 mod timing;
 mod variation;
 
@@ -24,6 +25,7 @@ use crate::plugin::Plugin;
 use crate::policy_plugin::DieRead;
 use crate::spec::{Geometry, NandTiming, transfer};
 use crate::timeline::Calendar;
+use suspension::Suspension;
 use timing::Timing;
 
 pub use deferred::{DeferredQueue, Program};
@@ -101,6 +103,8 @@ pub struct Nand {
     timing: Timing,
     /// Bound of a read's wait for a program.
     suspend: Nanos,
+    /// Its waits are drawn.
+    suspension: Option<Box<Suspension>>,
     channel_fs_per_byte: u64,
     /// Data of the next program may move during this one.
     cache_program: bool,
@@ -123,11 +127,12 @@ pub struct Nand {
     activity: Option<Box<FlashActivity>>,
     /// What says whether reads pass writes, where a plug-in does.
     scheduler: Option<Box<Plugin>>,
-    /// A read is more than its die's: planes read by themselves, a plug-in is asked, or the activity is kept.
+    /// A read is more than its die's: planes read by themselves, its wait is drawn, a plug-in is asked, or the
+    /// activity is kept.
     reads_apart: bool,
 }
 
-persist!(Nand: timing, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases, scheduler;
+persist!(Nand: timing, suspension, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases, scheduler;
     given: suspend, channel_fs_per_byte, cache_program, ring_shift, die_mask, channel_mask, load, activity,
     reads_apart);
 
@@ -148,6 +153,7 @@ impl Nand {
         Nand {
             timing: Timing::new(spec, geometry, rng),
             suspend: spec.suspend,
+            suspension: (spec.suspension).map(|s| Box::new(Suspension::new(s, spec.suspend, dies))),
             channel_fs_per_byte: spec.channel_fs_per_byte,
             cache_program: spec.cache_program,
             dies: vec![Die { reads_until: Nanos::ZERO, first: 1, next: 1 }; dies as usize],
@@ -166,7 +172,7 @@ impl Nand {
             superblock_erases: 0,
             activity: None,
             scheduler: None,
-            reads_apart: spec.independent_planes,
+            reads_apart: spec.independent_planes || spec.suspension.is_some(),
         }
     }
 
@@ -196,7 +202,8 @@ impl Nand {
 
     /// How busy they were, and an end of keeping it.
     pub fn take_activity(&mut self) -> Option<Box<FlashActivity>> {
-        self.reads_apart = !self.planes.is_empty() || self.scheduler.is_some();
+        self.reads_apart =
+            !self.planes.is_empty() || self.suspension.is_some() || self.scheduler.is_some();
         self.activity.take()
     }
 
@@ -241,11 +248,11 @@ impl Nand {
             if self.activity.is_some() {
                 return self.read_watched(floor, from, page, len, data);
             }
-            self.read_apart(from, page, len)
+            self.read_array(from, page, len)
         } else {
             let suspend = self.suspend;
             let (die, ring) = self.die(page & self.die_mask);
-            die.read(ring, from, len, suspend)
+            die.read(ring, from, len, |_| suspend)
         };
         let done = self.channels[(page & self.channel_mask) as usize].reserve(floor, sensed, data);
         ReadTimes { begin, sensed, done }
@@ -264,7 +271,7 @@ impl Nand {
     ) -> ReadTimes {
         let (index, channel) = (page & self.die_mask, (page & self.channel_mask) as usize);
         let reads_until = self.dies[index as usize].reads_until;
-        let (begin, sensed) = self.read_apart(from, page, len);
+        let (begin, sensed) = self.read_array(from, page, len);
         let done = self.channels[channel].reserve(floor, sensed, data);
         if let Some(activity) = &mut self.activity {
             // A die whose planes overlap is busy once.
@@ -274,22 +281,28 @@ impl Nand {
         ReadTimes { begin, sensed, done }
     }
 
-    /// The array part of a read where its die alone does not say when: (begin, end).
+    /// The array part of a read where its die alone does not say when: (begin, end). Cost: 1 die; with planes
+    /// that read by themselves that of [`Nand::read_plane`].
     #[inline(never)]
-    fn read_apart(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
-        if !self.planes.is_empty() {
-            return self.read_plane(from, page, len);
+    fn read_array(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+        if self.planes.is_empty() {
+            return self.read_die(page & self.die_mask, from, len);
         }
-        let (suspend, index) = (self.suspend, page & self.die_mask);
-        let begin = (index as usize) << self.ring_shift;
-        let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
+        self.read_plane(from, page, len)
+    }
+
+    /// A read of a die, whose wait for a program or erase a plug-in may set or may be drawn: (begin, end).
+    #[inline]
+    fn read_die(&mut self, index: u32, from: Nanos, len: Nanos) -> (Nanos, Nanos) {
+        let ring_begin = (index as usize) << self.ring_shift;
+        let ring = &mut self.writes[ring_begin..ring_begin + (1 << self.ring_shift)];
         let die = &mut self.dies[index as usize];
         if let Some(scheduler) = &mut self.scheduler
             && let Some(waits) = die.waits_for(ring, from)
         {
             let read = DieRead {
                 read_ns: len.0,
-                suspend_ns: suspend.0,
+                suspend_ns: self.suspend.0,
                 waited_ns: waits.begin.since(from).0,
                 running_ns: waits.running_until.since_or_zero(waits.begin).0,
                 all_ns: die.newest(ring).until.since(waits.begin).0,
@@ -302,21 +315,23 @@ impl Nand {
                 die.reads_until = waits.begin.after(later);
             }
         }
-        die.read(ring, from, len, suspend)
+        match &self.suspension {
+            Some(drawn) => die.read(ring, from, len, |number| drawn.wait(index, from, number)),
+            None => die.read(ring, from, len, |_| self.suspend),
+        }
     }
 
     /// The array part of a read on one of a die's planes that read by themselves: (begin, end).
     ///
     /// Cost: 1 die; where no other plane reads, 1 step per plane.
-    #[inline(never)]
     fn read_plane(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
-        let (suspend, dies) = (self.suspend, self.dies.len());
+        let dies = self.dies.len();
         let index = page & self.die_mask;
         let plane = page as usize & (self.planes.len() - 1);
         let plane_until = self.planes[plane];
-        let (die, ring) = self.die(index);
-        if from > die.reads_until {
-            let (begin, end) = die.read(ring, from, len, suspend);
+        let reads_until = self.dies[index as usize].reads_until;
+        if from > reads_until {
+            let (begin, end) = self.read_die(index, from, len);
             // Before it no other plane reads either: a running write had to be suspended.
             self.planes.iter_mut().skip(index as usize).step_by(dies).for_each(|p| *p = begin);
             self.planes[plane] = end;
@@ -324,10 +339,9 @@ impl Nand {
         }
         let begin = from.max(plane_until);
         let end = begin.after(len);
-        let reads_until = die.reads_until;
         if end > reads_until {
             // Writes wait for what it reads longer than all others.
-            die.read(ring, reads_until, end.since(reads_until), suspend);
+            self.read_die(index, reads_until, end.since(reads_until));
         }
         self.planes[plane] = end;
         (begin, end)
@@ -438,8 +452,11 @@ impl Nand {
         for index in 0..self.dies.len() as u32 {
             let time = self.timing.erase(index, superblock);
             let (die, ring) = self.die(index);
-            die.occupy(ring, from, time, 0);
+            let number = die.occupy(ring, from, time, 0);
             let until = die.newest(ring).until;
+            if let Some(drawn) = &mut self.suspension {
+                drawn.note_erase(index, number);
+            }
             if let Some(activity) = &mut self.activity {
                 activity.erase(index as usize, until.since_or_zero(time), until);
             }
@@ -478,7 +495,8 @@ impl Die {
         ring[(self.next - 1) as usize & (ring.len() - 1)]
     }
 
-    /// Reads as soon as the reads before it are over and a running write can be suspended.
+    /// Reads as soon as the reads before it are over and a running write can be suspended, which takes what
+    /// `suspend` says of the write's number.
     ///
     /// Cost: one step per write that it delays.
     #[inline(always)]
@@ -487,7 +505,7 @@ impl Die {
         ring: &mut [Write],
         from: Nanos,
         len: Nanos,
-        suspend: Nanos,
+        suspend: impl FnOnce(u32) -> Nanos,
     ) -> (Nanos, Nanos) {
         let mask = ring.len() - 1;
         // Behind another read no write runs in between.
@@ -503,7 +521,7 @@ impl Die {
                 self.push_from(ring, self.first, begin.after(len));
             } else {
                 if !behind_read {
-                    begin = begin.after(suspend).min(running.until);
+                    begin = begin.after(suspend(running.number)).min(running.until);
                 }
                 let end = begin.after(len);
                 if begin < running.until {
@@ -561,7 +579,7 @@ impl Die {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Spec;
+    use crate::spec::{Spec, SuspensionSpec};
 
     /// The SM951's flash without differences between places, and the pages of a die's two planes in a row.
     fn flash(independent: bool) -> (Nand, [u32; 2]) {
@@ -598,6 +616,70 @@ mod tests {
             let (done, read, data) = reads(independent, which);
             assert_eq!(done, [read.after(data), read.after(read).after(data)]);
         }
+    }
+
+    /// Flash with such waits, and its first die's page.
+    fn drawn(mean: Option<u64>, erase: Option<u64>) -> Nand {
+        let text = include_str!("../../../../drives/sm951-ahci-512.toml");
+        let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+        let spec = Spec::from_family(host, text).expect("the catalog's profile is good");
+        let waits = SuspensionSpec { mean: mean.map(Nanos), erase: erase.map(Nanos) };
+        let timing = NandTiming {
+            spread: None,
+            read_by_type: None,
+            suspension: Some(waits),
+            suspend: Nanos(500_000),
+            ..spec.nand
+        };
+        Nand::new(&timing, &spec.geometry, 8, &Rng::new(1))
+    }
+
+    /// Waits of reads that come at random while a write runs, which `start` begins and says from when until when.
+    fn waits(nand: &mut Nand, mut start: impl FnMut(&mut Nand, Nanos) -> [Nanos; 2]) -> Vec<u64> {
+        let mut rng = Rng::new(3);
+        let mut clock = Nanos::ZERO;
+        let wait = |_| {
+            let [begin, end] = start(nand, clock);
+            let from = begin.after(Nanos(rng.below(end.since(begin).0)));
+            clock = end.after(Nanos(10_000_000));
+            nand.read(from, from, 0, 4096).begin.since(from).0
+        };
+        (0..20_000).map(wait).collect()
+    }
+
+    /// The mean of the lesser of an exponential wait and what is left of the program: m - m^2 (1 - e^(-L/m)) / L.
+    #[test]
+    fn the_wait_for_a_program_is_drawn_around_its_mean() {
+        let mean = 66_000;
+        let mut len = 0.0;
+        let all = waits(&mut drawn(Some(mean), None), |nand, at| {
+            let program = nand.program(at, at, 0);
+            len = nand.end_of(program).since(nand.begin_of(program)).0 as f64;
+            [nand.begin_of(program), nand.end_of(program)]
+        });
+        let m = mean as f64;
+        let expected = m - m * m * (1.0 - (-len / m).exp()) / len;
+        let got = all.iter().sum::<u64>() as f64 / all.len() as f64;
+        assert!((got / expected - 1.0).abs() < 0.03, "{got} against {expected}");
+        assert!(all.iter().all(|&wait| wait <= 500_000));
+        let long = all.iter().filter(|&&wait| wait > 2 * mean).count() as f64 / all.len() as f64;
+        let expected = (-2.0f64).exp() * (1.0 - 2.0 * m / len);
+        assert!((long / expected - 1.0).abs() < 0.05, "{long} against {expected}");
+    }
+
+    #[test]
+    fn the_wait_for_an_erase_is_what_is_left_of_a_pulse() {
+        let longest = 800_000;
+        let mut nand = drawn(Some(66_000), Some(longest));
+        let all = waits(&mut nand, |nand, at| {
+            nand.erase_superblock(at, 0);
+            let end = nand.dies[0].newest(&nand.writes[..8]).until;
+            // Reads of the last pulse would wait for the end of the erase.
+            [at, Nanos(end.0 - longest)]
+        });
+        let got = all.iter().sum::<u64>() as f64 / all.len() as f64;
+        assert!((got / (longest as f64 / 2.0) - 1.0).abs() < 0.03, "{got}");
+        assert!(all.iter().all(|&wait| wait < longest));
     }
 
     /// Reads of two planes begin together when the program is suspended; it waits for the longer of them, and

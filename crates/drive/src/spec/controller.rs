@@ -2,7 +2,7 @@
 
 use drivebay_units::Nanos;
 
-use super::key::Number;
+use super::key::{Number, SpecError};
 use super::schema::{RawHalfDuplex, RawSpec};
 
 /// How a half-duplex controller shares its data path between the directions.
@@ -22,6 +22,29 @@ pub(super) fn half_duplex(raw: &RawHalfDuplex) -> HalfDuplexSpec {
         batch_commands: raw.batch_commands.value as u32,
         batch_wait: raw.batch_wait_us.micros(),
     }
+}
+
+/// How writes are let in.
+#[derive(Clone, Copy, Debug)]
+pub struct AdmissionSpec {
+    /// Least time between two while garbage collection runs, in the long run.
+    pub interval: Nanos,
+    /// Writes that may come together beyond one in an interval.
+    pub together: u64,
+}
+
+pub(super) fn check_admission(raw: &RawSpec) -> Result<Option<AdmissionSpec>, SpecError> {
+    let Some(admission) = &raw.controller.admission else { return Ok(None) };
+    if raw.controller.half_duplex.is_some() {
+        let hint = "leave out controller.admission or controller.half_duplex";
+        let allowed = "no admission beside a half-duplex path, whose turns hold writes already";
+        let given = admission.interval_us.value;
+        return Err(SpecError::out("controller.admission.interval_us", given, allowed, hint));
+    }
+    Ok(Some(AdmissionSpec {
+        interval: admission.interval_us.micros(),
+        together: admission.together.as_ref().map_or(0, |most| most.value),
+    }))
 }
 
 /// What the cores and the write path cost at one throttle stage.

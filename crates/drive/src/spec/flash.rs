@@ -110,6 +110,8 @@ pub struct NandTiming {
     pub independent_planes: bool,
     /// Bound of a read's wait for a program.
     pub suspend: Nanos,
+    /// How that wait is drawn, if it is, and that for an erase.
+    pub suspension: Option<SuspensionSpec>,
     /// Channel, femtoseconds per byte.
     pub channel_fs_per_byte: u64,
     /// Data of the next program moves during this one.
@@ -118,6 +120,15 @@ pub struct NandTiming {
     pub parity_stripe: Option<u32>,
     /// How places differ in their times, if they do.
     pub spread: Option<Spread>,
+}
+
+/// Waits of reads for what they suspend.
+#[derive(Clone, Copy, Debug)]
+pub struct SuspensionSpec {
+    /// Mean wait for a program, if it is drawn.
+    pub mean: Option<Nanos>,
+    /// Longest wait for an erase, if it has one of its own.
+    pub erase: Option<Nanos>,
 }
 
 /// Standard deviations, in 2^-24 per unit of a draw.
@@ -259,6 +270,12 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         erase: n.erase_us.micros(),
         independent_planes: independent.transpose()?.unwrap_or(false),
         suspend: n.suspend_us.micros(),
+        suspension: (n.suspend_mean_us.is_some() || n.erase_suspend_us.is_some()).then(|| {
+            SuspensionSpec {
+                mean: n.suspend_mean_us.as_ref().map(Number::micros),
+                erase: n.erase_suspend_us.as_ref().map(Number::micros),
+            }
+        }),
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         cache_program: n.cache_program.value,
         parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),

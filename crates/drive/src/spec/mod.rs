@@ -34,9 +34,9 @@ use key::{Key, is_set};
 
 pub use compression::Compression;
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
-pub use controller::{Costs, HalfDuplexSpec};
+pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec};
 pub use family::whole_profile;
-pub use flash::{Geometry, NandTiming, SlcTiming, Spread};
+pub use flash::{Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
 pub use gc::{Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
@@ -69,6 +69,8 @@ pub struct Spec {
     pub link: LinkSpec,
     /// How reads and writes share one data path, if they do.
     pub half_duplex: Option<HalfDuplexSpec>,
+    /// How writes are let in, if they wait where reads pass them.
+    pub admission: Option<AdmissionSpec>,
     /// Sizes of the flash and of what the host sees of it.
     pub geometry: Geometry,
     /// Times of flash operations and of the channels.
@@ -215,6 +217,7 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
+            admission: controller::check_admission(&raw)?,
             pacing,
             plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),

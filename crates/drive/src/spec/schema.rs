@@ -229,6 +229,9 @@ sections! {
         /// A controller with one data path for both directions; left out: reads and writes pass at the same
         /// time.
         half_duplex: Option<RawHalfDuplex>,
+        /// Writes that find no room wait where reads pass them; left out: commands wait for the flash core in the
+        /// order in which they come.
+        admission: Option<RawAdmission>,
     }
 
     /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of commands.
@@ -239,6 +242,14 @@ sections! {
         batch_commands: Whole = 1..=65_536,
         /// How long a batch goes on while the other direction waits.
         batch_wait_us: Number = MICROS,
+    }
+
+    /// Admission of writes.
+    RawAdmission {
+        /// Least time between two writes that are let in while garbage collection runs; 0 for none.
+        interval_us: Number = MICROS,
+        /// Writes that may come together after a pause, beyond one in an interval; none if left out.
+        together: Option<Whole> = 0..=65_536,
     }
 
     /// The write buffer.
@@ -289,6 +300,11 @@ sections! {
         read_planes: Option<Word>,
         /// Longest wait of a read for a program or erase that it suspends.
         suspend_us: Number = MICROS,
+        /// Mean wait for a program, drawn from the exponential distribution up to the longest; always the
+        /// longest if left out.
+        suspend_mean_us: Option<Number> = MICROS,
+        /// Longest wait for an erase, anything up to it as likely; as for a program if left out.
+        erase_suspend_us: Option<Number> = MICROS,
         /// Rate of a channel, overheads included.
         channel_mb_per_s: Number = 1.0..=1e4,
         /// Whether data for the next program may be moved during a program.

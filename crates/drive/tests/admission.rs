@@ -1,0 +1,102 @@
+//! Admission of writes: reads pass writes that wait for room, and a paced write takes its interval, no more.
+
+use crate::support::{Profile, closed_loop, one_by_one, page};
+use drivebay_drive::{Completion, Device, Op, Spec};
+use drivebay_units::{Nanos, Rng};
+
+const USER: u64 = 65_536;
+
+/// Four dies, a fifth of them spare: the flash is the limit by far.
+fn profile() -> Profile {
+    Profile::sm951()
+        .cool()
+        .set("nand.channels", 2)
+        .set("nand.dies_per_channel", 2)
+        .set("nand.blocks_per_plane", 40)
+        .set("nand.pages_per_block", 64)
+        .set("nand.bad_superblocks", 0)
+        .set("drive.capacity_sectors", USER as i64 * 8)
+        .set("write_buffer.size_kib", 1024)
+        .set("gc.threshold_mb", 10.0)
+        .set("gc.target_mb", 20.0)
+}
+
+fn admitted(interval_us: f64) -> Profile {
+    profile().with("controller.admission.interval_us", interval_us)
+}
+
+/// Random reads and writes at a depth on a drive that was written twice; those after the first `warm`.
+fn run(profile: &Profile, depth: usize, read_percent: u64, warm: usize) -> Vec<Completion> {
+    let mut device: Device = profile.device();
+    let mut rng = Rng::new(7);
+    one_by_one(&mut device, (0..USER).map(|lpn| page(Op::Write, lpn)));
+    let draw = std::iter::repeat_with(|| {
+        let op = if rng.below(100) < read_percent { Op::Read } else { Op::Write };
+        page(op, rng.below(USER))
+    });
+    let mut seen = Vec::new();
+    closed_loop(&mut device, depth, draw.take(warm + 20_000), |served| seen.push(*served));
+    device.ftl().check_invariants();
+    seen.split_off(warm)
+}
+
+fn latencies(served: &[Completion], op: Op) -> Vec<u64> {
+    let of = served.iter().filter(|one| one.io.op == op);
+    let mut all: Vec<u64> = of.map(|one| one.done.since(one.submitted).0).collect();
+    all.sort_unstable();
+    all
+}
+
+fn seconds(served: &[Completion]) -> f64 {
+    let last = served.iter().map(|one| one.done).max().expect("some");
+    last.since(served[0].done).0 as f64 * 1e-9
+}
+
+#[test]
+fn reads_pass_writes_that_find_no_room() {
+    let [queued, passing] = [profile(), admitted(0.0)].map(|profile| run(&profile, 64, 3, 60_000));
+    let median = |served: &[Completion], op| {
+        let all = latencies(served, op);
+        all[all.len() / 2]
+    };
+    // Behind a queue of writes, each of which waits for its program, a read takes as long as they do.
+    assert!(median(&queued, Op::Read) > 2_000_000, "{}", median(&queued, Op::Read));
+    // Passing them it waits for copies' reads and for what it suspends: some times as long as alone.
+    assert!(median(&passing, Op::Read) < 500_000, "{}", median(&passing, Op::Read));
+}
+
+#[test]
+fn paced_writes_take_the_interval_each_and_the_queue_all_of_theirs() {
+    let depth = 32;
+    let served = run(&admitted(600.0), depth, 0, 60_000);
+    let each = seconds(&served) / (served.len() - 1) as f64;
+    assert!((each * 1e6 / 600.0 - 1.0).abs() < 0.001, "{each}");
+    let all = latencies(&served, Op::Write);
+    let queue = 600e3 * depth as f64;
+    for share in [0.001, 0.5, 0.999] {
+        let latency = all[(share * all.len() as f64) as usize] as f64;
+        assert!((latency / queue - 1.0).abs() < 0.01, "{share}: {latency}");
+    }
+}
+
+#[test]
+fn a_write_alone_is_not_held() {
+    let one = |profile: Profile| {
+        let mut device = profile.device();
+        let completion = device.submit(Nanos(1_000), page(Op::Write, 3)).expect("on the drive");
+        completion.stages.0
+    };
+    assert_eq!(one(admitted(600.0)), one(profile()));
+}
+
+#[test]
+fn turns_of_a_half_duplex_path_are_enough() {
+    let text = admitted(0.0)
+        .with("controller.half_duplex.turnaround_us", 10.0)
+        .with("controller.half_duplex.batch_commands", 3)
+        .with("controller.half_duplex.batch_wait_us", 30.0)
+        .0
+        .to_string();
+    let error = Spec::from_toml(&text).map(|_| ()).expect_err("two rules for one path").to_string();
+    assert!(error.starts_with("controller.admission") && error.contains("hint: "), "{error}");
+}
