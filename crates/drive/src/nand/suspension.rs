@@ -57,7 +57,7 @@ impl Suspension {
         let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         match self.erase {
             Some(longest) if self.erases[die as usize] == number => {
-                Nanos((u128::from(mixed) * u128::from(longest.0) >> 64) as u64)
+                Nanos(((u128::from(mixed) * u128::from(longest.0)) >> 64) as u64)
             }
             _ => self.program[(mixed >> 54) as usize],
         }
