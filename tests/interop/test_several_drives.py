@@ -106,7 +106,8 @@ def test_a_file_gives_each_drive_options_of_its_own(tmp_path: Path) -> None:
         server.process.terminate()
         server.process.communicate()
     names = sorted(one.name for one in path.parent.iterdir())
-    assert names == ["db.img", "db.state", "db.state.identity", "serve.toml"]
+    beside = [f"db.state{end}" for end in ("", ".identity", ".namespaces")]
+    assert names == ["db.img", *beside, "serve.toml"]
 
 
 def test_the_example_is_a_server_of_three_drives() -> None:
