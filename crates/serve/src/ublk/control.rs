@@ -91,7 +91,14 @@ impl Shape {
         }
     }
 
-    fn info(&self) -> DeviceInfo {
+    /// One queue, for a device that is no drive's.
+    #[cfg(test)]
+    pub fn null() -> Shape {
+        let transfer_bytes_max = TRANSFER_BYTES_MAX;
+        Shape { queues: 1, depth: DEPTH_MAX as u16, transfer_bytes_max, has_volatile_cache: false }
+    }
+
+    pub(super) fn info(&self) -> DeviceInfo {
         DeviceInfo {
             nr_hw_queues: self.queues,
             queue_depth: self.depth,
@@ -103,7 +110,7 @@ impl Shape {
         }
     }
 
-    fn params(&self, namespace: &Namespace) -> Params {
+    pub(super) fn params(&self, namespace: &Namespace) -> Params {
         let cache = if self.has_volatile_cache { ATTR_VOLATILE_CACHE | ATTR_FUA } else { 0 };
         let read_only = if namespace.is_read_only() { ATTR_READ_ONLY } else { 0 };
         Params {
@@ -204,7 +211,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
-fn open_control() -> Result<File, UblkError> {
+pub(super) fn open_control() -> Result<File, UblkError> {
     open(Path::new(CONTROL_PATH)).map_err(|why| match why.kind() {
         io::ErrorKind::PermissionDenied => UblkError::Permission(why),
         _ => UblkError::Absent,

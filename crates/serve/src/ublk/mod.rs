@@ -11,6 +11,8 @@
 
 mod control;
 mod device;
+#[cfg(test)]
+mod null;
 mod ring;
 
 pub use control::UblkError;

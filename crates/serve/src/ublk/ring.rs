@@ -203,6 +203,12 @@ impl QueueRing {
         }
     }
 
+    /// Sends what is queued and waits for a command.
+    #[cfg(test)]
+    pub fn wait(&mut self) -> io::Result<()> {
+        self.ring.submit_and_wait(1).map(|_| ())
+    }
+
     /// The next tag that the kernel has given back: with a command, or with why there is none.
     pub fn next(&mut self) -> Option<(Slot, Result<IoDescriptor, io::Error>)> {
         let done = self.ring.completion().next()?;

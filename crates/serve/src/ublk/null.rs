@@ -1,0 +1,49 @@
+//! A block device that completes every command at once and moves no data: the time that is ublk's own.
+//!
+//! What drives add to it is measured by fio on this device and on a served one, in turns. By hand, as root, on a kernel
+//! that has ublk (docs/concepts/serving.md):
+//! `cargo test --release -p drivebay-serve --lib null_target -- --ignored`, which prints its path and serves until it is
+//! killed.
+
+use std::fs::OpenOptions;
+use std::sync::Arc;
+use std::thread;
+
+use drivebay_wire::ublk::ControlOp;
+
+use super::control::{Shape, open_control};
+use super::ring::{ControlRing, QueueRing};
+use crate::namespace::Namespaces;
+
+const SECTORS: u64 = 1 << 21;
+
+#[test]
+#[ignore = "needs root and a kernel with ublk, and does not end"]
+fn null_target() {
+    let mut control = ControlRing::new(open_control().expect("ublk")).expect("io_uring");
+    let namespaces = Namespaces::whole(SECTORS, false);
+    let namespace = Arc::clone(namespaces.iter().next().expect("one").1);
+    let shape = Shape::null();
+    let mut info = shape.info();
+    control.with(ControlOp::AddDevice, u32::MAX, &mut info).expect("a device");
+    control.with(ControlOp::SetParams, info.dev_id, &mut shape.params(&namespace)).expect("a size");
+    let path = format!("/dev/ublkc{}", info.dev_id);
+    let file = OpenOptions::new().read(true).write(true).open(path).expect("its device");
+    let mut ring = QueueRing::new(file, info.nr_hw_queues, info.queue_depth).expect("queues");
+    thread::spawn(move || {
+        ring.fetch_all().expect("commands are asked for");
+        loop {
+            ring.wait().expect("a command");
+            while let Some((slot, command)) = ring.next() {
+                let bytes = command.expect("no end").nr_sectors * 512;
+                ring.commit(slot, bytes as i32);
+            }
+        }
+    });
+    let pid = u64::from(std::process::id());
+    control.command(ControlOp::StartDevice, info.dev_id, pid).expect("a start");
+    println!("/dev/ublkb{}", info.dev_id);
+    loop {
+        thread::park();
+    }
+}
