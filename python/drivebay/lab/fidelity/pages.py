@@ -95,7 +95,7 @@ def unscored(validation: Document) -> str:
     out = [
         f"{head['n_predicted']} figures, median error {_percent(head['median_abs_error_pct'])} (of "
         f"{head['n_numbers']} with a printed number), {_share(head['within_share'])} within their "
-        f"bounds; {head['n_told']} more are in the profiles.",
+        f"bounds; {head['n_told']} more were told.",
         "",
         "| drive | predicted | median error | within bounds | told |",
         "|---|---|---|---|---|",

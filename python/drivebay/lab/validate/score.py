@@ -3,8 +3,8 @@
 Leverage and the shift of each row without itself come from the kept results of `make fidelity`;
 the rows' figures are those of the present run. A row of leverage under a half is predicted. A
 value of the catalog that a row is compared with has leverage 1: it is what the model was told.
-Drives that are not scored were never fitted: their rows are predicted, but for those that a value
-of the profile was read off.
+Of drives that are not scored no leverage is known: their rows are predicted, but for those that a
+value of the profile was read off, or that were in view when one was fitted.
 """
 
 from __future__ import annotations

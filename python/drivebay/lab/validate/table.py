@@ -24,7 +24,7 @@ HEAD = (
     "90 %", "",
 )  # fmt: skip
 HEAD_UNSCORED = ("row", "drive", "figure", "published", "reproduced", "error", "told", "")
-UNSCORED = "Predicted from facts, never fitted; leverage not computed"
+UNSCORED = "Leverage not computed: predicted from facts, but for rows told or in view of a fit"
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
