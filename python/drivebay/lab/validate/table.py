@@ -24,7 +24,7 @@ HEAD = (
     "90 %", "",
 )  # fmt: skip
 HEAD_UNSCORED = ("row", "drive", "figure", "published", "reproduced", "error", "told", "")
-UNSCORED = "Leverage not computed: predicted from facts, but for rows told or in view of a fit"
+UNSCORED = "Predicted from facts but for rows told or in view of a fit; leverage not computed"
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
